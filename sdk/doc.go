@@ -1,0 +1,2 @@
+// Package sdk is the root of Slipway's public Go API.
+package sdk

@@ -1,0 +1,35 @@
+//go:build seed
+
+package main
+
+import (
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/slipwayhq/slipway/sdk"
+	_ "github.com/spf13/cobra"
+	_ "github.com/blang/semver/v4"
+	_ "github.com/gobuffalo/flect"
+	_ "github.com/moby/moby/client"
+	_ "github.com/moby/moby/api/types/container"
+	_ "go.yaml.in/yaml/v3"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/go-logr/logr"
+	_ "go.etcd.io/etcd/server/v3/embed"
+	_ "go.etcd.io/etcd/client/v3"
+	_ "go.opentelemetry.io/otel"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	_ "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	_ "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	_ "k8s.io/kubernetes/cmd/kubeadm/app"
+	_ "k8s.io/kubectl/pkg/cmd"
+	_ "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	_ "sigs.k8s.io/controller-runtime"
+	_ "sigs.k8s.io/controller-runtime/pkg/envtest/komega"
+	_ "sigs.k8s.io/yaml"
+	_ "golang.org/x/sys/unix"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/term"
+	_ "github.com/google/go-containerregistry/pkg/v1/tarball"
+	_ "github.com/evanphx/json-patch/v5"
+	_ "github.com/Masterminds/sprig/v3"
+	_ "k8s.io/cluster-bootstrap/token/api"
+)
