@@ -1,0 +1,215 @@
+package condition
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Reasons are the three reasons that a combined condition reports for its three outcomes.
+type Reasons struct {
+	Good, Bad, Unknown string
+}
+
+// Mirror returns the verdict of a condition of another object; missing is the verdict where that object
+// does not have it.
+func Mirror(source Set, conditionType string, missing Verdict) Verdict {
+	c := source.Get(conditionType)
+	if c == nil {
+		return missing
+	}
+	return Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
+}
+
+// Part names one condition that a summary looks at.
+type Part struct {
+	Type     string
+	Polarity Polarity
+	// Optional parts say nothing where they are absent; others then count as unknown.
+	Optional bool
+	// Ignore lists reasons with which the part counts as good whatever its status.
+	Ignore []string
+	// Only, where set, lists the reasons with which the part counts as an issue at all.
+	Only []string
+}
+
+// weight orders what a reader has to know first (row CO-01): issues, then what is unknown, then the rest.
+type weight int
+
+const (
+	issue weight = iota
+	unknown
+	info
+)
+
+func weigh(c metav1.Condition, p Part) weight {
+	bad := metav1.ConditionFalse
+	if p.Polarity == Negative {
+		bad = metav1.ConditionTrue
+	}
+	switch {
+	case slices.Contains(p.Ignore, c.Reason), len(p.Only) > 0 && !slices.Contains(p.Only, c.Reason):
+		return info
+	case c.Status == bad:
+		return issue
+	case c.Status == metav1.ConditionUnknown:
+		return unknown
+	}
+	return info
+}
+
+// Summarize returns one verdict over several conditions of one object: bad if any part is an issue, else
+// unknown if any part is unknown, else good. The message has a line for each part that matters.
+func Summarize(set Set, reasons Reasons, parts ...Part) Verdict {
+	lines := map[weight][]string{}
+	for _, p := range parts {
+		c := set.Get(p.Type)
+		if c == nil {
+			if !p.Optional {
+				lines[unknown] = append(lines[unknown], fmt.Sprintf("* %s: Condition not yet reported", p.Type))
+			}
+			continue
+		}
+		w := weigh(*c, p)
+		if w == info && c.Message == "" {
+			continue
+		}
+		lines[w] = append(lines[w], bullet(p.Type, *c))
+	}
+	return conclude(lines, reasons)
+}
+
+func conclude(lines map[weight][]string, reasons Reasons) Verdict {
+	all := strings.Join(append(append([]string{}, lines[issue]...), lines[unknown]...), "\n")
+	switch {
+	case len(lines[issue]) > 0:
+		return False(reasons.Bad, all)
+	case len(lines[unknown]) > 0:
+		return Unknown(reasons.Unknown, all)
+	}
+	return TrueBecause(reasons.Good, strings.Join(lines[info], "\n"))
+}
+
+func bullet(subject string, c metav1.Condition) string {
+	message := c.Message
+	if message == "" {
+		message = c.Reason
+	}
+	if strings.HasPrefix(message, "* ") {
+		return fmt.Sprintf("* %s:\n%s", subject, Indent(message))
+	}
+	return fmt.Sprintf("* %s: %s", subject, message)
+}
+
+// Indent moves every line of a message two columns to the right, so that it can stand below another.
+func Indent(message string) string {
+	return "  " + strings.ReplaceAll(message, "\n", "\n  ")
+}
+
+// Member is one object of an aggregation.
+type Member struct {
+	// Kind and Name as a message should show them.
+	Kind, Name string
+	Conditions Set
+}
+
+// namesShown is how many objects a message names before it only counts the rest.
+const namesShown = 3
+
+// Aggregate returns one verdict over one condition of many objects. Objects with the same message share a
+// line, of which at most three are shown for the weight that decides.
+func Aggregate(members []Member, part Part, reasons Reasons) Verdict {
+	groups := map[weight]map[string][]Member{issue: {}, unknown: {}, info: {}}
+	for _, m := range members {
+		c := m.Conditions.Get(part.Type)
+		if c == nil {
+			if part.Optional {
+				continue
+			}
+			c = &metav1.Condition{Status: metav1.ConditionUnknown, Message: "Condition " + part.Type + " not yet reported"}
+		}
+		w := weigh(*c, part)
+		message := c.Message
+		if message == "" && w != info {
+			message = "Condition " + part.Type + " is " + string(c.Status) + ", reason " + c.Reason
+		}
+		groups[w][message] = append(groups[w][message], m)
+	}
+	lines := map[weight][]string{
+		issue: groupLines(groups[issue]), unknown: groupLines(groups[unknown]), info: groupLines(groups[info]),
+	}
+	v := conclude(lines, reasons)
+	return flip(v, part.Polarity, reasons)
+}
+
+// flip turns the verdict of an aggregation of negative conditions around: it is of the same negative type,
+// so it is True where there is an issue.
+func flip(v Verdict, p Polarity, reasons Reasons) Verdict {
+	if p == Positive || v.Status == metav1.ConditionUnknown {
+		return v
+	}
+	if v.Status == metav1.ConditionFalse {
+		return TrueBecause(reasons.Bad, v.Message)
+	}
+	return False(reasons.Good, v.Message)
+}
+
+func groupLines(groups map[string][]Member) []string {
+	var messages []string
+	for message := range groups {
+		if message != "" {
+			messages = append(messages, message)
+		}
+	}
+	sort.Slice(messages, func(i, j int) bool {
+		a, b := messages[i], messages[j]
+		if len(groups[a]) != len(groups[b]) {
+			return len(groups[a]) > len(groups[b])
+		}
+		return a < b
+	})
+	var lines []string
+	for i, message := range messages {
+		if i == namesShown {
+			lines = append(lines, fmt.Sprintf("And %s with other issues", countKinds(messages[i:], groups)))
+			break
+		}
+		lines = append(lines, bullet(subjects(groups[message]), metav1.Condition{Message: message}))
+	}
+	return lines
+}
+
+func countKinds(messages []string, groups map[string][]Member) string {
+	var rest []Member
+	for _, message := range messages {
+		rest = append(rest, groups[message]...)
+	}
+	return fmt.Sprintf("%d %s", len(rest), plural(rest[0].Kind, len(rest)))
+}
+
+func subjects(members []Member) string {
+	names := make([]string, 0, len(members))
+	for _, m := range members {
+		names = append(names, m.Name)
+	}
+	sort.Strings(names)
+	return plural(members[0].Kind, len(members)) + " " + Names(names)
+}
+
+func plural(kind string, n int) string {
+	if n == 1 {
+		return kind
+	}
+	return kind + "s"
+}
+
+// Names joins names for a message: three of them, then how many more there are.
+func Names(names []string) string {
+	if len(names) <= namesShown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s, ... (%d more)", strings.Join(names[:namesShown], ", "), len(names)-namesShown)
+}

@@ -1,0 +1,74 @@
+package condition
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Legacy is one deprecated v1beta1 condition and the condition that it is made from (row CO-02).
+type Legacy struct {
+	// Type of the v1beta1 condition.
+	Type clusterv1.ConditionType
+	// From is the type of the condition it repeats.
+	From string
+	// FromPolarity of that condition; v1beta1 conditions are all positive.
+	FromPolarity Polarity
+	// Reason, where set, gives the v1beta1 reason for the condition's reason.
+	Reason func(reason string) string
+	// Severity of the condition when False, by its (v1beta2) reason; nil: Info.
+	Severity func(reason string) clusterv1.ConditionSeverity
+	// Sticky conditions stay True once they were.
+	Sticky bool
+}
+
+// Project returns the deprecated v1beta1 conditions for the conditions in set. Old is what the object has:
+// transition times and sticky conditions come from there.
+func Project(rows []Legacy, set Set, old clusterv1.Conditions) clusterv1.Conditions {
+	var out clusterv1.Conditions
+	for _, row := range rows {
+		before := legacyOf(old, row.Type)
+		if row.Sticky && before != nil && before.Status == "True" {
+			out = append(out, *before)
+			continue
+		}
+		if c := set.Get(row.From); c != nil {
+			out = append(out, project(row, *c, before))
+		}
+	}
+	return out
+}
+
+func project(row Legacy, c metav1.Condition, before *clusterv1.Condition) clusterv1.Condition {
+	l := clusterv1.Condition{Type: row.Type, Status: "Unknown", LastTransitionTime: c.LastTransitionTime, Message: c.Message}
+	good := metav1.ConditionTrue
+	if row.FromPolarity == Negative {
+		good = metav1.ConditionFalse
+	}
+	l.Reason = c.Reason
+	if row.Reason != nil {
+		l.Reason = row.Reason(c.Reason)
+	}
+	switch c.Status {
+	case good:
+		l.Status, l.Reason, l.Message = "True", "", ""
+	case metav1.ConditionUnknown:
+	default:
+		l.Status, l.Severity = "False", clusterv1.ConditionSeverityInfo
+		if row.Severity != nil {
+			l.Severity = row.Severity(c.Reason)
+		}
+	}
+	if before != nil && before.Status == l.Status {
+		l.LastTransitionTime = before.LastTransitionTime
+	}
+	return l
+}
+
+func legacyOf(conditions clusterv1.Conditions, t clusterv1.ConditionType) *clusterv1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == t {
+			return &conditions[i]
+		}
+	}
+	return nil
+}

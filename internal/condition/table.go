@@ -1,0 +1,167 @@
+package condition
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MaxMessage is the largest number of bytes that the API accepts in a condition's message.
+const MaxMessage = 32768
+
+// Polarity says which status of a condition is the good one.
+type Polarity int
+
+const (
+	// Positive conditions are good when True.
+	Positive Polarity = iota
+	// Negative conditions are good when False.
+	Negative
+)
+
+// Verdict is what a row says of its condition.
+type Verdict struct {
+	Status  metav1.ConditionStatus
+	Reason  string
+	Message string
+}
+
+// True returns a verdict without a message: all is said by type and reason.
+func True(reason string) Verdict { return Verdict{Status: metav1.ConditionTrue, Reason: reason} }
+
+// TrueBecause returns a True verdict that has something to add.
+func TrueBecause(reason, message string) Verdict {
+	return Verdict{Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+// False returns a False verdict.
+func False(reason, message string) Verdict {
+	return Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// Unknown returns an Unknown verdict.
+func Unknown(reason, message string) Verdict {
+	return Verdict{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+}
+
+// Absent returns the verdict that the condition does not apply and must not be on the object.
+func Absent() Verdict { return Verdict{} }
+
+// Set is a list of conditions, at most one of each type.
+type Set []metav1.Condition
+
+// Get returns the condition of the type, or nil.
+func (s Set) Get(conditionType string) *metav1.Condition {
+	for i := range s {
+		if s[i].Type == conditionType {
+			return &s[i]
+		}
+	}
+	return nil
+}
+
+// IsTrue reports whether the condition is present and True.
+func (s Set) IsTrue(conditionType string) bool {
+	c := s.Get(conditionType)
+	return c != nil && c.Status == metav1.ConditionTrue
+}
+
+// IsFalse reports whether the condition is present and False.
+func (s Set) IsFalse(conditionType string) bool {
+	c := s.Get(conditionType)
+	return c != nil && c.Status == metav1.ConditionFalse
+}
+
+// Row is one condition of a kind. Exactly one of Of and Over is set: Of looks at the snapshot alone, Over
+// also at the conditions of the rows above it and at those of other writers, as summaries do.
+type Row[S any] struct {
+	Type     string
+	Polarity Polarity
+	Of       func(S) Verdict
+	Over     func(S, Set) Verdict
+}
+
+// Table is all conditions that one controller writes on one kind, in the order of their dependencies.
+type Table[S any] []Row[S]
+
+// Moment is what a table needs to know besides the snapshot.
+type Moment struct {
+	// Generation of the object that the snapshot was made from.
+	Generation int64
+	// Now is the time of the snapshot.
+	Now time.Time
+	// Old is the conditions on the object, those of other writers included.
+	Old []metav1.Condition
+}
+
+// Evaluate returns the conditions of the table's rows; those of other writers in Moment.Old are visible to
+// the rows, and are not part of the result.
+func (t Table[S]) Evaluate(s S, at Moment) []metav1.Condition {
+	seen := make(Set, 0, len(at.Old)+len(t))
+	for _, c := range at.Old {
+		if !t.owns(c.Type) {
+			seen = append(seen, c)
+		}
+	}
+	out := make([]metav1.Condition, 0, len(t))
+	for _, row := range t {
+		verdict := row.judge(s, seen)
+		if verdict.Status == "" {
+			continue
+		}
+		c := stamp(row.Type, verdict, at)
+		out, seen = append(out, c), append(seen, c)
+	}
+	return out
+}
+
+// Polarity returns the polarity of a type in the table; unknown types are positive.
+func (t Table[S]) Polarity(conditionType string) Polarity {
+	for _, row := range t {
+		if row.Type == conditionType {
+			return row.Polarity
+		}
+	}
+	return Positive
+}
+
+func (t Table[S]) owns(conditionType string) bool {
+	for _, row := range t {
+		if row.Type == conditionType {
+			return true
+		}
+	}
+	return false
+}
+
+func (r Row[S]) judge(s S, seen Set) Verdict {
+	if r.Over != nil {
+		return r.Over(s, seen)
+	}
+	return r.Of(s)
+}
+
+// stamp is the only place that sets observedGeneration and lastTransitionTime.
+func stamp(conditionType string, v Verdict, at Moment) metav1.Condition {
+	c := metav1.Condition{
+		Type: conditionType, Status: v.Status, Reason: v.Reason, Message: clip(v.Message),
+		ObservedGeneration: at.Generation,
+		LastTransitionTime: metav1.NewTime(at.Now.Truncate(time.Second)),
+	}
+	if old := Set(at.Old).Get(conditionType); old != nil && old.Status == v.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	return c
+}
+
+func clip(message string) string {
+	const more = " …"
+	if len(message) <= MaxMessage {
+		return message
+	}
+	cut := MaxMessage - len(more)
+	for cut > 0 && message[cut]&0xC0 == 0x80 { // do not cut a rune in two
+		cut--
+	}
+	return message[:cut] + more
+}

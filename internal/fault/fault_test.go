@@ -1,0 +1,54 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+func TestKindOf(t *testing.T) {
+	gr := schema.GroupResource{Resource: "clusters"}
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   fault.Kind
+	}{
+		"conflict":        {"another writer was first", apierrors.NewConflict(gr, "a", errors.New("x")), fault.Conflict},
+		"exists":          {"a create lost a race with itself", apierrors.NewAlreadyExists(gr, "a"), fault.Conflict},
+		"not found":       {"the object is gone", apierrors.NewNotFound(gr, "a"), fault.Gone},
+		"bad request":     {"trying again cannot help", apierrors.NewBadRequest("x"), fault.Invalid},
+		"network":         {"nobody listens", &net.OpError{Op: "dial", Err: errors.New("refused")}, fault.Unreachable},
+		"deadline":        {"nobody answered in time", context.DeadlineExceeded, fault.Unreachable},
+		"anything else":   {"nothing is known of it", errors.New("x"), fault.Transient},
+		"wrapped fault":   {"wrapping keeps the kind", fmt.Errorf("reading: %w", fault.New(fault.Bug, "Panic", "x")), fault.Bug},
+		"fault over kube": {"the outermost opinion wins", fault.New(fault.Invalid, "Bad", "x").From(apierrors.NewNotFound(gr, "a")), fault.Invalid},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := fault.KindOf(tc.err); got != tc.want {
+				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestFaultIsASentinel(t *testing.T) {
+	sentinel := fault.New(fault.Unreachable, "NotConnected", "the workload cluster is not connected")
+	err := fmt.Errorf("listing nodes: %w", sentinel.With("cluster", "a").From(errors.New("eof")))
+	if !errors.Is(err, sentinel) {
+		t.Error("a fault with details and a cause is still the same fault")
+	}
+	if got, want := fault.UserMessage(err), "the workload cluster is not connected"; got != want {
+		t.Errorf("user message: got %q, want %q", got, want)
+	}
+	if len(sentinel.Details) != 0 || sentinel.Cause != nil {
+		t.Error("With and From must not change the sentinel")
+	}
+}
