@@ -1,0 +1,177 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// HostedControlPlaneFinalizer holds a HostedControlPlane back until its process and data are gone.
+const HostedControlPlaneFinalizer = "hostedcontrolplane.controlplane.slipway.dev"
+
+// Condition types of a HostedControlPlane (CP-12), besides Deleting, Paused and RollingOut of Cluster API.
+const (
+	// AvailableCondition is true while the API server of the workload cluster answers.
+	AvailableCondition = "Available"
+
+	// CertificatesAvailableCondition is true when the certificate authorities and the kubeconfig exist.
+	CertificatesAvailableCondition = "CertificatesAvailable"
+
+	// EtcdClusterAvailableCondition is true while etcd answers.
+	EtcdClusterAvailableCondition = "EtcdClusterAvailable"
+
+	// ProcessRunningCondition is true while the process of the control plane runs.
+	ProcessRunningCondition = "ProcessRunning"
+
+	// VersionCarriedCondition is true when this binary carries the Kubernetes version that the spec asks for. When
+	// it is false, the message names the versions that are carried.
+	VersionCarriedCondition = "VersionCarried"
+
+	// AddonsAppliedCondition is true when what kubeadm join needs, and the add-ons, are in the workload cluster.
+	AddonsAppliedCondition = "AddonsApplied"
+)
+
+// HostedControlPlaneSpec is the desired state of a HostedControlPlane.
+type HostedControlPlaneSpec struct {
+	// version is the Kubernetes version, for example v1.36.3 (CP-04). It must be one that this binary carries; when
+	// it is changed, the control plane restarts in place at the new version.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v(0|[1-9][0-9]*)\\\\.(0|[1-9][0-9]*)\\\\.(0|[1-9][0-9]*)([-+].*)?$')",message="must be a version with a leading v and three numbers, for example v1.36.3"
+	Version string `json:"version,omitempty"`
+
+	// controlPlaneEndpoint is where the API server is reached (CP-02). The controller sets it unless it is given.
+	// Cannot be changed once it is set.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.host) == has(self.port)",message="host and port must be set together"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once it is set"
+	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
+
+	HostedControlPlaneSettings `json:",inline"`
+}
+
+// HostedControlPlaneStatus is the observed state of a HostedControlPlane.
+// +kubebuilder:validation:MinProperties=1
+type HostedControlPlaneStatus struct {
+	// conditions tell about the state of the control plane. Known types: Available, CertificatesAvailable,
+	// EtcdClusterAvailable, ProcessRunning, VersionCarried, AddonsApplied, RollingOut, Deleting, Paused (CP-12).
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// initialization tells how far the first start has come.
+	// +optional
+	Initialization HostedControlPlaneInitializationStatus `json:"initialization,omitempty,omitzero"`
+
+	// externalManagedControlPlane is true: no Machine and no Node stands for the control plane (CP-08).
+	// +optional
+	ExternalManagedControlPlane *bool `json:"externalManagedControlPlane,omitempty"`
+
+	// version is the Kubernetes version that runs, for readers of the older form (CP-04).
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Version string `json:"version,omitempty"`
+
+	// versions are the Kubernetes versions that run, oldest first (CP-04).
+	// +optional
+	// +listType=map
+	// +listMapKey=version
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	Versions []clusterv1.StatusVersion `json:"versions,omitempty"`
+
+	// process tells about the process of the control plane.
+	// +optional
+	Process ProcessStatus `json:"process,omitempty,omitzero"`
+
+	// addonsHash stands for what was last applied to the workload cluster: unchanged means nothing to apply.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	AddonsHash string `json:"addonsHash,omitempty"`
+}
+
+// HostedControlPlaneInitializationStatus tells how far the first start of a control plane has come.
+// +kubebuilder:validation:MinProperties=1
+type HostedControlPlaneInitializationStatus struct {
+	// controlPlaneInitialized becomes true when the API server answers and nodes can join, and stays true (CP-10).
+	// +optional
+	ControlPlaneInitialized *bool `json:"controlPlaneInitialized,omitempty"`
+}
+
+// ProcessStatus tells about the process of a control plane.
+// +kubebuilder:validation:MinProperties=1
+type ProcessStatus struct {
+	// pid is the process ID on this host; unset while no process runs.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	PID int32 `json:"pid,omitempty"`
+
+	// since is when the process was started.
+	// +optional
+	Since metav1.Time `json:"since,omitempty,omitzero"`
+
+	// restarts counts how often the process was started again after it died. Unset is none.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Restarts int32 `json:"restarts,omitempty"`
+
+	// lastExit tells how the process ended the last time, for example "signal: killed".
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	LastExit string `json:"lastExit,omitempty"`
+}
+
+// HostedControlPlane is the control plane of one workload cluster as a process on this host: etcd, kube-apiserver,
+// kube-controller-manager and kube-scheduler, without Machines. Ordinary kubeadm nodes join it. It follows the
+// control plane contract of Cluster API, version v1beta2.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=hostedcontrolplanes,shortName=hcp,scope=Namespaced,categories=cluster-api
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.metadata.labels.cluster\.x-k8s\.io/cluster-name`,description="Cluster this control plane belongs to"
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="Whether the API server answers"
+// +kubebuilder:printcolumn:name="Initialized",type=boolean,JSONPath=`.status.initialization.controlPlaneInitialized`,description="Whether nodes can join",priority=10
+// +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.controlPlaneEndpoint.host`,description="Host of the API server",priority=10
+// +kubebuilder:printcolumn:name="Port",type=integer,JSONPath=`.spec.controlPlaneEndpoint.port`,description="Port of the API server",priority=10
+// +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.process.restarts`,description="How often the process was started again after it died",priority=10
+// +kubebuilder:printcolumn:name="Paused",type=string,JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether reconciliation is paused",priority=10
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`,description="Kubernetes version asked for"
+type HostedControlPlane struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the desired state.
+	// +required
+	Spec HostedControlPlaneSpec `json:"spec,omitempty,omitzero"`
+
+	// status is the observed state.
+	// +optional
+	Status HostedControlPlaneStatus `json:"status,omitempty,omitzero"`
+}
+
+// GetConditions returns the conditions in status.
+func (p *HostedControlPlane) GetConditions() []metav1.Condition { return p.Status.Conditions }
+
+// SetConditions replaces the conditions in status.
+func (p *HostedControlPlane) SetConditions(conditions []metav1.Condition) {
+	p.Status.Conditions = conditions
+}
+
+// HostedControlPlaneList is a list of HostedControlPlanes.
+// +kubebuilder:object:root=true
+type HostedControlPlaneList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the HostedControlPlanes.
+	Items []HostedControlPlane `json:"items"`
+}

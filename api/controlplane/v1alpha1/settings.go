@@ -1,0 +1,108 @@
+package v1alpha1
+
+// HostedControlPlaneSettings are the settings that a HostedControlPlane and its template have in common.
+type HostedControlPlaneSettings struct {
+	// addons are what is installed in the workload cluster and kept as it is here.
+	// +optional
+	// +kubebuilder:default={}
+	Addons Addons `json:"addons,omitempty,omitzero"`
+
+	// apiServer changes how kube-apiserver is run.
+	// +optional
+	APIServer Component `json:"apiServer,omitempty,omitzero"`
+
+	// controllerManager changes how kube-controller-manager is run.
+	// +optional
+	ControllerManager Component `json:"controllerManager,omitempty,omitzero"`
+
+	// scheduler changes how kube-scheduler is run.
+	// +optional
+	Scheduler Component `json:"scheduler,omitempty,omitzero"`
+
+	// etcd changes how etcd is run.
+	// +optional
+	Etcd Component `json:"etcd,omitempty,omitzero"`
+
+	// certificateValidityDays is how long, in days, the certificates of the control plane's components are valid;
+	// they are renewed well before. It does not concern the certificate authorities. Defaults to 365.
+	// +optional
+	// +kubebuilder:default=365
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3650
+	CertificateValidityDays int32 `json:"certificateValidityDays,omitempty"`
+}
+
+// Component changes how one component of the control plane is run.
+// +kubebuilder:validation:MinProperties=1
+type Component struct {
+	// extraArgs are flags given to the component in addition to those that Slipway sets. A flag that Slipway sets
+	// is overridden, unless the control plane could not work with another value.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=value
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	ExtraArgs []Arg `json:"extraArgs,omitempty"`
+}
+
+// Arg is one flag of a component. A flag that may be repeated appears once for each value.
+type Arg struct {
+	// name is the flag's name without leading dashes, for example audit-log-maxage.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][-a-zA-Z0-9]*$`
+	Name string `json:"name,omitempty"`
+
+	// value is the flag's value; it may be empty.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Value *string `json:"value,omitempty"`
+}
+
+// CNI names a container network interface that Slipway can install.
+// +kubebuilder:validation:Enum=flannel;none
+type CNI string
+
+const (
+	// CNIFlannel installs flannel with its host-gw backend.
+	CNIFlannel CNI = "flannel"
+
+	// CNINone installs nothing: nodes become Ready after the user installs a network of their choice.
+	CNINone CNI = "none"
+)
+
+// DefaultImageRepository is the default of spec.addons.imageRepository: images that the node image brings along.
+const DefaultImageRepository = "slipway.dev"
+
+// Addons are the parts of a workload cluster that run on its nodes.
+type Addons struct {
+	// imageRepository is the first part of the names of the add-ons' images. Defaults to slipway.dev, whose images
+	// the node image brings along; no registry of that name is asked.
+	// +optional
+	// +kubebuilder:default=slipway.dev
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ImageRepository string `json:"imageRepository,omitempty"`
+
+	// coreDNS is the cluster's DNS server.
+	// +optional
+	CoreDNS Addon `json:"coreDNS,omitempty,omitzero"`
+
+	// kubeProxy programs Services on each node.
+	// +optional
+	KubeProxy Addon `json:"kubeProxy,omitempty,omitzero"`
+
+	// cni is the Pod network: flannel, or none to install one yourself. Defaults to flannel.
+	// +optional
+	// +kubebuilder:default=flannel
+	CNI CNI `json:"cni,omitempty"`
+}
+
+// Addon is one add-on that can be left out.
+type Addon struct {
+	// disabled leaves the add-on out; one that was installed before is not removed. Defaults to false.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}

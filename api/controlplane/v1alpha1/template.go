@@ -1,0 +1,53 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// HostedControlPlaneTemplateSpec is the desired state of a HostedControlPlaneTemplate.
+type HostedControlPlaneTemplateSpec struct {
+	// template is what HostedControlPlanes are made from. Cannot be changed: make a new template and refer to it.
+	// +required
+	Template HostedControlPlaneTemplateResource `json:"template,omitempty,omitzero"`
+}
+
+// HostedControlPlaneTemplateResource is the form that HostedControlPlanes are made from.
+// +kubebuilder:validation:MinProperties=1
+type HostedControlPlaneTemplateResource struct {
+	// metadata holds labels and annotations for the HostedControlPlanes.
+	// +optional
+	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the spec of the HostedControlPlanes; version and endpoint come from the Cluster.
+	// +optional
+	// +kubebuilder:default={}
+	Spec HostedControlPlaneSettings `json:"spec,omitempty,omitzero"`
+}
+
+// HostedControlPlaneTemplate is what a ClusterClass makes HostedControlPlanes from (CP-13).
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=hostedcontrolplanetemplates,shortName=hcpt,scope=Namespaced,categories=cluster-api
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"
+type HostedControlPlaneTemplate struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the desired state.
+	// +required
+	Spec HostedControlPlaneTemplateSpec `json:"spec,omitempty,omitzero"`
+}
+
+// HostedControlPlaneTemplateList is a list of HostedControlPlaneTemplates.
+// +kubebuilder:object:root=true
+type HostedControlPlaneTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the HostedControlPlaneTemplates.
+	Items []HostedControlPlaneTemplate `json:"items"`
+}

@@ -1,0 +1,140 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// LocalMachineFinalizer holds a LocalMachine back until nothing of its node is left on the host.
+const LocalMachineFinalizer = "localmachine.infrastructure.slipway.dev"
+
+// Condition types of a LocalMachine, besides Ready, Deleting and Paused of Cluster API.
+const (
+	// ContainerProvisionedCondition is true while the node's container exists and runs.
+	ContainerProvisionedCondition = "ContainerProvisioned"
+
+	// BootstrapExecSucceededCondition is true once the bootstrap data has run inside the node and left its sentinel
+	// file.
+	BootstrapExecSucceededCondition = "BootstrapExecSucceeded"
+)
+
+// LocalMachineSpec is the desired state of a LocalMachine.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID cannot be changed or removed once it is set"
+type LocalMachineSpec struct {
+	// providerID is the identifier that the Node carries in its spec.providerID (IM-02). The controller sets it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ProviderID string `json:"providerID,omitempty"`
+
+	// backend chooses what the machine is made of. Defaults to a container of the node image for the Machine's
+	// Kubernetes version. Cannot be changed: a machine is replaced, not altered.
+	// +optional
+	// +kubebuilder:default={container: {}}
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: create a new machine instead"
+	Backend LocalMachineBackend `json:"backend,omitempty,omitzero"`
+
+	// failureDomain is the failure domain that the machine was placed in, for readers of the older contract (IM-03).
+	// The owning Machine's spec.failureDomain decides.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	FailureDomain string `json:"failureDomain,omitempty"`
+}
+
+// LocalMachineStatus is the observed state of a LocalMachine.
+// +kubebuilder:validation:MinProperties=1
+type LocalMachineStatus struct {
+	// conditions tell about the state of the machine. Known types: Ready, ContainerProvisioned,
+	// BootstrapExecSucceeded, Deleting, Paused (IM-06).
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// initialization tells how far the first provisioning has come.
+	// +optional
+	Initialization LocalMachineInitializationStatus `json:"initialization,omitempty,omitzero"`
+
+	// addresses are where the node is reached: a Hostname and an InternalIP (IM-04).
+	// +optional
+	Addresses clusterv1.MachineAddresses `json:"addresses,omitempty"`
+
+	// failureDomain is the failure domain that the machine was placed in (IM-03).
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	FailureDomain string `json:"failureDomain,omitempty"`
+
+	// interruptible tells that the machine may be taken away at any time (IM-12). Containers are not: unset.
+	// +optional
+	Interruptible *bool `json:"interruptible,omitempty"`
+
+	// containerID is the identifier of the node's container in the container engine.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	ContainerID string `json:"containerID,omitempty"`
+
+	// nodeVersion is the Kubernetes version of the node image, for example v1.36.3.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	NodeVersion string `json:"nodeVersion,omitempty"`
+}
+
+// LocalMachineInitializationStatus tells how far the first provisioning of a machine has come.
+// +kubebuilder:validation:MinProperties=1
+type LocalMachineInitializationStatus struct {
+	// provisioned becomes true when the node runs and its bootstrap data has succeeded, and stays true (IM-05).
+	// +optional
+	Provisioned *bool `json:"provisioned,omitempty"`
+}
+
+// LocalMachine is one node on this host. It follows the InfraMachine contract of Cluster API, version v1beta2.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=localmachines,shortName=lm,scope=Namespaced,categories=cluster-api
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.metadata.labels.cluster\.x-k8s\.io/cluster-name`,description="Cluster this machine belongs to"
+// +kubebuilder:printcolumn:name="Machine",type=string,JSONPath=`.metadata.ownerReferences[?(@.kind=="Machine")].name`,description="Machine that owns this object"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the node runs and has been bootstrapped"
+// +kubebuilder:printcolumn:name="Internal IP",type=string,JSONPath=`.status.addresses[?(@.type=="InternalIP")].address`,description="Address of the node"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.nodeVersion`,description="Kubernetes version of the node image"
+// +kubebuilder:printcolumn:name="Provider ID",type=string,JSONPath=`.spec.providerID`,description="Identifier that the Node carries",priority=10
+// +kubebuilder:printcolumn:name="Failure Domain",type=string,JSONPath=`.status.failureDomain`,description="Failure domain that the machine was placed in",priority=10
+// +kubebuilder:printcolumn:name="Paused",type=string,JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether reconciliation is paused",priority=10
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"
+type LocalMachine struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the desired state. Everything in it has a default.
+	// +optional
+	// +kubebuilder:default={}
+	Spec LocalMachineSpec `json:"spec,omitempty,omitzero"`
+
+	// status is the observed state.
+	// +optional
+	Status LocalMachineStatus `json:"status,omitempty,omitzero"`
+}
+
+// GetConditions returns the conditions in status.
+func (m *LocalMachine) GetConditions() []metav1.Condition { return m.Status.Conditions }
+
+// SetConditions replaces the conditions in status.
+func (m *LocalMachine) SetConditions(conditions []metav1.Condition) { m.Status.Conditions = conditions }
+
+// LocalMachineList is a list of LocalMachines.
+// +kubebuilder:object:root=true
+type LocalMachineList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the LocalMachines.
+	Items []LocalMachine `json:"items"`
+}

@@ -1,0 +1,181 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// LocalMachinePoolFinalizer holds a LocalMachinePool back until all its LocalMachines are gone.
+const LocalMachinePoolFinalizer = "localmachinepool.infrastructure.slipway.dev"
+
+// LocalMachinePoolSpec is the desired state of a LocalMachinePool.
+type LocalMachinePoolSpec struct {
+	// providerID identifies the pool as a whole, for information (IP2-04). The controller sets it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ProviderID string `json:"providerID,omitempty"`
+
+	// providerIDList holds the provider IDs of the machines that exist now (IP2-05). The controller keeps it true
+	// within five seconds of a change.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	ProviderIDList []string `json:"providerIDList,omitempty"`
+
+	// template describes the machines of the pool. A change replaces them.
+	// +optional
+	// +kubebuilder:default={}
+	Template LocalMachinePoolMachineTemplate `json:"template,omitempty,omitzero"`
+}
+
+// LocalMachinePoolMachineTemplate describes the LocalMachines of a pool.
+type LocalMachinePoolMachineTemplate struct {
+	// metadata holds labels and annotations for the LocalMachines of the pool.
+	// +optional
+	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// backend chooses what the machines are made of. Defaults to containers of the node image for the pool's
+	// Kubernetes version.
+	// +optional
+	// +kubebuilder:default={container: {}}
+	Backend LocalMachineBackend `json:"backend,omitempty,omitzero"`
+}
+
+// LocalMachinePoolStatus is the observed state of a LocalMachinePool.
+// +kubebuilder:validation:MinProperties=1
+type LocalMachinePoolStatus struct {
+	// conditions tell about the state of the pool. Known types: Ready, Deleting, Paused (IP2-07).
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// initialization tells how far the first provisioning has come.
+	// +optional
+	Initialization LocalMachinePoolInitializationStatus `json:"initialization,omitempty,omitzero"`
+
+	// ready becomes true together with initialization.provisioned. Cluster API up to v1.14 reads this field of an
+	// InfraMachinePool although the contract names the other (IP2-06); both are set.
+	// +optional
+	Ready *bool `json:"ready,omitempty"`
+
+	// replicas is the number of machines that exist now (IP2-08).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// instances tells about each machine, for information (IP2-02).
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10000
+	Instances []LocalMachinePoolInstance `json:"instances,omitempty"`
+
+	// infrastructureMachineKind is LocalMachine: the pool has one LocalMachine per replica, and a Machine is made
+	// for each (IP2-03).
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	InfrastructureMachineKind string `json:"infrastructureMachineKind,omitempty"`
+}
+
+// LocalMachinePoolInitializationStatus tells how far the first provisioning of a pool has come.
+// +kubebuilder:validation:MinProperties=1
+type LocalMachinePoolInitializationStatus struct {
+	// provisioned becomes true when as many machines as asked for have been bootstrapped, and stays true (IP2-06).
+	// +optional
+	Provisioned *bool `json:"provisioned,omitempty"`
+}
+
+// LocalMachinePoolInstance tells about one machine of a pool.
+type LocalMachinePoolInstance struct {
+	// name is the name of the LocalMachine.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// instanceID is the identifier of the machine in its backend: the container ID.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	InstanceID string `json:"instanceID,omitempty"`
+
+	// providerID is the identifier that the Node carries.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ProviderID string `json:"providerID,omitempty"`
+
+	// addresses are where the node is reached.
+	// +optional
+	Addresses clusterv1.MachineAddresses `json:"addresses,omitempty"`
+
+	// failureDomain is the failure domain that the machine was placed in.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	FailureDomain string `json:"failureDomain,omitempty"`
+
+	// version is the Kubernetes version of the node image, for example v1.36.3.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Version string `json:"version,omitempty"`
+
+	// ready is true when the node runs and has been bootstrapped.
+	// +optional
+	Ready *bool `json:"ready,omitempty"`
+}
+
+// LocalMachinePool is a group of equal nodes on this host. The number of replicas is that of the MachinePool that
+// owns it. It follows the InfraMachinePool contract of Cluster API, version v1beta2.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=localmachinepools,shortName=lmp,scope=Namespaced,categories=cluster-api
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.metadata.labels.cluster\.x-k8s\.io/cluster-name`,description="Cluster this pool belongs to"
+// +kubebuilder:printcolumn:name="MachinePool",type=string,JSONPath=`.metadata.ownerReferences[?(@.kind=="MachinePool")].name`,description="MachinePool that owns this object",priority=10
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether all machines run and have been bootstrapped"
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.replicas`,description="Number of machines that exist"
+// +kubebuilder:printcolumn:name="Provider ID",type=string,JSONPath=`.spec.providerID`,description="Identifier of the pool",priority=10
+// +kubebuilder:printcolumn:name="Paused",type=string,JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether reconciliation is paused",priority=10
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"
+type LocalMachinePool struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the desired state. Everything in it has a default.
+	// +optional
+	// +kubebuilder:default={}
+	Spec LocalMachinePoolSpec `json:"spec,omitempty,omitzero"`
+
+	// status is the observed state.
+	// +optional
+	Status LocalMachinePoolStatus `json:"status,omitempty,omitzero"`
+}
+
+// GetConditions returns the conditions in status.
+func (p *LocalMachinePool) GetConditions() []metav1.Condition { return p.Status.Conditions }
+
+// SetConditions replaces the conditions in status.
+func (p *LocalMachinePool) SetConditions(conditions []metav1.Condition) {
+	p.Status.Conditions = conditions
+}
+
+// LocalMachinePoolList is a list of LocalMachinePools.
+// +kubebuilder:object:root=true
+type LocalMachinePoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the LocalMachinePools.
+	Items []LocalMachinePool `json:"items"`
+}

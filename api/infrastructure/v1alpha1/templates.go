@@ -1,0 +1,185 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// LocalClusterTemplateSpec is the desired state of a LocalClusterTemplate.
+type LocalClusterTemplateSpec struct {
+	// template is what LocalClusters are made from. Cannot be changed.
+	// +required
+	Template LocalClusterTemplateResource `json:"template,omitempty,omitzero"`
+}
+
+// LocalClusterTemplateResource is the form that LocalClusters are made from.
+// +kubebuilder:validation:MinProperties=1
+type LocalClusterTemplateResource struct {
+	// metadata holds labels and annotations for the LocalClusters.
+	// +optional
+	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the spec of the LocalClusters.
+	// +optional
+	// +kubebuilder:default={}
+	Spec LocalClusterSpec `json:"spec,omitempty,omitzero"`
+}
+
+// LocalClusterTemplate is what a ClusterClass makes LocalClusters from (IC-06).
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=localclustertemplates,shortName=lct,scope=Namespaced,categories=cluster-api
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"
+type LocalClusterTemplate struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the desired state.
+	// +required
+	Spec LocalClusterTemplateSpec `json:"spec,omitempty,omitzero"`
+}
+
+// LocalClusterTemplateList is a list of LocalClusterTemplates.
+// +kubebuilder:object:root=true
+type LocalClusterTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the LocalClusterTemplates.
+	Items []LocalClusterTemplate `json:"items"`
+}
+
+// LocalMachineTemplateSpec is the desired state of a LocalMachineTemplate.
+type LocalMachineTemplateSpec struct {
+	// template is what LocalMachines are made from. Cannot be changed: make a new template and refer to it.
+	// +required
+	Template LocalMachineTemplateResource `json:"template,omitempty,omitzero"`
+}
+
+// LocalMachineTemplateResource is the form that LocalMachines are made from.
+// +kubebuilder:validation:MinProperties=1
+type LocalMachineTemplateResource struct {
+	// metadata holds labels and annotations for the LocalMachines.
+	// +optional
+	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the spec of the LocalMachines.
+	// +optional
+	// +kubebuilder:default={}
+	Spec LocalMachineSpec `json:"spec,omitempty,omitzero"`
+}
+
+// LocalMachineTemplateStatus is the observed state of a LocalMachineTemplate.
+// +kubebuilder:validation:MinProperties=1
+type LocalMachineTemplateStatus struct {
+	// capacity is what a node made from this template offers, in Kubernetes quantities. The cluster autoscaler
+	// reads it to scale a group up from zero (IM-10).
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// nodeInfo is what a node made from this template runs on (IM-10).
+	// +optional
+	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
+}
+
+// Architecture is a processor architecture as Kubernetes names it.
+// +kubebuilder:validation:Enum=amd64;arm64;s390x;ppc64le
+type Architecture string
+
+// NodeInfo is what a node runs on.
+// +kubebuilder:validation:MinProperties=1
+type NodeInfo struct {
+	// architecture is the node's processor architecture: amd64, arm64, s390x or ppc64le.
+	// +optional
+	Architecture Architecture `json:"architecture,omitempty"`
+
+	// operatingSystem is the node's operating system, for example linux.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	OperatingSystem string `json:"operatingSystem,omitempty"`
+}
+
+// LocalMachineTemplate is what MachineSets and control planes make LocalMachines from (IM-08).
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=localmachinetemplates,shortName=lmt,scope=Namespaced,categories=cluster-api
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.template.spec.backend.container.image`,description="Node image, when the template names one"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"
+type LocalMachineTemplate struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the desired state.
+	// +required
+	Spec LocalMachineTemplateSpec `json:"spec,omitempty,omitzero"`
+
+	// status is the observed state.
+	// +optional
+	Status LocalMachineTemplateStatus `json:"status,omitempty,omitzero"`
+}
+
+// LocalMachineTemplateList is a list of LocalMachineTemplates.
+// +kubebuilder:object:root=true
+type LocalMachineTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the LocalMachineTemplates.
+	Items []LocalMachineTemplate `json:"items"`
+}
+
+// LocalMachinePoolTemplateSpec is the desired state of a LocalMachinePoolTemplate.
+type LocalMachinePoolTemplateSpec struct {
+	// template is what LocalMachinePools are made from. Cannot be changed: make a new template and refer to it.
+	// +required
+	Template LocalMachinePoolTemplateResource `json:"template,omitempty,omitzero"`
+}
+
+// LocalMachinePoolTemplateResource is the form that LocalMachinePools are made from.
+// +kubebuilder:validation:MinProperties=1
+type LocalMachinePoolTemplateResource struct {
+	// metadata holds labels and annotations for the LocalMachinePools.
+	// +optional
+	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the spec of the LocalMachinePools.
+	// +optional
+	// +kubebuilder:default={}
+	Spec LocalMachinePoolSpec `json:"spec,omitempty,omitzero"`
+}
+
+// LocalMachinePoolTemplate is what a ClusterClass makes LocalMachinePools from (IP2-09).
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=localmachinepooltemplates,shortName=lmpt,scope=Namespaced,categories=cluster-api
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"
+type LocalMachinePoolTemplate struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the desired state.
+	// +required
+	Spec LocalMachinePoolTemplateSpec `json:"spec,omitempty,omitzero"`
+}
+
+// LocalMachinePoolTemplateList is a list of LocalMachinePoolTemplates.
+// +kubebuilder:object:root=true
+type LocalMachinePoolTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the LocalMachinePoolTemplates.
+	Items []LocalMachinePoolTemplate `json:"items"`
+}
