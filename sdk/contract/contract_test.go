@@ -1,0 +1,212 @@
+package contract_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+func object(t testing.TB, version contract.Version, text string) contract.Object {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return contract.Object{Unstructured: u, Contract: version}
+}
+
+func TestResolve(t *testing.T) { // CL-03, CT-04
+	cases := map[string]struct {
+		reason   string
+		labels   map[string]string
+		contract contract.Version
+		version  string
+		fails    bool
+	}{
+		"last of the list":  {"the last version is the newest", map[string]string{"cluster.x-k8s.io/v1beta2": "v1alpha1_v1beta1"}, contract.V1Beta2, "v1beta1", false},
+		"newest contract":   {"v1beta2 wins", map[string]string{"cluster.x-k8s.io/v1beta1": "v1", "cluster.x-k8s.io/v1beta2": "v2"}, contract.V1Beta2, "v2", false},
+		"old provider":      {"v1beta1 is still spoken", map[string]string{"cluster.x-k8s.io/v1beta1": "v1"}, contract.V1Beta1, "v1", false},
+		"no label":          {"the error says which label is missing", nil, "", "", true},
+		"unknown contracts": {"contracts from before v1beta1 are not spoken", map[string]string{"cluster.x-k8s.io/v1alpha4": "v1"}, "", "", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, v, err := contract.Resolve("foos.example.org", tc.labels)
+			if c != tc.contract || v != tc.version || (err != nil) != tc.fails {
+				t.Errorf("%s: got %q %q %v", tc.reason, c, v, err)
+			}
+		})
+	}
+}
+
+func TestCRDName(t *testing.T) { // CT-05
+	for kind, want := range map[string]string{
+		"LocalMachine": "localmachines.g", "LocalMachinePool": "localmachinepools.g", "Proxy": "proxies.g", "GlobalInClusterIPPool": "globalinclusterippools.g",
+	} {
+		if got := contract.CRDName("g", kind); got != want {
+			t.Errorf("%s: got %s, want %s", kind, got, want)
+		}
+	}
+}
+
+func TestInfraCluster(t *testing.T) { // IC-02, IC-03, IC-04
+	yes := true
+	v2 := contract.InfraCluster(object(t, contract.V1Beta2, `
+spec: {controlPlaneEndpoint: {host: a.example, port: 6443}}
+status: {ready: false, initialization: {provisioned: true}, failureDomains: [{name: z, controlPlane: true}]}`))
+	v1 := contract.InfraCluster(object(t, contract.V1Beta1, `
+spec: {controlPlaneEndpoint: {host: a.example, port: 6443}}
+status: {ready: true, failureDomains: {z: {controlPlane: true}, a: {attributes: {rack: "1"}}}}`))
+	for name, v := range map[string]contract.InfraClusterView{"v1beta2": v2, "v1beta1": v1} {
+		if !v.Provisioned.Or(false) {
+			t.Errorf("%s: not provisioned", name)
+		}
+		if got := v.ControlPlaneEndpoint.Or(contract.Endpoint{}); got != (contract.Endpoint{Host: "a.example", Port: 6443}) || !got.IsValid() {
+			t.Errorf("%s: endpoint %v", name, got)
+		}
+	}
+	if diff := cmp.Diff([]clusterv1.FailureDomain{{Name: "z", ControlPlane: &yes}}, v2.FailureDomains.Or(nil)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]clusterv1.FailureDomain{{Name: "a", Attributes: map[string]string{"rack": "1"}}, {Name: "z", ControlPlane: &yes}}, v1.FailureDomains.Or(nil)); diff != "" {
+		t.Errorf("a map is sorted by name: %s", diff)
+	}
+}
+
+func TestInfraMachine(t *testing.T) { // IM-02, IM-03, IM-04, IM-05, IM-12
+	const text = `
+spec: {providerID: "x://1", failureDomain: spec}
+status: {ready: true, initialization: {provisioned: true}, failureDomain: status, interruptible: true, addresses: [{type: InternalIP, address: 10.0.0.1}]}`
+	for version, domain := range map[contract.Version]string{contract.V1Beta2: "status", contract.V1Beta1: "spec"} {
+		v := contract.InfraMachine(object(t, version, text))
+		if got := v.FailureDomain.Or(""); got != domain {
+			t.Errorf("%s: failure domain %q", version, got)
+		}
+		if !v.Provisioned.Or(false) || v.ProviderID.Or("") != "x://1" || !v.Interruptible.Or(false) || len(v.Addresses.Or(nil)) != 1 {
+			t.Errorf("%s: %+v", version, v)
+		}
+	}
+	bad := contract.InfraMachine(object(t, contract.V1Beta2, `spec: {providerID: [1]}`))
+	if bad.ProviderID.Presence() != contract.Unreadable || bad.ProviderID.Err() == nil {
+		t.Error("a provider ID that is not a string is unreadable, with an error")
+	}
+}
+
+func TestInfraMachinePool(t *testing.T) { // MP-03, IP2-03, IP2-05, IP2-06, IP2-08
+	cases := map[string]struct {
+		text string
+		want bool
+	}{
+		"v1beta2 field only": {`status: {initialization: {provisioned: true}}`, true},
+		"legacy field only":  {`status: {ready: true}`, true},
+		"they disagree":      {`status: {ready: true, initialization: {provisioned: false}}`, true},
+		"neither":            {`status: {}`, false},
+	}
+	for name, tc := range cases {
+		for _, version := range contract.Versions() {
+			if got := contract.InfraMachinePool(object(t, version, tc.text)).Provisioned.Or(false); got != tc.want {
+				t.Errorf("%s (%s): got %v", name, version, got)
+			}
+		}
+	}
+	v := contract.InfraMachinePool(object(t, contract.V1Beta2, `{spec: {providerIDList: [a, b]}, status: {replicas: 2, infrastructureMachineKind: M}}`))
+	if len(v.ProviderIDList.Or(nil)) != 2 || v.Replicas.Or(0) != 2 || v.MachineKind.Or("") != "M" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestBootstrapConfig(t *testing.T) { // BC-02, BC-03
+	for version, text := range map[contract.Version]string{
+		contract.V1Beta2: `status: {dataSecretName: s, initialization: {dataSecretCreated: true}}`,
+		contract.V1Beta1: `status: {dataSecretName: s, ready: true}`,
+	} {
+		v := contract.BootstrapConfig(object(t, version, text))
+		if !v.DataSecretCreated.Or(false) || v.DataSecretName.Or("") != "s" {
+			t.Errorf("%s: %+v", version, v)
+		}
+	}
+}
+
+func TestControlPlane(t *testing.T) { // CP-02, CP-03, CP-04, CP-08, CP-10
+	v2 := contract.ControlPlane(object(t, contract.V1Beta2, `
+status: {initialization: {controlPlaneInitialized: true}, replicas: 3, availableReplicas: 2, upToDateReplicas: 1, versions: [{version: v1.35.0, replicas: 2}, {version: v1.36.0, replicas: 1}]}`))
+	v1 := contract.ControlPlane(object(t, contract.V1Beta1, `
+status: {initialized: true, replicas: 3, unavailableReplicas: 1, updatedReplicas: 1, version: v1.35.0, externalManagedControlPlane: true}`))
+	for name, v := range map[string]contract.ControlPlaneView{"v1beta2": v2, "v1beta1": v1} {
+		if !v.Initialized.Or(false) || v.AvailableReplicas.Or(-1) != 2 || v.UpToDateReplicas.Or(-1) != 1 {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if got := v.Versions.Or(nil); len(got) == 0 || got[0].Version != "v1.35.0" {
+			t.Errorf("%s: versions %v", name, got)
+		}
+	}
+	if !v1.ExternalManaged.Or(false) || v2.ExternalManaged.Or(false) {
+		t.Error("external management")
+	}
+}
+
+func TestCondition(t *testing.T) { // CT-07, CT-12
+	cases := map[string]struct {
+		reason, text string
+		presence     contract.Presence
+		want         metav1.Condition
+	}{
+		"v1beta2": {"as it is", `status: {conditions: [{type: Ready, status: "False", reason: NoQuota, message: ask, observedGeneration: 4}]}`, contract.Found,
+			metav1.Condition{Type: "Ready", Status: "False", Reason: "NoQuota", Message: "ask", ObservedGeneration: 4}},
+		"severity":        {"v1beta1 conditions are read", `status: {conditions: [{type: Ready, status: "True", severity: Info}]}`, contract.Found, metav1.Condition{Type: "Ready", Status: "True", Reason: "ReportedTrue"}},
+		"transition":      {"a provider on its way may have both lists", `status: {v1beta2: {conditions: [{type: Ready, status: "True", reason: Ready}]}}`, contract.Found, metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready"}},
+		"missing":         {"not there", `status: {conditions: [{type: Other, status: "True"}]}`, contract.Missing, metav1.Condition{}},
+		"invalid status":  {"a status outside the three is invalid", `status: {conditions: [{type: Ready, status: "yes"}]}`, contract.Unreadable, metav1.Condition{}},
+		"not even a list": {"anything may be there", `status: {conditions: nonsense}`, contract.Missing, metav1.Condition{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := object(t, contract.V1Beta2, tc.text).Ready()
+			got, _ := f.Get()
+			if f.Presence() != tc.presence {
+				t.Fatalf("%s: presence %v", tc.reason, f.Presence())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestFailure(t *testing.T) { // CT-08
+	const text = `status: {failureReason: Broken, failureMessage: "it broke"}`
+	if got := object(t, contract.V1Beta1, text).Failure(); got != (contract.Failure{Reason: "Broken", Message: "it broke"}) {
+		t.Errorf("v1beta1: %v", got)
+	}
+	if got := object(t, contract.V1Beta2, text).Failure(); got != (contract.Failure{}) {
+		t.Errorf("v1beta2 has no terminal failures: %v", got)
+	}
+}
+
+// FuzzViews gives the views whatever a provider may report: none may panic.
+func FuzzViews(f *testing.F) {
+	f.Add([]byte(`{"status":{"ready":1,"failureDomains":[1],"conditions":[1,{"type":"Ready"}],"versions":{}}}`))
+	f.Add([]byte(`{"spec":[],"status":"x"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		u := &unstructured.Unstructured{}
+		if yaml.Unmarshal(data, &u.Object) != nil {
+			return
+		}
+		for _, version := range contract.Versions() {
+			o := contract.Object{Unstructured: u, Contract: version}
+			contract.InfraCluster(o)
+			contract.InfraMachine(o)
+			contract.InfraMachinePool(o)
+			contract.BootstrapConfig(o)
+			contract.ControlPlane(o)
+			o.Ready()
+			o.Failure()
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package contract
+
+import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+// ControlPlaneView is a control plane as the contract sees it (rows CP-*).
+type ControlPlaneView struct {
+	Object
+	// Initialized is true once the API server answers and can be joined (CP-10).
+	Initialized Field[bool]
+	// Endpoint, where the control plane supplies it (CP-02).
+	Endpoint Field[Endpoint]
+	// ExternalManaged control planes have no control plane Machines (CP-08).
+	ExternalManaged Field[bool]
+	// SpecVersion and SpecReplicas as desired; missing where the kind does not have them (CP-03, CP-04).
+	SpecVersion  Field[string]
+	SpecReplicas Field[int32]
+	// Versions that run, from the oldest to the newest (CP-04); where the provider only reports the
+	// deprecated status.version, that one.
+	Versions Field[[]clusterv1.StatusVersion]
+	// Counters of CP-03. In contract v1beta1 up-to-date comes from updatedReplicas, and available from
+	// replicas less unavailableReplicas.
+	Replicas, ReadyReplicas, AvailableReplicas, UpToDateReplicas Field[int32]
+}
+
+// ControlPlane returns the view of a control plane.
+func ControlPlane(o Object) ControlPlaneView {
+	v := ControlPlaneView{
+		Object:            o,
+		Initialized:       o.flag("status.initialization.controlPlaneInitialized", "status.initialized"),
+		Endpoint:          read[Endpoint](o.Object, "spec.controlPlaneEndpoint"),
+		ExternalManaged:   read[bool](o.Object, "status.externalManagedControlPlane"),
+		SpecVersion:       read[string](o.Object, "spec.version"),
+		SpecReplicas:      read[int32](o.Object, "spec.replicas"),
+		Versions:          versions(o),
+		Replicas:          read[int32](o.Object, "status.replicas"),
+		ReadyReplicas:     read[int32](o.Object, "status.readyReplicas"),
+		AvailableReplicas: read[int32](o.Object, "status.availableReplicas"),
+		UpToDateReplicas:  read[int32](o.Object, "status.upToDateReplicas"),
+	}
+	if o.Contract == V1Beta1 {
+		v.UpToDateReplicas = read[int32](o.Object, "status.updatedReplicas")
+		v.AvailableReplicas = available(v.Replicas, read[int32](o.Object, "status.unavailableReplicas"))
+	}
+	return v
+}
+
+func versions(o Object) Field[[]clusterv1.StatusVersion] {
+	list := read[[]clusterv1.StatusVersion](o.Object, "status.versions")
+	if list.presence == Found || list.presence == Unreadable {
+		return list
+	}
+	one := read[string](o.Object, "status.version")
+	out := Field[[]clusterv1.StatusVersion]{presence: one.presence, path: one.path, cause: one.cause}
+	if version, ok := one.Get(); ok {
+		out.value = []clusterv1.StatusVersion{{Version: version, Replicas: read[int32](o.Object, "status.replicas").Or(0)}}
+	}
+	return out
+}
+
+// available returns total less unavailable, where both are known.
+func available(total, unavailable Field[int32]) Field[int32] {
+	n, ok := total.Get()
+	down, counted := unavailable.Get()
+	if !ok || !counted {
+		return Field[int32]{presence: Missing, path: unavailable.path}
+	}
+	total.value, total.path = n-down, unavailable.path
+	return total
+}

@@ -1,0 +1,51 @@
+package contract
+
+import (
+	"maps"
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// InfraClusterView is an infrastructure cluster as the contract sees it (rows IC-*).
+type InfraClusterView struct {
+	Object
+	// Provisioned is true once the infrastructure is there (IC-04).
+	Provisioned Field[bool]
+	// ControlPlaneEndpoint, where the provider supplies it (IC-02).
+	ControlPlaneEndpoint Field[Endpoint]
+	// FailureDomains, sorted by name where the provider reports a map (IC-03).
+	FailureDomains Field[[]clusterv1.FailureDomain]
+}
+
+// InfraCluster returns the view of an infrastructure cluster.
+func InfraCluster(o Object) InfraClusterView {
+	return InfraClusterView{
+		Object:               o,
+		Provisioned:          o.flag("status.initialization.provisioned", "status.ready"),
+		ControlPlaneEndpoint: read[Endpoint](o.Object, "spec.controlPlaneEndpoint"),
+		FailureDomains:       failureDomains(o),
+	}
+}
+
+// failureDomains reads the list of contract v1beta2, and the map of v1beta1 wherever one is found.
+func failureDomains(o Object) Field[[]clusterv1.FailureDomain] {
+	const path = "status.failureDomains"
+	if raw, ok := dig(o.Object, []string{"status", "failureDomains"}); ok {
+		if _, isMap := raw.(map[string]any); !isMap {
+			return read[[]clusterv1.FailureDomain](o.Object, path)
+		}
+	}
+	type spec struct {
+		ControlPlane *bool             `json:"controlPlane"`
+		Attributes   map[string]string `json:"attributes"`
+	}
+	m := read[map[string]spec](o.Object, path)
+	out := Field[[]clusterv1.FailureDomain]{presence: m.presence, path: path, cause: m.cause}
+	for _, name := range slices.Sorted(maps.Keys(m.value)) {
+		out.value = append(out.value, clusterv1.FailureDomain{
+			Name: name, ControlPlane: m.value[name].ControlPlane, Attributes: m.value[name].Attributes,
+		})
+	}
+	return out
+}

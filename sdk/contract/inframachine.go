@@ -1,0 +1,34 @@
+package contract
+
+import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+// InfraMachineView is an infrastructure machine as the contract sees it (rows IM-*).
+type InfraMachineView struct {
+	Object
+	// Provisioned is true once the machine's infrastructure is there (IM-05).
+	Provisioned Field[bool]
+	// ProviderID equals spec.providerID of the Node (IM-02).
+	ProviderID Field[string]
+	// FailureDomain the machine was placed in (IM-03): from status; from spec in contract v1beta1.
+	FailureDomain Field[string]
+	// Addresses of the machine (IM-04).
+	Addresses Field[[]clusterv1.MachineAddress]
+	// Interruptible machines may be taken away by their provider at any time (IM-12).
+	Interruptible Field[bool]
+}
+
+// InfraMachine returns the view of an infrastructure machine.
+func InfraMachine(o Object) InfraMachineView {
+	domain := read[string](o.Object, "status.failureDomain")
+	if o.Contract == V1Beta1 {
+		domain = read[string](o.Object, "spec.failureDomain")
+	}
+	return InfraMachineView{
+		Object:        o,
+		Provisioned:   o.flag("status.initialization.provisioned", "status.ready"),
+		ProviderID:    read[string](o.Object, "spec.providerID"),
+		FailureDomain: domain,
+		Addresses:     read[[]clusterv1.MachineAddress](o.Object, "status.addresses"),
+		Interruptible: read[bool](o.Object, "status.interruptible"),
+	}
+}

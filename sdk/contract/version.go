@@ -1,0 +1,53 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gobuffalo/flect"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Version is a version of the contract between the core and its providers.
+type Version string
+
+const (
+	// V1Beta1 is the older contract; it ends with the release that upstream calls v1.16.
+	V1Beta1 Version = "v1beta1"
+	// V1Beta2 is the contract of Cluster API v1.11 and later.
+	V1Beta2 Version = "v1beta2"
+)
+
+// Versions lists the contract versions the core speaks, the preferred one first.
+func Versions() []Version { return []Version{V1Beta2, V1Beta1} }
+
+// labelPrefix starts the labels by which a CRD says which contract its versions fulfil (CT-04).
+const labelPrefix = "cluster.x-k8s.io/"
+
+// Label returns the name of the CRD label for a contract version.
+func (v Version) Label() string { return labelPrefix + string(v) }
+
+// Resolve returns the newest contract version that a CRD with these labels fulfils, and the API version
+// that fulfils it: the last of those the label lists (CL-03, CT-04).
+func Resolve(crdName string, labels map[string]string) (Version, string, error) {
+	for _, v := range Versions() {
+		value := labels[v.Label()]
+		if value == "" {
+			continue
+		}
+		served := strings.Split(value, "_")
+		return v, served[len(served)-1], nil
+	}
+	return "", "", fmt.Errorf("CRD %s has no label %s or %s: its provider must set one to the API versions that fulfil the contract",
+		crdName, V1Beta2.Label(), V1Beta1.Label())
+}
+
+// CRDName returns the name that the CRD of a kind must have, so that it is found without discovery (CT-05).
+func CRDName(group, kind string) string {
+	return strings.ToLower(flect.Pluralize(kind)) + "." + group
+}
+
+// CRDNameOf returns the name of the CRD that a reference points to.
+func CRDNameOf(ref clusterv1.ContractVersionedObjectReference) string {
+	return CRDName(ref.APIGroup, ref.Kind)
+}

@@ -1,2 +1,0 @@
-// Package sdk is the root of Slipway's public Go API.
-package sdk
