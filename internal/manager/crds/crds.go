@@ -1,0 +1,63 @@
+package crds
+
+import (
+	"compress/gzip"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+//go:embed all:generated
+var generated embed.FS
+
+// errNotGenerated is the answer of a binary that was built without the generated CRDs.
+var errNotGenerated = errors.New("this binary was built without its CRDs: run `make generate build`")
+
+// All returns every CRD, labelled, sorted by name, without conversion. The caller owns the result. It fails only when
+// the binary was built without `make generate`.
+func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	file, err := generated.Open("generated/crds.json.gz")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNotGenerated
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the embedded CRDs: %w", err)
+	}
+	defer file.Close()
+	reader, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking the embedded CRDs: %w", err)
+	}
+	var list []*apiextensionsv1.CustomResourceDefinition
+	if err := json.NewDecoder(reader).Decode(&list); err != nil {
+		return nil, fmt.Errorf("reading the embedded CRDs: %w", err)
+	}
+	for _, crd := range list {
+		if crd.Labels == nil {
+			crd.Labels = map[string]string{}
+		}
+		maps.Copy(crd.Labels, labelsOf(crd.Spec.Group))
+		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	}
+	return list, nil
+}
+
+// withConversion completes a CRD of several versions with the webhook that converts between them (CV-01). With no
+// webhook given, versions differ in name only ("None"): enough for tests that use the stored version alone.
+func withConversion(crd *apiextensionsv1.CustomResourceDefinition, webhook *apiextensionsv1.WebhookClientConfig) {
+	if webhook == nil || !hasConversion(crd) {
+		return
+	}
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig:             webhook.DeepCopy(),
+			ConversionReviewVersions: []string{"v1"},
+		},
+	}
+}

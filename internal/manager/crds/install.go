@@ -1,0 +1,147 @@
+package crds
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// hashAnnotation stands for the content of a CRD as it was last applied by Install.
+	hashAnnotation = "slipway.dev/content-hash"
+
+	// fieldManager owns the fields of the CRDs that Install writes.
+	fieldManager = "slipway-crds"
+
+	// pollInterval is the time between two looks at a CRD that is not served yet.
+	pollInterval = 50 * time.Millisecond
+
+	// parallelWrites bounds how many CRDs are written at once.
+	parallelWrites = 4
+)
+
+// Options say how CRDs are installed.
+type Options struct {
+	// ConversionWebhook tells the API server where objects are converted between versions; see the package webhook
+	// for one that fits. Nil: objects are not converted, only relabelled, which is for tests only.
+	ConversionWebhook *apiextensionsv1.WebhookClientConfig
+}
+
+// Install writes all CRDs to the cluster behind c and waits until each is established. A CRD whose content is the one
+// last applied is not written. c needs apiextensions.k8s.io/v1 in its scheme, and must read the API server, not a
+// cache. It ends with the context's error when the cluster does not accept the names in time.
+func Install(ctx context.Context, c client.Client, opts Options) error {
+	list, err := All()
+	if err != nil {
+		return err
+	}
+	applied, err := appliedHashes(ctx, c)
+	if err != nil {
+		return err
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelWrites)
+	for _, crd := range list {
+		withConversion(crd, opts.ConversionWebhook)
+		group.Go(func() error {
+			if err := apply(groupCtx, c, crd, applied[crd.Name]); err != nil {
+				return err
+			}
+			return awaitEstablished(groupCtx, c, crd.Name)
+		})
+	}
+	return group.Wait()
+}
+
+// appliedHashes returns the hash annotation of every CRD in the cluster, by name.
+func appliedHashes(ctx context.Context, c client.Client) (map[string]string, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+	if err := c.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing the CRDs in the cluster: %w", err)
+	}
+	hashes := make(map[string]string, len(list.Items))
+	for i := range list.Items {
+		hashes[list.Items[i].Name] = list.Items[i].Annotations[hashAnnotation]
+	}
+	return hashes, nil
+}
+
+// apply writes one CRD unless the cluster has the same content from an earlier Install.
+func apply(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition, applied string) error {
+	object, hash, err := desired(crd)
+	if err != nil {
+		return err
+	}
+	if hash == applied {
+		return nil
+	}
+	config := client.ApplyConfigurationFromUnstructured(object)
+	if err := c.Apply(ctx, config, client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("applying CRD %s: %w", crd.Name, err)
+	}
+	return nil
+}
+
+// desired returns what is applied for a CRD, its hash included.
+func desired(crd *apiextensionsv1.CustomResourceDefinition) (*unstructured.Unstructured, string, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+	if err != nil {
+		return nil, "", fmt.Errorf("converting CRD %s: %w", crd.Name, err)
+	}
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	unstructured.RemoveNestedField(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil, "", fmt.Errorf("converting CRD %s: %w", crd.Name, err)
+	}
+	sum := sha256.Sum256(data)
+	hash := hex.EncodeToString(sum[:16])
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[hashAnnotation] = hash
+	object.SetAnnotations(annotations)
+	return object, hash, nil
+}
+
+// awaitEstablished returns when the API server serves the CRD.
+func awaitEstablished(ctx context.Context, c client.Client, name string) error {
+	seen := ""
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+			return false, err
+		}
+		for _, condition := range crd.Status.Conditions {
+			switch {
+			case condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue:
+				return true, nil
+			case condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse:
+				seen = condition.Message
+			}
+		}
+		return false, nil
+	})
+	if err == nil {
+		return nil
+	}
+	if seen != "" {
+		return fmt.Errorf("waiting for CRD %s to be served: its names are not accepted (%s): %w", name, seen, err)
+	}
+	return fmt.Errorf("waiting for CRD %s to be served: %w", name, err)
+}
