@@ -1,0 +1,192 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An apply may be left out when it would change nothing, which takes two things:
+//
+//	contains:  every field the controller wants is in the object, with the same value
+//	ownsMore:  the controller owns no field of the object that it does not want any more
+//
+// Both compare JSON values. Lists of objects that each carry another "type" (conditions, addresses of
+// different types) are compared by it, since other writers have their own entries there; every other list
+// must be equal.
+
+// contains reports whether live has everything that want has.
+func contains(live, want any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		l, ok := live.(map[string]any)
+		if !ok {
+			return false
+		}
+		for key, value := range w {
+			if have, ok := l[key]; !ok || !contains(have, value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		l, ok := live.([]any)
+		return ok && containsList(l, w)
+	}
+	return live == want
+}
+
+func containsList(live, want []any) bool {
+	byType, keyed := index(live)
+	wanted, alsoKeyed := index(want)
+	if keyed && alsoKeyed {
+		for key, value := range wanted {
+			if have, ok := byType[key]; !ok || !contains(have, value) {
+				return false
+			}
+		}
+		return true
+	}
+	if len(live) != len(want) {
+		return false
+	}
+	for i := range want {
+		if !contains(live[i], want[i]) || !contains(want[i], live[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// index returns the items of a list by their type, if each has one and no two the same.
+func index(list []any) (map[string]any, bool) {
+	out := make(map[string]any, len(list))
+	for _, item := range list {
+		m, ok := item.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		key, ok := m["type"].(string)
+		if !ok {
+			return nil, false
+		}
+		if _, twice := out[key]; twice {
+			return nil, false
+		}
+		out[key] = item
+	}
+	return out, true
+}
+
+// owned returns the fields that manager has applied to the object (or to its subresource), in the form of
+// metav1.FieldsV1, or nil where it has applied none. An entry without a subresource may hold the status too:
+// API servers keep them apart, client-go's object tracker does not.
+func owned(entries []metav1.ManagedFieldsEntry, manager, subresource string) map[string]any {
+	var together map[string]any
+	for _, e := range entries {
+		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.FieldsV1 == nil {
+			continue
+		}
+		var fields map[string]any
+		if json.Unmarshal(e.FieldsV1.Raw, &fields) != nil {
+			continue
+		}
+		if e.Subresource == subresource && subresource != "" {
+			return fields
+		}
+		if e.Subresource == "" {
+			together = fields
+		}
+	}
+	return part(together, subresource)
+}
+
+// part returns the fields of the object itself, or those of its subresource.
+func part(fields map[string]any, subresource string) map[string]any {
+	if subresource == "" {
+		delete(fields, "f:status")
+		return fields
+	}
+	below, ok := fields["f:"+subresource]
+	if !ok {
+		return nil
+	}
+	return map[string]any{"f:" + subresource: below}
+}
+
+// ownsMore reports whether fields names anything in live that want does not have. Where fields ends, the
+// whole value is owned.
+func ownsMore(fields map[string]any, live, want any) bool {
+	for name, below := range fields {
+		if name == "." {
+			continue
+		}
+		wanted, ok := lookUp(name, want)
+		if !ok {
+			return true
+		}
+		have, _ := lookUp(name, live)
+		inner, _ := below.(map[string]any)
+		if len(inner) == 0 && !contains(wanted, have) {
+			return true
+		}
+		if ownsMore(inner, have, wanted) {
+			return true
+		}
+	}
+	return false
+}
+
+// lookUp follows one step of a path in FieldsV1: f: a field, k: the item with these keys, v: the value
+// itself in a set, i: the item at an index.
+func lookUp(step string, in any) (any, bool) {
+	kind, rest, _ := strings.Cut(step, ":")
+	switch kind {
+	case "f":
+		m, _ := in.(map[string]any)
+		value, ok := m[rest]
+		return value, ok
+	case "k":
+		var keys map[string]any
+		if json.Unmarshal([]byte(rest), &keys) != nil {
+			return nil, false
+		}
+		return find(in, keys)
+	case "v":
+		var value any
+		if json.Unmarshal([]byte(rest), &value) != nil {
+			return nil, false
+		}
+		return find(in, value)
+	case "i":
+		var i int
+		list, _ := in.([]any)
+		if _, err := fmt.Sscan(rest, &i); err != nil || i >= len(list) {
+			return nil, false
+		}
+		return list[i], true
+	}
+	return nil, false
+}
+
+func find(in, like any) (any, bool) {
+	list, _ := in.([]any)
+	for _, item := range list {
+		if contains(item, like) {
+			return item, true
+		}
+	}
+	return nil, false
+}
+
+// jsonValue returns v as encoding/json would decode it, so that numbers of every Go type compare equal.
+func jsonValue(v any) (map[string]any, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	return out, json.Unmarshal(data, &out)
+}

@@ -1,0 +1,114 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// CRDKind is what References reads to find contract versions; its metadata alone is cached.
+func CRDKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+}
+
+// References reads provider objects by the references that the core's objects hold.
+type References struct {
+	reader client.Reader
+	watch  func(*unstructured.Unstructured) error
+
+	mu      sync.Mutex
+	watched map[schema.GroupKind]bool
+}
+
+// NewReferences returns a reader of references. watch is called once for each kind that is read (CL-05),
+// with an empty object of that kind; it may be nil.
+func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) error) *References {
+	return &References{reader: reader, watch: watch, watched: map[schema.GroupKind]bool{}}
+}
+
+// Get returns the object that ref points to in the namespace, read in the API version that fulfils the
+// newest contract (CL-03). An object that does not exist is a nil Unstructured and no error.
+func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string) (contract.Object, error) {
+	version, u, err := r.kind(ctx, ref)
+	if err != nil {
+		return contract.Object{}, err
+	}
+	err = r.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, u)
+	if apierrors.IsNotFound(err) {
+		return contract.Object{Contract: version}, nil
+	}
+	if err != nil {
+		return contract.Object{}, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
+	}
+	return contract.Object{Unstructured: u, Contract: version}, nil
+}
+
+// List returns the objects of a provider's kind in the namespace that match the labels.
+func (r *References) List(ctx context.Context, group, kind, namespace string, labels map[string]string) ([]contract.Object, error) {
+	version, u, err := r.kind(ctx, clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind})
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	gvk := u.GroupVersionKind()
+	gvk.Kind += "List"
+	list.SetGroupVersionKind(gvk)
+	if err := r.reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
+		return nil, fmt.Errorf("listing %s in %s: %w", kind, namespace, err)
+	}
+	out := make([]contract.Object, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, contract.Object{Unstructured: &list.Items[i], Contract: version})
+	}
+	return out, nil
+}
+
+// kind returns an empty object of the referenced kind in the version that fulfils the contract, and makes
+// sure that the kind is watched.
+func (r *References) kind(ctx context.Context, ref clusterv1.ContractVersionedObjectReference) (contract.Version, *unstructured.Unstructured, error) {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(CRDKind())
+	name := contract.CRDNameOf(ref)
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+			return "", nil, fault.New(fault.Invalid, "KindNotInstalled",
+				"kind %s of group %s is not installed; install the provider it belongs to (CRD %s)", ref.Kind, ref.APIGroup, name).From(err)
+		}
+		return "", nil, fmt.Errorf("reading CRD %s: %w", name, err)
+	}
+	version, apiVersion, err := contract.Resolve(name, crd.Labels)
+	if err != nil {
+		return "", nil, fault.New(fault.Invalid, "NoContract", "%s", err.Error())
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: apiVersion, Kind: ref.Kind})
+	return version, u, r.watchOnce(u)
+}
+
+func (r *References) watchOnce(u *unstructured.Unstructured) error {
+	if r.watch == nil {
+		return nil
+	}
+	kind := u.GroupVersionKind().GroupKind()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watched[kind] {
+		return nil
+	}
+	if err := r.watch(u.DeepCopy()); err != nil {
+		return fmt.Errorf("watching %s: %w", kind, err)
+	}
+	r.watched[kind] = true
+	return nil
+}

@@ -1,0 +1,237 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Prefix starts the name of every field manager of this program.
+const Prefix = "slipway-"
+
+// Writer writes for one controller.
+type Writer struct {
+	client client.Client
+	owner  string
+	writes *Writes
+}
+
+// NewWriter returns the writer of the controller with this name; its field manager is "slipway-<name>".
+func NewWriter(c client.Client, controller string) *Writer {
+	return &Writer{client: c, owner: Prefix + controller, writes: &Writes{}}
+}
+
+// As returns a writer with another field manager, "slipway-<name>", that shares the record of writes.
+func (w *Writer) As(controller string) *Writer {
+	return &Writer{client: w.client, owner: Prefix + controller, writes: w.writes}
+}
+
+// Writes returns the record of what was written.
+func (w *Writer) Writes() *Writes { return w.writes }
+
+// Apply makes the object be what want says, by server-side apply: want is everything that this controller
+// says of the object outside its status, and fields it said before and does not say now are removed. live is
+// the object as last read, or nil if it does not exist yet. Fields of others are taken over.
+// Want must have apiVersion, kind, name and namespace.
+func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {
+	body := want.DeepCopy()
+	if live != nil {
+		same, err := w.unchanged(live, body.Object, "")
+		if err != nil || same {
+			return err
+		}
+		body.SetUID(live.GetUID()) // never creates again what was deleted meanwhile
+	}
+	if err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("applying %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
+	}
+	w.writes.record(body)
+	return nil
+}
+
+// ApplyStatus makes the status of live be what status says, by server-side apply: status is everything that
+// this controller reports, and what it reported before and does not report now is removed.
+func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any) error {
+	fields, err := jsonValue(map[string]any{"status": status})
+	if err != nil {
+		return fault.New(fault.Bug, "InvalidStatus", "status of %T cannot be encoded", live).From(err)
+	}
+	same, err := w.unchanged(live, fields, "status")
+	if err != nil || same {
+		return err
+	}
+	body, err := w.identify(live)
+	if err != nil {
+		return err
+	}
+	body.Object["status"] = integers(fields["status"])
+	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("applying status of %s %s: %w", body.GetKind(), client.ObjectKeyFromObject(live), err)
+	}
+	w.writes.record(body)
+	return nil
+}
+
+// Patch changes single fields of an object that has other writers too: change gets a copy of live, and only
+// what it changed is sent. Somebody else's write since live was read is a conflict, never overwritten.
+func (w *Writer) Patch(ctx context.Context, live client.Object, change func(client.Object)) error {
+	after := live.DeepCopyObject().(client.Object)
+	change(after)
+	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
+	data, err := patch.Data(after)
+	if err != nil {
+		return fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
+	}
+	if onlyLock(data) {
+		return nil
+	}
+	if err := w.client.Patch(ctx, after, patch, client.FieldOwner(w.owner)); err != nil {
+		return fmt.Errorf("patching %s %s: %w", w.kindOf(live), client.ObjectKeyFromObject(live), err)
+	}
+	w.writes.record(after)
+	return nil
+}
+
+// Create creates the object. One that exists already is a success if it has the same controller owner (a
+// repeat after a crash), and else a conflict.
+func (w *Writer) Create(ctx context.Context, obj client.Object) error {
+	kind := w.kindOf(obj)
+	err := w.client.Create(ctx, obj, client.FieldOwner(w.owner))
+	if apierrors.IsAlreadyExists(err) {
+		return w.adopted(ctx, kind, obj)
+	}
+	if err != nil {
+		return fmt.Errorf("creating %s %s: %w", kind, client.ObjectKeyFromObject(obj), err)
+	}
+	w.writes.record(obj)
+	return nil
+}
+
+func (w *Writer) adopted(ctx context.Context, kind string, obj client.Object) error {
+	found := obj.DeepCopyObject().(client.Object)
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), found); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil // the cache has not seen it yet; the watch will wake us
+		}
+		return fmt.Errorf("reading %s %s: %w", kind, client.ObjectKeyFromObject(obj), err)
+	}
+	want, have := metav1.GetControllerOf(obj), metav1.GetControllerOf(found)
+	if want == nil || (have != nil && have.UID == want.UID) {
+		return nil
+	}
+	return fault.New(fault.Conflict, "AlreadyExists",
+		"%s %s exists and belongs to something else; rename or delete it", kind, client.ObjectKeyFromObject(obj))
+}
+
+// Delete deletes the object in the state that was read; one that is gone or going already is a success.
+func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting %s %s: %w", w.kindOf(obj), client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+// unchanged reports whether applying want (the whole object, or {"status": …}) would change nothing.
+func (w *Writer) unchanged(live client.Object, want map[string]any, subresource string) (bool, error) {
+	have, err := jsonValue(live)
+	if err != nil {
+		return false, fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", live).From(err)
+	}
+	wanted, err := jsonValue(said(want))
+	if err != nil {
+		return false, fault.New(fault.Bug, "InvalidObject", "what to apply to %T cannot be encoded", live).From(err)
+	}
+	fields := owned(live.GetManagedFields(), w.owner, subresource)
+	return fields != nil && contains(have, wanted) && !ownsMore(fields, have, wanted), nil
+}
+
+// said returns want without what identifies the object.
+func said(want map[string]any) map[string]any {
+	out := maps.Clone(want)
+	delete(out, "apiVersion")
+	delete(out, "kind")
+	meta, ok := out["metadata"].(map[string]any)
+	if !ok {
+		return out
+	}
+	rest := maps.Clone(meta)
+	for _, key := range []string{"name", "namespace", "uid", "resourceVersion"} {
+		delete(rest, key)
+	}
+	out["metadata"] = rest
+	if len(rest) == 0 {
+		delete(out, "metadata")
+	}
+	return out
+}
+
+// identify returns an object that has nothing but the identity of live.
+func (w *Writer) identify(live client.Object) (*unstructured.Unstructured, error) {
+	gvk, err := apiutil.GVKForObject(live, w.client.Scheme())
+	if err != nil {
+		return nil, fault.New(fault.Bug, "UnknownKind", "%T is not in the scheme", live).From(err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(live.GetNamespace())
+	u.SetName(live.GetName())
+	u.SetUID(live.GetUID())
+	return u, nil
+}
+
+func (w *Writer) kindOf(obj client.Object) string {
+	gvk, err := apiutil.GVKForObject(obj, w.client.Scheme())
+	if err != nil {
+		return fmt.Sprintf("%T", obj)
+	}
+	return gvk.Kind
+}
+
+// onlyLock reports whether a merge patch holds nothing but the resourceVersion it is conditional on.
+func onlyLock(patch []byte) bool {
+	var p map[string]map[string]any
+	if json.Unmarshal(patch, &p) != nil {
+		return false
+	}
+	meta, ok := p["metadata"]
+	if !ok {
+		return len(p) == 0
+	}
+	_, locked := meta["resourceVersion"]
+	return locked && len(meta) == 1 && len(p) == 1
+}
+
+// integers turns the float64 of encoding/json into int64 where they are whole, as unstructured objects want.
+func integers(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		for key, value := range x {
+			x[key] = integers(value)
+		}
+	case []any:
+		for i := range x {
+			x[i] = integers(x[i])
+		}
+	case float64:
+		if whole := int64(x); float64(whole) == x {
+			return whole
+		}
+	}
+	return v
+}

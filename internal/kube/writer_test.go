@@ -1,0 +1,159 @@
+package kube_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+func scheme(t testing.TB) *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, corev1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+type counter struct{ writes int }
+
+// newClient returns a client over objs that counts what is sent.
+func newClient(t testing.TB, objs ...client.Object) (client.Client, *counter) {
+	n := &counter{}
+	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objs...).WithStatusSubresource(&clusterv1.Cluster{}).
+		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			n.writes++
+			return c.SubResource(sub).Apply(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			n.writes++
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	}).Build()
+	return c, n
+}
+
+func cluster() *clusterv1.Cluster {
+	return &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "1"}}
+}
+
+func status(phase string, conditions ...metav1.Condition) clusterv1.ClusterStatus {
+	return clusterv1.ClusterStatus{Phase: phase, Conditions: conditions}
+}
+
+func condition(t, reason string) metav1.Condition {
+	return metav1.Condition{Type: t, Status: "True", Reason: reason, LastTransitionTime: metav1.Unix(1e9, 0)}
+}
+
+func TestApplyStatusWritesOncePerChange(t *testing.T) { // CO-03
+	ctx := context.Background()
+	c, sent := newClient(t, cluster())
+	w := kube.NewWriter(c, "cluster")
+	steps := []struct {
+		reason string
+		status clusterv1.ClusterStatus
+		writes int
+	}{
+		{"first report", status("Pending", condition("A", "x"), condition("B", "x")), 1},
+		{"nothing changed", status("Pending", condition("A", "x"), condition("B", "x")), 1},
+		{"a value changed", status("Provisioned", condition("A", "x"), condition("B", "x")), 2},
+		{"a condition is not said any more", status("Provisioned", condition("A", "x")), 3},
+		{"a field is not said any more", status("", condition("A", "x")), 4},
+		{"nothing changed again", status("", condition("A", "x")), 4},
+	}
+	for _, step := range steps {
+		live := &clusterv1.Cluster{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(cluster()), live); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.ApplyStatus(ctx, live, step.status); err != nil {
+			t.Fatalf("%s: %v", step.reason, err)
+		}
+		if sent.writes != step.writes {
+			t.Errorf("%s: %d writes, want %d", step.reason, sent.writes, step.writes)
+		}
+		after := &clusterv1.Cluster{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(cluster()), after); err != nil {
+			t.Fatal(err)
+		}
+		if after.Status.Phase != step.status.Phase || len(after.Status.Conditions) != len(step.status.Conditions) {
+			t.Errorf("%s: status is %+v", step.reason, after.Status)
+		}
+	}
+}
+
+func TestPatchNeverOverwrites(t *testing.T) { // MA-18, CO-03
+	ctx := context.Background()
+	c, sent := newClient(t, cluster())
+	w := kube.NewWriter(c, "cluster")
+	read := &clusterv1.Cluster{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(cluster()), read); err != nil {
+		t.Fatal(err)
+	}
+	label := func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) }
+	if err := w.Patch(ctx, read, func(client.Object) {}); err != nil || sent.writes != 0 {
+		t.Errorf("no change, no write: %d, %v", sent.writes, err)
+	}
+	if err := w.Patch(ctx, read, label); err != nil {
+		t.Fatal(err)
+	}
+	err := w.Patch(ctx, read, func(o client.Object) { o.SetLabels(map[string]string{"c": "d"}) })
+	if !apierrors.IsConflict(err) || fault.KindOf(err) != fault.Conflict {
+		t.Errorf("a write on an older read must conflict, got %v", err)
+	}
+	if !w.Writes().Stale(read) {
+		t.Error("what was read before our own write is stale")
+	}
+}
+
+func TestCreateMayBeRepeated(t *testing.T) {
+	ctx := context.Background()
+	c, _ := newClient(t)
+	w := kube.NewWriter(c, "cluster")
+	yes := true
+	secret := func(owner string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "X", Name: owner, UID: "uid-" + "a", Controller: &yes}}}}
+	}
+	other := secret("b")
+	other.OwnerReferences[0].UID = "uid-b"
+	for i, step := range []struct {
+		obj   *corev1.Secret
+		kind  fault.Kind
+		fails bool
+	}{{secret("a"), 0, false}, {secret("a"), 0, false}, {other, fault.Conflict, true}} {
+		err := w.Create(ctx, step.obj)
+		if (err != nil) != step.fails || (err != nil && fault.KindOf(err) != step.kind) {
+			t.Errorf("create %d: %v", i, err)
+		}
+	}
+}
+
+func TestDeleteIsOfWhatWasRead(t *testing.T) {
+	ctx := context.Background()
+	c, _ := newClient(t, cluster())
+	w := kube.NewWriter(c, "cluster")
+	read := &clusterv1.Cluster{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(cluster()), read); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Delete(ctx, read); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Delete(ctx, read); err != nil {
+		t.Errorf("gone is a success: %v", err)
+	}
+}

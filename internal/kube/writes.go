@@ -1,0 +1,69 @@
+package kube
+
+import (
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// remembered bounds the memory of Writes.
+const remembered = 4096
+
+// Writes remembers the newest resourceVersion written of each object, by UID.
+// The zero value is ready to use.
+type Writes struct {
+	mu     sync.Mutex
+	newest map[types.UID]string
+}
+
+func (w *Writes) record(obj client.Object) {
+	if obj.GetUID() == "" || obj.GetResourceVersion() == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.newest == nil || len(w.newest) >= remembered {
+		// Objects that are gone are never asked about again. To forget the others costs at most one pass over
+		// a stale snapshot, which every action must stand anyway.
+		w.newest = map[types.UID]string{}
+	}
+	w.newest[obj.GetUID()] = obj.GetResourceVersion()
+}
+
+// Stale reports whether obj was read before the last write of it by this process reached the cache. The
+// event that brings the newer one will wake the controller.
+func (w *Writes) Stale(obj client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	newest, ok := w.newest[obj.GetUID()]
+	if !ok {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), newest)
+	if err == nil && order < 0 {
+		return true
+	}
+	delete(w.newest, obj.GetUID()) // the cache has caught up: nothing to remember
+	return false
+}
+
+// KeepOwnFields is a cache transform that drops the managed fields of everybody but this program: they are
+// half of an object's size, and nothing here reads them.
+func KeepOwnFields(in any) (any, error) {
+	obj, ok := in.(client.Object)
+	if !ok {
+		return in, nil
+	}
+	var own []metav1.ManagedFieldsEntry
+	for _, e := range obj.GetManagedFields() {
+		if strings.HasPrefix(e.Manager, Prefix) {
+			own = append(own, e)
+		}
+	}
+	obj.SetManagedFields(own)
+	return in, nil
+}
