@@ -1,0 +1,73 @@
+package cloudconfig
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// readCommands joins the commands of bootcmd or runcmd into one script, so that a variable or directory
+// set by one holds for the next. A string is a line for the shell; a list is a command and its arguments,
+// taken literally.
+func readCommands(s section, prologue string) ([]Step, error) {
+	items, err := listOf(s.name, s.value)
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	for i, item := range items {
+		line, err := commandLine(item)
+		if err != nil {
+			return nil, invalid("%s[%d] must be a string or a list of strings", s.name, i)
+		}
+		if line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	if b.Len() == 0 {
+		return nil, nil
+	}
+	return []Step{{Section: s.name, Script: &Script{Text: prologue + b.String()}}}, nil
+}
+
+func commandLine(item *yaml.Node) (string, error) {
+	if item.Kind == yaml.AliasNode {
+		item = item.Alias
+	}
+	switch {
+	case isNull(item):
+		return "", nil
+	case item.Kind == yaml.ScalarNode:
+		return item.Value, nil
+	case item.Kind == yaml.SequenceNode:
+		words := make([]string, 0, len(item.Content))
+		for _, word := range item.Content {
+			if word.Kind == yaml.AliasNode {
+				word = word.Alias
+			}
+			if word.Kind != yaml.ScalarNode {
+				return "", invalid("not a word")
+			}
+			words = append(words, quote(word.Value))
+		}
+		return strings.Join(words, " "), nil
+	default:
+		return "", invalid("not a command")
+	}
+}
+
+// listOf returns the items of a sequence node.
+func listOf(name string, n *yaml.Node) ([]*yaml.Node, error) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.SequenceNode {
+		return nil, invalid("%s must be a list", name)
+	}
+	return n.Content, nil
+}
+
+// quote makes one word of s for a POSIX shell.
+func quote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

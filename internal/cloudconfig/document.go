@@ -1,0 +1,158 @@
+package cloudconfig
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonInvalid is the reason of every fault of this package: the document has to be changed.
+const ReasonInvalid = "InvalidCloudConfig"
+
+const (
+	header      = "#cloud-config"
+	jinjaHeader = "## template: jinja"
+	// maxSize bounds a document after decompression, in bytes. Secrets hold at most 1 MiB.
+	maxSize = 16 << 20
+)
+
+// Document is what a cloud-config asks for.
+type Document struct {
+	// Steps are carried out one after the other. A step that fails does not prevent the next, as with
+	// cloud-init: whether the machine is ready is told by its sentinel file alone.
+	Steps []Step
+	// Skipped names the sections and items that a machine without disks and packages of its own cannot
+	// carry out, in the order of the document, each once.
+	Skipped []string
+}
+
+// Step is one thing to do. Exactly one of File and Script is set.
+type Step struct {
+	// Section is the name of the cloud-config section that the step comes from.
+	Section string
+	File    *File
+	Script  *Script
+}
+
+// Script is a text for /bin/sh, run as root in one process from the directory /.
+type Script struct {
+	Text string
+}
+
+// Parse reads the document. meta is what placeholders of a jinja document stand for.
+// All errors are Invalid faults with reason [ReasonInvalid].
+func Parse(data []byte, meta Metadata) (Document, error) {
+	text, err := plainText(data)
+	if err != nil {
+		return Document{}, err
+	}
+	text, err = renderTemplate(text, meta)
+	if err != nil {
+		return Document{}, err
+	}
+	sections, err := readSections(text)
+	if err != nil {
+		return Document{}, err
+	}
+	return assemble(sections, meta)
+}
+
+func invalid(message string, args ...any) *fault.Fault {
+	return fault.New(fault.Invalid, ReasonInvalid, message, args...)
+}
+
+// plainText undoes the compression that user data may have as a whole.
+func plainText(data []byte) (string, error) {
+	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		return string(data), nil
+	}
+	out, err := gunzip(data)
+	if err != nil {
+		return "", invalid("the bootstrap data begins like a gzip file but cannot be decompressed").From(err)
+	}
+	return string(out), nil
+}
+
+func gunzip(data []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(r, maxSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(out) > maxSize {
+		return nil, invalid("content is larger than %d bytes when decompressed", maxSize)
+	}
+	return out, nil
+}
+
+// renderTemplate checks the first line and, where it announces a template, fills the placeholders in.
+func renderTemplate(text string, meta Metadata) (string, error) {
+	first, rest, _ := strings.Cut(text, "\n")
+	if strings.EqualFold(strings.TrimSpace(first), jinjaHeader) {
+		rendered, err := expandJinja(rest, meta)
+		if err != nil {
+			return "", err
+		}
+		text = rendered
+		first, _, _ = strings.Cut(text, "\n")
+	}
+	if strings.TrimSpace(first) != header {
+		return "", invalid("bootstrap data must begin with %q (after an optional %q line), not with %q",
+			header, jinjaHeader, shorten(first))
+	}
+	return text, nil
+}
+
+func shorten(s string) string {
+	const most = 60
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// section is one top-level key of the document and its value.
+type section struct {
+	name  string
+	value *yaml.Node
+}
+
+// readSections returns the top-level keys in document order; of a key that occurs twice, the last value
+// at the place of the first.
+func readSections(text string) ([]section, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		return nil, invalid("the cloud-config is not valid YAML").From(err)
+	}
+	if doc.Kind == 0 || isNull(doc.Content[0]) {
+		return nil, nil
+	}
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return nil, invalid("the cloud-config must be a mapping of section names to their contents")
+	}
+	var out []section
+	index := map[string]int{}
+	for i := 0; i < len(root.Content); i += 2 {
+		name, value := root.Content[i].Value, root.Content[i+1]
+		if at, again := index[name]; again {
+			out[at].value = value
+			continue
+		}
+		index[name] = len(out)
+		out = append(out, section{name: name, value: value})
+	}
+	return out, nil
+}
+
+func isNull(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Tag == "!!null"
+}
