@@ -1,0 +1,111 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// Where a bootstrap leaves its traces inside a node. What is under /run is gone after a restart of the container,
+// what is under /var is not; an interruption is told from the difference. The script holds secrets: it is under /run,
+// readable by root alone, and removed when it has ended.
+const (
+	scriptFile  = "/run/slipway/bootstrap.sh"
+	runningMark = "/run/slipway/bootstrap.running"
+	stateFolder = "/var/lib/slipway"
+	startedMark = stateFolder + "/bootstrap.started"
+	resultFile  = stateFolder + "/bootstrap.result"
+	logFile     = "/var/log/slipway-bootstrap.log"
+)
+
+// logLines and logBytes bound what is shown of a failed script's output.
+const (
+	logLines = 20
+	logBytes = 4096
+)
+
+// Bootstrap implements backend.Machines. The script runs as a process of the container: it needs neither this program
+// nor a connection to it. Starting is a step that cannot happen twice: the process makes a folder, and only the one
+// that could make it goes on.
+func (e *Engine) Bootstrap(ctx context.Context, name string, script backend.Script) error {
+	place := fmt.Sprintf(`set -e; umask 077; [ ! -e %[1]s ] || { cat >/dev/null; exit 0; }; mkdir -p /run/slipway; cat >%[2]s.new; mv %[2]s.new %[2]s`,
+		startedMark, scriptFile)
+	if _, err := e.exec(ctx, name, place, script.Body); err != nil {
+		return fmt.Errorf("writing the bootstrap script: %w", err)
+	}
+	if err := e.execDetached(ctx, name, runProgram(script)); err != nil {
+		return fmt.Errorf("starting the bootstrap script: %w", err)
+	}
+	return nil
+}
+
+func runProgram(s backend.Script) string {
+	return fmt.Sprintf(`mkdir -p %[1]s /var/log %[7]s
+[ -e %[2]s ] && mkdir %[3]s || exit 0
+mkdir %[4]s
+timeout -k 10 %[8]d /bin/sh %[2]s </dev/null >>%[5]s 2>&1
+code=$?
+[ "$code" != 124 ] || echo "slipway: ended after %[8]d seconds" >>%[5]s
+if [ -e %[9]s ]; then echo succeeded >%[6]s.new; else echo "failed $code" >%[6]s.new; fi
+rm -f %[2]s
+mv %[6]s.new %[6]s`,
+		stateFolder, scriptFile, startedMark, runningMark, logFile, resultFile,
+		folderOf(s.Sentinel), int(s.Timeout.Seconds()), s.Sentinel)
+}
+
+func folderOf(path string) string { return path[:strings.LastIndex(path, "/")+1] }
+
+// Progress implements backend.Machines.
+func (e *Engine) Progress(ctx context.Context, name string) (backend.Progress, error) {
+	program := fmt.Sprintf(`if [ -e %[1]s ]; then cat %[1]s; tail -n %[5]d %[4]s 2>/dev/null || true
+elif [ -e %[2]s ]; then echo running
+elif [ -e %[3]s ]; then echo interrupted
+else echo none; fi`, resultFile, runningMark, startedMark, logFile, logLines)
+	out, err := e.exec(ctx, name, program, nil)
+	if err != nil {
+		return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: %w", err)
+	}
+	return progressOf(out)
+}
+
+// progressOf reads the answer of Progress's program: a word, then the log.
+func progressOf(out string) (backend.Progress, error) {
+	first, log, _ := strings.Cut(out, "\n")
+	word, _, _ := strings.Cut(first, " ")
+	switch word {
+	case "succeeded":
+		return backend.Progress{Phase: backend.Succeeded}, nil
+	case "failed":
+		return backend.Progress{Phase: backend.Failed, Log: presentable(log)}, nil
+	case "running":
+		return backend.Progress{Phase: backend.InProgress}, nil
+	case "interrupted":
+		return backend.Progress{Phase: backend.Interrupted}, nil
+	case "none":
+		return backend.Progress{Phase: backend.NotStarted}, nil
+	}
+	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", first)
+}
+
+// presentable returns the end of a log without what must not be shown or printed: bootstrap tokens, certificate keys,
+// control characters.
+func presentable(log string) string {
+	secrets := regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b|\b[0-9a-f]{64}\b`)
+	log = secrets.ReplaceAllString(log, "***")
+	log = strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(log, "?"))
+	if len(log) > logBytes {
+		log = log[len(log)-logBytes:]
+		if _, rest, ok := strings.Cut(log, "\n"); ok {
+			log = rest
+		}
+	}
+	return strings.TrimSpace(log)
+}

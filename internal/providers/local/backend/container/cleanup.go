@@ -1,0 +1,50 @@
+package container
+
+import (
+	"context"
+	"errors"
+
+	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// RemoveInstance removes every container (with its volume) and every network of an instance, and nothing else. It
+// goes on after an error and returns all of them. Nothing there is no error.
+func RemoveInstance(ctx context.Context, instance string) error {
+	e, err := New(Config{Instance: instance})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	nobody := func(backend.Owner) bool { return false }
+	return e.Sweep(ctx, Keep{Machine: nobody, Network: nobody})
+}
+
+// Keep says for the owner of a machine or of a network whether it still exists.
+type Keep struct{ Machine, Network func(backend.Owner) bool }
+
+// Sweep removes the containers and networks of this instance whose owner does not exist any more. It goes on after an
+// error and returns all of them.
+func (e *Engine) Sweep(ctx context.Context, keep Keep) error {
+	machines, err := e.List(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range machines {
+		if !keep.Machine(m.Owner) {
+			errs = append(errs, e.Delete(ctx, m.Name))
+		}
+	}
+	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: e.mine()})
+	if err != nil {
+		return errors.Join(append(errs, e.fault("listing networks", err))...)
+	}
+	for _, n := range list.Items {
+		if owner := machineOf(n.Name, n.ID, n.Labels).Owner; !keep.Network(owner) {
+			errs = append(errs, e.DeleteNetwork(ctx, n.Name))
+		}
+	}
+	return errors.Join(errs...)
+}

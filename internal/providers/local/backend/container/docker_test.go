@@ -1,0 +1,570 @@
+package container
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
+)
+
+// The tests in this file use the Docker Engine of this host. Everything they make belongs to an instance of its own,
+// which is removed at the end.
+
+const patience = time.Minute
+
+// testImage makes a small image out of this host's shell and tools, and returns its name. Nothing is pulled.
+func testImage(t *testing.T, e *Engine) string {
+	t.Helper()
+	name := "slipway-test-node:" + e.instance
+	files := map[string]string{"/bin/sh": "/bin/dash"}
+	for _, tool := range []string{"cat", "mkdir", "mv", "rm", "tail", "sleep", "timeout"} {
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["/bin/"+tool] = path
+	}
+	libraries := regexp.MustCompile(`(/\S+) \(0x`)
+	for _, binary := range []string{"/bin/dash", files["/bin/cat"], files["/bin/mv"], files["/bin/mkdir"]} {
+		out, err := exec.Command("ldd", binary).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range libraries.FindAllStringSubmatch(string(out), -1) {
+			files[m[1]] = m[1]
+		}
+	}
+	var image bytes.Buffer
+	w := tar.NewWriter(&image)
+	for target, source := range files {
+		content, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.WriteHeader(&tar.Header{Name: strings.TrimPrefix(target, "/"), Mode: 0o755, Size: int64(len(content))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.api.ImageImport(t.Context(), client.ImageImportSource{Source: &image, SourceName: "-"}, name, client.ImageImportOptions{
+		Changes: []string{`CMD ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]`, "LABEL " + backend.LabelVersion + "=v1.36.3"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := e.api.ImageRemove(context.Background(), name, client.ImageRemoveOptions{Force: true}); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// engine returns the host's engine with an instance that is removed when the test ends.
+func engine(t *testing.T) *Engine {
+	t.Helper()
+	instance := fmt.Sprintf("slipway-test-%d-%s", os.Getpid(), strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
+	e, err := New(Config{Instance: instance})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Ping(t.Context()); err != nil {
+		t.Fatalf("these tests need Docker (make test sets it up): %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := RemoveInstance(ctx, instance); err != nil {
+			t.Error(err)
+		}
+		e.Close()
+	})
+	return e
+}
+
+func owner(name string) backend.Owner {
+	return backend.Owner{Cluster: "c", Object: types.NamespacedName{Namespace: "slipway-test", Name: name}, UID: "u-1"}
+}
+
+func (e *Engine) testNetwork(t *testing.T) backend.Network {
+	t.Helper()
+	o := owner("c")
+	n, err := e.EnsureNetwork(t.Context(), backend.NetworkSpec{Owner: o, Name: backend.NetworkName(e.instance, o.Object)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (e *Engine) testMachine(t *testing.T, name string) backend.MachineSpec {
+	t.Helper()
+	o := owner(name)
+	spec := backend.MachineSpec{Owner: o, Name: backend.MachineName(e.instance, o.Object), Hostname: backend.Hostname(name),
+		Network: e.testNetwork(t).Name, Image: testImage(t, e)}
+	if _, err := e.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+// eventually asks again until the answer is yes.
+func eventually(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !yes() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s", what, patience)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	e := engine(t)
+	first := e.testNetwork(t)
+	layout, err := subnet.Plan(first.Subnet)
+	if err != nil || first.Gateway != layout.Gateway {
+		t.Errorf("the host is the first address of %s; got %s, %v", first.Subnet, first.Gateway, err)
+	}
+	if again := e.testNetwork(t); again != first {
+		t.Errorf("a second call returns the same network; got %+v and %+v", first, again)
+	}
+	r, err := e.api.NetworkInspect(t.Context(), first.Name, client.NetworkInspectOptions{})
+	if err != nil || !r.Network.Internal {
+		t.Errorf("the network is internal: nothing may leave the host; got %+v, %v", r.Network, err)
+	}
+	other := owner("other")
+	taken := backend.NetworkSpec{Owner: other, Name: backend.NetworkName(e.instance, other.Object), Subnet: first.Subnet}
+	if _, err := e.EnsureNetwork(t.Context(), taken); fault.As(err) == nil || fault.As(err).Reason != ReasonNoSubnet || !strings.Contains(err.Error(), first.Subnet.String()) {
+		t.Errorf("a range that is taken: the message names it; got %v", err)
+	}
+	for range 2 {
+		if err := e.DeleteNetwork(t.Context(), first.Name); err != nil {
+			t.Errorf("deleting, also what is gone: %v", err)
+		}
+	}
+	if _, ok, err := e.InspectNetwork(t.Context(), first.Name); ok || err != nil {
+		t.Errorf("the network is gone; got %v, %v", ok, err)
+	}
+}
+
+func TestMachineLife(t *testing.T) {
+	e := engine(t)
+	spec := e.testMachine(t, "m1")
+	m, err := e.Inspect(t.Context(), spec.Name)
+	if err != nil || m.State != backend.Running || m.Owner != spec.Owner || m.NodeVersion != "v1.36.3" || m.Hostname != "m1" {
+		t.Fatalf("it runs and says whose it is; got %+v, %v", m, err)
+	}
+	if _, err := e.Create(t.Context(), spec); err != nil {
+		t.Errorf("creating what runs: %v", err)
+	}
+	n, _, _ := e.InspectNetwork(t.Context(), spec.Network)
+	if err := e.DeleteNetwork(t.Context(), n.Name); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("a network with machines is kept; got %v", err)
+	}
+	if _, err := e.api.ContainerRestart(t.Context(), spec.Name, client.ContainerRestartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.api.ContainerInspect(t.Context(), spec.Name, client.ContainerInspectOptions{})
+	if err != nil || r.Container.NetworkSettings.Networks[n.Name].IPAddress != m.Address {
+		t.Errorf("the address survives a restart: want %s, got %+v, %v", m.Address, r.Container.NetworkSettings.Networks[n.Name], err)
+	}
+	if list, err := e.List(t.Context()); err != nil || len(list) != 1 || list[0].Name != spec.Name || list[0].State != backend.Running {
+		t.Errorf("list: got %+v, %v", list, err)
+	}
+	volumes := len(r.Container.Mounts)
+	if volumes == 0 {
+		t.Error("the machine has a volume on /var")
+	}
+	for range 2 {
+		if err := e.Delete(t.Context(), spec.Name); err != nil {
+			t.Errorf("deleting, also what is gone: %v", err)
+		}
+	}
+	if m, err := e.Inspect(t.Context(), spec.Name); err != nil || m.State != backend.Absent {
+		t.Errorf("it is gone; got %+v, %v", m, err)
+	}
+	left, err := e.api.VolumeList(t.Context(), client.VolumeListOptions{Filters: client.Filters{}.Add("name", r.Container.Mounts[0].Name)})
+	if err != nil || len(left.Items) != 0 {
+		t.Errorf("its volume is gone; got %+v, %v", left.Items, err)
+	}
+}
+
+func TestCreateContinuesAfterACrash(t *testing.T) {
+	e := engine(t)
+	spec := e.testMachine(t, "m1")
+	if err := e.Delete(t.Context(), spec.Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.make(t.Context(), spec, profile{Without: []string{"SYS_RESOURCE"}}); err != nil { // killed before the start
+		t.Fatal(err)
+	}
+	if m, err := e.Inspect(t.Context(), spec.Name); err != nil || m.State != backend.Created {
+		t.Fatalf("got %+v, %v", m, err)
+	}
+	if _, err := e.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := e.Inspect(t.Context(), spec.Name); err != nil || m.State != backend.Running {
+		t.Errorf("the container that was made is started; got %+v, %v", m, err)
+	}
+}
+
+func TestMachinesGetDifferentAddresses(t *testing.T) {
+	e := engine(t)
+	spec := e.testMachine(t, "m1")
+	var wg sync.WaitGroup
+	errs := make([]error, 3)
+	for i := range errs {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			s := spec
+			s.Owner = owner(fmt.Sprintf("n%d", i))
+			s.Name = backend.MachineName(e.instance, s.Owner.Object)
+			_, errs[i] = e.Create(t.Context(), s)
+		}()
+	}
+	wg.Wait()
+	list, err := e.List(t.Context())
+	if err != nil || len(list) != 4 {
+		t.Fatalf("got %+v, %v, %v", list, err, errs)
+	}
+	seen := map[netip.Addr]bool{}
+	for _, m := range list {
+		if !m.Address.IsValid() || seen[m.Address] {
+			t.Errorf("address of %s: %s", m.Name, m.Address)
+		}
+		seen[m.Address] = true
+	}
+}
+
+func TestImageAbsent(t *testing.T) {
+	e := engine(t)
+	o := owner("m1")
+	_, err := e.Create(t.Context(), backend.MachineSpec{Owner: o, Name: backend.MachineName(e.instance, o.Object), Network: e.testNetwork(t).Name,
+		Image: "slipway.dev/node:v0.0.1"})
+	f := fault.As(err)
+	if f == nil || f.Reason != ReasonImageAbsent || f.Kind != fault.Invalid || !strings.Contains(f.Message, "slipway image build") {
+		t.Errorf("the message says how to get the image; got %v", err)
+	}
+}
+
+func TestNetworkAbsent(t *testing.T) {
+	e := engine(t)
+	o := owner("m1")
+	_, err := e.Create(t.Context(), backend.MachineSpec{Owner: o, Name: backend.MachineName(e.instance, o.Object), Network: "slipway-test-no-such", Image: testImage(t, e)})
+	if f := fault.As(err); f == nil || f.Reason != ReasonNetworkAbsent || f.Kind != fault.Gone {
+		t.Errorf("got %v", err)
+	}
+}
+
+func script(body string, timeout time.Duration) backend.Script {
+	return backend.Script{Body: []byte(body), Sentinel: "/run/cluster-api/bootstrap-success.complete", Timeout: timeout}
+}
+
+func TestBootstrap(t *testing.T) {
+	e := engine(t)
+	spec := e.testMachine(t, "m1")
+	cases := map[string]struct {
+		reason, body string
+		timeout      time.Duration
+		phase        backend.Phase
+		log          string
+	}{
+		"success": {"the sentinel decides", "echo success > /run/cluster-api/bootstrap-success.complete\nfalse\n", patience, backend.Succeeded, ""},
+		"failure": {"no sentinel; the log is shown", "echo it broke\nexit 3\n", patience, backend.Failed, "it broke"},
+		"timeout": {"it is ended", "echo waiting\nsleep 3600\n", time.Second, backend.Failed, "waiting\nslipway: ended after 1 seconds"},
+		"secrets": {"they are masked", "echo token abcdef.0123456789abcdef\n", patience, backend.Failed, "token ***"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := spec
+			s.Owner = owner(name)
+			s.Name = backend.MachineName(e.instance, s.Owner.Object)
+			if _, err := e.Create(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if p, err := e.Progress(t.Context(), s.Name); err != nil || p.Phase != backend.NotStarted {
+				t.Fatalf("before: %+v, %v", p, err)
+			}
+			if err := e.Bootstrap(t.Context(), s.Name, script(tc.body, tc.timeout)); err != nil {
+				t.Fatal(err)
+			}
+			var p backend.Progress
+			eventually(t, "the end of the script", func() bool {
+				var err error
+				if p, err = e.Progress(t.Context(), s.Name); err != nil {
+					t.Fatal(err)
+				}
+				return p.Phase != backend.InProgress && p.Phase != backend.NotStarted
+			})
+			if p.Phase != tc.phase || p.Log != tc.log {
+				t.Errorf("%s: got %+v", tc.reason, p)
+			}
+			if out, err := e.exec(t.Context(), s.Name, "[ ! -e "+scriptFile+" ]", nil); err != nil {
+				t.Errorf("the script, which may hold secrets, is removed: %s, %v", out, err)
+			}
+		})
+	}
+}
+
+func TestBootstrapRunsOnce(t *testing.T) {
+	e := engine(t)
+	spec := e.testMachine(t, "m1")
+	s := script("echo x >>/var/count\nwhile [ ! -e /var/go ]; do sleep 0.05; done\necho > /run/cluster-api/bootstrap-success.complete\n", patience)
+	var wg sync.WaitGroup
+	for range 3 { // a controller that does not see what it did, and one that was started again
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if err := e.Bootstrap(t.Context(), spec.Name, s); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	wg.Wait()
+	if err := e.Bootstrap(t.Context(), spec.Name, s); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.exec(t.Context(), spec.Name, ": >/var/go", nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "success", func() bool {
+		p, err := e.Progress(t.Context(), spec.Name)
+		return err == nil && p.Phase == backend.Succeeded
+	})
+	if out, err := e.exec(t.Context(), spec.Name, "cat /var/count", nil); err != nil || out != "x\n" {
+		t.Errorf("the script ran once; got %q, %v", out, err)
+	}
+}
+
+func TestBootstrapInterrupted(t *testing.T) {
+	e := engine(t)
+	spec := e.testMachine(t, "m1")
+	if err := e.Bootstrap(t.Context(), spec.Name, script("sleep 3600\n", time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the start", func() bool {
+		p, err := e.Progress(t.Context(), spec.Name)
+		return err == nil && p.Phase == backend.InProgress
+	})
+	now := 0
+	if _, err := e.api.ContainerRestart(t.Context(), spec.Name, client.ContainerRestartOptions{Timeout: &now}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := e.Progress(t.Context(), spec.Name); err != nil || p.Phase != backend.Interrupted {
+		t.Errorf("a restart in the middle is told from a failure; got %+v, %v", p, err)
+	}
+}
+
+// log collects events.
+type eventLog struct {
+	mu   sync.Mutex
+	seen []backend.Event
+}
+
+func (l *eventLog) add(e backend.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = append(l.seen, e)
+}
+
+func (l *eventLog) count(e backend.Event) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, s := range l.seen {
+		if s == e {
+			n++
+		}
+	}
+	return n
+}
+
+func watch(t *testing.T, e *Engine) *eventLog {
+	t.Helper()
+	log := &eventLog{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = e.Watch(ctx, log.add) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return log
+}
+
+func TestWatchTellsOfARemovedContainer(t *testing.T) { // IP2-05: within five seconds
+	e := engine(t)
+	spec := e.testMachine(t, "m1")
+	log := watch(t, e)
+	eventually(t, "the stream", func() bool { return log.count(backend.Event{}) > 0 })
+	if _, err := e.api.ContainerRemove(t.Context(), spec.Name, client.ContainerRemoveOptions{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the event", func() bool { return log.count(backend.Event{Machine: spec.Owner.Object}) > 0 })
+	if err := e.DeleteNetwork(t.Context(), spec.Network); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the event", func() bool { return log.count(backend.Event{Network: spec.Network}) > 0 })
+}
+
+func TestWatchTellsOfTheEndOfABootstrapOnly(t *testing.T) {
+	e := engine(t)
+	spec := e.testMachine(t, "m1")
+	log := watch(t, e)
+	eventually(t, "the stream", func() bool { return log.count(backend.Event{}) > 0 })
+	if err := e.Bootstrap(t.Context(), spec.Name, script("while [ ! -e /var/go ]; do sleep 0.05; done\n", patience)); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := e.Progress(t.Context(), spec.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := log.count(backend.Event{Machine: spec.Owner.Object}); n != 0 {
+		t.Errorf("asking is not an event, else asking would never end; got %d", n)
+	}
+	if _, err := e.exec(t.Context(), spec.Name, ": >/var/go", nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the event", func() bool { return log.count(backend.Event{Machine: spec.Owner.Object}) == 1 })
+}
+
+// door stands between the client and Docker's socket, and can be shut: a daemon that is stopped and started again.
+type door struct {
+	path string
+	mu   sync.Mutex
+	open net.Listener
+	live map[net.Conn]bool
+}
+
+func (d *door) set(t *testing.T, open bool) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !open {
+		d.open.Close()
+		for c := range d.live {
+			c.Close()
+		}
+		return
+	}
+	l, err := net.Listen("unix", d.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.open, d.live = l, map[net.Conn]bool{}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			d.mu.Lock()
+			d.live[c] = true
+			d.mu.Unlock()
+			go relay(c)
+		}
+	}()
+}
+
+func relay(c net.Conn) {
+	defer c.Close()
+	docker, err := net.Dial("unix", "/var/run/docker.sock")
+	if err != nil {
+		return
+	}
+	defer docker.Close()
+	go func() { _, _ = io.Copy(docker, c); docker.Close() }()
+	_, _ = io.Copy(c, docker)
+}
+
+func TestDockerComesAndGoes(t *testing.T) {
+	d := &door{path: filepath.Join(t.TempDir(), "docker.sock")}
+	e, err := New(Config{Instance: "slipway-test", Address: "unix://" + d.path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	log := watch(t, e)
+	if _, err := e.Inspect(t.Context(), "m1"); fault.KindOf(err) != fault.Unreachable || !strings.Contains(fault.UserMessage(err), "start it") {
+		t.Errorf("no Docker is a fault that says what to do; got %v", err)
+	}
+	d.set(t, true)
+	eventually(t, "Docker is found by itself", func() bool { return log.count(backend.Event{}) == 1 })
+	if m, err := e.Inspect(t.Context(), "m1"); err != nil || m.State != backend.Absent {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	d.set(t, false)
+	eventually(t, "its end is noticed", func() bool { return log.count(backend.Event{}) == 2 })
+	if _, err := e.Inspect(t.Context(), "m1"); fault.KindOf(err) != fault.Unreachable {
+		t.Errorf("got %v", err)
+	}
+	d.set(t, true)
+	eventually(t, "its return is noticed", func() bool { return log.count(backend.Event{}) == 3 })
+	d.set(t, false)
+}
+
+func TestSweepKeepsWhatIsOwned(t *testing.T) {
+	e := engine(t)
+	spec := e.testMachine(t, "m1")
+	orphan := spec
+	orphan.Owner = owner("orphan")
+	orphan.Name = backend.MachineName(e.instance, orphan.Owner.Object)
+	if _, err := e.Create(t.Context(), orphan); err != nil {
+		t.Fatal(err)
+	}
+	other, err := New(Config{Instance: e.instance + "-other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := func(backend.Owner) bool { return false }
+	if err := other.Sweep(t.Context(), Keep{Machine: nobody, Network: nobody}); err != nil {
+		t.Fatal(err)
+	}
+	keep := Keep{
+		Machine: func(o backend.Owner) bool { return o == spec.Owner },
+		Network: func(o backend.Owner) bool { return o.Object.Name == "c" },
+	}
+	if err := e.Sweep(t.Context(), keep); err != nil {
+		t.Fatal(err)
+	}
+	list, err := e.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].Name != spec.Name {
+		t.Errorf("another instance's sweep touches nothing, ours only the orphan; got %+v, %v", list, err)
+	}
+	if err := RemoveInstance(t.Context(), e.instance); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := e.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("all is removed; got %+v, %v", list, err)
+	}
+	if _, ok, err := e.InspectNetwork(t.Context(), spec.Network); ok || err != nil {
+		t.Errorf("the network too; got %v, %v", ok, err)
+	}
+}

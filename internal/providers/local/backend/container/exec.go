@@ -1,0 +1,102 @@
+package container
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// maxOutput bounds what is kept of a command's output, in bytes.
+const maxOutput = 64 << 10
+
+// exec runs a shell program in a running container, gives it input, and returns what it prints. A program that ends
+// with another code than zero is an error.
+func (e *Engine) exec(ctx context.Context, name, program string, input []byte) (string, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	id, err := e.prepare(ctx, name, client.ExecCreateOptions{
+		Cmd: []string{"/bin/sh", "-c", program}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return "", err
+	}
+	e.execs.Store(id, true)
+	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
+	if err != nil {
+		return "", e.fault("running a command in container "+name, err)
+	}
+	defer attached.Close()
+	stop := context.AfterFunc(ctx, attached.Close)
+	defer stop()
+	out, err := converse(attached, input)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return "", e.fault("running a command in container "+name, err)
+	}
+	r, err := e.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
+	if err != nil {
+		return "", e.fault("running a command in container "+name, err)
+	}
+	if r.ExitCode != 0 {
+		return "", fmt.Errorf("a command in container %s ended with code %d: %s", name, r.ExitCode, out)
+	}
+	return out, nil
+}
+
+// execDetached starts a shell program in a running container and lets it run; its output is lost.
+func (e *Engine) execDetached(ctx context.Context, name, program string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	id, err := e.prepare(ctx, name, client.ExecCreateOptions{Cmd: []string{"/bin/sh", "-c", program}})
+	if err != nil {
+		return err
+	}
+	_, err = e.api.ExecStart(ctx, id, client.ExecStartOptions{Detach: true})
+	return e.fault("starting a command in container "+name, err)
+}
+
+func (e *Engine) prepare(ctx context.Context, name string, options client.ExecCreateOptions) (string, error) {
+	r, err := e.api.ExecCreate(ctx, name, options)
+	if cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) {
+		return "", fault.New(fault.Conflict, ReasonNotRunning, "container %s does not run", name).From(err)
+	}
+	return r.ID, e.fault("preparing a command in container "+name, err)
+}
+
+// converse sends the input, then reads the output to its end.
+func converse(attached client.ExecAttachResult, input []byte) (string, error) {
+	if _, err := io.Copy(attached.Conn, bytes.NewReader(input)); err != nil {
+		return "", err
+	}
+	if err := attached.CloseWrite(); err != nil {
+		return "", err
+	}
+	out := &tail{max: maxOutput}
+	if _, err := stdcopy.StdCopy(out, out, attached.Reader); err != nil {
+		return "", err
+	}
+	return string(out.buf), nil
+}
+
+// tail keeps the last max bytes written to it.
+type tail struct {
+	buf []byte
+	max int
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	if extra := len(t.buf) - t.max; extra > 0 {
+		t.buf = append(t.buf[:0], t.buf[extra:]...)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,64 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Reasons of the faults that this package returns.
+const (
+	// ReasonUnreachable: Docker does not answer.
+	ReasonUnreachable = "DockerUnreachable"
+	// ReasonImageAbsent: the node image is not on this host.
+	ReasonImageAbsent = "ImageAbsent"
+	// ReasonNetworkAbsent: the cluster's network has been removed.
+	ReasonNetworkAbsent = "NetworkAbsent"
+	// ReasonNoAddress: the network has no address left for a node.
+	ReasonNoAddress = "NoAddressLeft"
+	// ReasonNoSubnet: no range is free on this host, or the one asked for is taken.
+	ReasonNoSubnet = "SubnetTaken"
+	// ReasonRefused: Docker refuses what it was asked for.
+	ReasonRefused = "DockerRefused"
+	// ReasonNotRunning: the machine does not run.
+	ReasonNotRunning = "MachineNotRunning"
+)
+
+// fault gives an error of Docker its kind; doing says what was being done, for the log.
+func (e *Engine) fault(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if fault.As(err) != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	wrapped := fmt.Errorf("%s: %w", doing, err)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return wrapped
+	case e.unreachable(err):
+		return fault.New(fault.Unreachable, ReasonUnreachable,
+			"Docker does not answer at %s: install it or start it (systemctl start docker), and see that this user may use it; "+
+				"work continues by itself once it answers", e.api.DaemonHost()).From(wrapped)
+	case cerrdefs.IsNotFound(err):
+		return fault.New(fault.Gone, "NotFound", "Docker does not have it any more").From(wrapped)
+	case cerrdefs.IsConflict(err):
+		return fault.New(fault.Conflict, "DockerConflict", "Docker is busy with it").From(wrapped)
+	case cerrdefs.IsInvalidArgument(err):
+		return fault.New(fault.Invalid, ReasonRefused, "Docker refuses: %s", err.Error()).From(wrapped)
+	}
+	return wrapped
+}
+
+// unreachable reports whether Docker did not answer. A daemon that is stopped in the middle of an answer ends the
+// connection.
+func (e *Engine) unreachable(err error) bool {
+	return client.IsErrConnectionFailed(err) || fault.KindOf(err) == fault.Unreachable ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || cerrdefs.IsUnavailable(err)
+}

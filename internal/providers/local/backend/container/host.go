@@ -1,0 +1,107 @@
+package container
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// host is what is read of, and written to, the host that Docker runs on. Docker is assumed to be on this host: nodes
+// reach the control planes by the bridge's address.
+type host struct {
+	// proc is where procfs is mounted.
+	proc string
+}
+
+// capabilities are the names of the capabilities in the order of their bits.
+func capabilities() []string {
+	return strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE
+		NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE
+		SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL
+		SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`)
+}
+
+// missingCapabilities returns the capabilities that nothing on the host can have, from the first process's bounding
+// set. A container that asks for them does not start, and a privileged one asks for all.
+func (h host) missingCapabilities() ([]string, error) {
+	status, err := os.ReadFile(filepath.Join(h.proc, "1/status"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the capabilities of the host: %w", err)
+	}
+	limit := len(capabilities())
+	if highest, err := h.number("sys/kernel/cap_last_cap"); err == nil && highest+1 < limit {
+		limit = highest + 1
+	}
+	return missing(string(status), limit)
+}
+
+// missing returns the names of the first limit capabilities that are not in the bounding set of a process status.
+func missing(status string, limit int) ([]string, error) {
+	for _, line := range strings.Split(status, "\n") {
+		hex, ok := strings.CutPrefix(line, "CapBnd:")
+		if !ok {
+			continue
+		}
+		set, err := strconv.ParseUint(strings.TrimSpace(hex), 16, 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading the capabilities of the host: %w", err)
+		}
+		var out []string
+		for bit, name := range capabilities()[:limit] {
+			if set&(1<<bit) == 0 {
+				out = append(out, name)
+			}
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("reading the capabilities of the host: no bounding set")
+}
+
+// limit is a setting of the kernel that nodes share with the host.
+type limit struct {
+	path string
+	want int
+}
+
+// limits that are too low for more than a few nodes: each node's systemd, containerd and kubelet watch many files.
+func limits() []limit {
+	return []limit{
+		{"sys/fs/inotify/max_user_instances", 8192},
+		{"sys/fs/inotify/max_user_watches", 524288},
+	}
+}
+
+// raiseLimits raises the limits that are too low, and returns a note for each that the host refuses.
+func (h host) raiseLimits() []string {
+	var notes []string
+	for _, l := range limits() {
+		now, err := h.number(l.path)
+		if err != nil || now >= l.want {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(h.proc, l.path), []byte(strconv.Itoa(l.want)), 0); err != nil {
+			key := strings.ReplaceAll(strings.TrimPrefix(l.path, "sys/"), "/", ".")
+			notes = append(notes, fmt.Sprintf("the host allows only %d for %s, enough for about %d nodes, and refuses to raise it; run: sysctl -w %s=%d",
+				now, key, nodesFor(now, l), key, l.want))
+		}
+	}
+	return notes
+}
+
+// nodesFor estimates how many nodes a limit allows: a node uses 16 instances or 24000 watches.
+func nodesFor(now int, l limit) int {
+	if strings.HasSuffix(l.path, "instances") {
+		return now / 16
+	}
+	return now / 24000
+}
+
+func (h host) number(path string) (int, error) {
+	b, err := os.ReadFile(filepath.Join(h.proc, path))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}

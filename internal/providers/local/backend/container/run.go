@@ -1,0 +1,100 @@
+package container
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// profile is how much a node's container may do.
+type profile struct {
+	// Privileged is what every node wants.
+	Privileged bool
+	// Without are the capabilities to leave out where privileged does not work.
+	Without []string
+}
+
+// request is everything that the options of a container follow from.
+type request struct {
+	Spec    backend.MachineSpec
+	Labels  map[string]string
+	Address netip.Addr
+	Profile profile
+	// Modules is true where the host has /lib/modules to share.
+	Modules bool
+}
+
+// options returns what Docker is asked for. A node needs its own cgroup namespace, a writable /run and /tmp, and a
+// volume on /var, because overlayfs cannot be stacked on Docker's.
+func (r request) options() client.ContainerCreateOptions {
+	return client.ContainerCreateOptions{
+		Name: r.Spec.Name,
+		Config: &container.Config{
+			Hostname: r.Spec.Hostname,
+			Image:    r.Spec.Image,
+			Labels:   r.Labels,
+			Env:      r.environment(),
+			Volumes:  map[string]struct{}{"/var": {}},
+		},
+		HostConfig: r.hostConfig(),
+		NetworkingConfig: &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{
+			r.Spec.Network: {IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: r.Address}},
+		}},
+	}
+}
+
+// environment names the routes that the image's entrypoint adds. Nothing secret may stand here: everybody who can
+// use Docker can read it.
+func (r request) environment() []string {
+	env := []string{"container=docker"}
+	if len(r.Spec.Routes) > 0 {
+		var routes []string
+		for _, p := range r.Spec.Routes {
+			routes = append(routes, p.String())
+		}
+		slices.Sort(routes)
+		env = append(env, "SLIPWAY_ROUTES="+strings.Join(routes, " "))
+	}
+	return env
+}
+
+func (r request) hostConfig() *container.HostConfig {
+	h := &container.HostConfig{
+		NetworkMode:   container.NetworkMode(r.Spec.Network),
+		CgroupnsMode:  container.CgroupnsModePrivate,
+		SecurityOpt:   []string{"seccomp=unconfined", "apparmor=unconfined"},
+		Tmpfs:         map[string]string{"/run": "exec", "/tmp": "exec"},
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyUnlessStopped},
+		LogConfig:     container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "10m", "max-file": "2"}},
+		Mounts:        r.mounts(),
+	}
+	if r.Profile.Privileged {
+		h.Privileged = true
+		return h
+	}
+	h.CapAdd, h.CapDrop = []string{"ALL"}, r.Profile.Without
+	h.Resources.DeviceCgroupRules = []string{"a *:* rwm"}
+	h.Resources.Devices = []container.DeviceMapping{{PathOnHost: "/dev/kmsg", PathInContainer: "/dev/kmsg", CgroupPermissions: "rwm"}}
+	return h
+}
+
+func (r request) mounts() []mount.Mount {
+	var out []mount.Mount
+	for _, m := range r.Spec.Mounts {
+		out = append(out, mount.Mount{Type: mount.TypeBind, Source: m.HostPath, Target: m.MachinePath, ReadOnly: m.ReadOnly})
+	}
+	if r.Modules {
+		out = append(out, mount.Mount{Type: mount.TypeBind, Source: modulesFolder, Target: modulesFolder, ReadOnly: true})
+	}
+	return out
+}
+
+// modulesFolder is where kube-proxy and the network add-on look for kernel modules.
+const modulesFolder = "/lib/modules"

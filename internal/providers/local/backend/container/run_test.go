@@ -1,0 +1,167 @@
+package container
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/moby/moby/api/types/container"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+func TestOptions(t *testing.T) {
+	spec := backend.MachineSpec{
+		Name: "slipway-default-a-01234567", Hostname: "a", Network: "net", Image: "slipway.dev/node:v1.36.3",
+		Routes: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.244.0.0/16")},
+		Mounts: []backend.Mount{{HostPath: "/srv", MachinePath: "/data", ReadOnly: true}},
+	}
+	cases := map[string]struct {
+		reason  string
+		profile profile
+		check   func(*container.HostConfig) bool
+	}{
+		"privileged": {"where the host allows it, with nothing to drop", profile{Privileged: true},
+			func(h *container.HostConfig) bool {
+				return h.Privileged && len(h.CapDrop) == 0 && len(h.DeviceCgroupRules) == 0
+			}},
+		"restricted": {"all but what the host lacks, and every device", profile{Without: []string{"SYS_RESOURCE"}},
+			func(h *container.HostConfig) bool {
+				return !h.Privileged && cmp.Equal([]string(h.CapAdd), []string{"ALL"}) && cmp.Equal([]string(h.CapDrop), []string{"SYS_RESOURCE"}) &&
+					cmp.Equal(h.DeviceCgroupRules, []string{"a *:* rwm"}) && len(h.Devices) == 1
+			}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := request{Spec: spec, Labels: map[string]string{"a": "b"}, Address: netip.MustParseAddr("172.31.0.2"), Profile: tc.profile}
+			got := r.options()
+			h := got.HostConfig
+			if !tc.check(h) {
+				t.Errorf("%s: got %+v", tc.reason, h)
+			}
+			if h.CgroupnsMode != "private" || h.Tmpfs["/run"] != "exec" || h.RestartPolicy.Name != "unless-stopped" {
+				t.Errorf("a node has its own cgroups, a writable /run, and comes back with Docker; got %+v", h)
+			}
+			if _, ok := got.Config.Volumes["/var"]; !ok {
+				t.Error("overlayfs cannot be stacked: /var needs a volume")
+			}
+			if diff := cmp.Diff([]string{"container=docker", "SLIPWAY_ROUTES=10.244.0.0/16 10.96.0.0/12"}, got.Config.Env); diff != "" {
+				t.Errorf("environment (-want +got):\n%s", diff)
+			}
+			if got.NetworkingConfig.EndpointsConfig["net"].IPAMConfig.IPv4Address.String() != "172.31.0.2" {
+				t.Error("the node keeps its address over restarts")
+			}
+			if m := h.Mounts[0]; m.Source != "/srv" || m.Target != "/data" || !m.ReadOnly {
+				t.Errorf("mount: got %+v", m)
+			}
+		})
+	}
+}
+
+func TestMissingCapabilities(t *testing.T) {
+	cases := map[string]struct {
+		reason, status string
+		limit          int
+		want           []string
+		wantErr        bool
+	}{
+		"all":         {"nothing is missing", "CapBnd:\t000001ffffffffff\n", 41, nil, false},
+		"no resource": {"as on hosts inside some virtual machines", "Name:\tx\nCapBnd:\t000001fffeffffff\n", 41, []string{"SYS_RESOURCE"}, false},
+		"old kernel":  {"capabilities that the kernel does not know are not missing", "CapBnd:\t0000003fffffffff\n", 38, nil, false},
+		"no line":     {"not a process status", "Name:\tx\n", 41, nil, true},
+		"not hex":     {"not a number", "CapBnd:\tzz\n", 41, nil, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := missing(tc.status, tc.limit)
+			if (err != nil) != tc.wantErr {
+				t.Fatalf("%s: error %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if n := len(capabilities()); n != 41 {
+		t.Errorf("Linux 6 has 41 capabilities, got %d", n)
+	}
+}
+
+func TestRaiseLimits(t *testing.T) {
+	proc := t.TempDir()
+	set := func(name, value string) string {
+		path := filepath.Join(proc, "sys/fs/inotify", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	instances, watches := set("max_user_instances", "128\n"), set("max_user_watches", "1000000\n")
+	if notes := (host{proc: proc}).raiseLimits(); len(notes) != 0 {
+		t.Errorf("nothing to complain about, got %q", notes)
+	}
+	for path, want := range map[string]string{instances: "8192", watches: "1000000\n"} {
+		if got, _ := os.ReadFile(path); string(got) != want {
+			t.Errorf("%s: got %q, want %q (raised where too low, never lowered)", filepath.Base(path), got, want)
+		}
+	}
+	// A file that not even root can write to stands for a host that refuses.
+	refusing := host{proc: t.TempDir()}
+	if err := os.MkdirAll(filepath.Join(refusing.proc, "sys/fs/inotify"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/proc/sys/kernel/cap_last_cap", filepath.Join(refusing.proc, "sys/fs/inotify/max_user_instances")); err != nil {
+		t.Fatal(err)
+	}
+	if notes := refusing.raiseLimits(); len(notes) != 1 || !strings.Contains(notes[0], "sysctl -w fs.inotify.max_user_instances=8192") {
+		t.Errorf("the note says what to run, got %q", notes)
+	}
+}
+
+func TestProgressOf(t *testing.T) {
+	cases := map[string]struct {
+		reason, out string
+		want        backend.Progress
+		wantErr     bool
+	}{
+		"none":        {"not started", "none\n", backend.Progress{Phase: backend.NotStarted}, false},
+		"running":     {"started", "running\n", backend.Progress{Phase: backend.InProgress}, false},
+		"succeeded":   {"the log is of no interest", "succeeded\nline\n", backend.Progress{Phase: backend.Succeeded}, false},
+		"interrupted": {"the container was restarted", "interrupted\n", backend.Progress{Phase: backend.Interrupted}, false},
+		"failed": {"with the end of the log, without secrets", "failed 1\nstart\nkubeadm join --token abcdef.0123456789abcdef\x1b\n",
+			backend.Progress{Phase: backend.Failed, Log: "start\nkubeadm join --token ***"}, false},
+		"other": {"a broken node", "sh: not found\n", backend.Progress{}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := progressOf(tc.out)
+			if (err != nil) != tc.wantErr {
+				t.Fatalf("%s: error %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if got := presentable(strings.Repeat("0123456789\n", 1000)); len(got) > logBytes || !strings.HasPrefix(got, "0123456789\n") {
+		t.Errorf("a long log is cut at a line; got %d bytes starting %q", len(got), got[:20])
+	}
+}
+
+func TestTail(t *testing.T) {
+	w := &tail{max: 4}
+	for _, s := range []string{"ab", "cde", "f"} {
+		if n, err := w.Write([]byte(s)); n != len(s) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if string(w.buf) != "cdef" {
+		t.Errorf("got %q, want the last four bytes", w.buf)
+	}
+}

@@ -1,0 +1,88 @@
+package container
+
+import (
+	"context"
+	"time"
+
+	"github.com/moby/moby/api/types/events"
+	"github.com/moby/moby/client"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// How long is waited before the event stream is opened again: from firstPause, doubling, up to lastPause. Only this
+// looks whether Docker has come back; nothing else polls it.
+const (
+	firstPause = 250 * time.Millisecond
+	lastPause  = 4 * time.Second
+)
+
+// Watch implements backend.Watcher over Docker's event stream.
+func (e *Engine) Watch(ctx context.Context, handle func(backend.Event)) error {
+	pause := firstPause
+	for ctx.Err() == nil {
+		if e.follow(ctx, handle) {
+			pause = firstPause
+			handle(backend.Event{}) // Docker has gone: machines must say so
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+			pause = min(2*pause, lastPause)
+		}
+	}
+	return nil
+}
+
+// follow reads one event stream to its end and reports whether it was opened at all.
+func (e *Engine) follow(ctx context.Context, handle func(backend.Event)) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream := e.api.Events(ctx, client.EventsListOptions{Filters: newsworthy()})
+	select {
+	case <-stream.Err: // could not be opened
+		return false
+	default:
+	}
+	handle(backend.Event{}) // what happened before is unknown
+	for {
+		select {
+		case m := <-stream.Messages:
+			if event, ok := e.eventOf(m); ok {
+				handle(event)
+			}
+		case <-stream.Err:
+			return true
+		}
+	}
+}
+
+func newsworthy() client.Filters {
+	return client.Filters{}.
+		Add("type", string(events.ContainerEventType), string(events.NetworkEventType), string(events.ImageEventType)).
+		Add("event", string(events.ActionStart), string(events.ActionDie), string(events.ActionDestroy), string(events.ActionExecDie),
+			string(events.ActionPause), string(events.ActionUnPause),
+			string(events.ActionTag), string(events.ActionLoad), string(events.ActionImport), string(events.ActionPull))
+}
+
+// eventOf translates an event of Docker, and returns false for one that is not about this instance.
+func (e *Engine) eventOf(m events.Message) (backend.Event, bool) {
+	switch m.Type {
+	case events.NetworkEventType:
+		return backend.Event{Network: m.Actor.Attributes["name"]}, m.Action == events.ActionDestroy
+	case events.ImageEventType:
+		return backend.Event{}, true // an image that machines wait for may be there now
+	}
+	labels := m.Actor.Attributes
+	if labels[backend.LabelInstance] != e.instance {
+		return backend.Event{}, false
+	}
+	if m.Action == events.ActionExecDie {
+		if _, own := e.execs.LoadAndDelete(labels["execID"]); own {
+			return backend.Event{}, false
+		}
+	}
+	namespace, name := split(labels[backend.LabelObject])
+	return backend.Event{Machine: types.NamespacedName{Namespace: namespace, Name: name}}, name != ""
+}

@@ -1,0 +1,73 @@
+package backend
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Labels of everything that a backend makes on the host.
+const (
+	// LabelInstance is the management cluster that made it.
+	LabelInstance = "dev.slipway.instance"
+	// LabelCluster is the namespace and name of the Cluster, joined by a slash.
+	LabelCluster = "dev.slipway.cluster"
+	// LabelObject is the namespace and name of the LocalCluster or LocalMachine, joined by a slash.
+	LabelObject = "dev.slipway.object"
+	// LabelUID is the UID of that object.
+	LabelUID = "dev.slipway.uid"
+	// LabelAddress is the address that a node keeps over restarts.
+	LabelAddress = "dev.slipway.address"
+	// LabelVersion is the Kubernetes version that an image carries.
+	LabelVersion = "dev.slipway.kubernetes-version"
+)
+
+// maxName is the longest name of a host (and a container, for which it is our choice).
+const maxName = 63
+
+// providerPrefix begins every provider ID of this provider.
+const providerPrefix = "slipway:///"
+
+// NetworkName returns the name of a LocalCluster's network, the same on every call.
+func NetworkName(instance string, o types.NamespacedName) string { return engineName(instance, o) }
+
+// MachineName returns the name of a LocalMachine's container, the same on every call. It holds no UID: after a move
+// or a restore the object has another one and is still about the same container.
+func MachineName(instance string, o types.NamespacedName) string { return engineName(instance, o) }
+
+func engineName(instance string, o types.NamespacedName) string {
+	return fit("slipway-"+o.Namespace+"-"+o.Name, digest(instance, o.Namespace, o.Name), true)
+}
+
+// Hostname returns the host name, which is also the Node's name, of a LocalMachine: the object's name where that is
+// a host name, else one made from it.
+func Hostname(name string) string {
+	return fit(strings.ReplaceAll(name, ".", "-"), digest(name), strings.Contains(name, "."))
+}
+
+// ProviderID returns the identifier that the Node of a container carries (IM-02).
+func ProviderID(machineName string) string { return providerPrefix + machineName }
+
+// MachineOf returns the name of the container that a provider ID stands for, and false if it is not one of ours.
+func MachineOf(providerID string) (string, bool) {
+	name, ok := strings.CutPrefix(providerID, providerPrefix)
+	return name, ok && name != ""
+}
+
+// fit makes a name of at most 63 characters; sum makes it unique where the name alone does not.
+func fit(name, sum string, always bool) string {
+	if len(name) <= maxName && !always {
+		return name
+	}
+	if room := maxName - len(sum) - 1; len(name) > room {
+		name = strings.TrimRight(name[:room], "-.")
+	}
+	return name + "-" + sum
+}
+
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
+	return hex.EncodeToString(sum[:4])
+}
