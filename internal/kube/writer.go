@@ -103,7 +103,7 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 }
 
 // Create creates the object. One that exists already is a success if it has the same controller owner (a
-// repeat after a crash), and else a conflict.
+// repeat after a crash), and else invalid: a person has to say which of the two it shall be.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	kind := w.kindOf(obj)
 	err := w.client.Create(ctx, obj, client.FieldOwner(w.owner))
@@ -129,7 +129,7 @@ func (w *Writer) adopted(ctx context.Context, kind string, obj client.Object) er
 	if want == nil || (have != nil && have.UID == want.UID) {
 		return nil
 	}
-	return fault.New(fault.Conflict, "AlreadyExists",
+	return fault.New(fault.Invalid, "AlreadyExists",
 		"%s %s exists and belongs to something else; rename or delete it", kind, client.ObjectKeyFromObject(obj))
 }
 

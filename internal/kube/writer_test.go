@@ -134,7 +134,7 @@ func TestCreateMayBeRepeated(t *testing.T) {
 		obj   *corev1.Secret
 		kind  fault.Kind
 		fails bool
-	}{{secret("a"), 0, false}, {secret("a"), 0, false}, {other, fault.Conflict, true}} {
+	}{{secret("a"), 0, false}, {secret("a"), 0, false}, {other, fault.Invalid, true}} {
 		err := w.Create(ctx, step.obj)
 		if (err != nil) != step.fails || (err != nil && fault.KindOf(err) != step.kind) {
 			t.Errorf("create %d: %v", i, err)

@@ -1,0 +1,260 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+const (
+	// maxRounds bounds how often Decide may ask before it has to decide.
+	maxRounds = 5
+	// conflictDelay is how long the watch gets to deliver what we conflicted with.
+	conflictDelay = 50 * time.Millisecond
+	// unreachableDelay is how long to leave something alone that does not answer; what watches it wakes the
+	// controller sooner.
+	unreachableDelay = 15 * time.Second
+	// invalidDelay is how long to leave something alone that a person has to change: only what is not
+	// watched can need it.
+	invalidDelay = 2 * time.Minute
+
+	firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
+)
+
+// Object is a kind with conditions in status.conditions.
+type Object interface {
+	client.Object
+	GetConditions() []metav1.Condition
+}
+
+// Controller is all the driver needs to know of one kind. O is its Go type, S its snapshot.
+type Controller[O Object, S any] struct {
+	// Name of the controller; the field manager is "slipway-<name>".
+	Name string
+	// Finalizer that the objects carry while they exist; empty: none, and a deleting object is not looked at.
+	Finalizer string
+	// New returns an empty object.
+	New func() O
+	// Observe reads everything that Decide looks at. It must not change o.
+	Observe func(ctx context.Context, o O) (S, error)
+	// Decide is pure and total. For a deleting object an idle plan means that its finalizer may go.
+	Decide func(S) Plan
+	// Answer returns the snapshot with the question answered. Nil where Decide never asks.
+	Answer func(ctx context.Context, s S, q Question) (S, error)
+	// Act carries out one action.
+	Act func(ctx context.Context, s S, a Action) error
+	// Report is pure: the status and the events that follow from the pass.
+	Report func(s S, p Plan, out Outcome) Report
+}
+
+// Reconciler drives a Controller.
+type Reconciler[O Object, S any] struct {
+	Controller[O, S]
+	Client client.Client
+	Writer *kube.Writer
+	Events events.EventRecorder
+	// Now is the clock; nil: the system's.
+	Now func() time.Time
+}
+
+// Options returns the options every controller runs with.
+func Options(concurrency int) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: concurrency,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	}
+}
+
+// Reconcile makes one pass over the object.
+func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
+	log := ctrl.LoggerFrom(ctx)
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error(nil, "panic", "value", fmt.Sprint(p), "stack", string(debug.Stack()))
+			result, err = ctrl.Result{}, fault.New(fault.Bug, "Panic", "the %s controller panicked: %v", r.Name, p)
+		}
+	}()
+	o := r.New()
+	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.Writer.Writes().Stale(o) {
+		return ctrl.Result{}, nil // the event that makes the cache fresh comes back here
+	}
+	paused, err := r.paused(ctx, o)
+	if err != nil || paused {
+		return r.result(log, Plan{}, err)
+	}
+	if proceed, err := r.finalizer(ctx, o); err != nil || !proceed {
+		return r.result(log, Plan{}, err)
+	}
+	plan, err := r.pass(ctx, o)
+	return r.result(log, plan, err)
+}
+
+// pass observes, decides, acts and reports.
+func (r *Reconciler[O, S]) pass(ctx context.Context, o O) (Plan, error) {
+	s, err := r.Observe(ctx, o)
+	if err != nil {
+		return Plan{}, fmt.Errorf("observing: %w", err)
+	}
+	s, plan, err := r.decide(ctx, s)
+	if err != nil {
+		return plan, err
+	}
+	out := r.carryOut(ctx, s, plan)
+	report := r.Report(s, plan, out)
+	if report.Status != nil {
+		if err := r.writeStatus(ctx, o, report.Status); err != nil {
+			return plan, first(out.Err, err)
+		}
+	}
+	for _, e := range report.Events {
+		r.record(o, e)
+	}
+	r.log(ctx, plan, out)
+	if out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero() {
+		return plan, r.release(ctx, o)
+	}
+	return plan, out.Err
+}
+
+// release removes the finalizer of an object that has nothing left to do. If this pass wrote the status, the
+// event of that write makes the next pass, which has nothing to write and comes here again.
+func (r *Reconciler[O, S]) release(ctx context.Context, o O) error {
+	if r.Writer.Writes().Stale(o) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Writer.Patch(ctx, o, func(o client.Object) { controllerutil.RemoveFinalizer(o, r.Finalizer) }))
+}
+
+// decide runs Decide until it asks nothing more.
+func (r *Reconciler[O, S]) decide(ctx context.Context, s S) (S, Plan, error) {
+	for range maxRounds {
+		plan := r.Decide(s)
+		if len(plan.Ask) == 0 {
+			return s, plan, nil
+		}
+		for _, q := range plan.Ask {
+			var err error
+			if s, err = r.Answer(ctx, s, q); err != nil {
+				return s, plan, fmt.Errorf("finding out %s: %w", q, err)
+			}
+		}
+	}
+	return s, Plan{}, fault.New(fault.Bug, "Undecided", "the %s controller keeps asking and never decides", r.Name)
+}
+
+func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome {
+	var out Outcome
+	for _, action := range plan.Actions {
+		if err := r.Act(ctx, s, action); err != nil {
+			out.Failed, out.Err = action, fmt.Errorf("%s: %w", action, err)
+			return out
+		}
+		out.Done = append(out.Done, action)
+	}
+	return out
+}
+
+// finalizer makes sure that the finalizer is there, in a pass of its own (CL-01, MA-01), and reports whether
+// to go on.
+func (r *Reconciler[O, S]) finalizer(ctx context.Context, o O) (bool, error) {
+	has := r.Finalizer == "" || controllerutil.ContainsFinalizer(o, r.Finalizer)
+	deleting := !o.GetDeletionTimestamp().IsZero()
+	if deleting {
+		return has && r.Finalizer != "", nil
+	}
+	if has {
+		return true, nil
+	}
+	return false, r.Writer.Patch(ctx, o, func(o client.Object) { controllerutil.AddFinalizer(o, r.Finalizer) })
+}
+
+func (r *Reconciler[O, S]) record(o O, e Event) {
+	if r.Events == nil {
+		return
+	}
+	kind := e.Type
+	if kind == "" {
+		kind = "Normal"
+	}
+	r.Events.Eventf(o, nil, kind, e.Reason, "Reconcile", "%s", e.Message)
+}
+
+func (r *Reconciler[O, S]) log(ctx context.Context, plan Plan, out Outcome) {
+	log := ctrl.LoggerFrom(ctx)
+	if len(out.Done) == 0 {
+		log = log.V(4)
+	}
+	log.Info("reconciled", "done", texts(out.Done), "waiting", texts(plan.Wait))
+}
+
+// result turns the kind of an error into what to do next. It logs what a person should read; what is only a
+// matter of trying again is not an error of the program.
+func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.Result, error) {
+	if err == nil {
+		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
+	}
+	var details []any
+	if f := fault.As(err); f != nil {
+		details = f.Details
+	}
+	switch fault.KindOf(err) {
+	case fault.Conflict:
+		log.V(4).Info("somebody else wrote first", "error", err.Error())
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case fault.Unreachable:
+		log.Info("no answer, trying again later", append(details, "error", err.Error())...)
+		return ctrl.Result{RequeueAfter: unreachableDelay}, nil
+	case fault.Invalid:
+		log.Info("waiting for a change", append(details, "error", err.Error())...)
+		return ctrl.Result{RequeueAfter: invalidDelay}, nil
+	}
+	return ctrl.Result{}, err // logged, with backoff, by controller-runtime
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func texts[T fmt.Stringer](items []T) []string {
+	out := make([]string, 0, len(items))
+	for _, item := range items {
+		out = append(out, item.String())
+	}
+	return out
+}
+
+// clusterOf returns the name of the Cluster that the object belongs to, by its label or its owner.
+func clusterOf(o client.Object) string {
+	if name := o.GetLabels()[clusterv1.ClusterNameLabel]; name != "" {
+		return name
+	}
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.Kind == "Cluster" && clusterv1.GroupVersion.Group == group(ref.APIVersion) {
+			return ref.Name
+		}
+	}
+	return ""
+}

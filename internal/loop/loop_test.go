@@ -1,0 +1,274 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+const finalizer = "test/finalizer"
+
+type snapshot struct {
+	machine  *clusterv1.Machine
+	answered bool
+}
+
+type act struct{ what string }
+
+func (a act) String() string { return a.what }
+
+type ask struct{}
+
+func (ask) String() string { return "the answer" }
+
+// harness is a controller whose parts a test replaces.
+type harness struct {
+	client client.Client
+	r      *loop.Reconciler[*clusterv1.Machine, snapshot]
+	acted  []string
+}
+
+func newHarness(t *testing.T, objs ...client.Object) *harness {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := clusterv1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	h := &harness{client: fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).
+		WithStatusSubresource(&clusterv1.Machine{}).WithReturnManagedFields().Build()}
+	h.r = &loop.Reconciler[*clusterv1.Machine, snapshot]{
+		Client: h.client, Writer: kube.NewWriter(h.client, "test"), Now: func() time.Time { return time.Unix(1e9, 0) },
+		Controller: loop.Controller[*clusterv1.Machine, snapshot]{
+			Name: "test", Finalizer: finalizer, New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
+			Observe: func(_ context.Context, m *clusterv1.Machine) (snapshot, error) { return snapshot{machine: m}, nil },
+			Decide:  func(snapshot) loop.Plan { return loop.Plan{} },
+			Answer: func(_ context.Context, s snapshot, _ loop.Question) (snapshot, error) {
+				s.answered = true
+				return s, nil
+			},
+			Act: func(_ context.Context, _ snapshot, a loop.Action) error {
+				h.acted = append(h.acted, a.String())
+				return nil
+			},
+			Report: func(snapshot, loop.Plan, loop.Outcome) loop.Report {
+				return loop.Report{Status: clusterv1.MachineStatus{Phase: "Running"}}
+			},
+		},
+	}
+	return h
+}
+
+func (h *harness) reconcile(t *testing.T) (ctrl.Result, error) {
+	t.Helper()
+	return h.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "m"}})
+}
+
+func (h *harness) get(t *testing.T) *clusterv1.Machine {
+	t.Helper()
+	m := &clusterv1.Machine{}
+	if err := h.client.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func machine(change func(*clusterv1.Machine)) *clusterv1.Machine {
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "u", Finalizers: []string{finalizer}}}
+	m.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
+	if change != nil {
+		change(m)
+	}
+	return m
+}
+
+func TestFinalizerComesFirst(t *testing.T) { // CL-01, MA-01
+	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
+	h.r.Decide = func(snapshot) loop.Plan { return loop.Plan{Actions: []loop.Action{act{"x"}}} }
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	m := h.get(t)
+	if len(h.acted) != 0 || m.Status.Phase != "" || !cmp.Equal(m.Finalizers, []string{finalizer}) {
+		t.Errorf("the first pass only adds the finalizer: acted %v, status %q, finalizers %v", h.acted, m.Status.Phase, m.Finalizers)
+	}
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if !cmp.Equal(h.acted, []string{"x"}) || h.get(t).Status.Phase != "Running" {
+		t.Errorf("the second pass works: %v", h.acted)
+	}
+}
+
+func TestPause(t *testing.T) { // PA-01, CL-02
+	yes := true
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: &yes}}
+	cases := map[string]struct {
+		objs []client.Object
+		want metav1.Condition
+		acts bool
+	}{
+		"by cluster": {[]client.Object{machine(nil), cluster}, metav1.Condition{Status: "True", Reason: "Paused", Message: "Cluster spec.paused is set to true"}, false},
+		"by annotation": {[]client.Object{machine(func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })},
+			metav1.Condition{Status: "True", Reason: "Paused", Message: "the object has the cluster.x-k8s.io/paused annotation"}, false},
+		"not": {[]client.Object{machine(nil)}, metav1.Condition{Status: "False", Reason: "NotPaused"}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, tc.objs...)
+			h.r.Decide = func(snapshot) loop.Plan { return loop.Plan{Actions: []loop.Action{act{"x"}}} }
+			if _, err := h.reconcile(t); err != nil {
+				t.Fatal(err)
+			}
+			got := condition.Set(h.get(t).Status.Conditions).Get(clusterv1.PausedCondition)
+			if got == nil || got.Status != tc.want.Status || got.Reason != tc.want.Reason || got.Message != tc.want.Message {
+				t.Errorf("condition %+v", got)
+			}
+			if (len(h.acted) > 0) != tc.acts {
+				t.Errorf("acted: %v", h.acted)
+			}
+		})
+	}
+}
+
+func TestPauseKeepsTheStatus(t *testing.T) { // PA-01
+	h := newHarness(t, machine(nil))
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	m := h.get(t)
+	m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	if err := h.client.Update(context.Background(), m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if m := h.get(t); m.Status.Phase != "Running" || !condition.Set(m.Status.Conditions).IsTrue(clusterv1.PausedCondition) {
+		t.Errorf("status %+v", m.Status)
+	}
+}
+
+func TestDeletion(t *testing.T) {
+	deleting := func(m *clusterv1.Machine) { now := metav1.Now(); m.DeletionTimestamp = &now }
+	h := newHarness(t, machine(deleting))
+	waits := true
+	h.r.Decide = func(snapshot) loop.Plan {
+		p := loop.Plan{}
+		if waits {
+			p.WaitFor("WaitingForNode", "the Node still exists")
+		}
+		return p
+	}
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if m := h.get(t); len(m.Finalizers) != 1 {
+		t.Error("who waits keeps its finalizer")
+	}
+	waits = false
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	err := h.client.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "m"}, &clusterv1.Machine{})
+	if fault.KindOf(err) != fault.Gone {
+		t.Errorf("an idle plan releases the object, got %v", err)
+	}
+}
+
+func TestQuestionsAreAnsweredBeforeActing(t *testing.T) {
+	h := newHarness(t, machine(nil))
+	h.r.Decide = func(s snapshot) loop.Plan {
+		if !s.answered {
+			return loop.Plan{Ask: []loop.Question{ask{}}}
+		}
+		return loop.Plan{Actions: []loop.Action{act{"answered"}}}
+	}
+	if _, err := h.reconcile(t); err != nil || !cmp.Equal(h.acted, []string{"answered"}) {
+		t.Errorf("acted %v, error %v", h.acted, err)
+	}
+	h.r.Decide = func(snapshot) loop.Plan { return loop.Plan{Ask: []loop.Question{ask{}}} }
+	if _, err := h.reconcile(t); fault.KindOf(err) != fault.Bug {
+		t.Errorf("asking for ever is a bug, got %v", err)
+	}
+}
+
+func TestFirstFailureEndsThePass(t *testing.T) {
+	h := newHarness(t, machine(nil))
+	h.r.Decide = func(snapshot) loop.Plan {
+		return loop.Plan{Actions: []loop.Action{act{"a"}, act{"b"}, act{"c"}}}
+	}
+	h.r.Act = func(_ context.Context, _ snapshot, a loop.Action) error {
+		h.acted = append(h.acted, a.String())
+		if a == (act{"b"}) {
+			return errors.New("no")
+		}
+		return nil
+	}
+	var out loop.Outcome
+	h.r.Report = func(_ snapshot, _ loop.Plan, o loop.Outcome) loop.Report { out = o; return loop.Report{} }
+	_, err := h.reconcile(t)
+	if err == nil || !cmp.Equal(h.acted, []string{"a", "b"}) || out.Failed != (act{"b"}) || len(out.Done) != 1 {
+		t.Errorf("err %v, acted %v, outcome %v", err, h.acted, out)
+	}
+}
+
+func TestErrorKinds(t *testing.T) { // RC-04
+	cases := map[string]struct {
+		reason  string
+		err     error
+		retries bool // by the rate limiter, which also logs an error
+		after   bool
+	}{
+		"conflict":    {"the watch brings what we conflicted with", fault.New(fault.Conflict, "x", "x"), false, true},
+		"unreachable": {"not connected is waiting, without backoff", fault.New(fault.Unreachable, "x", "x"), false, true},
+		"invalid":     {"a person has to change something", fault.New(fault.Invalid, "x", "x"), false, true},
+		"transient":   {"nothing better is known", errors.New("x"), true, false},
+		"panic":       {"a bug does not end the process", nil, true, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, machine(nil))
+			h.r.Observe = func(context.Context, *clusterv1.Machine) (snapshot, error) {
+				if tc.err == nil {
+					panic("oh")
+				}
+				return snapshot{}, fmt.Errorf("wrapped: %w", tc.err)
+			}
+			result, err := h.reconcile(t)
+			if (err != nil) != tc.retries || (result.RequeueAfter > 0) != tc.after {
+				t.Errorf("%s: got %v %v", tc.reason, result, err)
+			}
+		})
+	}
+}
+
+func TestSettledObjectCostsNoWrite(t *testing.T) {
+	h := newHarness(t, machine(nil))
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	before := h.get(t).ResourceVersion
+	for range 3 {
+		if _, err := h.reconcile(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := h.get(t).ResourceVersion; after != before {
+		t.Errorf("resourceVersion moved from %s to %s", before, after)
+	}
+}

@@ -1,0 +1,112 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Pausing (PA-01, CL-02): an object is left alone while its Cluster says spec.paused or it carries the
+// annotation cluster.x-k8s.io/paused. The Paused condition is then applied under a field manager of its own,
+// so that the rest of the status stays what it was. Not being paused is part of the ordinary status.
+
+var pauseTable = condition.Table[pause]{{Type: clusterv1.PausedCondition, Polarity: condition.Negative, Of: pause.verdict}}
+
+// pause is who asked for it.
+type pause struct{ byCluster, byAnnotation bool }
+
+func (p pause) verdict() condition.Verdict {
+	var by []string
+	if p.byCluster {
+		by = append(by, "Cluster spec.paused is set to true")
+	}
+	if p.byAnnotation {
+		by = append(by, "the object has the "+clusterv1.PausedAnnotation+" annotation")
+	}
+	if len(by) == 0 {
+		return condition.False(clusterv1.NotPausedReason, "")
+	}
+	return condition.TrueBecause(clusterv1.PausedReason, strings.Join(by, ", "))
+}
+
+// paused reports whether to leave the object alone, after saying so in its condition.
+func (r *Reconciler[O, S]) paused(ctx context.Context, o O) (bool, error) {
+	p, err := r.pauseOf(ctx, o)
+	if err != nil || p == (pause{}) {
+		return false, err
+	}
+	conditions := pauseTable.Evaluate(p, r.moment(o))
+	return true, r.Writer.As(r.Name+"-pause").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
+}
+
+func (r *Reconciler[O, S]) pauseOf(ctx context.Context, o O) (pause, error) {
+	_, annotated := o.GetAnnotations()[clusterv1.PausedAnnotation]
+	p := pause{byAnnotation: annotated}
+	if c, ok := any(o).(*clusterv1.Cluster); ok {
+		p.byCluster = c.Spec.Paused != nil && *c.Spec.Paused
+		return p, nil
+	}
+	name := clusterOf(o)
+	if name == "" {
+		return p, nil
+	}
+	c := &clusterv1.Cluster{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, c)
+	if apierrors.IsNotFound(err) {
+		return p, nil
+	}
+	if err != nil {
+		return p, fmt.Errorf("reading Cluster %s/%s: %w", o.GetNamespace(), name, err)
+	}
+	p.byCluster = c.Spec.Paused != nil && *c.Spec.Paused
+	return p, nil
+}
+
+// writeStatus writes the status with the condition that the object is not paused.
+func (r *Reconciler[O, S]) writeStatus(ctx context.Context, o O, status any) error {
+	data, err := json.Marshal(status)
+	if err != nil {
+		return fault.New(fault.Bug, "InvalidStatus", "status of %T cannot be encoded", o).From(err)
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return fault.New(fault.Bug, "InvalidStatus", "status of %T is not an object", o).From(err)
+	}
+	list, _ := fields["conditions"].([]any)
+	for _, c := range pauseTable.Evaluate(pause{}, r.moment(o)) {
+		list = append(list, c)
+	}
+	fields["conditions"] = list
+	return r.Writer.ApplyStatus(ctx, o, fields)
+}
+
+func (r *Reconciler[O, S]) moment(o O) condition.Moment {
+	return condition.Moment{Generation: o.GetGeneration(), Now: r.now(), Old: o.GetConditions()}
+}
+
+func (r *Reconciler[O, S]) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}
+
+// group returns the group of an apiVersion.
+func group(apiVersion string) string {
+	g, _, _ := strings.Cut(apiVersion, "/")
+	return g
+}
+
+// MomentOf returns what a controller's own condition table needs to know of the object.
+func MomentOf(o Object, now time.Time) condition.Moment {
+	return condition.Moment{Generation: o.GetGeneration(), Now: now, Old: o.GetConditions()}
+}

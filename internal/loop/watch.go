@@ -1,0 +1,153 @@
+package loop
+
+import (
+	"context"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+// Setup is what the manager gives to every controller.
+type Setup struct {
+	Manager ctrl.Manager
+	// WatchFilter, where set, limits the controllers to objects with the label
+	// cluster.x-k8s.io/watch-filter of this value (PA-02).
+	WatchFilter string
+	// Concurrency is how many objects of the kind are reconciled at once (FL-02).
+	Concurrency int
+}
+
+// Builder starts the wiring of a controller for the kind of o.
+func (s Setup) Builder(name string, o client.Object) *builder.Builder {
+	return ctrl.NewControllerManagedBy(s.Manager).Named(name).WithOptions(Options(s.Concurrency)).
+		For(o, builder.WithPredicates(s.Filter()))
+}
+
+// Filter is the predicate of the watch filter.
+func (s Setup) Filter() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return s.WatchFilter == "" || o.GetLabels()[clusterv1.WatchLabel] == s.WatchFilter
+	})
+}
+
+// NewReconciler returns the driver of c with the manager's client, writer and events.
+func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
+	return &Reconciler[O, S]{
+		Controller: c, Client: s.Manager.GetClient(), Writer: kube.NewWriter(s.Manager.GetClient(), c.Name),
+		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
+	}
+}
+
+// OfCluster wakes every object of a kind that belongs to the Cluster, for watches on Clusters.
+func OfCluster(c client.Reader, newList func() client.ObjectList) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []reconcile.Request {
+		list := newList()
+		if err := c.List(ctx, list, client.InNamespace(cluster.GetNamespace()),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.GetName()}); err != nil {
+			return nil
+		}
+		return requests(list, func(client.Object) bool { return true })
+	})
+}
+
+// ClusterMatters is the predicate for watches on Clusters by the controllers of what belongs to them: it lets
+// through what changes what they may do, and drops the rest of the status.
+func ClusterMatters() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1.Cluster)
+			after, ok2 := e.ObjectNew.(*clusterv1.Cluster)
+			if !ok || !ok2 {
+				return false
+			}
+			return before.Generation != after.Generation ||
+				before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+				isTrue(before.Status.Initialization.InfrastructureProvisioned) != isTrue(after.Status.Initialization.InfrastructureProvisioned) ||
+				isTrue(before.Status.Initialization.ControlPlaneInitialized) != isTrue(after.Status.Initialization.ControlPlaneInitialized)
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// Referrers describes a kind that refers to provider objects.
+type Referrers struct {
+	// New returns an empty object of the kind, NewList an empty list.
+	New     func() client.Object
+	NewList func() client.ObjectList
+	// Refs returns the references an object holds.
+	Refs func(client.Object) []clusterv1.ContractVersionedObjectReference
+}
+
+// WatchReferenced returns the function that kube.NewReferences takes: it watches a provider's kind on behalf
+// of controller c (CL-05). A change wakes the owner of the object; one that has no owner yet wakes those
+// that refer to it by name, so that nobody waits for a timer until it appears.
+func WatchReferenced(s Setup, c controller.Controller, r Referrers) func(*unstructured.Unstructured) error {
+	return func(u *unstructured.Unstructured) error {
+		return c.Watch(source.Kind[client.Object](s.Manager.GetCache(), u, r.handler(s)))
+	}
+}
+
+func (r Referrers) handler(s Setup) handler.EventHandler {
+	reader, scheme := s.Manager.GetClient(), s.Manager.GetScheme()
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		gvk, err := apiutil.GVKForObject(r.New(), scheme)
+		if err != nil {
+			return nil
+		}
+		if owners := ownersOf(o, gvk.Group, gvk.Kind); len(owners) > 0 {
+			return owners
+		}
+		list := r.NewList()
+		if err := reader.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
+			return nil
+		}
+		kind := o.GetObjectKind().GroupVersionKind()
+		return requests(list, func(candidate client.Object) bool {
+			for _, ref := range r.Refs(candidate) {
+				if ref.Name == o.GetName() && ref.Kind == kind.Kind && ref.APIGroup == kind.Group {
+					return true
+				}
+			}
+			return false
+		})
+	})
+}
+
+func ownersOf(o client.Object, ownerGroup, ownerKind string) []reconcile.Request {
+	var out []reconcile.Request
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.Kind == ownerKind && group(ref.APIVersion) == ownerGroup {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}})
+		}
+	}
+	return out
+}
+
+func requests(list client.ObjectList, keep func(client.Object) bool) []reconcile.Request {
+	items, err := apimeta.ExtractList(list)
+	if err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, item := range items {
+		if o, ok := item.(client.Object); ok && keep(o) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		}
+	}
+	return out
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
