@@ -1,0 +1,240 @@
+package tree
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Options say what the tree shows; they are the flags of `describe cluster` (CX-09).
+type Options struct {
+	// ShowConditions names the objects whose conditions become rows: "all", a kind, or kind/name, in any case.
+	ShowConditions []string
+	// ShowMachineSets shows MachineSets between MachineDeployments and Machines.
+	ShowMachineSets bool
+	// ShowResourceSets shows the ClusterResourceSets that apply to the cluster.
+	ShowResourceSets bool
+	// ShowTemplates shows the templates that machines are made from.
+	ShowTemplates bool
+	// Echo shows infrastructure and bootstrap objects of machines also where they say nothing that their
+	// machine does not say.
+	Echo bool
+	// Grouping shows machines in the same state as one row.
+	Grouping bool
+	// Deprecated shows the v1beta1 conditions.
+	Deprecated bool
+}
+
+// Build arranges the snapshot as a tree.
+func Build(s Snapshot, o Options) *Object {
+	b := builder{Snapshot: s, Options: o}
+	root := b.core(s.Cluster, "Cluster")
+	root.Replicas = clusterReplicas(s.Cluster)
+	root.add(b.referenced("ClusterInfrastructure", s.Cluster.Spec.InfrastructureRef))
+	root.add(b.controlPlane())
+	root.add(b.workers())
+	root.add(b.addons())
+	return root
+}
+
+type builder struct {
+	Snapshot
+	Options
+}
+
+func (o *Object) add(children ...*Object) {
+	for _, c := range children {
+		if c != nil {
+			o.Children = append(o.Children, c)
+		}
+	}
+}
+
+// controlPlane is the control plane with its machines; machines of a control plane that nothing provides
+// hang below a row of their own.
+func (b builder) controlPlane() *Object {
+	row := b.referenced("ControlPlane", b.Cluster.Spec.ControlPlaneRef)
+	var machines []*Object
+	for i := range b.Machines {
+		if _, ok := b.Machines[i].Labels[clusterv1.MachineControlPlaneLabel]; ok {
+			machines = append(machines, b.machine(&b.Machines[i]))
+		}
+	}
+	if row == nil {
+		if len(machines) == 0 {
+			return nil
+		}
+		row = &Object{Role: "ControlPlane"}
+	}
+	if b.ShowTemplates {
+		if ref, ok := b.controlPlaneTemplate(); ok {
+			row.add(b.object("MachineInfrastructureTemplate", ref))
+		}
+	}
+	row.add(b.group(machines)...)
+	return row
+}
+
+func (b builder) workers() *Object {
+	row := &Object{Role: "Workers"}
+	for i := range b.Deployments {
+		row.add(b.deployment(&b.Deployments[i]))
+	}
+	for i := range b.Sets {
+		if metav1.GetControllerOf(&b.Sets[i]) == nil {
+			row.add(b.set(&b.Sets[i]))
+		}
+	}
+	for i := range b.Pools {
+		row.add(b.pool(&b.Pools[i]))
+	}
+	var others []*Object
+	for i := range b.Machines {
+		m := &b.Machines[i]
+		if _, ok := m.Labels[clusterv1.MachineControlPlaneLabel]; !ok && !b.placed(m) {
+			others = append(others, b.machine(m))
+		}
+	}
+	row.add(b.group(others)...)
+	if len(row.Children) == 0 {
+		return nil
+	}
+	return row
+}
+
+// placed reports whether a worker machine is shown below a deployment, set or pool.
+func (b builder) placed(m *clusterv1.Machine) bool {
+	for i := range b.Sets {
+		if ownedBy(m, "MachineSet", b.Sets[i].Name, clusterv1.MachineSetNameLabel) {
+			return true
+		}
+	}
+	for i := range b.Pools {
+		if ownedBy(m, "MachinePool", b.Pools[i].Name, clusterv1.MachinePoolNameLabel) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b builder) deployment(d *clusterv1.MachineDeployment) *Object {
+	row := b.core(d, "MachineDeployment")
+	row.Replicas = &Replicas{d.Spec.Replicas, d.Status.Replicas, d.Status.AvailableReplicas, d.Status.ReadyReplicas, d.Status.UpToDateReplicas}
+	b.templates(row, d.Spec.Template.Spec)
+	var machines []*Object
+	for i := range b.Sets {
+		if !ownedBy(&b.Sets[i], "MachineDeployment", d.Name, clusterv1.MachineDeploymentNameLabel) {
+			continue
+		}
+		if b.ShowMachineSets {
+			row.add(b.set(&b.Sets[i]))
+			continue
+		}
+		machines = append(machines, b.machinesOf("MachineSet", b.Sets[i].Name)...)
+	}
+	sortObjects(machines)
+	row.add(b.group(machines)...)
+	return row
+}
+
+func (b builder) set(s *clusterv1.MachineSet) *Object {
+	row := b.core(s, "MachineSet")
+	row.Replicas = &Replicas{s.Spec.Replicas, s.Status.Replicas, s.Status.AvailableReplicas, s.Status.ReadyReplicas, s.Status.UpToDateReplicas}
+	if metav1.GetControllerOf(s) == nil {
+		b.templates(row, s.Spec.Template.Spec)
+	}
+	row.add(b.group(b.machinesOf("MachineSet", s.Name))...)
+	return row
+}
+
+func (b builder) pool(p *clusterv1.MachinePool) *Object {
+	row := b.core(p, "MachinePool")
+	row.Replicas = &Replicas{p.Spec.Replicas, p.Status.Replicas, p.Status.AvailableReplicas, p.Status.ReadyReplicas, p.Status.UpToDateReplicas}
+	b.details(row, p.Spec.Template.Spec, "MachinePoolInfrastructure")
+	row.add(b.group(b.machinesOf("MachinePool", p.Name))...)
+	return row
+}
+
+func (b builder) templates(row *Object, spec clusterv1.MachineSpec) {
+	if b.ShowTemplates {
+		row.add(b.referenced("MachineInfrastructureTemplate", spec.InfrastructureRef))
+		row.add(b.referenced("BootstrapConfigTemplate", spec.Bootstrap.ConfigRef))
+	}
+}
+
+func (b builder) machinesOf(kind, name string) []*Object {
+	label := map[string]string{"MachineSet": clusterv1.MachineSetNameLabel, "MachinePool": clusterv1.MachinePoolNameLabel}[kind]
+	var rows []*Object
+	for i := range b.Machines {
+		if ownedBy(&b.Machines[i], kind, name, label) {
+			rows = append(rows, b.machine(&b.Machines[i]))
+		}
+	}
+	return rows
+}
+
+func (b builder) machine(m *clusterv1.Machine) *Object {
+	row := b.core(m, "Machine")
+	one := int32(1)
+	row.Replicas = &Replicas{
+		Current:   &one,
+		Available: row.count("Available"),
+		Ready:     row.count("Ready"),
+		UpToDate:  row.count("UpToDate"),
+	}
+	b.details(row, m.Spec, "MachineInfrastructure")
+	return row
+}
+
+// details hangs the infrastructure and bootstrap objects below a row, unless they only echo it.
+func (b builder) details(row *Object, spec clusterv1.MachineSpec, infrastructure string) {
+	for _, child := range []*Object{
+		b.referenced(infrastructure, spec.InfrastructureRef),
+		b.referenced("BootstrapConfig", spec.Bootstrap.ConfigRef),
+	} {
+		if child != nil && (b.Echo || child.ShowConditions || !echoes(child, row)) {
+			row.add(child)
+		}
+	}
+}
+
+// echoes reports whether a child says nothing that is not said by its parent: it is ready, or reports no
+// state, or reports the same as the parent.
+func echoes(child, parent *Object) bool {
+	if child.Missing != "" || child.DeletedAt != nil && parent.DeletedAt == nil {
+		return false
+	}
+	c, p := child.Condition("Ready"), parent.Headline()
+	if c == nil || c.Status == metav1.ConditionTrue {
+		return true
+	}
+	return p != nil && c.Status == p.Status && c.Reason == p.Reason && c.Message == p.Message
+}
+
+func (b builder) addons() *Object {
+	if !b.ShowResourceSets || len(b.ResourceSets) == 0 {
+		return nil
+	}
+	row := &Object{Role: "Addons"}
+	for _, name := range b.ResourceSets {
+		set := b.object("", Ref{addonsv1.GroupVersion.Group, "ClusterResourceSet", name})
+		set.Role = ""
+		row.add(set)
+	}
+	return row
+}
+
+func sortObjects(objects []*Object) {
+	slices.SortFunc(objects, func(a, b *Object) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// asked reports whether the conditions of an object shall be rows.
+func (o Options) asked(kind, name string) bool {
+	return slices.ContainsFunc(o.ShowConditions, func(want string) bool {
+		return strings.EqualFold(want, "all") || strings.EqualFold(want, kind) || strings.EqualFold(want, kind+"/"+name)
+	})
+}

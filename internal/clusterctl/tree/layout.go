@@ -1,0 +1,96 @@
+package tree
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// narrowest is the width of the message column below which wrapping does more harm than good.
+const narrowest = 30
+
+// String lays the lines out: every column as wide as its widest cell, two spaces between columns, none at the
+// end of a line.
+func (t *table) String() string {
+	widths := t.widths()
+	last := len(widths) - 1
+	before := 0
+	for _, w := range widths[:last] {
+		before += w + 2
+	}
+	room := 0
+	if t.style.Width-before >= narrowest {
+		room = t.style.Width - before
+	}
+	painted := last - 3 // STATUS, and READY of the deprecated form, stand there or further left
+	if t.style.Deprecated {
+		painted = 1
+	}
+	var out strings.Builder
+	for _, l := range t.lines {
+		for i, part := range wrap(l.cells[last], room) {
+			cells := make([]string, len(widths))
+			cells[0], cells[last] = l.below, part
+			if i == 0 {
+				copy(cells, l.cells[:last])
+			}
+			write(&out, cells, widths, painted, l.paint)
+		}
+	}
+	return out.String()
+}
+
+func (t *table) widths() []int {
+	widths := make([]int, len(t.lines[0].cells))
+	for _, l := range t.lines {
+		for i, c := range l.cells {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	return widths
+}
+
+func write(out *strings.Builder, cells []string, widths []int, painted int, paint string) {
+	end := len(cells)
+	for end > 0 && cells[end-1] == "" {
+		end--
+	}
+	var row strings.Builder
+	for i, c := range cells[:end] {
+		pad := ""
+		if i < end-1 {
+			pad = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c)+2)
+		}
+		if i == painted && paint != "" && c != "" {
+			c = paint + c + plain
+		}
+		row.WriteString(c + pad)
+	}
+	out.WriteString(strings.TrimRight(row.String(), " ") + "\n")
+}
+
+// wrap splits a message at its line breaks, and at spaces so that no part is wider than room; room 0 splits at
+// line breaks only. There is always at least one part.
+func wrap(message string, room int) []string {
+	var parts []string
+	for paragraph := range strings.Lines(message) {
+		paragraph = strings.TrimRight(paragraph, "\n ")
+		indent := paragraph[:len(paragraph)-len(strings.TrimLeft(paragraph, " *"))]
+		current := ""
+		for word := range strings.FieldsSeq(paragraph) {
+			switch {
+			case current == "":
+				current = indent[:len(indent)-len(strings.TrimLeft(indent, " "))] + word
+			case room > 0 && utf8.RuneCountInString(current)+1+utf8.RuneCountInString(word) > room:
+				parts = append(parts, current)
+				current = strings.Repeat(" ", len(indent)) + word
+			default:
+				current += " " + word
+			}
+		}
+		parts = append(parts, current)
+	}
+	if len(parts) == 0 {
+		return []string{""}
+	}
+	return parts
+}

@@ -1,0 +1,120 @@
+package tree
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Object is one row of the tree and what hangs below it. It is what `-o json` and `-o yaml` print.
+type Object struct {
+	// Role says what the object is for its parent, for example ClusterInfrastructure. Empty where the kind
+	// says it. A row with a role and no kind only groups its children.
+	Role string `json:"role,omitempty"`
+
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name,omitempty"`
+
+	// Members are the names of the objects that one row stands for; Name is empty then.
+	Members []string `json:"members,omitempty"`
+
+	// Missing says why a referenced object could not be read. Empty when it was.
+	Missing string `json:"missing,omitempty"`
+
+	// DeletedAt is when deletion was asked for.
+	DeletedAt *metav1.Time `json:"deletedAt,omitempty"`
+
+	// Replicas are the counters of a scalable object; a Machine counts as one.
+	Replicas *Replicas `json:"replicas,omitempty"`
+
+	// Conditions are all conditions of the object, Available and Ready first, then by type.
+	Conditions []Condition `json:"conditions,omitempty"`
+
+	// ShowConditions is true when the conditions were asked for as rows of their own.
+	ShowConditions bool `json:"-"`
+
+	Children []*Object `json:"children,omitempty"`
+}
+
+// Replicas are the counters of a scalable object. A nil counter is not reported.
+type Replicas struct {
+	Desired   *int32 `json:"desired,omitempty"`
+	Current   *int32 `json:"current,omitempty"`
+	Available *int32 `json:"available,omitempty"`
+	Ready     *int32 `json:"ready,omitempty"`
+	UpToDate  *int32 `json:"upToDate,omitempty"`
+}
+
+// Condition is a condition of either API version: Severity is only ever set in deprecated v1beta1 conditions.
+type Condition struct {
+	Type               string                 `json:"type"`
+	Status             metav1.ConditionStatus `json:"status"`
+	Severity           string                 `json:"severity,omitempty"`
+	Reason             string                 `json:"reason,omitempty"`
+	Message            string                 `json:"message,omitempty"`
+	LastTransitionTime metav1.Time            `json:"lastTransitionTime,omitempty,omitzero"`
+}
+
+// Condition returns the condition of the type, or nil.
+func (o *Object) Condition(conditionType string) *Condition {
+	i := slices.IndexFunc(o.Conditions, func(c Condition) bool { return c.Type == conditionType })
+	if i < 0 {
+		return nil
+	}
+	return &o.Conditions[i]
+}
+
+// Headline returns the condition that sums the object up: Deleting while it is being deleted, else Available,
+// else Ready; a Machine is summed up by Ready. Nil when it has none of them.
+func (o *Object) Headline() *Condition {
+	order := []string{"Available", "Ready"}
+	if o.Kind == "Machine" {
+		order = []string{"Ready", "Available"}
+	}
+	if o.DeletedAt != nil {
+		if c := o.Condition("Deleting"); c != nil && c.Status == metav1.ConditionTrue {
+			return c
+		}
+		return &Condition{Type: "Deleting", Status: metav1.ConditionTrue, LastTransitionTime: *o.DeletedAt}
+	}
+	for _, t := range order {
+		if c := o.Condition(t); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// add sums counters; a counter that neither side reports stays nil.
+func (r *Replicas) add(s *Replicas) *Replicas {
+	if r == nil || s == nil {
+		return cmpOr(r, s)
+	}
+	return &Replicas{
+		Desired:   sum(r.Desired, s.Desired),
+		Current:   sum(r.Current, s.Current),
+		Available: sum(r.Available, s.Available),
+		Ready:     sum(r.Ready, s.Ready),
+		UpToDate:  sum(r.UpToDate, s.UpToDate),
+	}
+}
+
+func cmpOr(a, b *Replicas) *Replicas {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func sum(a, b *int32) *int32 {
+	if a == nil {
+		return b
+	}
+	if b == nil {
+		return a
+	}
+	n := *a + *b
+	return &n
+}

@@ -1,0 +1,182 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Reader is what reading needs of a client.
+type Reader interface {
+	client.Reader
+	RESTMapper() meta.RESTMapper
+}
+
+// Read reads what belongs to the cluster. The error is the API's when the Cluster does not exist; a provider
+// object that does not exist, or whose kind is not installed, is not an error but noted in Missing.
+func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snapshot, error) {
+	s := Snapshot{Cluster: &clusterv1.Cluster{}}
+	if err := r.Get(ctx, key, s.Cluster); err != nil {
+		return Snapshot{}, err
+	}
+	if err := s.readCore(ctx, r); err != nil {
+		return Snapshot{}, err
+	}
+	if o.ShowResourceSets {
+		if err := s.readResourceSets(ctx, r); err != nil {
+			return Snapshot{}, err
+		}
+	}
+	if err := s.readObjects(ctx, r, s.refs(o.ShowTemplates)); err != nil {
+		return Snapshot{}, err
+	}
+	if ref, ok := s.controlPlaneTemplate(); ok && o.ShowTemplates {
+		return s, s.readObject(ctx, r, ref)
+	}
+	return s, nil
+}
+
+func (s *Snapshot) readCore(ctx context.Context, r client.Reader) error {
+	var (
+		deployments clusterv1.MachineDeploymentList
+		sets        clusterv1.MachineSetList
+		pools       clusterv1.MachinePoolList
+		machines    clusterv1.MachineList
+	)
+	for _, list := range []client.ObjectList{&deployments, &sets, &pools, &machines} {
+		err := r.List(ctx, list, client.InNamespace(s.Cluster.Namespace),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name})
+		if err != nil && !meta.IsNoMatchError(err) {
+			return fmt.Errorf("listing %T: %w", list, err)
+		}
+	}
+	s.Deployments, s.Sets, s.Pools, s.Machines = deployments.Items, sets.Items, pools.Items, machines.Items
+	byName(s.Deployments, func(o *clusterv1.MachineDeployment) string { return o.Name })
+	byName(s.Sets, func(o *clusterv1.MachineSet) string { return o.Name })
+	byName(s.Pools, func(o *clusterv1.MachinePool) string { return o.Name })
+	byName(s.Machines, func(o *clusterv1.Machine) string { return o.Name })
+	return nil
+}
+
+func byName[T any](items []T, name func(*T) string) {
+	slices.SortFunc(items, func(a, b T) int {
+		x, y := name(&a), name(&b)
+		switch {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+}
+
+func (s *Snapshot) readResourceSets(ctx context.Context, r client.Reader) error {
+	var binding addonsv1.ClusterResourceSetBinding
+	err := r.Get(ctx, client.ObjectKeyFromObject(s.Cluster), &binding)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading ClusterResourceSetBinding %s: %w", s.Cluster.Name, err)
+	}
+	for _, b := range binding.Spec.Bindings {
+		s.ResourceSets = append(s.ResourceSets, b.ClusterResourceSetName)
+	}
+	slices.Sort(s.ResourceSets)
+	return nil
+}
+
+// readObjects reads the referenced objects with one list per kind; what carries no label of the cluster is
+// read by name.
+func (s *Snapshot) readObjects(ctx context.Context, r Reader, refs []Ref) error {
+	for _, name := range s.ResourceSets {
+		refs = append(refs, Ref{addonsv1.GroupVersion.Group, "ClusterResourceSet", name})
+	}
+	listed := map[schema.GroupKind]bool{}
+	for _, ref := range refs {
+		kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
+		if listed[kind] {
+			continue
+		}
+		listed[kind] = true
+		if err := s.listObjects(ctx, r, kind); err != nil {
+			return err
+		}
+	}
+	for _, ref := range refs {
+		if s.Objects[ref] == nil {
+			if err := s.readObject(ctx, r, ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Snapshot) listObjects(ctx context.Context, r Reader, kind schema.GroupKind) error {
+	mapping, err := r.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking up %s: %w", kind, err)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
+	err = r.List(ctx, list, client.InNamespace(s.Cluster.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name})
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", kind, err)
+	}
+	for i := range list.Items {
+		s.found(Ref{kind.Group, kind.Kind, list.Items[i].GetName()}, &list.Items[i])
+	}
+	return nil
+}
+
+func (s *Snapshot) readObject(ctx context.Context, r Reader, ref Ref) error {
+	kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
+	mapping, err := r.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		s.missing(ref, fmt.Sprintf("the kind %s is not installed in the management cluster", kind))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking up %s: %w", kind, err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = r.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: ref.Name}, u)
+	if apierrors.IsNotFound(err) {
+		s.missing(ref, "does not exist")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	s.found(ref, u)
+	return nil
+}
+
+func (s *Snapshot) found(ref Ref, u *unstructured.Unstructured) {
+	if s.Objects == nil {
+		s.Objects = map[Ref]*unstructured.Unstructured{}
+	}
+	s.Objects[ref] = u
+}
+
+func (s *Snapshot) missing(ref Ref, why string) {
+	if s.Missing == nil {
+		s.Missing = map[Ref]string{}
+	}
+	s.Missing[ref] = why
+}

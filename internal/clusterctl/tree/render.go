@@ -1,0 +1,219 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// Style says how the table looks.
+type Style struct {
+	// Now is the time that SINCE is counted from.
+	Now time.Time
+	// Unicode draws the branches with box characters instead of ASCII.
+	Unicode bool
+	// Color paints the status of conditions with ANSI colours.
+	Color bool
+	// Width wraps messages so that lines fit, in columns. 0 leaves them whole.
+	Width int
+	// Deprecated prints the columns of v1beta1 conditions.
+	Deprecated bool
+}
+
+// Render prints the tree as a table, one row per line, with a heading. Longer messages continue below their
+// row.
+func Render(root *Object, s Style) string {
+	t := table{style: s, glyphs: ascii}
+	if s.Unicode {
+		t.glyphs = unicode
+	}
+	t.heading()
+	t.object(root, "", "")
+	return t.String()
+}
+
+type glyphs struct{ tee, end, bar, gap string }
+
+var (
+	unicode = glyphs{"├─", "└─", "│ ", "  "}
+	ascii   = glyphs{"|-", "`-", "| ", "  "}
+)
+
+// line is one row of the table: cells, and what continues the tree below it.
+type line struct {
+	cells []string
+	below string
+	paint string
+}
+
+type table struct {
+	style  Style
+	glyphs glyphs
+	lines  []line
+}
+
+func (t *table) heading() {
+	cells := []string{"NAME", "REPLICAS", "AVAILABLE", "READY", "UP TO DATE", "STATUS", "REASON", "SINCE", "MESSAGE"}
+	if t.style.Deprecated {
+		cells = []string{"NAME", "READY", "SEVERITY", "REASON", "SINCE", "MESSAGE"}
+	}
+	t.lines = append(t.lines, line{cells: cells})
+}
+
+// object adds the rows of an object, its conditions and its children. lead begins the object's own line, below
+// those of its descendants.
+func (t *table) object(o *Object, lead, below string) {
+	conditions := o.rows()
+	open, head := t.glyphs.gap, below
+	if len(o.Children) > 0 {
+		open, head = t.glyphs.bar, below+t.glyphs.bar
+	}
+	if len(conditions) > 0 {
+		head = below + open + t.glyphs.bar
+	}
+	t.add(lead+o.title(), head, o.Replicas, o.Headline(), o.note())
+	for i, c := range conditions {
+		branch, rest := t.glyphs.tee, below+open+t.glyphs.bar
+		if i == len(conditions)-1 {
+			branch, rest = t.glyphs.end, below+open
+		}
+		t.condition(below+open+branch+c.Type, rest, c)
+	}
+	for i, c := range o.Children {
+		branch, rest := t.glyphs.tee, t.glyphs.bar
+		if i == len(o.Children)-1 {
+			branch, rest = t.glyphs.end, t.glyphs.gap
+		}
+		t.object(c, below+branch, below+rest)
+	}
+}
+
+// add adds the row of an object.
+func (t *table) add(name, below string, r *Replicas, c *Condition, note string) {
+	var status, severity, reason, since, message, paint string
+	if c != nil {
+		status, severity, reason, message = string(c.Status), c.Severity, c.Reason, c.Message
+		since, paint = t.since(c.LastTransitionTime), t.color(c)
+	}
+	if note != "" {
+		message = strings.TrimSpace(note + "\n" + message)
+	}
+	if t.style.Deprecated {
+		t.lines = append(t.lines, line{[]string{name, status, severity, reason, since, message}, below, paint})
+		return
+	}
+	if c != nil {
+		status = c.Type + ": " + status
+	}
+	if r == nil {
+		r = &Replicas{}
+	}
+	cells := []string{name, ratio(r), text(r.Available), text(r.Ready), text(r.UpToDate), status, reason, since, message}
+	t.lines = append(t.lines, line{cells, below, paint})
+}
+
+// condition adds the row of a condition.
+func (t *table) condition(name, below string, c Condition) {
+	if t.style.Deprecated {
+		t.add(name, below, nil, &c, "")
+		return
+	}
+	cells := []string{name, "", "", "", "", string(c.Status), c.Reason, t.since(c.LastTransitionTime), c.Message}
+	t.lines = append(t.lines, line{cells, below, t.color(&c)})
+}
+
+// rows are the conditions that have rows of their own: all when asked for, else Paused while it is true,
+// because it explains why nothing moves.
+func (o *Object) rows() []Condition {
+	if o.ShowConditions {
+		return o.Conditions
+	}
+	if c := o.Condition("Paused"); c != nil && c.Status == metav1.ConditionTrue {
+		return []Condition{*c}
+	}
+	return nil
+}
+
+func (o *Object) title() string {
+	name := o.Kind + "/" + o.Name
+	switch {
+	case len(o.Members) > 0:
+		name = fmt.Sprintf("%d %ss", len(o.Members), o.Kind)
+	case o.Kind == "":
+		return o.Role
+	}
+	if o.Role != "" {
+		return o.Role + " - " + name
+	}
+	return name
+}
+
+// note is what the row says besides its condition.
+func (o *Object) note() string {
+	if o.Missing != "" {
+		return o.Missing
+	}
+	if len(o.Members) > 3 {
+		return fmt.Sprintf("See %s and %d more", strings.Join(o.Members[:3], ", "), len(o.Members)-3)
+	}
+	if len(o.Members) > 0 {
+		return "See " + strings.Join(o.Members, ", ")
+	}
+	return ""
+}
+
+func (t *table) since(at metav1.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(max(0, t.style.Now.Sub(at.Time)))
+}
+
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	plain  = "\x1b[0m"
+)
+
+// color paints by the status of conditions whose normal state is known.
+func (t *table) color(c *Condition) string {
+	if !t.style.Color {
+		return ""
+	}
+	negative := []string{"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating"}
+	switch {
+	case slices.Contains(negative, c.Type):
+		if c.Status == metav1.ConditionTrue {
+			return yellow
+		}
+		return ""
+	case c.Status == metav1.ConditionTrue:
+		return green
+	case c.Status == metav1.ConditionFalse && c.Severity != "Info" && c.Severity != "Warning":
+		return red
+	}
+	return yellow
+}
+
+func ratio(r *Replicas) string {
+	if r.Desired == nil {
+		return text(r.Current)
+	}
+	current := "0"
+	if r.Current != nil {
+		current = text(r.Current)
+	}
+	return current + "/" + text(r.Desired)
+}
+
+func text(n *int32) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
+}

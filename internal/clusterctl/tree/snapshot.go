@@ -1,0 +1,105 @@
+package tree
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Ref names an object in the namespace of the cluster.
+type Ref struct{ Group, Kind, Name string }
+
+// Snapshot is everything that belongs to one cluster, as read.
+type Snapshot struct {
+	Cluster     *clusterv1.Cluster
+	Deployments []clusterv1.MachineDeployment
+	Sets        []clusterv1.MachineSet
+	Pools       []clusterv1.MachinePool
+	Machines    []clusterv1.Machine
+
+	// Objects are the provider objects that were found.
+	Objects map[Ref]*unstructured.Unstructured
+	// Missing says why a referenced object is not among Objects.
+	Missing map[Ref]string
+	// ResourceSets are the names of the ClusterResourceSets that apply to the cluster.
+	ResourceSets []string
+}
+
+func refOf(r clusterv1.ContractVersionedObjectReference) Ref {
+	return Ref{Group: r.APIGroup, Kind: r.Kind, Name: r.Name}
+}
+
+// refs returns every reference of the snapshot's core objects to a provider object, templates included when
+// asked for, sorted and without repetition.
+func (s Snapshot) refs(templates bool) []Ref {
+	all := []clusterv1.ContractVersionedObjectReference{s.Cluster.Spec.InfrastructureRef, s.Cluster.Spec.ControlPlaneRef}
+	machine := func(spec clusterv1.MachineSpec) {
+		all = append(all, spec.InfrastructureRef, spec.Bootstrap.ConfigRef)
+	}
+	for _, m := range s.Machines {
+		machine(m.Spec)
+	}
+	for _, p := range s.Pools {
+		machine(p.Spec.Template.Spec)
+	}
+	if templates {
+		for _, d := range s.Deployments {
+			machine(d.Spec.Template.Spec)
+		}
+		for _, m := range s.Sets {
+			machine(m.Spec.Template.Spec)
+		}
+	}
+	var refs []Ref
+	for _, r := range all {
+		if r.IsDefined() {
+			refs = append(refs, refOf(r))
+		}
+	}
+	slices.SortFunc(refs, func(a, b Ref) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(refs)
+}
+
+// controlPlane returns the object that the Cluster's controlPlaneRef names, or nil.
+func (s Snapshot) controlPlane() *unstructured.Unstructured {
+	return s.Objects[refOf(s.Cluster.Spec.ControlPlaneRef)]
+}
+
+// controlPlaneTemplate returns the reference to the machine template of the control plane, in either form of
+// the contract. ok is false for a control plane without machines.
+func (s Snapshot) controlPlaneTemplate() (ref Ref, ok bool) {
+	cp := s.controlPlane()
+	if cp == nil {
+		return Ref{}, false
+	}
+	for _, path := range [][]string{
+		{"spec", "machineTemplate", "spec", "infrastructureRef"},
+		{"spec", "machineTemplate", "infrastructureRef"},
+	} {
+		m, found, err := unstructured.NestedStringMap(cp.Object, path...)
+		if err != nil || !found || m["name"] == "" {
+			continue
+		}
+		group := m["apiGroup"]
+		if group == "" {
+			group, _, _ = strings.Cut(m["apiVersion"], "/")
+		}
+		return Ref{Group: group, Kind: m["kind"], Name: m["name"]}, true
+	}
+	return Ref{}, false
+}
+
+// ownedBy reports whether an object of the kind and name controls o, or, while ownership is not recorded yet,
+// whether the label says so.
+func ownedBy(o metav1.Object, kind, name, label string) bool {
+	if c := metav1.GetControllerOf(o); c != nil {
+		return c.Kind == kind && c.Name == name
+	}
+	return o.GetLabels()[label] == name
+}

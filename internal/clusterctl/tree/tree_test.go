@@ -1,0 +1,109 @@
+package tree_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s differs; go test -update writes it anew (-want +got):\n%s", path, d)
+	}
+}
+
+func now() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
+
+// CX-09
+func TestDescribe(t *testing.T) {
+	unicode := tree.Style{Now: now(), Unicode: true}
+	ascii := tree.Style{Now: now()}
+	cases := map[string]struct {
+		reason  string
+		options tree.Options
+		style   tree.Style
+	}{
+		"unicode":    {"what a terminal shows by default", tree.Options{Grouping: true}, unicode},
+		"plain":      {"what a pipe gets by default", tree.Options{Grouping: true}, ascii},
+		"color":      {"status is painted by meaning, not by word", tree.Options{Grouping: true}, tree.Style{Now: now(), Unicode: true, Color: true}},
+		"narrow":     {"messages wrap below their column", tree.Options{Grouping: true}, tree.Style{Now: now(), Unicode: true, Width: 165}},
+		"all":        {"every object and every condition", tree.Options{Echo: true, ShowConditions: []string{"all"}, ShowMachineSets: true, ShowResourceSets: true, ShowTemplates: true}, unicode},
+		"conditions": {"conditions of a kind and of one object", tree.Options{Grouping: true, ShowConditions: []string{"cluster", "machine/pool-b"}}, unicode},
+		"echo":       {"objects of machines also where they only echo them", tree.Options{Echo: true, Grouping: true}, unicode},
+		"ungrouped":  {"one row per machine", tree.Options{}, unicode},
+		"sets":       {"MachineSets stand between deployments and machines", tree.Options{Grouping: true, ShowMachineSets: true}, unicode},
+		"templates":  {"templates of deployments", tree.Options{Grouping: true, ShowTemplates: true}, unicode},
+		"addons":     {"ClusterResourceSets", tree.Options{Grouping: true, ShowResourceSets: true}, unicode},
+		"v1beta1":    {"the deprecated conditions have columns of their own", tree.Options{Grouping: true, Deprecated: true}, tree.Style{Now: now(), Unicode: true, Deprecated: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tree.Render(tree.Build(world(), tc.options), tc.style)
+			golden(t, name+".txt", got)
+			if tc.style.Unicode == strings.Contains(got, "|-") {
+				t.Errorf("%s: ASCII branches in a Unicode tree, or the other way round", tc.reason)
+			}
+		})
+	}
+}
+
+// CX-09: the same tree as data.
+func TestDescribeAsData(t *testing.T) {
+	out, err := yaml.Marshal(tree.Build(world(), tree.Options{Grouping: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "tree.yaml", string(out))
+}
+
+func TestHeadline(t *testing.T) {
+	at := metav1.NewTime(now())
+	available := tree.Condition{Type: "Available", Status: "True"}
+	ready := tree.Condition{Type: "Ready", Status: "False"}
+	deleting := tree.Condition{Type: "Deleting", Status: "True", Reason: "Draining"}
+	cases := map[string]struct {
+		reason string
+		object tree.Object
+		want   string
+	}{
+		"both":           {"an object that can serve is summed up by that", tree.Object{Kind: "MachinePool", Conditions: []tree.Condition{available, ready}}, "Available"},
+		"machine":        {"a machine becomes ready before it counts as available", tree.Object{Kind: "Machine", Conditions: []tree.Condition{available, ready}}, "Ready"},
+		"only ready":     {"provider objects have Ready alone", tree.Object{Kind: "LocalCluster", Conditions: []tree.Condition{ready}}, "Ready"},
+		"deleted":        {"deletion is what matters then", tree.Object{Kind: "Machine", DeletedAt: &at, Conditions: []tree.Condition{ready, deleting}}, "Deleting"},
+		"deleted silent": {"an object without a Deleting condition is still shown as going", tree.Object{Kind: "Machine", DeletedAt: &at, Conditions: []tree.Condition{ready}}, "Deleting"},
+		"none":           {"no condition, no headline", tree.Object{Kind: "Machine"}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if c := tc.object.Headline(); c != nil {
+				got = c.Type
+			}
+			if got != tc.want {
+				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
