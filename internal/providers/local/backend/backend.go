@@ -106,6 +106,9 @@ type Mount struct {
 // State of a machine.
 type State string
 
+// Exists reports whether there is a machine, and not just what remains of one.
+func (s State) Exists() bool { return s != Absent && s != Remains }
+
 const (
 	// Absent machines do not exist.
 	Absent State = "Absent"
@@ -117,6 +120,8 @@ const (
 	Stopped State = "Stopped"
 	// Removing machines are being deleted.
 	Removing State = "Removing"
+	// Remains is what somebody leaves who removes a machine without its data. Delete removes it.
+	Remains State = "Remains"
 )
 
 // Machine is a machine as it is.

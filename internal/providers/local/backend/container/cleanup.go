@@ -24,12 +24,21 @@ func RemoveInstance(ctx context.Context, instance string) error {
 // Keep says for the owner of a machine or of a network whether it still exists.
 type Keep struct{ Machine, Network func(backend.Owner) bool }
 
-// Sweep removes the containers and networks of this instance whose owner does not exist any more. It goes on after an
+// Sweep removes the containers (with their volumes) and networks of this instance whose owner does not exist any more. It goes on after an
 // error and returns all of them.
 func (e *Engine) Sweep(ctx context.Context, keep Keep) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: e.mine()})
+	if err != nil {
+		return e.fault("listing volumes", err)
+	}
 	machines, err := e.List(ctx)
 	if err != nil {
 		return err
+	}
+	for _, v := range volumes.Items { // a container without its volume is found by name, and the reverse
+		machines = append(machines, machineOf(v.Name, "", v.Labels))
 	}
 	var errs []error
 	for _, m := range machines {

@@ -30,7 +30,7 @@ func (e *Engine) Create(ctx context.Context, spec backend.MachineSpec) ([]string
 	if m.State == backend.Running || m.State == backend.Removing {
 		return notes, nil
 	}
-	if m.State != backend.Absent {
+	if m.State.Exists() {
 		return notes, e.start(ctx, spec.Name)
 	}
 	if err := e.requireImage(ctx, spec.Image); err != nil {
@@ -83,6 +83,9 @@ func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) 
 	}
 	labels := e.labels(spec.Owner)
 	labels[backend.LabelAddress] = address.String()
+	if err := e.deleteVolume(ctx, spec.Name); err != nil { // of a container that somebody removed by hand
+		return err
+	}
 	_, noModules := os.Stat(modulesFolder)
 	r := request{Spec: spec, Labels: labels, Address: address, Profile: p, Modules: noModules == nil}
 	_, err = e.api.ContainerCreate(ctx, r.options())
@@ -152,15 +155,23 @@ func (e *Engine) requireImage(ctx context.Context, image string) error {
 	return e.fault("looking for image "+image, err)
 }
 
-// Delete implements backend.Machines. The container's volume goes with it.
+// Delete implements backend.Machines. It fails with a Conflict while Docker is still busy removing the container.
 func (e *Engine) Delete(ctx context.Context, name string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	_, err := e.api.ContainerRemove(ctx, name, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) { // conflict: somebody is already removing it
+	if err != nil && !cerrdefs.IsNotFound(err) {
+		return e.fault("removing container "+name, err)
+	}
+	return e.deleteVolume(ctx, name)
+}
+
+func (e *Engine) deleteVolume(ctx context.Context, name string) error {
+	_, err := e.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+	if cerrdefs.IsNotFound(err) {
 		return nil
 	}
-	return e.fault("removing container "+name, err)
+	return e.fault("removing volume "+name, err)
 }
 
 // Inspect implements backend.Machines.
@@ -169,7 +180,7 @@ func (e *Engine) Inspect(ctx context.Context, name string) (backend.Machine, err
 	defer cancel()
 	r, err := e.api.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
 	if cerrdefs.IsNotFound(err) {
-		return backend.Machine{Name: name, State: backend.Absent}, nil
+		return e.inspectRemains(ctx, name)
 	}
 	if err != nil {
 		return backend.Machine{}, e.fault("reading container "+name, err)
@@ -178,6 +189,16 @@ func (e *Engine) Inspect(ctx context.Context, name string) (backend.Machine, err
 	m.Hostname = r.Container.Config.Hostname
 	m.State, m.Detail = stateOf(r.Container.State)
 	return m, nil
+}
+
+// inspectRemains looks for the volume of a container that does not exist.
+func (e *Engine) inspectRemains(ctx context.Context, name string) (backend.Machine, error) {
+	m := backend.Machine{Name: name, State: backend.Remains}
+	_, err := e.api.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
+	if cerrdefs.IsNotFound(err) {
+		m.State, err = backend.Absent, nil
+	}
+	return m, e.fault("reading volume "+name, err)
 }
 
 // List implements backend.Machines.

@@ -32,7 +32,8 @@ type request struct {
 }
 
 // options returns what Docker is asked for. A node needs its own cgroup namespace, a writable /run and /tmp, and a
-// volume on /var, because overlayfs cannot be stacked on Docker's.
+// volume on /var, because overlayfs cannot be stacked on Docker's. The volume has the container's name: one without a
+// name would stay for ever when somebody removes the container by hand.
 func (r request) options() client.ContainerCreateOptions {
 	return client.ContainerCreateOptions{
 		Name: r.Spec.Name,
@@ -41,7 +42,6 @@ func (r request) options() client.ContainerCreateOptions {
 			Image:    r.Spec.Image,
 			Labels:   r.Labels,
 			Env:      r.environment(),
-			Volumes:  map[string]struct{}{"/var": {}},
 		},
 		HostConfig: r.hostConfig(),
 		NetworkingConfig: &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{
@@ -86,7 +86,8 @@ func (r request) hostConfig() *container.HostConfig {
 }
 
 func (r request) mounts() []mount.Mount {
-	var out []mount.Mount
+	out := []mount.Mount{{Type: mount.TypeVolume, Source: r.Spec.Name, Target: "/var",
+		VolumeOptions: &mount.VolumeOptions{Labels: r.Labels}}}
 	for _, m := range r.Spec.Mounts {
 		out = append(out, mount.Mount{Type: mount.TypeBind, Source: m.HostPath, Target: m.MachinePath, ReadOnly: m.ReadOnly})
 	}

@@ -45,8 +45,8 @@ func TestOptions(t *testing.T) {
 			if h.CgroupnsMode != "private" || h.Tmpfs["/run"] != "exec" || h.RestartPolicy.Name != "unless-stopped" {
 				t.Errorf("a node has its own cgroups, a writable /run, and comes back with Docker; got %+v", h)
 			}
-			if _, ok := got.Config.Volumes["/var"]; !ok {
-				t.Error("overlayfs cannot be stacked: /var needs a volume")
+			if m := h.Mounts[0]; m.Type != "volume" || m.Target != "/var" || m.Source != spec.Name || m.VolumeOptions.Labels["a"] != "b" {
+				t.Errorf("overlayfs cannot be stacked: /var needs a volume, which is found again by its name; got %+v", m)
 			}
 			if diff := cmp.Diff([]string{"container=docker", "SLIPWAY_ROUTES=10.244.0.0/16 10.96.0.0/12"}, got.Config.Env); diff != "" {
 				t.Errorf("environment (-want +got):\n%s", diff)
@@ -54,7 +54,7 @@ func TestOptions(t *testing.T) {
 			if got.NetworkingConfig.EndpointsConfig["net"].IPAMConfig.IPv4Address.String() != "172.31.0.2" {
 				t.Error("the node keeps its address over restarts")
 			}
-			if m := h.Mounts[0]; m.Source != "/srv" || m.Target != "/data" || !m.ReadOnly {
+			if m := h.Mounts[1]; m.Source != "/srv" || m.Target != "/data" || !m.ReadOnly {
 				t.Errorf("mount: got %+v", m)
 			}
 		})

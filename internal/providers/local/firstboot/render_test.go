@@ -1,0 +1,139 @@
+package firstboot_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
+)
+
+var node = firstboot.Node{
+	Name: "slipway-default-a-01234567", Hostname: "a", ProviderID: "slipway:///slipway-default-a-01234567",
+	Address: netip.MustParseAddr("172.31.0.2"),
+}
+
+// run carries out a script below a folder instead of /, and returns its output.
+func run(t *testing.T, root string, script []byte) string {
+	t.Helper()
+	for _, at := range []string{"/etc", "/run", "/srv"} {
+		script = bytes.ReplaceAll(script, []byte(at+"/"), []byte(root+at+"/"))
+	}
+	script = bytes.ReplaceAll(script, []byte("-x /sbin/init"), []byte("-x "+root+"/sbin/init"))
+	cmd := exec.Command("/bin/sh")
+	cmd.Stdin = bytes.NewReader(script)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+func read(t *testing.T, elements ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(elements...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// The script is judged by what it does, not by how it looks.
+func TestRenderedScriptDoesTheWork(t *testing.T) {
+	root := t.TempDir()
+	data := `## template: jinja
+#cloud-config
+bootcmd:
+- echo first >` + root + `/order
+write_files:
+- path: ` + root + `/etc/it's/a file
+  content: "host {{ ds.meta_data.local_hostname }}\n'quoted' $HOME\n"
+  permissions: "0640"
+  owner: "` + fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()) + `"
+- path: ` + root + `/etc/it's/a file
+  content: "more"
+  append: true
+  owner: "` + fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()) + `"
+- path: ` + root + `/etc/default/kubelet
+  content: "KUBELET_EXTRA_ARGS='--v=4'\n"
+  owner: "` + fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()) + `"
+disk_setup: {}
+runcmd:
+- cat ` + root + `/etc/default/kubelet >>` + root + `/order
+- [echo, "two  words"]
+- false
+- cat
+- exit 3
+`
+	s, err := firstboot.Render(firstboot.Data{Value: []byte(data)}, node, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Sentinel != "/run/cluster-api/bootstrap-success.complete" || s.Timeout != time.Minute {
+		t.Errorf("got sentinel %q, timeout %s", s.Sentinel, s.Timeout)
+	}
+	// The data names the folder itself, so only what the script adds is moved there.
+	body := bytes.ReplaceAll(s.Body, []byte(root), []byte("\x00"))
+	for _, at := range []string{"/etc/default", "/run/slipway"} {
+		body = bytes.ReplaceAll(body, []byte("\x00"+at), []byte("\x01"+at))
+		body = bytes.ReplaceAll(body, []byte(at), []byte("\x00"+at))
+		body = bytes.ReplaceAll(body, []byte("\x01\x00"+at), []byte("\x00"+at))
+	}
+	body = bytes.ReplaceAll(body, []byte("/sbin/init"), []byte("/no/such/init"))
+	cmd := exec.Command("/bin/sh")
+	cmd.Stdin = bytes.NewReader(bytes.ReplaceAll(body, []byte("\x00"), []byte(root)))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got, want := read(t, root, "etc/it's/a file"), "host a\n'quoted' $HOME\nmore"; got != want {
+		t.Errorf("file: got %q, want %q", got, want)
+	}
+	if info, err := os.Stat(filepath.Join(root, "etc/it's/a file")); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("the last item decides the permissions: got %v, %v", info.Mode(), err)
+	}
+	order := read(t, root, "order")
+	if want := "first\nKUBELET_EXTRA_ARGS='--v=4'\nKUBELET_EXTRA_ARGS=\"--v=4 --node-ip=172.31.0.2 --provider-id=slipway:///slipway-default-a-01234567\"\n"; order != want {
+		t.Errorf("the kubelet knows its provider ID before the commands run (IM-02): got %q, want %q", order, want)
+	}
+	want := "slipway: left out: disk_setup\nslipway: running bootcmd\nslipway: running runcmd\ntwo  words\nslipway: runcmd ended with code 3\n"
+	if string(out) != want {
+		t.Errorf("log: got %q, want %q; a failing command does not prevent the next", out, want)
+	}
+}
+
+func TestKubeletSettingsWithoutCommands(t *testing.T) { // IM-02
+	root := t.TempDir()
+	s, err := firstboot.Render(firstboot.Data{Value: []byte("#cloud-config\n"), Format: "cloud-config"}, node, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, root, s.Body)
+	if got, want := read(t, root, "etc/default/kubelet"), "KUBELET_EXTRA_ARGS=\" --node-ip=172.31.0.2 --provider-id=slipway:///slipway-default-a-01234567\"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		data   firstboot.Data
+		want   string
+	}{
+		"ignition":   {"another format", firstboot.Data{Value: []byte("{}"), Format: "ignition"}, `"ignition"`},
+		"not config": {"the parser's message is passed on", firstboot.Data{Value: []byte("hello")}, "#cloud-config"},
+	}
+	for name, tc := range cases {
+		_, err := firstboot.Render(tc.data, node, time.Minute)
+		if fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), tc.want) {
+			t.Errorf("%s: %s: got %v", name, tc.reason, err)
+		}
+	}
+}
