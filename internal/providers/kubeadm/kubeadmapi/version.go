@@ -1,0 +1,33 @@
+package kubeadmapi
+
+import (
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonInvalidVersion is the reason of faults about Kubernetes versions.
+const ReasonInvalidVersion = "InvalidVersion"
+
+// APIVersion is the version of kubeadm's configuration API, as it stands in a file.
+type APIVersion string
+
+// The versions that can be written.
+const (
+	V1Beta3 APIVersion = "kubeadm.k8s.io/v1beta3"
+	V1Beta4 APIVersion = "kubeadm.k8s.io/v1beta4"
+)
+
+// APIVersionFor returns the API version to write for a Kubernetes version such as "v1.36.3": v1beta4 from
+// 1.31 on, v1beta3 before (KB-07). The error is an Invalid fault.
+func APIVersionFor(kubernetesVersion string) (APIVersion, error) {
+	v, err := version.ParseSemantic(kubernetesVersion)
+	if err != nil {
+		return "", fault.New(fault.Invalid, ReasonInvalidVersion,
+			"%q is not a Kubernetes version; set it in the form v1.36.3", kubernetesVersion).From(err)
+	}
+	if v.Major() == 1 && v.Minor() < 31 {
+		return V1Beta3, nil
+	}
+	return V1Beta4, nil
+}

@@ -1,0 +1,198 @@
+package yamltext
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// indent is the number of spaces per level.
+const indent = 2
+
+// Node is a piece of YAML.
+type Node = yaml.Node
+
+// Entry is one key of a map and its value.
+type Entry struct {
+	Key   string
+	Value *Node
+}
+
+// Map returns a mapping with the entries in order, without those whose value is nil.
+func Map(entries ...Entry) *Node {
+	n := &Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for _, e := range entries {
+		if e.Value != nil {
+			n.Content = append(n.Content, String(e.Key), e.Value)
+		}
+	}
+	return n
+}
+
+// List returns a sequence, or nil if there are no items: an entry that is left out.
+func List(items ...*Node) *Node {
+	if len(items) == 0 {
+		return nil
+	}
+	return &Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: items}
+}
+
+// Strings returns a sequence of strings, or nil if there are none.
+func Strings(items []string) *Node {
+	nodes := make([]*Node, 0, len(items))
+	for _, s := range items {
+		nodes = append(nodes, String(s))
+	}
+	return List(nodes...)
+}
+
+// Optional returns the string, or nil if it is empty.
+func Optional(s string) *Node {
+	if s == "" {
+		return nil
+	}
+	return String(s)
+}
+
+// Bool returns a boolean.
+func Bool(b bool) *Node { return &Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(b)} }
+
+// OptionalBool returns the boolean, or nil if it is not set.
+func OptionalBool(b *bool) *Node {
+	if b == nil {
+		return nil
+	}
+	return Bool(*b)
+}
+
+// Int returns a whole number.
+func Int(i int64) *Node { return &Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: fmt.Sprint(i)} }
+
+// String returns a string in the plainest form that is safe: plain, a literal block, or in quotes.
+// Bytes that are not UTF-8 become U+FFFD.
+func String(s string) *Node {
+	n := &Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.ToValidUTF8(s, "\ufffd")}
+	switch {
+	case plain(n.Value):
+	case literal(n.Value):
+		n.Style = yaml.LiteralStyle
+	case single(n.Value):
+		n.Style = yaml.SingleQuotedStyle
+	default:
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// plainPattern matches words that begin with a letter or a slash and hold nothing that YAML gives a meaning.
+const plainPattern = `^[A-Za-z/][A-Za-z0-9_./=,+@&|>$()'-]*( [A-Za-z0-9_./=,+@&|>$()'-]+)*$`
+
+// reserved are words that some parser takes for something else than a string.
+const reserved = `^(?i:y|n|yes|no|on|off|true|false|null)$`
+
+func plain(s string) bool {
+	return regexp.MustCompile(plainPattern).MatchString(s) && !regexp.MustCompile(reserved).MatchString(s)
+}
+
+// literal reports whether s is text of several lines that survives a literal block: printable, no tab or
+// space where indentation or trailing space would be guessed, at most one line break at the end.
+func literal(s string) bool {
+	if !strings.Contains(s, "\n") || strings.HasSuffix(s, "\n\n") || s == "\n" {
+		return false
+	}
+	if strings.HasPrefix(s, "\n") || strings.HasPrefix(s, " ") {
+		return false
+	}
+	for line := range strings.SplitSeq(s, "\n") {
+		if strings.HasPrefix(line, "\t") || strings.TrimRight(line, " \t") != line {
+			return false
+		}
+	}
+	for _, r := range s {
+		if r != '\n' && r != '\t' && (r < ' ' || r == 0x7f || r > 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r > 0xffff || r >= 0xfff0) {
+			return false
+		}
+	}
+	return true
+}
+
+// single reports whether s is better off in single quotes: one printable line with double quotes or
+// backslashes, which would have to be escaped in double quotes and then mean something else to a template
+// language that is expanded before YAML is read.
+func single(s string) bool {
+	if !strings.ContainsAny(s, "\"\\") {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+// Encode returns the document as bytes.
+func Encode(n *Node) ([]byte, error) {
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(indent)
+	if err := enc.Encode(n); err != nil {
+		return nil, fmt.Errorf("encoding YAML: %w", err)
+	}
+	return b.Bytes(), enc.Close()
+}
+
+// Marshal returns v as YAML by way of its JSON form, with the fields of structs in their order and the keys
+// of maps sorted.
+func Marshal(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding JSON: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	n, err := fromJSON(dec)
+	if err != nil {
+		return nil, fmt.Errorf("reading JSON: %w", err)
+	}
+	return Encode(n)
+}
+
+// fromJSON reads the next value.
+func fromJSON(dec *json.Decoder) (*Node, error) {
+	token, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		return compound(dec, t)
+	case string:
+		return String(t), nil
+	case bool:
+		return Bool(t), nil
+	case json.Number:
+		return &Node{Kind: yaml.ScalarNode, Value: t.String()}, nil
+	default:
+		return &Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+	}
+}
+
+// compound reads the rest of an object or array, up to its end.
+func compound(dec *json.Decoder, open json.Delim) (*Node, error) {
+	n := &Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	if open == '{' {
+		n = &Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	}
+	for dec.More() {
+		item, err := fromJSON(dec)
+		if err != nil {
+			return nil, err
+		}
+		n.Content = append(n.Content, item)
+	}
+	if len(n.Content) == 0 {
+		n.Style = yaml.FlowStyle
+	}
+	_, err := dec.Token()
+	return n, err
+}
