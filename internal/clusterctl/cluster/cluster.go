@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Reasons of the faults of this package.
+const (
+	// ReasonNotFound says that there is no Cluster of the name; the kind is Gone.
+	ReasonNotFound = "ClusterNotFound"
+	// ReasonName says that a Cluster cannot have the name; the kind is Invalid.
+	ReasonName = "InvalidClusterName"
+	// ReasonVersion says that this binary does not carry the Kubernetes version; the kind is Invalid.
+	ReasonVersion = "VersionNotCarried"
+	// ReasonNamespace says that the namespace does not exist; the kind is Gone.
+	ReasonNamespace = "NamespaceNotFound"
+)
+
+// maxName leaves room for the suffixes that the objects of a cluster get, within the 63 characters of a label
+// value (CL-30).
+const maxName = 50
+
+// Get reads the Cluster. If there is none of that name, the error is a fault that says which there are.
+func Get(ctx context.Context, r client.Reader, key client.ObjectKey) (*clusterv1.Cluster, error) {
+	found := &clusterv1.Cluster{}
+	err := r.Get(ctx, key, found)
+	if err == nil {
+		return found, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading cluster %s: %w", key, err)
+	}
+	var list clusterv1.ClusterList
+	if err := r.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	return nil, fault.New(fault.Gone, ReasonNotFound, "%s", absent(key, list.Items)).From(err)
+}
+
+// absent says what there is instead of the cluster, and how to get at it.
+func absent(key client.ObjectKey, clusters []clusterv1.Cluster) string {
+	var here, same, elsewhere []string
+	for _, c := range clusters {
+		switch {
+		case c.Namespace == key.Namespace:
+			here = append(here, c.Name)
+		case c.Name == key.Name:
+			same = append(same, c.Namespace)
+		default:
+			elsewhere = append(elsewhere, c.Namespace+"/"+c.Name)
+		}
+	}
+	for _, names := range [][]string{here, same, elsewhere} {
+		slices.Sort(names)
+	}
+	message := fmt.Sprintf("there is no cluster %q in namespace %q", key.Name, key.Namespace)
+	switch {
+	case len(same) > 0:
+		return message + "; there is one in namespace " + enumerate(same) + ": add -n " + same[0]
+	case len(here) > 0:
+		return message + "; there are: " + enumerate(here)
+	case len(elsewhere) > 0:
+		return message + "; in other namespaces there are: " + enumerate(elsewhere)
+	}
+	return message + ", nor any other: `slipway create cluster " + key.Name + "` creates it"
+}
+
+// enumerate joins names, at most ten of them.
+func enumerate(names []string) string {
+	if len(names) > 10 {
+		return strings.Join(names[:10], ", ") + fmt.Sprintf(" and %d more", len(names)-10)
+	}
+	return strings.Join(names, ", ")
+}
+
+// CheckName tells whether a new cluster can have the name.
+func CheckName(name string) error {
+	problems := validation.IsDNS1123Label(name)
+	if len(name) > maxName {
+		problems = append(problems, fmt.Sprintf("must have at most %d characters, so that the names made from it fit into labels", maxName))
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, ReasonName, "%q cannot be the name of a cluster: %s", name, strings.Join(problems, "; "))
+}
+
+// CheckVersion tells whether a new cluster can have the Kubernetes version, given those that are carried. The
+// leading v may be left out; the result has it.
+func CheckVersion(version string, carried []string) (string, error) {
+	if !strings.HasPrefix(version, "v") {
+		version = "v" + version
+	}
+	if slices.Contains(carried, version) {
+		return version, nil
+	}
+	return "", fault.New(fault.Invalid, ReasonVersion, "this binary does not carry Kubernetes %s; use --kubernetes-version with one of: %s",
+		version, strings.Join(carried, ", "))
+}
