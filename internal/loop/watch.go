@@ -89,6 +89,8 @@ type Referrers struct {
 	NewList func() client.ObjectList
 	// Refs returns the references an object holds.
 	Refs func(client.Object) []clusterv1.ContractVersionedObjectReference
+	// Also, where set, names the objects that a provider object wakes whoever owns it; none: its owners are woken.
+	Also func(ctx context.Context, provider client.Object) []reconcile.Request
 }
 
 // WatchReferenced returns the function that kube.NewReferences takes: it watches a provider's kind on behalf
@@ -106,6 +108,11 @@ func (r Referrers) handler(s Setup) handler.EventHandler {
 		gvk, err := apiutil.GVKForObject(r.New(), scheme)
 		if err != nil {
 			return nil
+		}
+		if r.Also != nil {
+			if also := r.Also(ctx, o); len(also) > 0 {
+				return also
+			}
 		}
 		if owners := ownersOf(o, gvk.Group, gvk.Kind); len(owners) > 0 {
 			return owners

@@ -1,0 +1,222 @@
+package machinepool
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// part is one of the two provider objects of a pool.
+type part string
+
+const (
+	bootstrapConfig part = "bootstrap config"
+	infrastructure  part = "infrastructure"
+)
+
+// The actions of the controller. Each may be repeated.
+type (
+	// Join makes the pool belong to its Cluster.
+	Join struct{ Cluster string }
+	// Own makes the pool the controller of one of its provider objects.
+	Own struct {
+		Kind, Name string
+		What       part
+	}
+	// TakeOver makes the spec follow bootstrap and infrastructure.
+	TakeOver struct{}
+	// CreateMachine represents an infrastructure machine as a Machine.
+	CreateMachine struct{ Name, Kind string }
+	// SetVersion records the version a Machine runs.
+	SetVersion struct{ Machine, Version string }
+	// JudgeMachine sets the UpToDate condition of a Machine.
+	JudgeMachine struct {
+		Machine string
+		Verdict condition.Verdict
+	}
+	// DeleteMachine deletes a Machine of the pool.
+	DeleteMachine struct{ Name, Why string }
+	// MarkNode says on a Node which pool it is of.
+	MarkNode struct{ Node, ProviderID string }
+	// DeleteNode deletes a Node from the workload cluster.
+	DeleteNode struct{ Node, Why string }
+	// DeleteReference deletes one of the pool's provider objects.
+	DeleteReference struct {
+		Kind, Name string
+		What       part
+	}
+)
+
+func (a Join) String() string { return "join Cluster " + a.Cluster }
+func (a Own) String() string {
+	return fmt.Sprintf("own %s %s: it is the pool's %s", a.Kind, a.Name, a.What)
+}
+func (a TakeOver) String() string { return "take over what bootstrap and infrastructure report" }
+func (a CreateMachine) String() string {
+	return fmt.Sprintf("create Machine %s for its %s", a.Name, a.Kind)
+}
+func (a SetVersion) String() string {
+	return fmt.Sprintf("set version of Machine %s to %s: its Node runs that", a.Machine, a.Version)
+}
+func (a JudgeMachine) String() string {
+	return fmt.Sprintf("set condition UpToDate of Machine %s to %s: %s", a.Machine, a.Verdict.Status, a.Verdict.Reason)
+}
+func (a DeleteMachine) String() string { return fmt.Sprintf("delete Machine %s: %s", a.Name, a.Why) }
+func (a MarkNode) String() string      { return fmt.Sprintf("mark Node %s as one of the pool", a.Node) }
+func (a DeleteNode) String() string    { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
+func (a DeleteReference) String() string {
+	return fmt.Sprintf("delete %s %s: the pool is deleted", a.Kind, a.Name)
+}
+
+func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+	switch a := action.(type) {
+	case Join:
+		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { join(o, s.Cluster) })
+	case Own:
+		return c.own(ctx, s, a)
+	case TakeOver:
+		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { follow(s, o.(*clusterv1.MachinePool)) })
+	case CreateMachine:
+		return c.writer.Create(ctx, newMachine(s, a))
+	case SetVersion:
+		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) { o.(*clusterv1.Machine).Spec.Version = a.Version })
+	case JudgeMachine:
+		return c.judge(ctx, s, a)
+	case DeleteMachine:
+		return c.writer.Delete(ctx, machineOf(s, a.Name))
+	case MarkNode:
+		return c.markNode(ctx, s, a)
+	case DeleteNode:
+		return c.deleteNode(ctx, s, a)
+	case DeleteReference:
+		return c.writer.Delete(ctx, reference(s, a.What))
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the machinepool controller does not know how to %s", action)
+}
+
+func join(o client.Object, cluster *clusterv1.Cluster) {
+	setLabel(o, clusterv1.ClusterNameLabel, cluster.Name)
+	o.SetOwnerReferences(withOwner(o.GetOwnerReferences(), metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
+	}))
+}
+
+func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
+	var failure error
+	err := c.writer.Patch(ctx, reference(s, a.What), func(o client.Object) {
+		setLabel(o, clusterv1.ClusterNameLabel, s.Pool.Spec.ClusterName)
+		failure = controllerutil.SetControllerReference(s.Pool, o, c.client.Scheme())
+	})
+	if failure != nil {
+		return fault.New(fault.Invalid, "OwnedByOther", "%s %s belongs to another object; give the pool one of its own", a.Kind, a.Name).From(failure)
+	}
+	return err
+}
+
+// judge applies one condition of a Machine; the others are the Machine controller's.
+func (c *Controller) judge(ctx context.Context, s Snapshot, a JudgeMachine) error {
+	m := machineOf(s, a.Machine)
+	table := condition.Table[condition.Verdict]{{
+		Type: clusterv1.MachineUpToDateCondition, Of: func(v condition.Verdict) condition.Verdict { return v },
+	}}
+	conditions := table.Evaluate(a.Verdict, loop.MomentOf(m, s.Now))
+	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions})
+}
+
+// newMachine is the Machine of an infrastructure machine (MP-07): the same name, and no bootstrap of its own.
+func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
+	none := ""
+	template := s.Pool.Spec.Template
+	m := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Pool.Namespace, Name: a.Name,
+			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))},
+		},
+		Spec: template.Spec,
+	}
+	if m.Labels == nil {
+		m.Labels = map[string]string{}
+	}
+	maps.Copy(m.Labels, memberLabels(s.Pool))
+	m.Spec.ClusterName = s.Pool.Spec.ClusterName
+	m.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: &none}
+	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: template.Spec.InfrastructureRef.APIGroup, Kind: a.Kind, Name: a.Name,
+	}
+	return m
+}
+
+func (c *Controller) markNode(ctx context.Context, s Snapshot, a MarkNode) error {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return err
+	}
+	node := s.Nodes.Items[a.ProviderID]
+	after := node.DeepCopy()
+	mark(s.Pool, after)
+	patch := client.MergeFromWithOptions(&node, client.MergeFromWithOptimisticLock{})
+	if err := workload.Patch(ctx, after, patch); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("patching Node %s: %w", a.Node, err)
+	}
+	return nil
+}
+
+func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) error {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return err
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node}}
+	if err := workload.Delete(ctx, node); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting Node %s: %w", a.Node, err)
+	}
+	return nil
+}
+
+func machineOf(s Snapshot, name string) *clusterv1.Machine {
+	for i := range s.Machines {
+		if s.Machines[i].Name == name {
+			return &s.Machines[i]
+		}
+	}
+	return nil
+}
+
+func reference(s Snapshot, what part) client.Object {
+	if what == bootstrapConfig {
+		return s.Bootstrap.Unstructured
+	}
+	return s.Infra.Unstructured
+}
+
+func setLabel(o client.Object, key, value string) {
+	labels := maps.Clone(o.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	o.SetLabels(labels)
+}
+
+// withOwner returns refs with owner in place of any older reference to the same object.
+func withOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
+	var out []metav1.OwnerReference
+	for _, ref := range refs {
+		if ref.Kind != owner.Kind || ref.Name != owner.Name {
+			out = append(out, ref)
+		}
+	}
+	return append(out, owner)
+}

@@ -1,0 +1,251 @@
+package machinepool
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Reasons and waits that the API module has no constant for.
+const (
+	waitingForInfrastructure = "WaitingForInfrastructureDeletion"
+	waitingForMachines       = "WaitingForMachinesDeletion"
+	waitingForBootstrap      = "WaitingForBootstrapDeletion"
+	deletingNodes            = "DeletingNodes"
+	dataSecretProvided       = "DataSecretProvided"
+	notRemediating           = clusterv1.NotRemediatingReason
+)
+
+// conditions is the table of MP-12. The API module has no constants of its own for MachinePools, so the types
+// are the general ones.
+var conditions = condition.Table[judged]{
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
+	{Type: clusterv1.BootstrapConfigReadyCondition, Of: judged.bootstrapConfigReady},
+	{Type: clusterv1.InfrastructureReadyCondition, Of: judged.infrastructureReady},
+	{Type: clusterv1.MachinesReadyCondition, Of: judged.machinesReady},
+	{Type: clusterv1.MachinesUpToDateCondition, Of: judged.machinesUpToDate},
+	{Type: clusterv1.ScalingUpCondition, Polarity: condition.Negative, Of: judged.scalingUp},
+	{Type: clusterv1.ScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
+	{Type: clusterv1.RemediatingCondition, Polarity: condition.Negative, Of: judged.remediating},
+	{Type: clusterv1.AvailableCondition, Over: judged.available},
+}
+
+// legacy is the projection to v1beta1 (CO-02).
+var legacy = []condition.Legacy{
+	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.AvailableCondition},
+	{Type: clusterv1.BootstrapReadyV1Beta1Condition, From: clusterv1.BootstrapConfigReadyCondition},
+	{Type: clusterv1.InfrastructureReadyV1Beta1Condition, From: clusterv1.InfrastructureReadyCondition},
+	{Type: clusterv1.ReplicasReadyV1Beta1Condition, From: clusterv1.MachinesReadyCondition,
+		Reason: func(string) string { return clusterv1.WaitingForReplicasReadyV1Beta1Reason }},
+}
+
+// judged is a snapshot with what was counted in it.
+type judged struct {
+	Snapshot
+	counts counts
+	// waits of the plan, for the Deleting condition.
+	waiting string
+	reason  string
+}
+
+func (j judged) deleting() condition.Verdict {
+	if j.Pool.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.NotDeletingReason, "")
+	}
+	if j.waiting == "" {
+		return condition.TrueBecause(clusterv1.DeletionCompletedReason, "")
+	}
+	return condition.TrueBecause(j.reason, j.waiting)
+}
+
+func (j judged) bootstrapConfigReady() condition.Verdict {
+	bootstrap := j.Pool.Spec.Template.Spec.Bootstrap
+	ref := bootstrap.ConfigRef
+	switch {
+	case ref.Name == "":
+		return condition.True(dataSecretProvided)
+	case j.BootstrapProblem != "":
+		return condition.Unknown(clusterv1.InternalErrorReason, j.BootstrapProblem)
+	case j.Bootstrap == nil:
+		return absent(ref, isTrue(j.Pool.Status.Initialization.BootstrapDataSecretCreated), !j.Pool.DeletionTimestamp.IsZero())
+	}
+	ready := j.Bootstrap.DataSecretCreated.Or(false)
+	return mirror(j.Bootstrap.Object, ref, ready, fmt.Sprintf("%s status.initialization.dataSecretCreated is %t", ref.Kind, ready))
+}
+
+func (j judged) infrastructureReady() condition.Verdict {
+	ref := j.Pool.Spec.Template.Spec.InfrastructureRef
+	switch {
+	case j.InfraProblem != "":
+		return condition.Unknown(clusterv1.InternalErrorReason, j.InfraProblem)
+	case j.Infra == nil:
+		return absent(ref, isTrue(j.Pool.Status.Initialization.InfrastructureProvisioned), !j.Pool.DeletionTimestamp.IsZero())
+	}
+	ready := j.Infra.Provisioned.Or(false)
+	return mirror(j.Infra.Object, ref, ready, fmt.Sprintf("%s status.initialization.provisioned is %t", ref.Kind, ready))
+}
+
+// absent is the verdict over an object that is not there: deleted where it was there before.
+func absent(ref clusterv1.ContractVersionedObjectReference, before, deleting bool) condition.Verdict {
+	if before || deleting {
+		return condition.False(clusterv1.ObjectDeletedReason, ref.Kind+" has been deleted")
+	}
+	return condition.Unknown(clusterv1.ObjectDoesNotExistReason, ref.Kind+" does not exist")
+}
+
+// mirror repeats the Ready condition of a provider object; one without it is judged by its flag (CT-07).
+func mirror(o contract.Object, ref clusterv1.ContractVersionedObjectReference, ready bool, fallback string) condition.Verdict {
+	f := o.Ready()
+	if err := f.Err(); err != nil {
+		return condition.Unknown(clusterv1.InvalidConditionReportedReason, err.Error())
+	}
+	if c, ok := f.Get(); ok {
+		return condition.Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	}
+	if ready {
+		return condition.True(clusterv1.ReadyReason)
+	}
+	return condition.False(clusterv1.NotReadyReason, fallback)
+}
+
+func (j judged) machinesReady() condition.Verdict {
+	reasons := condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason}
+	if j.counts.replicas == 0 && len(j.Machines) == 0 {
+		return condition.True(clusterv1.NoReplicasReason)
+	}
+	if hasMachines(j.Snapshot) {
+		return condition.Aggregate(j.members(), condition.Part{Type: clusterv1.ReadyCondition}, reasons)
+	}
+	if !j.Nodes.Known {
+		return condition.Unknown(clusterv1.ReadyUnknownReason, j.Nodes.Problem)
+	}
+	if j.counts.ready < j.counts.replicas {
+		return condition.False(clusterv1.NotReadyReason, fmt.Sprintf("%d of %d Nodes are ready", j.counts.ready, j.counts.replicas))
+	}
+	return condition.True(clusterv1.ReadyReason)
+}
+
+func (j judged) machinesUpToDate() condition.Verdict {
+	if j.counts.replicas == 0 && len(j.Machines) == 0 {
+		return condition.True(clusterv1.NoReplicasReason)
+	}
+	if !hasMachines(j.Snapshot) {
+		return j.nodesUpToDate()
+	}
+	var members []condition.Member
+	for _, m := range j.Machines {
+		v := upToDate(j.Snapshot, m)
+		members = append(members, condition.Member{Kind: "Machine", Name: m.Name, Conditions: condition.Set{
+			{Type: clusterv1.MachineUpToDateCondition, Status: v.Status, Reason: v.Reason, Message: v.Message}}})
+	}
+	return condition.Aggregate(members, condition.Part{Type: clusterv1.MachineUpToDateCondition}, condition.Reasons{
+		Good: clusterv1.UpToDateReason, Bad: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason,
+	})
+}
+
+func (j judged) nodesUpToDate() condition.Verdict {
+	if !j.Nodes.Known {
+		return condition.Unknown(clusterv1.UpToDateUnknownReason, j.Nodes.Problem)
+	}
+	if old := j.counts.replicas - j.counts.upToDate; old > 0 {
+		return condition.False(clusterv1.NotUpToDateReason, fmt.Sprintf("%d of %d Nodes do not run version %s", old, j.counts.replicas, j.Pool.Spec.Template.Spec.Version))
+	}
+	return condition.True(clusterv1.UpToDateReason)
+}
+
+// upToDate judges one Machine: it is up to date when it runs the version of the pool (MA-24).
+func upToDate(s Snapshot, m clusterv1.Machine) condition.Verdict {
+	want, have := s.Pool.Spec.Template.Spec.Version, kubeletVersion(s, m)
+	if have == "" {
+		have = m.Spec.Version
+	}
+	if want != "" && have != want {
+		return condition.False(clusterv1.MachineNotUpToDateReason, fmt.Sprintf("* Version %s, %s required", have, want))
+	}
+	return condition.True(clusterv1.MachineUpToDateReason)
+}
+
+func (j judged) scalingUp() condition.Verdict {
+	if j.Pool.Spec.Replicas == nil {
+		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, "Waiting for spec.replicas set")
+	}
+	if have, want := j.counts.replicas, j.desired(); have < want {
+		return condition.TrueBecause(clusterv1.ScalingUpReason, fmt.Sprintf("Scaling up from %d to %d replicas", have, want))
+	}
+	return condition.False(clusterv1.NotScalingUpReason, "")
+}
+
+func (j judged) scalingDown() condition.Verdict {
+	if j.Pool.Spec.Replicas == nil {
+		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, "Waiting for spec.replicas set")
+	}
+	if have, want := j.counts.replicas, j.desired(); have > want {
+		return condition.TrueBecause(clusterv1.ScalingDownReason, fmt.Sprintf("Scaling down from %d to %d replicas", have, want))
+	}
+	return condition.False(clusterv1.NotScalingDownReason, "")
+}
+
+// desired is the number of replicas to come to; none while the pool is deleted.
+func (j judged) desired() int32 {
+	if !j.Pool.DeletionTimestamp.IsZero() {
+		return 0
+	}
+	return deref(j.Pool.Spec.Replicas)
+}
+
+func (j judged) remediating() condition.Verdict {
+	var members []condition.Member
+	for _, m := range j.members() {
+		if m.Conditions.IsFalse(clusterv1.MachineOwnerRemediatedCondition) {
+			members = append(members, m)
+		}
+	}
+	if len(members) == 0 {
+		return condition.False(notRemediating, "")
+	}
+	v := condition.Aggregate(members, condition.Part{Type: clusterv1.MachineOwnerRemediatedCondition},
+		condition.Reasons{Good: notRemediating, Bad: clusterv1.RemediatingReason, Unknown: clusterv1.RemediatingReason})
+	return condition.TrueBecause(clusterv1.RemediatingReason, v.Message)
+}
+
+func (j judged) available(set condition.Set) condition.Verdict {
+	switch {
+	case !j.Pool.DeletionTimestamp.IsZero():
+		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
+	case j.Pool.Spec.Replicas == nil:
+		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, "Waiting for spec.replicas set")
+	case !set.IsTrue(clusterv1.InfrastructureReadyCondition):
+		return condition.Summarize(set, condition.Reasons{
+			Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,
+		}, condition.Part{Type: clusterv1.InfrastructureReadyCondition})
+	case j.counts.available < j.desired():
+		return condition.False(clusterv1.NotAvailableReason, fmt.Sprintf("%d available replicas, at least %d required", j.counts.available, j.desired()))
+	}
+	return condition.True(clusterv1.AvailableReason)
+}
+
+func (j judged) members() []condition.Member {
+	var out []condition.Member
+	for _, m := range j.Machines {
+		out = append(out, condition.Member{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions})
+	}
+	return out
+}
+
+func conditionOf(m clusterv1.Machine, conditionType string) *metav1.Condition {
+	return condition.Set(m.Status.Conditions).Get(conditionType)
+}
+
+func nodeReady(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,121 @@
+package machinepool
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Name of the controller.
+const Name = "machinepool"
+
+// Workloads is what the controller needs of the workload clusters.
+type Workloads interface {
+	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
+	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
+}
+
+// Controller reconciles MachinePools.
+type Controller struct {
+	client    client.Client
+	refs      *kube.References
+	workloads Workloads
+	writer    *kube.Writer
+	now       func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, clusters *remote.Clusters) error {
+	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, now: time.Now}
+	r := loop.NewReconciler(s, c.definition())
+	c.writer = r.Writer
+	built, err := s.Builder(Name, &clusterv1.MachinePool{}).
+		Owns(&clusterv1.Machine{}).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
+		WatchesRawSource(clusters.Changed(Name, c.poolsOf)).
+		Build(r)
+	if err != nil {
+		return err
+	}
+	c.refs = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
+		New: func() client.Object { return &clusterv1.MachinePool{} }, NewList: newList, Refs: references, Also: c.poolOfMember,
+	}))
+	return nil
+}
+
+func (c *Controller) definition() loop.Controller[*clusterv1.MachinePool, Snapshot] {
+	return loop.Controller[*clusterv1.MachinePool, Snapshot]{
+		Name: Name, Finalizer: clusterv1.MachinePoolFinalizer,
+		New:     func() *clusterv1.MachinePool { return &clusterv1.MachinePool{} },
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+	}
+}
+
+func newList() client.ObjectList { return &clusterv1.MachinePoolList{} }
+
+func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
+	template := o.(*clusterv1.MachinePool).Spec.Template.Spec
+	return []clusterv1.ContractVersionedObjectReference{template.InfrastructureRef, template.Bootstrap.ConfigRef}
+}
+
+// poolsOf names the pools of a cluster.
+func (c *Controller) poolsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+	return c.pools(ctx, cluster, func(*clusterv1.MachinePool) bool { return true })
+}
+
+func (c *Controller) pools(ctx context.Context, cluster client.ObjectKey, keep func(*clusterv1.MachinePool) bool) []reconcile.Request {
+	list := &clusterv1.MachinePoolList{}
+	err := c.client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
+	if err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if keep(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// poolOfMember names the pool that an infrastructure machine is labelled with.
+func (c *Controller) poolOfMember(ctx context.Context, o client.Object) []reconcile.Request {
+	value, ok := o.GetLabels()[clusterv1.MachinePoolNameLabel]
+	if !ok {
+		return nil
+	}
+	cluster := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]}
+	return c.pools(ctx, cluster, func(pool *clusterv1.MachinePool) bool { return contract.LabelValue(pool.Name) == value })
+}
+
+// watchNodes makes changes of Nodes wake their pool (MP-06).
+func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
+	return c.workloads.Watch(ctx, cluster, remote.WatchRequest{
+		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,
+		Map: func(ctx context.Context, o client.Object) []reconcile.Request {
+			id := o.(*corev1.Node).Spec.ProviderID
+			return c.pools(ctx, cluster, func(pool *clusterv1.MachinePool) bool {
+				return slices.Contains(pool.Spec.ProviderIDList, id)
+			})
+		},
+	})
+}
+
+// nodeMatters drops heartbeats: what of a Node a pool looks at.
+func nodeMatters(before, after client.Object) bool {
+	b, a := before.(*corev1.Node), after.(*corev1.Node)
+	return b.Spec.ProviderID != a.Spec.ProviderID || nodeReady(b) != nodeReady(a) ||
+		b.Status.NodeInfo.KubeletVersion != a.Status.NodeInfo.KubeletVersion || len(b.Spec.Taints) != len(a.Spec.Taints)
+}

@@ -1,0 +1,243 @@
+package machinepool
+
+import (
+	"maps"
+	"slices"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Decide says what to do about a MachinePool.
+//
+//	                    bootstrap config, infrastructure pool
+//	not there yet       wait; the watch on their kind wakes us
+//	there, not ours     own it: controller owner, cluster label                      MP-01, MP-02
+//	reporting           take over data secret, provider IDs, replicas                MP-02, MP-04, MP-09
+//	has machines        one Machine for each, none for those that are gone           MP-07
+//	has none            mark the Nodes; delete Nodes whose instance is gone          MP-05
+func Decide(s Snapshot) loop.Plan {
+	if !s.Pool.DeletionTimestamp.IsZero() {
+		return decideDeletion(s)
+	}
+	var p loop.Plan
+	if s.Cluster == nil {
+		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; the pool goes on when it does", s.Pool.Spec.ClusterName)
+		return p
+	}
+	if !belongs(s) {
+		p.Do(Join{Cluster: s.Cluster.Name})
+		return p
+	}
+	decideReferences(s, &p)
+	if takeOver(s) {
+		p.Do(TakeOver{})
+	}
+	decideMachines(s, &p)
+	decideNodes(s, &p)
+	return p
+}
+
+// belongs reports whether the pool is owned by its Cluster and labelled with it (MP-01).
+func belongs(s Snapshot) bool {
+	return s.Pool.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name &&
+		slices.ContainsFunc(s.Pool.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == s.Cluster.UID })
+}
+
+func decideReferences(s Snapshot, p *loop.Plan) {
+	template := s.Pool.Spec.Template.Spec
+	if ref := template.Bootstrap.ConfigRef; ref.Name != "" {
+		switch {
+		case s.BootstrapProblem != "":
+			p.WaitFor("BootstrapConfigUnreadable", "%s", s.BootstrapProblem)
+		case s.Bootstrap == nil:
+			p.WaitFor("BootstrapConfigNotFound", "%s %s does not exist yet", ref.Kind, ref.Name)
+		case !owned(s.Bootstrap.Object, s):
+			p.Do(Own{Kind: ref.Kind, Name: ref.Name, What: bootstrapConfig})
+		case !s.Bootstrap.DataSecretCreated.Or(false):
+			p.WaitFor(clusterv1.WaitingForBootstrapDataReason, "%s %s has not created the bootstrap data yet", ref.Kind, ref.Name)
+		}
+	}
+	ref := template.InfrastructureRef
+	switch {
+	case s.InfraProblem != "":
+		p.WaitFor("InfrastructureUnreadable", "%s", s.InfraProblem)
+	case s.Infra == nil:
+		p.WaitFor("InfrastructureNotFound", "%s %s does not exist yet", ref.Kind, ref.Name)
+	case !owned(s.Infra.Object, s):
+		p.Do(Own{Kind: ref.Kind, Name: ref.Name, What: infrastructure})
+	case !s.Infra.Provisioned.Or(false):
+		p.WaitFor("InfrastructureNotProvisioned", "%s %s is not provisioned yet", ref.Kind, ref.Name)
+	case s.Infra.Replicas.Or(0) > 0 && len(s.Infra.ProviderIDList.Or(nil)) == 0: // MP-04
+		p.WaitFor("WaitingForProviderIDs", "%s %s has replicas and no provider IDs yet", ref.Kind, ref.Name)
+	}
+}
+
+// owned reports whether the pool is the controller of the object, which carries the cluster label.
+func owned(o contract.Object, s Snapshot) bool {
+	owner := metav1.GetControllerOf(o.Unstructured)
+	return owner != nil && owner.UID == s.Pool.UID && o.GetLabels()[clusterv1.ClusterNameLabel] == s.Pool.Spec.ClusterName
+}
+
+// takeOver reports whether the spec has to follow what bootstrap and infrastructure say.
+func takeOver(s Snapshot) bool {
+	pool := s.Pool.DeepCopy()
+	follow(s, pool)
+	return !slices.Equal(pool.Spec.ProviderIDList, s.Pool.Spec.ProviderIDList) ||
+		deref(pool.Spec.Replicas) != deref(s.Pool.Spec.Replicas) ||
+		text(pool.Spec.Template.Spec.Bootstrap.DataSecretName) != text(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName)
+}
+
+// follow makes the spec what bootstrap and infrastructure say. What they do not say stays (sticky).
+func follow(s Snapshot, pool *clusterv1.MachinePool) {
+	if s.Bootstrap != nil && s.Bootstrap.DataSecretCreated.Or(false) { // MP-02
+		if name, ok := s.Bootstrap.DataSecretName.Get(); ok && name != "" {
+			pool.Spec.Template.Spec.Bootstrap.DataSecretName = &name
+		}
+	}
+	if s.Infra == nil || !s.Infra.Provisioned.Or(false) {
+		return
+	}
+	replicas, counted := s.Infra.Replicas.Get()
+	if ids := s.Infra.ProviderIDList.Or(nil); len(ids) > 0 || replicas == 0 { // MP-04
+		pool.Spec.ProviderIDList = ids
+	}
+	if counted && scaledByOthers(s.Pool) { // MP-09
+		pool.Spec.Replicas = &replicas
+	}
+}
+
+// scaledByOthers reports whether the number of replicas is the infrastructure's to say (MP-09).
+func scaledByOthers(pool *clusterv1.MachinePool) bool {
+	by, ok := pool.Annotations[clusterv1.ReplicasManagedByAnnotation]
+	return ok && by != "false"
+}
+
+// decideMachines keeps one Machine for each infrastructure machine (MP-07).
+func decideMachines(s Snapshot, p *loop.Plan) {
+	if !hasMachines(s) {
+		return
+	}
+	machines := map[string]clusterv1.Machine{}
+	for _, m := range s.Machines {
+		machines[m.Name] = m
+	}
+	present := map[string]bool{}
+	for _, im := range s.InfraMachines {
+		present[im.GetName()] = true
+		if _, ok := machines[im.GetName()]; !ok && im.GetDeletionTimestamp().IsZero() {
+			p.Do(CreateMachine{Name: im.GetName(), Kind: im.GetKind()})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		m := machines[name]
+		if !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if !present[name] {
+			p.Do(DeleteMachine{Name: name, Why: "its infrastructure machine is gone"})
+			continue
+		}
+		decideMachine(s, m, p)
+	}
+}
+
+// decideMachine keeps version and UpToDate condition of one Machine true (MP-07, MA-24).
+func decideMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
+	if running := kubeletVersion(s, m); running != "" && running != m.Spec.Version {
+		p.Do(SetVersion{Machine: m.Name, Version: running})
+		return
+	}
+	want := upToDate(s, m)
+	have := conditionOf(m, clusterv1.MachineUpToDateCondition)
+	if have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
+		p.Do(JudgeMachine{Machine: m.Name, Verdict: want})
+	}
+}
+
+// hasMachines reports whether the infrastructure has a kind for its instances (IP2-03).
+func hasMachines(s Snapshot) bool { return s.Infra != nil && s.Infra.MachineKind.Or("") != "" }
+
+// kubeletVersion is the version that the Node of a Machine runs, empty where that is not known.
+func kubeletVersion(s Snapshot, m clusterv1.Machine) string {
+	if node, ok := s.Nodes.Items[m.Spec.ProviderID]; ok && m.Spec.ProviderID != "" {
+		return node.Status.NodeInfo.KubeletVersion
+	}
+	if m.Status.NodeInfo != nil {
+		return m.Status.NodeInfo.KubeletVersion
+	}
+	return ""
+}
+
+// decideNodes looks after the Nodes of a pool without Machines (MP-05).
+func decideNodes(s Snapshot, p *loop.Plan) {
+	if hasMachines(s) || !s.Nodes.Known || s.Infra == nil {
+		return
+	}
+	for _, id := range sortedIDs(s) {
+		node := s.Nodes.Items[id]
+		if !marked(s.Pool, &node) {
+			p.Do(MarkNode{Node: node.Name, ProviderID: id})
+		}
+	}
+	retire(s, p)
+}
+
+func retire(s Snapshot, p *loop.Plan) {
+	for _, node := range s.Nodes.Retired {
+		if node.DeletionTimestamp.IsZero() {
+			p.Do(DeleteNode{Node: node.Name, Why: "its provider ID left the pool"})
+		}
+	}
+}
+
+// marked reports whether the Node says which pool it is of, and is not held back any more.
+func marked(pool *clusterv1.MachinePool, node *corev1.Node) bool {
+	after := node.DeepCopy()
+	mark(pool, after)
+	return maps.Equal(after.Annotations, node.Annotations) && maps.Equal(after.Labels, node.Labels) &&
+		len(after.Spec.Taints) == len(node.Spec.Taints)
+}
+
+// mark makes the Node say which pool it is of, and lets pods come.
+func mark(pool *clusterv1.MachinePool, node *corev1.Node) {
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	maps.Copy(node.Annotations, map[string]string{
+		clusterv1.ClusterNameAnnotation: pool.Spec.ClusterName, clusterv1.ClusterNamespaceAnnotation: pool.Namespace,
+		clusterv1.OwnerKindAnnotation: "MachinePool", clusterv1.OwnerNameAnnotation: pool.Name,
+	})
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	maps.Copy(node.Labels, nodeLabels(pool.Spec.Template.Labels))
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.MatchTaint(&clusterv1.NodeUninitializedTaint)
+	})
+}
+
+func sortedIDs(s Snapshot) []string {
+	ids := slices.Collect(maps.Keys(s.Nodes.Items))
+	sort.Strings(ids)
+	return ids
+}
+
+func deref(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,76 @@
+package machinepool
+
+import (
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// defaultNodeDeletionTimeout is how long deleting the Nodes may hold up the pool (MP-14).
+const defaultNodeDeletionTimeout = 10 * time.Second
+
+// decideDeletion removes what belongs to the pool, and waits until it is gone (MP-14):
+// infrastructure and Machines, then the bootstrap config, then the Nodes.
+func decideDeletion(s Snapshot) loop.Plan {
+	var p loop.Plan
+	template := s.Pool.Spec.Template.Spec
+	if s.Infra != nil {
+		if s.Infra.GetDeletionTimestamp().IsZero() {
+			p.Do(DeleteReference{Kind: template.InfrastructureRef.Kind, Name: s.Infra.GetName(), What: infrastructure})
+		}
+		p.WaitFor(waitingForInfrastructure, "%s %s still exists", template.InfrastructureRef.Kind, s.Infra.GetName())
+	}
+	for _, m := range s.Machines {
+		if m.DeletionTimestamp.IsZero() {
+			p.Do(DeleteMachine{Name: m.Name, Why: "the pool is deleted"})
+		}
+	}
+	if n := len(s.Machines); n > 0 {
+		p.WaitFor(waitingForMachines, "Machines of the pool still exist: %s", machineNames(s.Machines))
+	}
+	if len(p.Wait) > 0 {
+		return p
+	}
+	if s.Bootstrap != nil {
+		if s.Bootstrap.GetDeletionTimestamp().IsZero() {
+			p.Do(DeleteReference{Kind: template.Bootstrap.ConfigRef.Kind, Name: s.Bootstrap.GetName(), What: bootstrapConfig})
+		}
+		p.WaitFor(waitingForBootstrap, "%s %s still exists", template.Bootstrap.ConfigRef.Kind, s.Bootstrap.GetName())
+		return p
+	}
+	decideNodeDeletion(s, &p)
+	return p
+}
+
+// decideNodeDeletion deletes the Nodes until the timeout has passed. They go with the cluster where that goes
+// too, and cannot be reached where there is no connection.
+func decideNodeDeletion(s Snapshot, p *loop.Plan) {
+	if s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() {
+		return
+	}
+	left, forever := nodeDeletionLeft(s)
+	if left <= 0 && !forever {
+		return
+	}
+	if !s.Nodes.Known {
+		if isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) && len(s.Pool.Status.NodeRefs) > 0 {
+			p.WaitFor(deletingNodes, "Nodes of the pool cannot be deleted: %s", s.Nodes.Problem)
+			p.RecheckIn(left)
+		}
+		return
+	}
+	for _, id := range sortedIDs(s) {
+		p.Do(DeleteNode{Node: s.Nodes.Items[id].Name, Why: "the pool is deleted"})
+	}
+	retire(s, p)
+}
+
+// nodeDeletionLeft is the time until the Nodes are given up, counted from the pool's deletion, and whether
+// they never are.
+func nodeDeletionLeft(s Snapshot) (time.Duration, bool) {
+	timeout := defaultNodeDeletionTimeout
+	if seconds := s.Pool.Spec.Template.Spec.Deletion.NodeDeletionTimeoutSeconds; seconds != nil {
+		timeout = time.Duration(*seconds) * time.Second
+	}
+	return timeout - s.Now.Sub(s.Pool.DeletionTimestamp.Time), timeout == 0
+}

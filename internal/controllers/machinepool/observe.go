@@ -1,0 +1,199 @@
+package machinepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Snapshot is everything that a decision about a MachinePool looks at.
+type Snapshot struct {
+	Now  time.Time
+	Pool *clusterv1.MachinePool
+	// Cluster is nil where it does not exist.
+	Cluster *clusterv1.Cluster
+	// Bootstrap is nil where the pool has no bootstrap config, or it does not exist.
+	Bootstrap *contract.BootstrapConfigView
+	// Infra is nil where it does not exist.
+	Infra *contract.InfraMachinePoolView
+	// BootstrapProblem and InfraProblem say what a person has to change before the reference can be read.
+	BootstrapProblem, InfraProblem string
+	// InfraMachines are the infrastructure machines of the pool, sorted by name; none where the
+	// infrastructure has no kind for them.
+	InfraMachines []contract.Object
+	// Machines of the pool, sorted by name.
+	Machines []clusterv1.Machine
+	// Nodes of the pool: those whose provider ID is in the list, and those that were in it before.
+	Nodes Nodes
+}
+
+// Nodes is what is known of the workload cluster's Nodes.
+type Nodes struct {
+	// Known is false where the workload cluster could not be asked; Problem then says why.
+	Known   bool
+	Problem string
+	// Items by provider ID.
+	Items map[string]corev1.Node
+	// Retired are Nodes that the status refers to although their instance is not in the list any more.
+	Retired []corev1.Node
+}
+
+func (c *Controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), Pool: pool}
+	steps := []func(context.Context, *Snapshot) error{
+		c.readCluster, c.readBootstrap, c.readInfra, c.readMachines, c.readNodes,
+	}
+	for _, step := range steps {
+		if err := step(ctx, &s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
+	cluster := &clusterv1.Cluster{}
+	err := c.client.Get(ctx, clusterKey(s.Pool), cluster)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Cluster %s: %w", s.Pool.Spec.ClusterName, err)
+	}
+	s.Cluster = cluster
+	return nil
+}
+
+func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
+	ref := s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef
+	if ref.Name == "" {
+		return nil
+	}
+	o, err := c.refs.Get(ctx, ref, s.Pool.Namespace)
+	if fault.KindOf(err) == fault.Invalid {
+		s.BootstrapProblem = fault.UserMessage(err)
+		return nil
+	}
+	if err == nil && o.Unstructured != nil {
+		view := contract.BootstrapConfig(o)
+		s.Bootstrap = &view
+	}
+	return err
+}
+
+func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
+	ref := s.Pool.Spec.Template.Spec.InfrastructureRef
+	o, err := c.refs.Get(ctx, ref, s.Pool.Namespace)
+	if fault.KindOf(err) == fault.Invalid {
+		s.InfraProblem = fault.UserMessage(err)
+		return nil
+	}
+	if err != nil || o.Unstructured == nil {
+		return err
+	}
+	view := contract.InfraMachinePool(o)
+	s.Infra = &view
+	kind, ok := view.MachineKind.Get()
+	if !ok || kind == "" {
+		return nil
+	}
+	s.InfraMachines, err = c.refs.List(ctx, ref.APIGroup, kind, s.Pool.Namespace, memberLabels(s.Pool))
+	sort.Slice(s.InfraMachines, func(i, j int) bool { return s.InfraMachines[i].GetName() < s.InfraMachines[j].GetName() })
+	return err
+}
+
+func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
+	list := &clusterv1.MachineList{}
+	err := c.client.List(ctx, list, client.InNamespace(s.Pool.Namespace), client.MatchingLabels(memberLabels(s.Pool)))
+	if err != nil {
+		return fmt.Errorf("listing Machines of the pool: %w", err)
+	}
+	s.Machines = list.Items
+	sort.Slice(s.Machines, func(i, j int) bool { return s.Machines[i].Name < s.Machines[j].Name })
+	return nil
+}
+
+// readNodes finds the pool's Nodes. A workload cluster that does not answer is a fact, not an error.
+func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
+	s.Nodes.Items = map[string]corev1.Node{}
+	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
+		s.Nodes.Problem = "the control plane is not initialized yet"
+		return nil
+	}
+	key := client.ObjectKeyFromObject(s.Cluster)
+	err := c.watchNodes(ctx, key)
+	for _, id := range providerIDs(*s) {
+		if err != nil {
+			break
+		}
+		var found []corev1.Node
+		if found, err = c.workloads.Nodes(ctx, key, id); err == nil && len(found) == 1 {
+			s.Nodes.Items[id] = found[0]
+		}
+	}
+	if err == nil {
+		s.Nodes.Retired, err = c.retired(ctx, *s)
+	}
+	if errors.Is(err, remote.ErrNotConnected) || fault.KindOf(err) == fault.Unreachable {
+		s.Nodes = Nodes{Problem: "the workload cluster is not connected"}
+		return nil
+	}
+	s.Nodes.Known = err == nil
+	return err
+}
+
+// retired returns the Nodes of the status that still exist although their instance is gone.
+func (c *Controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, error) {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return nil, err
+	}
+	var out []corev1.Node
+	for _, ref := range s.Pool.Status.NodeRefs {
+		node := corev1.Node{}
+		err := workload.Get(ctx, client.ObjectKey{Name: ref.Name}, &node)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading Node %s: %w", ref.Name, err)
+		}
+		if _, stays := s.Nodes.Items[node.Spec.ProviderID]; !stays {
+			out = append(out, node)
+		}
+	}
+	return out, nil
+}
+
+// providerIDs is what the infrastructure reports, or what was taken over from it where it is gone.
+func providerIDs(s Snapshot) []string {
+	if s.Infra == nil {
+		return s.Pool.Spec.ProviderIDList
+	}
+	return s.Infra.ProviderIDList.Or(nil)
+}
+
+// memberLabels select the Machines and the infrastructure machines of the pool.
+func memberLabels(pool *clusterv1.MachinePool) map[string]string {
+	return map[string]string{
+		clusterv1.ClusterNameLabel:     pool.Spec.ClusterName,
+		clusterv1.MachinePoolNameLabel: contract.LabelValue(pool.Name),
+	}
+}
+
+func clusterKey(pool *clusterv1.MachinePool) client.ObjectKey {
+	return client.ObjectKey{Namespace: pool.Namespace, Name: pool.Spec.ClusterName}
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

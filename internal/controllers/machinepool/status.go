@@ -1,0 +1,202 @@
+package machinepool
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// counts are the replicas of a pool, by how far they are (MP-11).
+type counts struct {
+	replicas, ready, available, upToDate int32
+}
+
+// Report says the status of a MachinePool after a pass.
+func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+	n := count(s)
+	j := judged{Snapshot: s, counts: n}
+	if len(p.Wait) > 0 {
+		j.reason, j.waiting = p.Wait[0].Reason, waits(p)
+	}
+	if out.Err == nil && j.waiting == "" && !s.Pool.DeletionTimestamp.IsZero() && len(p.Actions) > 0 {
+		j.reason, j.waiting = deletingNodes, "Deleting the Nodes of the pool"
+	}
+	status := clusterv1.MachinePoolStatus{
+		Conditions:     conditions.Evaluate(j, loop.MomentOf(s.Pool, s.Now)),
+		Initialization: initialization(s),
+		NodeRefs:       nodeRefs(s),
+		Replicas:       &n.replicas, ReadyReplicas: &n.ready, AvailableReplicas: &n.available, UpToDateReplicas: &n.upToDate,
+		Versions:           versions(s),
+		ObservedGeneration: s.Pool.Status.ObservedGeneration,
+	}
+	if out.Err == nil {
+		status.ObservedGeneration = s.Pool.Generation
+	}
+	status.Phase = string(phase(s, n, len(status.NodeRefs)))
+	status.Deprecated = &clusterv1.MachinePoolDeprecatedStatus{V1Beta1: deprecated(s, n, status)}
+	return loop.Report{Status: status, Events: events(s, status)}
+}
+
+func waits(p loop.Plan) string {
+	text := ""
+	for _, w := range p.Wait {
+		if text != "" {
+			text += "\n"
+		}
+		text += "* " + w.Message
+	}
+	return text
+}
+
+// initialization says what has been reached; it is never taken back.
+func initialization(s Snapshot) clusterv1.MachinePoolInitializationStatus {
+	out := s.Pool.Status.Initialization
+	yes := true
+	if s.Infra != nil && s.Infra.Provisioned.Or(false) {
+		out.InfrastructureProvisioned = &yes
+	}
+	if s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil || s.Bootstrap != nil && s.Bootstrap.DataSecretCreated.Or(false) {
+		out.BootstrapDataSecretCreated = &yes
+	}
+	return out
+}
+
+// nodeRefs are the pool's Nodes in the order of the provider IDs (MP-05); what was known where they cannot be
+// asked now.
+func nodeRefs(s Snapshot) []corev1.ObjectReference {
+	if !s.Nodes.Known {
+		return s.Pool.Status.NodeRefs
+	}
+	var refs []corev1.ObjectReference
+	for _, id := range providerIDs(s) {
+		if node, ok := s.Nodes.Items[id]; ok {
+			refs = append(refs, corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID})
+		}
+	}
+	return refs
+}
+
+// count counts the Machines by their conditions, or the Nodes of a pool without Machines (MP-11).
+func count(s Snapshot) counts {
+	n := counts{replicas: deref(s.Pool.Status.Replicas)}
+	if s.Infra != nil {
+		n.replicas = s.Infra.Replicas.Or(0)
+	}
+	if !hasMachines(s) {
+		return countNodes(s, n)
+	}
+	for _, m := range s.Machines {
+		set := condition.Set(m.Status.Conditions)
+		n.ready += one(set.IsTrue(clusterv1.ReadyCondition))
+		n.available += one(set.IsTrue(clusterv1.AvailableCondition))
+		n.upToDate += one(upToDate(s, m).Status == "True")
+	}
+	return n
+}
+
+func countNodes(s Snapshot, n counts) counts {
+	if !s.Nodes.Known {
+		n.ready, n.available = min(deref(s.Pool.Status.ReadyReplicas), n.replicas), min(deref(s.Pool.Status.AvailableReplicas), n.replicas)
+		n.upToDate = min(deref(s.Pool.Status.UpToDateReplicas), n.replicas)
+		return n
+	}
+	want := s.Pool.Spec.Template.Spec.Version
+	for _, node := range s.Nodes.Items {
+		ready := one(nodeReady(&node))
+		n.ready += ready
+		n.available += ready
+		n.upToDate += one(want == "" || node.Status.NodeInfo.KubeletVersion == want)
+	}
+	return n
+}
+
+func one(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// versions counts the versions that run, sorted by name (MP-11).
+func versions(s Snapshot) []clusterv1.StatusVersion {
+	n := map[string]int32{}
+	if hasMachines(s) {
+		for _, m := range s.Machines {
+			n[m.Spec.Version]++
+		}
+	} else {
+		for _, node := range s.Nodes.Items {
+			n[node.Status.NodeInfo.KubeletVersion]++
+		}
+	}
+	delete(n, "")
+	var out []clusterv1.StatusVersion
+	for _, v := range slices.Sorted(maps.Keys(n)) {
+		out = append(out, clusterv1.StatusVersion{Version: v, Replicas: n[v]})
+	}
+	return out
+}
+
+// phase is the pool's place in its life (MP-10). Decided from top to bottom:
+//
+//	being deleted                                        Deleting
+//	no bootstrap data yet                                Pending
+//	infrastructure not provisioned                       Provisioning
+//	not as many ready as wanted, somebody else scales    Scaling       (MP-09)
+//	more wanted than ready                               ScalingUp
+//	fewer wanted than there are                          ScalingDown
+//	as many Nodes as replicas                            Running
+//	otherwise                                            Provisioned
+func phase(s Snapshot, n counts, nodes int) clusterv1.MachinePoolPhase {
+	want := deref(s.Pool.Spec.Replicas)
+	in := initialization(s)
+	switch {
+	case !s.Pool.DeletionTimestamp.IsZero():
+		return clusterv1.MachinePoolPhaseDeleting
+	case !isTrue(in.BootstrapDataSecretCreated):
+		return clusterv1.MachinePoolPhasePending
+	case !isTrue(in.InfrastructureProvisioned):
+		return clusterv1.MachinePoolPhaseProvisioning
+	case scaledByOthers(s.Pool) && (n.ready != want || n.replicas != want):
+		return clusterv1.MachinePoolPhaseScaling
+	case n.ready < want:
+		return clusterv1.MachinePoolPhaseScalingUp
+	case n.replicas > want:
+		return clusterv1.MachinePoolPhaseScalingDown
+	case nodes == int(want):
+		return clusterv1.MachinePoolPhaseRunning
+	}
+	return clusterv1.MachinePoolPhaseProvisioned
+}
+
+func deprecated(s Snapshot, n counts, status clusterv1.MachinePoolStatus) *clusterv1.MachinePoolV1Beta1DeprecatedStatus {
+	out := &clusterv1.MachinePoolV1Beta1DeprecatedStatus{
+		Conditions:    condition.Project(legacy, status.Conditions, s.Pool.GetV1Beta1Conditions()),
+		ReadyReplicas: n.ready, AvailableReplicas: n.available, UnavailableReplicas: max(0, n.replicas-n.available),
+	}
+	if s.Infra == nil {
+		return out
+	}
+	if f := s.Infra.Failure(); f.Reason != "" || f.Message != "" { // MP-13
+		reason := capierrors.MachinePoolStatusFailure(f.Reason)
+		out.FailureReason, out.FailureMessage = &reason, &f.Message
+	}
+	return out
+}
+
+func events(s Snapshot, status clusterv1.MachinePoolStatus) []loop.Event {
+	var out []loop.Event
+	if isTrue(status.Initialization.InfrastructureProvisioned) && !isTrue(s.Pool.Status.Initialization.InfrastructureProvisioned) {
+		out = append(out, loop.Normal("InfrastructureReady", "Infrastructure of the pool is provisioned"))
+	}
+	if len(status.NodeRefs) != len(s.Pool.Status.NodeRefs) {
+		out = append(out, loop.Normal("SuccessfulSetNodeRefs", "%d Nodes", len(status.NodeRefs)))
+	}
+	return out
+}
