@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -33,8 +34,9 @@ func Map(entries ...Entry) *Node {
 	return n
 }
 
-// List returns a sequence, or nil if there are no items: an entry that is left out.
+// List returns a sequence of the items that are not nil, or nil if there are none: an entry that is left out.
 func List(items ...*Node) *Node {
+	items = slices.DeleteFunc(items, func(n *Node) bool { return n == nil })
 	if len(items) == 0 {
 		return nil
 	}

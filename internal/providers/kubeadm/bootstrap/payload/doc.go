@@ -1,0 +1,14 @@
+// Package payload says what a machine has to do to become a node, in no format yet.
+//
+// Does: resolves a KubeadmConfig (content from Secrets, templates, passwords, kubeadm's configuration file,
+// the kubeconfig of file discovery, the sentinel) into a [Payload], the plain list of files, users, disks and
+// commands that every bootstrap format can write.
+//
+//	KubeadmConfig + Secrets + versions ──► Join ──► Payload ──► a format (cloudinit; Ignition) ──► bytes
+//
+// Owns: nothing; it is pure.
+//
+// Never: reads a Secret (the controller hands their contents in), chooses a token, or knows a format.
+//
+// Read first: [Payload], then [Join].
+package payload
