@@ -1,0 +1,183 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ErrNotConnected says that there is no connection to the workload cluster now.
+// It is of kind fault.Unreachable: a controller waits for Changed to wake it,
+// and does not count it as a failure (RC-04). Use errors.Is.
+var ErrNotConnected error = notConnected("the workload cluster is not connected")
+
+func notConnected(message string) *fault.Fault {
+	return fault.New(fault.Unreachable, "NotConnected", "%s", message)
+}
+
+// Health tells how a workload cluster's connection fares.
+type Health struct {
+	// Connected tells whether Client would succeed; Since is when that last
+	// changed, or when the cluster was first seen.
+	Connected bool
+	Since     time.Time
+	// LastProbeSuccess is when the API last answered; zero: not since this
+	// process began.
+	LastProbeSuccess time.Time
+	// ConsecutiveFailures counts the unanswered probes and attempts in a row.
+	ConsecutiveFailures int
+	// Problem is what the last of them failed with, fit for a condition's message.
+	Problem string
+}
+
+// Clusters holds the connections to all workload clusters. Make it with New, add
+// it to a manager with SetupWithManager; its methods may be called at any time
+// and from any goroutine.
+type Clusters struct {
+	cfg     Config
+	log     logr.Logger
+	metrics *metrics
+	// life ends with the Runnable; every connection's watches end with it.
+	life context.Context
+	end  context.CancelFunc
+
+	mu      sync.RWMutex
+	entries map[client.ObjectKey]*entry
+	subs    map[string][]subscriber
+}
+
+// entry is one cluster. Its state and connection are written by Reconcile alone,
+// which runs once at a time per cluster.
+type entry struct {
+	mu    sync.RWMutex
+	state state
+	conn  *connection
+	// dirty: the kubeconfig Secret has changed since it was last read.
+	dirty bool
+}
+
+// New makes the component; it connects to nothing before it is started. It fails
+// where the metrics are already registered.
+func New(cfg Config) (*Clusters, error) {
+	if cfg.Management == nil {
+		return nil, errors.New("remote: Config.Management is not set")
+	}
+	cfg = cfg.withDefaults()
+	m, err := newMetrics(cfg.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	life, end := context.WithCancel(context.Background())
+	return &Clusters{
+		cfg: cfg, log: logr.Discard(), metrics: m, life: life, end: end,
+		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{},
+	}, nil
+}
+
+// Start implements manager.Runnable: it lasts until ctx is done, then closes
+// every connection.
+func (c *Clusters) Start(ctx context.Context) error {
+	<-ctx.Done()
+	c.end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.entries {
+		e.mu.Lock()
+		if e.conn != nil {
+			e.conn.close()
+			e.conn = nil
+		}
+		e.state.connected = false
+		e.mu.Unlock()
+	}
+	return nil
+}
+
+// Client returns a client of the workload cluster. It reads kinds that somebody
+// watches from a cache and everything else live; ConfigMaps, Secrets, Pods,
+// DaemonSets, PersistentVolumes and VolumeAttachments always live. The error is
+// ErrNotConnected where there is no connection. Do not keep the client for
+// longer than one pass.
+func (c *Clusters) Client(_ context.Context, key client.ObjectKey) (client.Client, error) {
+	conn, err := c.connection(key)
+	if err != nil {
+		return nil, err
+	}
+	return conn.client, nil
+}
+
+// Nodes returns the Nodes with the provider ID, from a cache with an index over
+// it; the first call for a cluster begins to watch its Nodes. The error is
+// ErrNotConnected where there is no connection, or where the cache is still
+// filling after Timing.CallTimeout.
+func (c *Clusters) Nodes(ctx context.Context, key client.ObjectKey, providerID string) ([]corev1.Node, error) {
+	conn, err := c.connection(key)
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.indexNodes(ctx, c.cfg.Clock.Now()); err != nil {
+		return nil, err
+	}
+	var nodes corev1.NodeList
+	if err := conn.client.List(ctx, &nodes, client.MatchingFields{providerIDField: providerID}); err != nil {
+		return nil, fmt.Errorf("list the Nodes with provider ID %q: %w", providerID, err)
+	}
+	return nodes.Items, nil
+}
+
+// Health returns how the cluster's connection fares; the zero value for a
+// cluster that was not seen yet.
+func (c *Clusters) Health(key client.ObjectKey) Health {
+	e := c.lookup(key)
+	if e == nil {
+		return Health{}
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return Health{
+		Connected: e.state.connected, Since: e.state.since, LastProbeSuccess: e.state.lastSuccess,
+		ConsecutiveFailures: e.state.failures, Problem: e.state.problem,
+	}
+}
+
+func (c *Clusters) lookup(key client.ObjectKey) *entry {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.entries[key]
+}
+
+// entry returns the cluster's entry and makes it if need be.
+func (c *Clusters) entry(key client.ObjectKey) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[key]
+	if !ok {
+		e = &entry{state: state{since: c.cfg.Clock.Now()}}
+		c.entries[key] = e
+	}
+	return e
+}
+
+func (c *Clusters) connection(key client.ObjectKey) (*connection, error) {
+	e := c.lookup(key)
+	if e == nil {
+		return nil, ErrNotConnected
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.conn == nil {
+		if e.state.problem != "" {
+			return nil, notConnected("the workload cluster is not connected: " + e.state.problem)
+		}
+		return nil, ErrNotConnected
+	}
+	return e.conn, nil
+}

@@ -1,0 +1,97 @@
+package remote
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Config says how to connect. Only Management is required.
+type Config struct {
+	// Management reads Clusters and kubeconfig Secrets of the management cluster.
+	Management client.Reader
+	// Scheme holds the workload cluster types. Default: the client-go scheme.
+	Scheme *runtime.Scheme
+	// Timing holds every duration and threshold; zero fields take their defaults.
+	Timing Timing
+	// QPS and Burst limit all calls to one workload cluster together (RC-06).
+	// Defaults: 20 and 30.
+	QPS   float32
+	Burst int
+	// Concurrency is the number of clusters probed or connected at once (RC-06).
+	// Default: 100.
+	Concurrency int
+	// UserAgent is sent to workload clusters. Default: "slipway-remote".
+	UserAgent string
+	// Self is the Pod this process runs in; nil outside of a Pod (RC-05).
+	Self *Self
+	// Registerer receives the metrics (RC-08). Nil: no metrics are registered.
+	Registerer prometheus.Registerer
+	// Clock tells the time. Default: the wall clock.
+	Clock clock.PassiveClock
+}
+
+// Timing holds the durations and thresholds of a connection.
+type Timing struct {
+	// ProbeInterval lies between two probes of a connection. Default: 10 s.
+	ProbeInterval time.Duration
+	// ProbeTimeout ends one probe. Default: 5 s.
+	ProbeTimeout time.Duration
+	// FailureThreshold is the number of failed probes in a row after which a
+	// connection is given up. Default: 5.
+	FailureThreshold int
+	// RetryMin and RetryMax bound the wait between two attempts to connect.
+	// Defaults: 250 ms and 30 s.
+	RetryMin, RetryMax time.Duration
+	// CallTimeout ends one call to a workload cluster (watches excepted), and one
+	// wait for a cache to fill. Default: 10 s.
+	CallTimeout time.Duration
+	// SyncTimeout is how long a cache may take to fill before the connection is
+	// made anew. Default: 5 min.
+	SyncTimeout time.Duration
+}
+
+func (t Timing) withDefaults() Timing {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&t.ProbeInterval, 10*time.Second)
+	def(&t.ProbeTimeout, 5*time.Second)
+	def(&t.RetryMin, 250*time.Millisecond)
+	def(&t.RetryMax, 30*time.Second)
+	def(&t.CallTimeout, 10*time.Second)
+	def(&t.SyncTimeout, 5*time.Minute)
+	if t.FailureThreshold == 0 {
+		t.FailureThreshold = 5
+	}
+	return t
+}
+
+func (c Config) withDefaults() Config {
+	c.Timing = c.Timing.withDefaults()
+	if c.Scheme == nil {
+		c.Scheme = scheme.Scheme
+	}
+	if c.QPS == 0 {
+		c.QPS = 20
+	}
+	if c.Burst == 0 {
+		c.Burst = 30
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = 100
+	}
+	if c.UserAgent == "" {
+		c.UserAgent = "slipway-remote"
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	return c
+}

@@ -1,0 +1,168 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// connection is one open connection to a workload cluster. It is made by
+// dial, is of no use after close, and is never changed into another one.
+type connection struct {
+	address string
+	http    *http.Client
+	sockets *http.Transport
+	cache   cache.Cache
+	client  client.Client
+	stop    context.CancelFunc
+
+	mu sync.Mutex
+	// watches are the (controller, kind) pairs that have a handler.
+	watches map[watchKey]struct{}
+	// informers are those started, with the time of it.
+	informers map[cache.Informer]time.Time
+	indexed   bool
+}
+
+// dial opens a connection: it reads the kubeconfig, asks for the root of the
+// API once, and prepares client and cache; it starts no watch.
+func (c *Clusters) dial(ctx context.Context, kubeconfig []byte) (*connection, error) {
+	cfg, err := restConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.open(ctx, cfg)
+	if err != nil || c.cfg.Self == nil || cfg.Host == c.cfg.Self.Host {
+		return conn, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timing.ProbeTimeout)
+	defer cancel()
+	if !c.cfg.Self.runsOn(ctx, conn.client) {
+		return conn, nil
+	}
+	conn.close()
+	return c.open(ctx, c.cfg.Self.shortcut(cfg))
+}
+
+// open does dial's work for one address.
+func (c *Clusters) open(ctx context.Context, cfg *rest.Config) (*connection, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = c.cfg.UserAgent
+	cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(c.cfg.QPS, c.cfg.Burst)
+	address, err := probeURL(cfg)
+	if err != nil {
+		return nil, err
+	}
+	sockets, err := newTransport(cfg)
+	if err != nil {
+		return nil, err
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(cfg, sockets)
+	if err != nil {
+		return nil, fmt.Errorf("the credentials of the kubeconfig cannot be used: %w", err)
+	}
+	conn := &connection{
+		address: address, sockets: sockets, http: &http.Client{Transport: wrapped},
+		watches: map[watchKey]struct{}{}, informers: map[cache.Informer]time.Time{}, stop: func() {},
+	}
+	if err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout); err != nil {
+		conn.close()
+		return nil, err
+	}
+	if err := c.equip(conn, cfg); err != nil {
+		conn.close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// equip gives a connection that answers its cache and client.
+func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
+	calls := &http.Client{Transport: conn.http.Transport, Timeout: c.cfg.Timing.CallTimeout}
+	mapper, err := apiutil.NewDynamicRESTMapper(cfg, calls)
+	if err != nil {
+		return fmt.Errorf("prepare to discover the kinds of the workload cluster: %w", err)
+	}
+	// The cache has no time limit for its calls: a watch is one call.
+	conn.cache, err = cache.New(cfg, cache.Options{
+		HTTPClient: conn.http, Scheme: c.cfg.Scheme, Mapper: mapper,
+		ReaderFailOnMissingInformer: true, DefaultTransform: slim,
+	})
+	if err != nil {
+		return fmt.Errorf("prepare the cache of the workload cluster: %w", err)
+	}
+	live, err := client.New(cfg, client.Options{HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper})
+	if err != nil {
+		return fmt.Errorf("prepare the client of the workload cluster: %w", err)
+	}
+	reads := &reader{cache: conn.cache, live: live, timeout: c.cfg.Timing.CallTimeout}
+	conn.client, err = client.New(cfg, client.Options{
+		HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper,
+		Cache: &client.CacheOptions{Reader: reads, DisableFor: liveKinds()},
+	})
+	if err != nil {
+		return fmt.Errorf("prepare the client of the workload cluster: %w", err)
+	}
+	ctx, cancel := context.WithCancel(c.life)
+	conn.stop = cancel
+	go func() {
+		if err := conn.cache.Start(ctx); err != nil {
+			c.log.Error(err, "cache of a workload cluster ended", "address", conn.address)
+		}
+	}()
+	if !conn.cache.WaitForCacheSync(ctx) { // started; nothing is watched yet
+		return notConnected("the component is ending")
+	}
+	return nil
+}
+
+// probe asks for the root of the API within the timeout.
+func (c *connection) probe(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return probe(ctx, c.http, c.address)
+}
+
+// close stops every watch and closes every socket.
+func (c *connection) close() {
+	c.stop()
+	c.sockets.CloseIdleConnections()
+}
+
+// stalled tells whether a cache of the connection has been filling for longer
+// than the limit.
+func (c *connection) stalled(now time.Time, limit time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for informer, started := range c.informers {
+		if informer.HasSynced() {
+			delete(c.informers, informer)
+			continue
+		}
+		if now.Sub(started) > limit {
+			return true
+		}
+	}
+	return false
+}
+
+// slim takes from a cached object what no controller reads (RC-07): the managed
+// fields, and the list of images that kubelet reports.
+func slim(obj any) (any, error) {
+	if o, ok := obj.(client.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	if n, ok := obj.(*corev1.Node); ok {
+		n.Status.Images = nil
+	}
+	return obj, nil
+}

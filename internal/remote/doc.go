@@ -1,0 +1,29 @@
+// Package remote keeps one connection to the API of every workload cluster.
+//
+// # Does
+//
+// Watches Clusters and their "<cluster>-kubeconfig" Secrets, connects as soon
+// as the infrastructure is provisioned and the Secret is there, probes each
+// connection (GET / every 10 s), gives it up after five failures in a row, and
+// connects again with a backoff that begins at 250 ms and ends at 30 s.
+// Controllers get a client that reads from a cache what somebody watches and
+// everything else live, a Node index by provider ID, events of the workload
+// cluster in their own queue, and a wake-up whenever a connection comes, goes,
+// or begins or ceases to fail (RC-01 to RC-08).
+//
+// # Owns
+//
+// The metrics capi_cluster_cache_healthcheck, capi_cluster_cache_healthchecks_total
+// and capi_cluster_cache_connection_up. It writes no object.
+//
+// # Never
+//
+// Writes to either API, decides what a lost connection means for a condition
+// (the controllers do, from Health), or runs a command or reads a file named by
+// a kubeconfig: credentials must be embedded in the Secret, because whoever can
+// write that Secret must not gain the rights of this process.
+//
+// # Read first
+//
+// decide.go (when to connect, probe, give up), then connection.go.
+package remote

@@ -1,0 +1,191 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// kubeconfigKey is the key of the kubeconfig in its Secret (RC-01).
+const kubeconfigKey = "value"
+
+// Reconcile implements reconcile.Reconciler for one Cluster: it looks, decides
+// with next, acts, and asks to be woken at the time of the next probe.
+func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	key := req.NamespacedName
+	var cluster clusterv1.Cluster
+	if err := c.cfg.Management.Get(ctx, key, &cluster); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return ctrl.Result{}, fmt.Errorf("read Cluster: %w", err)
+		}
+		c.forget(ctx, key)
+		return ctrl.Result{}, nil
+	}
+	e := c.entry(key)
+	f, kubeconfig, err := c.observe(ctx, e, &cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s := c.act(ctx, pass{key: key, entry: e, facts: f, kubeconfig: kubeconfig})
+	return ctrl.Result{RequeueAfter: recheck(s, f, c.cfg.Timing)}, nil
+}
+
+// observe gathers the facts of one pass. The Secret is read only while there is
+// no connection, or when it changed, so that a probe costs no read of it.
+func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Cluster) (facts, []byte, error) {
+	e.mu.Lock()
+	conn, dirty := e.conn, e.dirty
+	e.dirty = false
+	e.mu.Unlock()
+	now := c.cfg.Clock.Now()
+	f := facts{
+		now:         now,
+		provisioned: isTrue(cluster.Status.Initialization.InfrastructureProvisioned),
+		stalled:     conn != nil && conn.stalled(now, c.cfg.Timing.SyncTimeout),
+		print: fingerprint{
+			endpoint:    cluster.Spec.ControlPlaneEndpoint,
+			initialized: isTrue(cluster.Status.Initialization.ControlPlaneInitialized),
+		},
+	}
+	if conn != nil && !dirty || !f.provisioned && conn == nil {
+		return f, nil, nil
+	}
+	var secret corev1.Secret
+	name := client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name + "-kubeconfig"}
+	if err := c.cfg.Management.Get(ctx, name, &secret); client.IgnoreNotFound(err) != nil {
+		e.markDirty()
+		return f, nil, fmt.Errorf("read the kubeconfig Secret: %w", err)
+	}
+	kubeconfig := secret.Data[kubeconfigKey]
+	f.secretRead, f.secretFound = true, len(kubeconfig) > 0
+	f.print.kubeconfig = sha256.Sum256(kubeconfig)
+	return f, kubeconfig, nil
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func (e *entry) markDirty() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dirty = true
+}
+
+func (e *entry) current() (state, *connection) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.state, e.conn
+}
+
+// pass is one Reconcile of one cluster.
+type pass struct {
+	key        client.ObjectKey
+	entry      *entry
+	facts      facts
+	kubeconfig []byte
+}
+
+// act carries out what next decides and returns the state after it.
+func (c *Clusters) act(ctx context.Context, p pass) state {
+	before, _ := p.entry.current()
+	switch next(before, p.facts) {
+	case stepConnect, stepReconnect:
+		return c.connect(ctx, p)
+	case stepDisconnect:
+		return c.settle(ctx, p, nil, before.failed(p.facts.now, "a cache of the workload cluster did not fill in time", true, c.cfg.Timing))
+	case stepProbe:
+		return c.check(ctx, p)
+	}
+	return before
+}
+
+// connect makes a connection with the kubeconfig that was read, in place of the
+// one there may be. A failed attempt with a new kubeconfig ends the old
+// connection too: its credentials are those that were replaced.
+func (c *Clusters) connect(ctx context.Context, p pass) state {
+	s, _ := p.entry.current()
+	s.tried = p.facts.print
+	if s.connected {
+		s.connected, s.since = false, p.facts.now
+	}
+	conn, err := c.dial(ctx, p.kubeconfig)
+	now := c.cfg.Clock.Now()
+	c.metrics.probed(p.key, err == nil)
+	if err != nil {
+		return c.settle(ctx, p, nil, s.failed(now, err.Error(), true, c.cfg.Timing))
+	}
+	c.log.Info("connected to workload cluster", "cluster", p.key, "address", conn.address)
+	return c.settle(ctx, p, conn, s.answered(now, c.cfg.Timing))
+}
+
+// check probes the connection.
+func (c *Clusters) check(ctx context.Context, p pass) state {
+	s, conn := p.entry.current()
+	if conn == nil { // the component is ending
+		return s
+	}
+	err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout)
+	now := c.cfg.Clock.Now()
+	c.metrics.probed(p.key, err == nil)
+	if err == nil {
+		return c.settle(ctx, p, conn, s.answered(now, c.cfg.Timing))
+	}
+	p.entry.markDirty() // the Secret may have been renewed
+	s = s.failed(now, err.Error(), errors.Is(err, errUnauthorized), c.cfg.Timing)
+	if !s.connected {
+		c.log.Info("gave up the connection to workload cluster", "cluster", p.key, "problem", s.problem)
+		conn = nil
+	}
+	return c.settle(ctx, p, conn, s)
+}
+
+// settle stores the outcome of a step, closes the connection that was replaced,
+// and wakes the controllers where something changed for them.
+func (c *Clusters) settle(ctx context.Context, p pass, conn *connection, after state) state {
+	e := p.entry
+	e.mu.Lock()
+	before, old := e.state, e.conn
+	e.state, e.conn = after, conn
+	e.mu.Unlock()
+	if old != nil && old != conn {
+		old.close()
+	}
+	c.metrics.connected(p.key, after.connected)
+	if old != conn || worthTelling(before, after) {
+		c.wake(ctx, p.key)
+	}
+	return after
+}
+
+// worthTelling tells whether controllers may decide otherwise now: a probe that
+// begins or ceases to fail, or fails for another reason.
+func worthTelling(before, after state) bool {
+	return before.connected != after.connected || (before.failures == 0) != (after.failures == 0) ||
+		before.problem != after.problem
+}
+
+// forget drops a cluster that is gone.
+func (c *Clusters) forget(ctx context.Context, key client.ObjectKey) {
+	c.mu.Lock()
+	e := c.entries[key]
+	delete(c.entries, key)
+	c.mu.Unlock()
+	c.metrics.forget(key)
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	conn := e.conn
+	e.conn, e.state.connected = nil, false
+	e.mu.Unlock()
+	if conn != nil {
+		conn.close()
+	}
+	c.wake(ctx, key)
+}

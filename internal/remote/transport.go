@@ -1,0 +1,92 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// errUnauthorized says that the API answered and refused the credentials.
+var errUnauthorized = errors.New("the API server refuses the credentials of the kubeconfig Secret; renew the Secret")
+
+// newTransport makes a transport that belongs to one connection alone, so that
+// closing it closes every socket: client-go's own transports live in a cache
+// of the whole process.
+func newTransport(cfg *rest.Config) (*http.Transport, error) {
+	tlsConfig, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("the TLS data of the kubeconfig cannot be used: %w", err)
+	}
+	t := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: 10 * time.Second,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		MaxIdleConnsPerHost: 4,
+		IdleConnTimeout:     90 * time.Second,
+		ForceAttemptHTTP2:   true,
+		// A peer that vanished is noticed by pings, so that watches do not hang.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+	}
+	if cfg.Proxy != nil {
+		t.Proxy = cfg.Proxy
+	}
+	return t, nil
+}
+
+// probeURL is the root of the API server.
+func probeURL(cfg *rest.Config) (string, error) {
+	base, _, err := rest.DefaultServerURL(cfg.Host, "", schema.GroupVersion{}, true)
+	if err != nil {
+		return "", fmt.Errorf("the server address of the kubeconfig cannot be used: %w", err)
+	}
+	return base.JoinPath("/").String(), nil
+}
+
+// probe asks for the root of the API (RC-02). Every answer counts as a success
+// except a server error and a refusal of the credentials.
+func probe(ctx context.Context, c *http.Client, address string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return describe(err, address)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	// The body is read so that the socket can be used again.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		return errUnauthorized
+	case resp.StatusCode >= http.StatusInternalServerError:
+		return fmt.Errorf("the API server at %s answers with %s", address, resp.Status)
+	}
+	return nil
+}
+
+// describe says what went wrong without the parts of the error that differ from
+// one attempt to the next, such as local ports.
+func describe(err error, address string) error {
+	var urlErr *url.Error
+	if errors.As(err, &urlErr) {
+		err = urlErr.Err
+	}
+	var opErr *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the API server at %s does not answer in time", address)
+	case errors.As(err, &opErr):
+		return fmt.Errorf("the API server at %s cannot be reached: %w", address, opErr.Err)
+	}
+	return fmt.Errorf("the API server at %s cannot be reached: %w", address, err)
+}

@@ -1,0 +1,182 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// providerIDField is the index over Node.spec.providerID.
+const providerIDField = "spec.providerID"
+
+// ClusterMap names the requests of a controller that concern a cluster.
+type ClusterMap func(ctx context.Context, cluster client.ObjectKey) []reconcile.Request
+
+// subscriber is the queue of a controller.
+type subscriber struct {
+	ctx   context.Context
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	to    ClusterMap
+}
+
+// Changed is a source that wakes the controller when a cluster is connected or
+// disconnected, and when its probes begin or cease to fail. A nil map asks for
+// the Cluster itself. It also is the way by which events of Watch reach the
+// controller, so every controller that watches has to use it.
+func (c *Clusters) Changed(controller string, to ClusterMap) source.Source {
+	if to == nil {
+		to = func(_ context.Context, key client.ObjectKey) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: key}}
+		}
+	}
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.subs[controller] = append(c.subs[controller], subscriber{ctx: ctx, queue: queue, to: to})
+		return nil
+	})
+}
+
+// wake tells every controller that a cluster's connection changed.
+func (c *Clusters) wake(ctx context.Context, key client.ObjectKey) {
+	c.mu.RLock()
+	var all []subscriber
+	for _, subs := range c.subs {
+		all = append(all, subs...)
+	}
+	c.mu.RUnlock()
+	for _, s := range all {
+		for _, req := range s.to(ctx, key) {
+			s.queue.Add(req)
+		}
+	}
+}
+
+// WatchRequest asks for the events of one kind of a workload cluster.
+type WatchRequest struct {
+	// Controller is the name given to Changed.
+	Controller string
+	// Kind is an empty object of the kind to watch.
+	Kind client.Object
+	// Map names the requests that an object concerns.
+	Map func(ctx context.Context, obj client.Object) []reconcile.Request
+	// Changed, if set, tells whether an update is worth a request.
+	Changed func(before, after client.Object) bool
+}
+
+type watchKey struct {
+	controller string
+	kind       reflect.Type
+}
+
+// Watch sends the events of a kind to the controller's queue until the cluster
+// is disconnected. It may be called in every pass: one (cluster, controller,
+// kind) is watched once, and after a new connection the first call watches
+// again. It does not wait for the cache to fill. The error is ErrNotConnected
+// where there is no connection.
+func (c *Clusters) Watch(ctx context.Context, key client.ObjectKey, w WatchRequest) error {
+	conn, err := c.connection(key)
+	if err != nil {
+		return err
+	}
+	id := watchKey{controller: w.Controller, kind: reflect.TypeOf(w.Kind)}
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	if _, ok := conn.watches[id]; ok {
+		return nil
+	}
+	c.mu.RLock()
+	subs := c.subs[w.Controller]
+	c.mu.RUnlock()
+	if len(subs) == 0 {
+		return fmt.Errorf("watch %T: %w", w.Kind, errors.New("the controller "+w.Controller+" does not use Changed"))
+	}
+	informer, err := conn.informer(ctx, w.Kind, c.cfg.Clock.Now())
+	if err != nil {
+		return err
+	}
+	if _, err := informer.AddEventHandler(handlerFor(subs, w)); err != nil {
+		return fmt.Errorf("watch %T of the workload cluster: %w", w.Kind, err)
+	}
+	conn.watches[id] = struct{}{}
+	return nil
+}
+
+// informer returns the informer of a kind and starts it if need be; the caller
+// holds conn.mu.
+func (c *connection) informer(ctx context.Context, kind client.Object, now time.Time) (cache.Informer, error) {
+	informer, err := c.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watch %T of the workload cluster: %w", kind, err)
+	}
+	if _, ok := c.informers[informer]; !ok && !informer.HasSynced() {
+		c.informers[informer] = now
+	}
+	return informer, nil
+}
+
+// indexNodes begins to watch Nodes, with an index over their provider IDs.
+func (c *connection) indexNodes(ctx context.Context, now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.indexed {
+		return nil
+	}
+	if _, err := c.informer(ctx, &corev1.Node{}, now); err != nil {
+		return err
+	}
+	if err := c.cache.IndexField(ctx, &corev1.Node{}, providerIDField, providerIDOf); err != nil {
+		return fmt.Errorf("index the Nodes of the workload cluster: %w", err)
+	}
+	c.indexed = true
+	return nil
+}
+
+func providerIDOf(obj client.Object) []string {
+	if n, ok := obj.(*corev1.Node); ok && n.Spec.ProviderID != "" {
+		return []string{n.Spec.ProviderID}
+	}
+	return nil
+}
+
+// handlerFor sends what happens to an object to the queues of a controller.
+func handlerFor(subs []subscriber, w WatchRequest) toolscache.ResourceEventHandler {
+	send := func(obj any) {
+		o, ok := obj.(client.Object)
+		if !ok {
+			return
+		}
+		for _, s := range subs {
+			for _, req := range w.Map(s.ctx, o) {
+				s.queue.Add(req)
+			}
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: send,
+		UpdateFunc: func(before, after any) {
+			old, ok1 := before.(client.Object)
+			now, ok2 := after.(client.Object)
+			if ok1 && ok2 && w.Changed != nil && !w.Changed(old, now) {
+				return
+			}
+			send(after)
+		},
+		DeleteFunc: func(obj any) {
+			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = gone.Obj
+			}
+			send(obj)
+		},
+	}
+}
