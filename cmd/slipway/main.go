@@ -1,0 +1,19 @@
+// Command slipway runs Kubernetes clusters from one binary.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/slipwayhq/slipway/internal/cli"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Run(ctx, os.Args[1:], env.System())
+	stop()
+	os.Exit(code)
+}

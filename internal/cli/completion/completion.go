@@ -1,0 +1,43 @@
+// Package completion is the verb "completion".
+//
+// Does: prints the completion script for a shell.
+//
+// Owns: nothing.
+//
+// Never: installs the script.
+//
+// Read first: Command.
+package completion
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:       "completion SHELL",
+		Short:     "Print the completion script for bash, zsh, fish or powershell",
+		Example:   "  source <(slipway completion bash)",
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(e.Out, true)
+			case "zsh":
+				return root.GenZshCompletion(e.Out)
+			case "fish":
+				return root.GenFishCompletion(e.Out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(e.Out)
+			}
+			return fmt.Errorf("no completion for %q", args[0])
+		},
+	}
+}

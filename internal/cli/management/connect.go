@@ -1,0 +1,129 @@
+package management
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	planev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Connection is a client of the management cluster.
+type Connection struct {
+	// Client reads and writes without a cache.
+	Client client.WithWatch
+	// Namespace is the one that the flags, or the context, mean.
+	Namespace string
+	// DataDir is the data directory of the management cluster; empty: it is not one of `slipway up`, as far as
+	// this command knows.
+	DataDir string
+
+	host string
+	up   string
+}
+
+// Connect makes the client. It does not call the cluster.
+func (f *Flags) Connect(e env.Env) (*Connection, error) {
+	log.SetLogger(logr.Discard()) // client-go's and controller-runtime's own lines are not for users of the CLI
+	found, err := f.Find(e)
+	if err != nil {
+		return nil, err
+	}
+	loaded := f.load(e, found)
+	if err := f.checkContext(loaded); err != nil {
+		return nil, err
+	}
+	cfg, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, f.unusable(found, err)
+	}
+	namespace, _, err := loaded.Namespace()
+	if err != nil {
+		return nil, f.unusable(found, err)
+	}
+	c, err := newClient(cfg)
+	if err != nil {
+		return nil, f.unusable(found, err)
+	}
+	return &Connection{Client: c, Namespace: namespace, DataDir: found.DataDir, host: cfg.Host, up: f.up()}, nil
+}
+
+func newClient(cfg *rest.Config) (client.WithWatch, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	cfg.QPS, cfg.Burst = 50, 100
+	cfg.UserAgent = "slipway-cli"
+	cfg.WarningHandlerWithContext = rest.NoWarnings{}
+	return client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+}
+
+// Scheme knows the kinds that verbs read as Go types.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, addonsv1.AddToScheme,
+		localv1.AddToScheme, planev1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// checkContext tells which contexts there are when the one that was asked for is not among them.
+func (f *Flags) checkContext(loaded clientcmd.ClientConfig) error {
+	raw, err := loaded.RawConfig()
+	if err != nil || f.Context == "" || raw.Contexts[f.Context] != nil {
+		return nil // an error is met again, and reported, when the kubeconfig is used
+	}
+	names := slices.Sorted(maps.Keys(raw.Contexts))
+	return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig has no context %q; it has: %s", f.Context, strings.Join(names, ", "))
+}
+
+func (f *Flags) unusable(found Found, err error) error {
+	if found.Path == "" {
+		return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig cannot be used: %v; name one with --kubeconfig", err).From(err)
+	}
+	return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig %s cannot be used: %v", found.Path, err).From(err)
+}
+
+// Explain says what to do about an error of the API, where that is not clear from the error itself.
+func (c *Connection) Explain(err error) error {
+	var noKind *meta.NoKindMatchError
+	switch {
+	case err == nil, fault.As(err) != nil, errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &noKind) && noKind.GroupKind.Group == clusterv1.GroupVersion.Group:
+		return fault.New(fault.Invalid, ReasonNotInstalled,
+			"the cluster at %s is not a management cluster: it has no Cluster API; use --kubeconfig or --kubeconfig-context to name another", c.host).From(err)
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		return fault.New(fault.Invalid, "NotAllowed", "the management cluster at %s refuses: %v; use a kubeconfig that may do this", c.host, err).From(err)
+	case fault.KindOf(err) == fault.Unreachable && c.DataDir != "":
+		return fault.New(fault.Unreachable, ReasonNotRunning,
+			"the management cluster in %s does not answer at %s; if it is not running, \"%s\" starts it", c.DataDir, c.host, c.up).From(err)
+	case fault.KindOf(err) == fault.Unreachable:
+		return fault.New(fault.Unreachable, ReasonNotRunning, "the management cluster at %s does not answer", c.host).From(err)
+	}
+	return err
+}

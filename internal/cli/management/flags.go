@@ -1,0 +1,118 @@
+package management
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Reasons of the faults of this package.
+const (
+	// ReasonNotRunning says that no management cluster was found; the kind is Unreachable.
+	ReasonNotRunning = "ManagementClusterNotRunning"
+	// ReasonKubeconfig says that a kubeconfig cannot be used; the kind is Invalid.
+	ReasonKubeconfig = "InvalidKubeconfig"
+	// ReasonNotInstalled says that the cluster has no Cluster API; the kind is Invalid.
+	ReasonNotInstalled = "ClusterAPINotInstalled"
+)
+
+// Flags say which management cluster, and which namespace in it.
+type Flags struct {
+	// Kubeconfig is a path; empty: see [Flags.Find].
+	Kubeconfig string
+	// Context in the kubeconfig; empty: its current one.
+	Context string
+	// DataDir of `slipway up`; empty: the default.
+	DataDir string
+	// Namespace; empty: that of the context, else "default".
+	Namespace string
+}
+
+// Add adds the flags to a verb that works in one namespace.
+func Add(flags *pflag.FlagSet) *Flags {
+	f := &Flags{}
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "path of the management cluster's kubeconfig (default: that of the data directory, else KUBECONFIG)")
+	flags.StringVar(&f.Context, "kubeconfig-context", "", "context in the kubeconfig (default: its current one)")
+	flags.StringVar(&f.DataDir, "data-dir", "", "data directory of \"slipway up\" (default: $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the cluster (default: that of the context)")
+	return f
+}
+
+// Found is a kubeconfig that was found.
+type Found struct {
+	// Path of the kubeconfig; empty: the usual rules of kubectl.
+	Path string
+	// DataDir is set when the kubeconfig is that of a data directory.
+	DataDir string
+}
+
+// Find returns the kubeconfig that the flags mean.
+func (f *Flags) Find(e env.Env) (Found, error) {
+	if f.Kubeconfig != "" {
+		return Found{Path: f.Kubeconfig}, nil
+	}
+	dir, err := e.DataDir(f.DataDir)
+	if err != nil {
+		return Found{}, err
+	}
+	_, err = os.Stat(dir.Kubeconfig())
+	if err == nil {
+		return Found{Path: dir.Kubeconfig(), DataDir: string(dir)}, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig of the management cluster cannot be read").From(err)
+	}
+	if f.DataDir != "" || !usual(e) {
+		return Found{}, fault.New(fault.Unreachable, ReasonNotRunning,
+			"no management cluster has been started in %s; \"%s\" starts it", dir, f.up())
+	}
+	return Found{}, nil
+}
+
+// usual reports whether the usual rules of kubectl name a kubeconfig that exists.
+func usual(e env.Env) bool {
+	for _, path := range rules(e, "").Precedence {
+		if _, err := os.Stat(path); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// rules are how kubectl finds a kubeconfig, or the path.
+func rules(e env.Env, path string) *clientcmd.ClientConfigLoadingRules {
+	if path != "" {
+		return &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
+	}
+	if list := e.Getenv(clientcmd.RecommendedConfigPathEnvVar); list != "" {
+		return &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(list)}
+	}
+	return &clientcmd.ClientConfigLoadingRules{
+		Precedence: []string{filepath.Join(e.Getenv("HOME"), clientcmd.RecommendedHomeDir, clientcmd.RecommendedFileName)},
+	}
+}
+
+// load returns the client configuration of a found kubeconfig.
+func (f *Flags) load(e env.Env, found Found) clientcmd.ClientConfig {
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
+	if f.Namespace != "" {
+		overrides.Context = clientcmdapi.Context{Namespace: f.Namespace}
+	}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules(e, found.Path), overrides)
+}
+
+// up is the command that starts the management cluster that the flags mean.
+func (f *Flags) up() string {
+	if f.DataDir != "" {
+		return "slipway up -d --data-dir " + f.DataDir
+	}
+	return "slipway up -d"
+}

@@ -1,0 +1,170 @@
+package management_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: slipway
+contexts:
+- name: slipway
+  context: {cluster: a, user: a, namespace: team}
+- name: other
+  context: {cluster: a, user: a}
+clusters:
+- name: a
+  cluster: {server: "https://127.0.0.1:1"}
+users:
+- name: a
+  user: {token: t}
+`
+
+func write(t *testing.T, elements ...string) string {
+	t.Helper()
+	path := filepath.Join(elements...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func environment(values map[string]string) env.Env {
+	return env.Env{Getenv: func(name string) string { return values[name] }}
+}
+
+func TestFind(t *testing.T) {
+	home := t.TempDir()
+	data := filepath.Join(home, "data")
+	running := filepath.Join(home, "running")
+	def := write(t, running, "slipway", "kubeconfig")
+	given := write(t, home, "given", "kubeconfig")
+	cases := map[string]struct {
+		reason  string
+		vars    map[string]string
+		flags   []string
+		path    string
+		dataDir string
+		err     string
+	}{
+		"flag":             {"--kubeconfig wins over everything", map[string]string{"XDG_DATA_HOME": running, "KUBECONFIG": "/x"}, []string{"--kubeconfig", "/y"}, "/y", "", ""},
+		"default data dir": {"a management cluster that was started here wins over KUBECONFIG", map[string]string{"XDG_DATA_HOME": running, "KUBECONFIG": given}, nil, def, filepath.Join(running, "slipway"), ""},
+		"data dir":         {"--data-dir names another", map[string]string{"XDG_DATA_HOME": running}, []string{"--data-dir", filepath.Dir(given)}, given, filepath.Dir(given), ""},
+		"not started":      {"a data directory that was named is not replaced by something else", map[string]string{"KUBECONFIG": given}, []string{"--data-dir", data}, "", "", "slipway up -d --data-dir " + data},
+		"usual":            {"without a data directory kubectl's rules hold", map[string]string{"XDG_DATA_HOME": data, "KUBECONFIG": given}, nil, "", "", ""},
+		"nothing":          {"a new user has to start one", map[string]string{"XDG_DATA_HOME": data, "HOME": data}, nil, "", "", "\"slipway up -d\" starts it"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			set := pflag.NewFlagSet("x", pflag.ContinueOnError)
+			flags := management.Add(set)
+			if err := set.Parse(tc.flags); err != nil {
+				t.Fatal(err)
+			}
+			got, err := flags.Find(environment(tc.vars))
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) || fault.KindOf(err) != fault.Unreachable {
+					t.Errorf("%s: got %v, want an Unreachable fault with %q", tc.reason, err, tc.err)
+				}
+				return
+			}
+			if err != nil || got.Path != tc.path || got.DataDir != tc.dataDir {
+				t.Errorf("%s: got %+v, %v, want %s in %s", tc.reason, got, err, tc.path, tc.dataDir)
+			}
+		})
+	}
+}
+
+func TestConnect(t *testing.T) {
+	path := write(t, t.TempDir(), "kubeconfig")
+	broken := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason    string
+		flags     management.Flags
+		namespace string
+		err       string
+	}{
+		"context's namespace": {"as kubectl does", management.Flags{Kubeconfig: path}, "team", ""},
+		"default namespace":   {"a context without a namespace means default", management.Flags{Kubeconfig: path, Context: "other"}, "default", ""},
+		"flag":                {"-n wins", management.Flags{Kubeconfig: path, Namespace: "mine"}, "mine", ""},
+		"no context":          {"the message lists the contexts", management.Flags{Kubeconfig: path, Context: "none"}, "", "it has: other, slipway"},
+		"no file":             {"the path is what is wrong", management.Flags{Kubeconfig: path + "x"}, "", path + "x cannot be used"},
+		"broken":              {"the parser's words help", management.Flags{Kubeconfig: broken}, "", "cannot be used"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := tc.flags.Connect(environment(nil))
+			if tc.err != "" {
+				if err == nil || !strings.Contains(fault.UserMessage(err), tc.err) || fault.KindOf(err) != fault.Invalid {
+					t.Errorf("%s: got %v, want an Invalid fault with %q", tc.reason, err, tc.err)
+				}
+				return
+			}
+			if err != nil || c.Namespace != tc.namespace {
+				t.Errorf("%s: got %+v, %v, want namespace %s", tc.reason, c, err, tc.namespace)
+			}
+		})
+	}
+}
+
+func TestExplain(t *testing.T) {
+	data := t.TempDir()
+	write(t, data, "kubeconfig")
+	local, err := (&management.Flags{DataDir: data}).Connect(environment(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := (&management.Flags{Kubeconfig: filepath.Join(data, "kubeconfig")}).Connect(environment(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := fmt.Errorf("listing: %w", &net.OpError{Op: "dial", Err: errors.New("refused")})
+	known := fault.New(fault.Gone, "X", "as it is")
+	cases := map[string]struct {
+		reason string
+		c      *management.Connection
+		err    error
+		kind   fault.Kind
+		want   string
+	}{
+		"stopped":        {"the command that starts it is in the message", local, refused, fault.Unreachable, "slipway up -d --data-dir " + data},
+		"away":           {"a cluster of somebody else cannot be started from here", remote, refused, fault.Unreachable, "https://127.0.0.1:1 does not answer"},
+		"no cluster api": {"a wrong kubeconfig is the usual reason", remote, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"}}, fault.Invalid, "is not a management cluster"},
+		"forbidden":      {"the API's words say what is not allowed", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("no")), fault.Invalid, "refuses"},
+		"known":          {"a fault that says what to do is kept", local, known, fault.Gone, "as it is"},
+		"interrupted":    {"the user knows", local, context.Canceled, fault.KindOf(context.Canceled), "context canceled"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.c.Explain(tc.err)
+			if fault.KindOf(got) != tc.kind || !strings.Contains(fault.UserMessage(got), tc.want) || !errors.Is(got, tc.err) {
+				t.Errorf("%s: got %v: %s, want %v with %q", tc.reason, fault.KindOf(got), fault.UserMessage(got), tc.kind, tc.want)
+			}
+		})
+	}
+	if remote.Explain(nil) != nil {
+		t.Error("no error needs no explanation")
+	}
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Exit codes.
+const (
+	ExitOK          = 0
+	ExitError       = 1   // something went wrong; trying again may help
+	ExitInvalid     = 2   // the command line or the input must be changed first
+	ExitUnreachable = 3   // a cluster or a daemon does not answer
+	ExitNotFound    = 4   // what was named does not exist
+	ExitBug         = 70  // slipway is wrong
+	ExitInterrupted = 130 // by the user
+)
+
+// ExitCode carries the exit code of a program that a verb ran in its place, or
+// of an outcome that was already printed.
+type ExitCode int
+
+// Error implements error.
+func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// report prints what is to be said about err and returns the exit code.
+func report(w io.Writer, err error) int {
+	var code ExitCode
+	var child *exec.ExitError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &child):
+		return child.ExitCode()
+	case errors.Is(err, context.Canceled):
+		_, _ = fmt.Fprintln(w, "slipway: interrupted")
+		return ExitInterrupted
+	}
+	exit, hint := classify(err)
+	_, _ = fmt.Fprintf(w, "slipway: %v\n", fault.UserMessage(err))
+	if hint != "" {
+		_, _ = fmt.Fprintf(w, "  %s\n", hint)
+	}
+	return exit
+}
+
+func classify(err error) (exit int, hint string) {
+	switch fault.KindOf(err) {
+	case fault.Invalid:
+		return ExitInvalid, ""
+	case fault.Unreachable:
+		return ExitUnreachable, "see \"slipway status\" for what runs; \"slipway up -d\" starts it"
+	case fault.Gone:
+		return ExitNotFound, ""
+	case fault.Bug:
+		return ExitBug, "this is a mistake in slipway; please report it with what you did"
+	}
+	return ExitError, ""
+}
+
+// usageError makes a fault of a wrong flag, and says where help is.
+func usageError(cmd *cobra.Command, err error) error {
+	return fault.New(fault.Invalid, "Usage", "%v; see %q", err, cmd.CommandPath()+" --help").From(err)
+}

@@ -1,0 +1,88 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
+	aggregator "k8s.io/kube-aggregator/pkg/apiserver"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+)
+
+// Server is a kube-apiserver that was configured and does not run yet.
+type Server struct {
+	options  *options.ServerRunOptions
+	listener net.Listener
+	tune     Tune
+}
+
+// Tune changes the completed configuration of the generic server before the
+// server is built. It may be nil.
+type Tune func(*genericapiserver.Config)
+
+// New parses args, which are kube-apiserver's flags, for a server on listener.
+// The address of listener must be one that this process can reach: the server
+// calls itself on it.
+func New(args []string, listener net.Listener, tune Tune) (*Server, error) {
+	o := options.NewServerRunOptions()
+	fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	for _, set := range o.Flags().FlagSets {
+		fs.AddFlagSet(set)
+	}
+	if err := fs.Parse(args); err != nil {
+		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
+	}
+	o.SecureServing.Listener = listener
+	return &Server{options: o, listener: listener, tune: tune}, nil
+}
+
+// Gates makes the parsed feature gates and versions of every component of the
+// process effective.
+func (s *Server) Gates() error {
+	return s.options.GenericServerRunOptions.ComponentGlobalsRegistry.Set()
+}
+
+// Run serves until ctx ends or the server fails. started is called once, before
+// the server is ready, with a client configuration of group system:masters that
+// works for as long as the server runs.
+func (s *Server) Run(ctx context.Context, started func(loopback *rest.Config)) error {
+	chain, err := s.build(ctx)
+	if err != nil {
+		return fmt.Errorf("start kube-apiserver: %w", err)
+	}
+	prepared, err := chain.PrepareRun()
+	if err != nil {
+		return fmt.Errorf("start kube-apiserver: %w", err)
+	}
+	started(rest.CopyConfig(chain.GenericAPIServer.LoopbackClientConfig))
+	return prepared.Run(ctx)
+}
+
+func (s *Server) build(ctx context.Context) (*aggregator.APIAggregator, error) {
+	completed, err := s.options.Complete(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if errs := completed.Validate(); len(errs) != 0 {
+		return nil, utilerrors.NewAggregate(errs)
+	}
+	config, err := app.NewConfig(completed)
+	if err != nil {
+		return nil, err
+	}
+	if s.tune != nil {
+		s.tune(config.KubeAPIs.ControlPlane.Generic)
+		s.tune(&config.ApiExtensions.GenericConfig.Config)
+		s.tune(&config.Aggregator.GenericConfig.Config)
+	}
+	all, err := config.Complete()
+	if err != nil {
+		return nil, err
+	}
+	return app.CreateServerChain(all)
+}

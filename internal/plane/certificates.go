@@ -1,0 +1,107 @@
+package plane
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+)
+
+// Identities of the management cluster.
+const (
+	AdminUser   = "admin"           // the person who ran "slipway up"
+	AdminGroup  = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
+	ManagerUser = "slipway:manager" // all controllers and webhooks
+	Context     = "slipway"         // of DIR/kubeconfig
+)
+
+// checkEvery is how often certificates are looked at while the plane runs.
+const checkEvery = time.Hour
+
+// managementPKI is the certificates and kubeconfig files of a management
+// cluster.
+type managementPKI struct {
+	dir    datadir.Dir
+	folder pki.Folder
+	server string   // https URL
+	hosts  []net.IP // where the API server is reached
+}
+
+func newManagementPKI(dir datadir.Dir, address *net.TCPAddr, now func() time.Time) managementPKI {
+	return managementPKI{
+		dir:    dir,
+		folder: pki.Folder{Path: dir.PKI(), Now: now},
+		server: "https://" + address.String(),
+		hosts:  []net.IP{address.IP, net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+}
+
+func (m managementPKI) controllersKubeconfig() string { return m.dir.Path("pki", "controllers.kubeconfig") }
+
+// ensure makes everything that is missing or old. It is run at start and every
+// hour; the running components read their files again.
+func (m managementPKI) ensure() error {
+	ca, err := m.folder.Authority("ca", pki.Authority{Name: "slipway-management-ca"})
+	if err != nil {
+		return err
+	}
+	if err := m.folder.SigningKey("sa", ""); err != nil {
+		return err
+	}
+	serving := pki.Leaf{User: "kube-apiserver", IPs: m.hosts, Names: []string{
+		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+	}}
+	if _, _, err := m.folder.Leaf("apiserver", ca, serving); err != nil {
+		return err
+	}
+	admin, _, err := m.folder.Leaf("admin", ca, pki.Leaf{User: AdminUser, Groups: []string{AdminGroup}, Client: true})
+	if err != nil {
+		return err
+	}
+	data, err := pki.Access{Context: Context, User: AdminUser, Server: m.server, CA: ca.CertPEM}.Embedded(admin)
+	if err != nil {
+		return err
+	}
+	if _, err := datadir.WriteFile(m.dir.Kubeconfig(), data, 0o600); err != nil {
+		return err
+	}
+	if err := m.client(ca, "manager", ManagerUser, m.dir.ManagerKubeconfig()); err != nil {
+		return err
+	}
+	return m.client(ca, "controllers", "system:kube-controller-manager", m.controllersKubeconfig())
+}
+
+// client keeps a client certificate and the kubeconfig that names its files.
+func (m managementPKI) client(ca pki.Pair, name, user, kubeconfig string) error {
+	if _, _, err := m.folder.Leaf(name, ca, pki.Leaf{User: user, Client: true}); err != nil {
+		return err
+	}
+	data, err := pki.Access{Context: Context, User: user, Server: m.server, CA: ca.CertPEM}.
+		Files(m.folder.Cert(name), m.folder.Key(name))
+	if err != nil {
+		return err
+	}
+	_, err = datadir.WriteFile(kubeconfig, data, 0o600)
+	return err
+}
+
+// keepFresh runs ensure every checkEvery until ctx ends.
+func keepFresh(ctx context.Context, ensure func() error) {
+	ticker := time.NewTicker(checkEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := ensure(); err != nil {
+				klog.FromContext(ctx).Error(err, "certificates could not be renewed; trying again", "in", fmt.Sprint(checkEvery))
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+)
+
+// Manager is a kube-controller-manager that was configured and does not run yet.
+type Manager struct {
+	options *options.KubeControllerManagerOptions
+}
+
+// New parses args, which are kube-controller-manager's flags. A serving port
+// and leader election are switched off: there is one manager per control plane.
+func New(args []string) (*Manager, error) {
+	o, err := options.NewKubeControllerManagerOptions()
+	if err != nil {
+		return nil, fmt.Errorf("kube-controller-manager options: %w", err)
+	}
+	sets := o.Flags(app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
+	o.ParsedFlags = &sets
+	fs := pflag.NewFlagSet("kube-controller-manager", pflag.ContinueOnError)
+	for _, set := range sets.FlagSets {
+		fs.AddFlagSet(set)
+	}
+	if err := fs.Parse(append([]string{"--secure-port=0", "--leader-elect=false"}, args...)); err != nil {
+		return nil, fmt.Errorf("kube-controller-manager flags: %w", err)
+	}
+	return &Manager{options: o}, nil
+}
+
+// Run runs the controllers until ctx ends or they fail. The API server must
+// answer when it is called.
+func (m *Manager) Run(ctx context.Context) error {
+	config, err := m.options.Config(ctx, app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
+	if err != nil {
+		return fmt.Errorf("start kube-controller-manager: %w", err)
+	}
+	return app.Run(ctx, config.Complete())
+}

@@ -1,0 +1,36 @@
+package datadir
+
+import (
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Reasons of the faults of this package.
+const (
+	ReasonHeld     = "DataDirectoryHeld"     // another process holds the directory
+	ReasonUnusable = "DataDirectoryUnusable" // it cannot be created, read or written
+	ReasonFormat   = "DataDirectoryNewer"    // a newer slipway wrote it
+)
+
+// Held is the fault of a directory that another process holds; it names the holder.
+func Held(dir Dir, h Holder) *fault.Fault {
+	if h.PID == 0 {
+		return fault.New(fault.Invalid, ReasonHeld,
+			"data directory %s is held by another process; stop that one, or choose another --data-dir", dir)
+	}
+	return fault.New(fault.Invalid, ReasonHeld,
+		"data directory %s is held by process %d on %s since %s; stop it with \"slipway down --data-dir %s\", or choose another --data-dir",
+		dir, h.PID, h.Host, h.Since.Local().Format(time.DateTime), dir)
+}
+
+func unusable(dir Dir, err error) *fault.Fault {
+	return fault.New(fault.Invalid, ReasonUnusable,
+		"data directory %s cannot be used (%v); make it writable for this user, or choose another --data-dir", dir, err).From(err)
+}
+
+func newer(dir Dir, found string) *fault.Fault {
+	return fault.New(fault.Invalid, ReasonFormat,
+		"data directory %s has format %q and this slipway reads up to %d; use the slipway that wrote it, or choose another --data-dir",
+		dir, found, Format)
+}

@@ -1,0 +1,61 @@
+package datadir
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Dir is the absolute path of a data directory. Its methods only name paths.
+type Dir string
+
+// Default is $XDG_DATA_HOME/slipway, or ~/.local/share/slipway where that
+// variable is not set.
+func Default(getenv func(string) string) (Dir, error) {
+	if base := getenv("XDG_DATA_HOME"); filepath.IsAbs(base) {
+		return Dir(filepath.Join(base, "slipway")), nil
+	}
+	if home := getenv("HOME"); home != "" {
+		return Dir(filepath.Join(home, ".local", "share", "slipway")), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return Dir(filepath.Join(home, ".local", "share", "slipway")), nil
+}
+
+// Path joins elements to the directory.
+func (d Dir) Path(elem ...string) string {
+	return filepath.Join(append([]string{string(d)}, elem...)...)
+}
+
+// Kubeconfig is the administrator's kubeconfig with the context "slipway".
+func (d Dir) Kubeconfig() string { return d.Path("kubeconfig") }
+
+// ManagerKubeconfig is the kubeconfig of the user "slipway:manager"; it names
+// its certificate files, so that a renewal is picked up by a running client.
+func (d Dir) ManagerKubeconfig() string { return d.Path("manager.kubeconfig") }
+
+// PKI holds certificates and keys of the management cluster.
+func (d Dir) PKI() string { return d.Path("pki") }
+
+// Etcd holds the management cluster's etcd data.
+func (d Dir) Etcd() string { return d.Path("etcd") }
+
+// Planes holds one folder per hosted control plane.
+func (d Dir) Planes() string { return d.Path("planes") }
+
+// Log is the log file of the process that holds the directory.
+func (d Dir) Log() string { return d.Path("log", "slipway.log") }
+
+func (d Dir) version() string  { return d.Path("version") }
+func (d Dir) instance() string { return d.Path("instance") }
+func (d Dir) lock() string     { return d.Path("lock") }
+func (d Dir) run() string      { return d.Path("run.json") }
+
+// Absolute makes a directory of a path that may be relative to the working
+// directory.
+func Absolute(path string) (Dir, error) {
+	abs, err := filepath.Abs(path)
+	return Dir(abs), err
+}

@@ -1,0 +1,92 @@
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Holder says which process holds a lock.
+type Holder struct {
+	PID     int       `json:"pid"`
+	Host    string    `json:"host"`
+	Since   time.Time `json:"since"`
+	Version string    `json:"version,omitempty"`
+}
+
+// Lock is a held lock file (an open file description lock: unlike flock, it can
+// be asked about without being taken). The kernel releases it when the process
+// ends, however it ends.
+type Lock struct{ file *os.File }
+
+// Release gives the lock up.
+func (l *Lock) Release() error { return l.file.Close() }
+
+// Acquire takes the lock file at path for holder. held is true, with the other
+// holder, where another process has it.
+func Acquire(path string, holder Holder) (l *Lock, other Holder, held bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, Holder{}, false, err
+	}
+	whole := unix.Flock_t{Type: unix.F_WRLCK}
+	switch err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &whole); {
+	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES):
+		other := readHolder(f)
+		_ = f.Close()
+		return nil, other, true, nil
+	case err != nil:
+		_ = f.Close()
+		return nil, Holder{}, false, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if err := writeHolder(f, holder); err != nil {
+		_ = f.Close()
+		return nil, Holder{}, false, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return &Lock{file: f}, Holder{}, false, nil
+}
+
+// Probe tells whether a living process holds the lock file at path, and which.
+// A missing file is a free lock. It does not disturb the holder.
+func Probe(path string) (h Holder, held bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return Holder{}, false, nil
+	}
+	if err != nil {
+		return Holder{}, false, err
+	}
+	defer func() { _ = f.Close() }()
+	conflict := unix.Flock_t{Type: unix.F_WRLCK}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &conflict); err != nil {
+		return Holder{}, false, fmt.Errorf("probe lock %s: %w", path, err)
+	}
+	return readHolder(f), conflict.Type != unix.F_UNLCK, nil
+}
+
+// readHolder returns a zero Holder where the content is not (yet) readable.
+func readHolder(f *os.File) Holder {
+	var h Holder
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<16))
+	if err != nil || json.Unmarshal(data, &h) != nil {
+		return Holder{}
+	}
+	return h
+}
+
+func writeHolder(f *os.File, h Holder) error {
+	data, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(append(data, '\n'), 0)
+	return err
+}

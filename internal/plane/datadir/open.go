@@ -1,0 +1,119 @@
+package datadir
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Format is the version of the layout that this binary writes. It rises when
+// an older binary could not read the directory any more.
+const Format = 1
+
+// Handle is a data directory that this process holds.
+type Handle struct {
+	Dir
+	// Instance is the stable random id of the directory (16 hex digits).
+	Instance string
+
+	lock *Lock
+}
+
+// Open creates the directory where it is missing, takes its lock for holder,
+// checks the format and makes the instance id. Its errors are faults of kind
+// Invalid with one of the Reasons of this package.
+func Open(dir Dir, holder Holder) (*Handle, error) {
+	if err := writable(dir); err != nil {
+		return nil, err
+	}
+	lock, other, held, err := Acquire(dir.lock(), holder)
+	if err != nil {
+		return nil, unusable(dir, err)
+	}
+	if held {
+		return nil, Held(dir, other)
+	}
+	h := &Handle{Dir: dir, lock: lock}
+	if err := h.prepare(); err != nil {
+		_ = lock.Release()
+		return nil, err
+	}
+	return h, nil
+}
+
+// Close releases the lock.
+func (h *Handle) Close() error { return h.lock.Release() }
+
+func (h *Handle) prepare() error {
+	if err := CheckFormat(h.Dir); err != nil {
+		return err
+	}
+	if _, err := WriteFile(h.version(), []byte(strconv.Itoa(Format)+"\n"), 0o600); err != nil {
+		return unusable(h.Dir, err)
+	}
+	id, err := ReadInstance(h.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		id, err = newInstance(h.Dir)
+	}
+	if err != nil {
+		return unusable(h.Dir, err)
+	}
+	h.Instance = id
+	return nil
+}
+
+func writable(dir Dir) error {
+	if err := os.MkdirAll(string(dir), 0o700); err != nil {
+		return unusable(dir, err)
+	}
+	if err := os.Chmod(string(dir), 0o700); err != nil {
+		return unusable(dir, err)
+	}
+	f, err := os.CreateTemp(string(dir), ".probe.*")
+	if err != nil {
+		return unusable(dir, err)
+	}
+	_ = f.Close()
+	_ = os.Remove(f.Name())
+	return nil
+}
+
+// CheckFormat returns a fault of ReasonFormat for a directory of a newer
+// format, and nil for one of this format, or without content.
+func CheckFormat(dir Dir) error {
+	data, err := os.ReadFile(dir.version())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return unusable(dir, err)
+	}
+	found := strings.TrimSpace(string(data))
+	if n, err := strconv.Atoi(found); err != nil || n > Format || n < 1 {
+		return newer(dir, found)
+	}
+	return nil
+}
+
+// ReadInstance returns the instance id of a directory; the error is
+// os.ErrNotExist where it was never opened.
+func ReadInstance(dir Dir) (string, error) {
+	data, err := os.ReadFile(dir.instance())
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+func newInstance(dir Dir) (string, error) {
+	raw := make([]byte, 8)
+	if _, err := rand.Read(raw); err != nil {
+		return "", err
+	}
+	id := hex.EncodeToString(raw)
+	_, err := WriteFile(dir.instance(), []byte(id+"\n"), 0o600)
+	return id, err
+}

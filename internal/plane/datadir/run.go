@@ -1,0 +1,77 @@
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Run is what the process that holds the directory says about itself.
+type Run struct {
+	PID               int       `json:"pid"`
+	Since             time.Time `json:"since"`
+	Version           string    `json:"version"`           // of slipway
+	KubernetesVersion string    `json:"kubernetesVersion"` // of the management cluster
+	Server            string    `json:"server"`            // https URL of the API server
+	Instance          string    `json:"instance"`
+	Ready             bool      `json:"ready"` // the API server answers and the controllers run
+}
+
+// WriteRun records r for other processes.
+func (h *Handle) WriteRun(r Run) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = WriteFile(h.run(), append(data, '\n'), 0o600)
+	return err
+}
+
+// ClearRun removes the record; a missing one is no error.
+func (h *Handle) ClearRun() error {
+	if err := os.Remove(h.run()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// State is what can be said about a data directory from outside.
+type State struct {
+	Exists bool   // the directory has been used by slipway
+	Held   bool   // a living process holds it
+	Holder Holder // of the lock, where Held
+	Run    *Run   // of that process; nil until it has written one
+}
+
+// Inspect reads the state of a directory without taking its lock.
+func Inspect(dir Dir) (State, error) {
+	var s State
+	if _, err := os.Stat(dir.version()); err == nil {
+		s.Exists = true
+	}
+	holder, held, err := Probe(dir.lock())
+	if err != nil {
+		return s, unusable(dir, err)
+	}
+	s.Holder, s.Held = holder, held
+	if !held {
+		return s, nil
+	}
+	data, err := os.ReadFile(dir.run())
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, unusable(dir, err)
+	}
+	var r Run
+	if err := json.Unmarshal(data, &r); err != nil {
+		return s, fmt.Errorf("read %s: %w", dir.run(), err)
+	}
+	if r.PID == holder.PID {
+		s.Run = &r
+	}
+	return s, nil
+}

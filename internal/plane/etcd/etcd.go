@@ -1,0 +1,145 @@
+package etcd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/sys/unix"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Config describes the member.
+type Config struct {
+	Dir string // data folder; created with mode 0700
+	// QuotaBytes limits the database. Default 2 GiB (etcd's own).
+	QuotaBytes int64
+}
+
+// Server is a running member.
+type Server struct {
+	etcd     *embed.Etcd
+	endpoint string
+}
+
+// maxSocketPath is what the kernel accepts for a unix socket, less the
+// terminating zero.
+const maxSocketPath = 107
+
+// slowRequest is how long a request takes that is worth a line in the log.
+const slowRequest = time.Second
+
+const memberName = "slipway"
+
+// Start starts the member and returns when it serves, or when ctx ends.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create etcd data folder: %w", err)
+	}
+	sockets, err := socketFolder(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	client, http := socketURL(sockets, "client.sock"), socketURL(sockets, "http.sock")
+	e, err := embed.StartEtcd(embedded(cfg, client, http))
+	if err != nil {
+		return nil, fmt.Errorf("start etcd in %s: %w", cfg.Dir, err)
+	}
+	select {
+	case <-e.Server.ReadyNotify():
+		return &Server{etcd: e, endpoint: client.String()}, nil
+	case err := <-e.Err():
+		e.Close()
+		return nil, fmt.Errorf("start etcd in %s: %w", cfg.Dir, err)
+	case <-ctx.Done():
+		e.Close()
+		return nil, ctx.Err()
+	}
+}
+
+// Endpoint is what a client, kube-apiserver for one, connects to.
+func (s *Server) Endpoint() string { return s.endpoint }
+
+// Err delivers the error that ended the member's service.
+func (s *Server) Err() <-chan error { return s.etcd.Err() }
+
+// Close stops the member and returns when its data is closed.
+func (s *Server) Close() { s.etcd.Close() }
+
+// embedded opens no listener for peers: there are none. What the member says
+// about where it is reached must look like host and port, and nobody reads it.
+func embedded(cfg Config, client, http url.URL) *embed.Config {
+	nowhere := url.URL{Scheme: "unix", Host: "localhost:0"}
+	c := embed.NewConfig()
+	c.Name = memberName
+	c.Dir = cfg.Dir
+	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{nowhere}
+	c.ListenClientHttpUrls = []url.URL{http} // its own socket: gRPC alone on the other one is leaner
+	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{nowhere}
+	c.InitialCluster = memberName + "=" + nowhere.String()
+	c.QuotaBackendBytes = cfg.QuotaBytes
+	c.TickMs, c.ElectionMs = 100, 1000
+	// kube-apiserver compacts; a small member wants few entries kept in memory.
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 500
+	c.EnableGRPCGateway = false
+	c.WarningUnaryRequestDuration = slowRequest
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger())
+	return c
+}
+
+// logger writes warnings and worse to standard error, which is the log file of
+// the process.
+func logger() *zap.Logger {
+	cfg := zap.NewProductionConfig()
+	cfg.Level = zap.NewAtomicLevelAt(zapcore.WarnLevel)
+	cfg.EncoderConfig.EncodeTime = zapcore.ISO8601TimeEncoder
+	l, err := cfg.Build()
+	if err != nil {
+		return zap.NewNop()
+	}
+	return l.Named("etcd")
+}
+
+func socketURL(folder, name string) url.URL {
+	return url.URL{Scheme: "unix", Path: filepath.Join(folder, name)}
+}
+
+// socketFolder is the data folder, or, where that path is too long for a
+// socket, a private folder in the system's place for temporary files.
+func socketFolder(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if len(filepath.Join(abs, "client.sock")) <= maxSocketPath {
+		return abs, nil
+	}
+	sum := sha256.Sum256([]byte(abs))
+	folder := filepath.Join(os.TempDir(), "slipway-"+hex.EncodeToString(sum[:8]))
+	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {
+		return "", err
+	}
+	return folder, private(folder)
+}
+
+// private refuses a folder that somebody else prepared.
+func private(folder string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(folder, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o777 != 0o700 || int(st.Uid) != os.Geteuid() {
+		return fault.New(fault.Invalid, "SocketFolderNotPrivate",
+			"folder %s must be a directory of this user with mode 0700; remove it, or choose a shorter --data-dir", folder)
+	}
+	return nil
+}

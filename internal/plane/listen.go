@@ -1,0 +1,119 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonPortTaken is the reason of the fault for an address in use.
+const ReasonPortTaken = "PortTaken"
+
+// listenLoopback opens the management cluster's port. Only loopback addresses
+// are accepted: the API of a single-user machine is nobody else's business.
+func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "ListenAddress", "--listen %q is not ADDRESS:PORT, for example 127.0.0.1:6440", address)
+	}
+	ip := net.ParseIP(host)
+	if ip == nil || !ip.IsLoopback() {
+		return nil, fault.New(fault.Invalid, "ListenAddress", "--listen %q: the management cluster listens on a loopback address only, for example 127.0.0.1:%s", address, port)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fault.New(fault.Invalid, ReasonPortTaken,
+			"port %s on %s is taken by another process; stop that process, or choose another port with --listen %s:PORT", port, host, host).From(err)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "ListenAddress", "cannot listen on %s; choose another address with --listen", address).From(err)
+	}
+	return l, nil
+}
+
+// listenFree opens a port on an address that need not exist on this machine
+// yet: the bridge of a cluster's network may appear after its control plane,
+// and may go and come back while it runs.
+func listenFree(ctx context.Context, address string) (net.Listener, error) {
+	config := net.ListenConfig{Control: func(network, _ string, conn syscall.RawConn) error {
+		var opt error
+		err := conn.Control(func(fd uintptr) {
+			if network == "tcp6" {
+				opt = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1)
+				return
+			}
+			opt = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
+		})
+		return errors.Join(err, opt)
+	}}
+	l, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// joined is one listener over two. Its address is that of the first.
+type joined struct {
+	first, second net.Listener
+	conns         chan net.Conn
+	errs          chan error
+	done          chan struct{}
+	close         sync.Once
+}
+
+// join accepts from both listeners.
+func join(first, second net.Listener) net.Listener {
+	j := &joined{first: first, second: second, conns: make(chan net.Conn), errs: make(chan error, 2), done: make(chan struct{})}
+	go j.accept(first)
+	go j.accept(second)
+	return j
+}
+
+func (j *joined) accept(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			j.errs <- err
+			return
+		}
+		select {
+		case j.conns <- c:
+		case <-j.done:
+			_ = c.Close()
+			return
+		}
+	}
+}
+
+// Accept implements net.Listener.
+func (j *joined) Accept() (net.Conn, error) {
+	select {
+	case c := <-j.conns:
+		return c, nil
+	case err := <-j.errs:
+		return nil, err
+	case <-j.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr implements net.Listener.
+func (j *joined) Addr() net.Addr { return j.first.Addr() }
+
+// Close implements net.Listener.
+func (j *joined) Close() error {
+	var err error
+	j.close.Do(func() {
+		close(j.done)
+		err = errors.Join(j.first.Close(), j.second.Close())
+	})
+	return err
+}

@@ -1,0 +1,122 @@
+// Package logfile sends what a process writes to its standard error, panics of
+// the runtime included, to a file that does not grow without end.
+//
+// Does: replaces the file descriptors of standard error (and output), and turns
+// the file over when it is too large, keeping one older file.
+//
+// Owns: PATH and PATH.1.
+//
+// Never: formats anything.
+//
+// Read first: Redirect.
+package logfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// MaxSize is the size, in bytes, above which a log file is turned over.
+const MaxSize = 16 << 20
+
+// checkEvery is how often the size is looked at.
+const checkEvery = 20 * time.Second
+
+// Open opens path for appending, making its folder. Where the file is above
+// MaxSize it is turned over first.
+func Open(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() > MaxSize {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// Redirect makes path the standard error and output of this process, and looks
+// after its size until ctx ends. It returns the earlier standard error and
+// output for what a person should read.
+func Redirect(ctx context.Context, path string) (stdout, stderr *os.File, err error) {
+	stdout, err = duplicate(os.Stdout)
+	if err != nil {
+		return nil, nil, err
+	}
+	stderr, err = duplicate(os.Stderr)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := replace(path); err != nil {
+		return nil, nil, fmt.Errorf("log to %s: %w", path, err)
+	}
+	go watch(ctx, path)
+	return stdout, stderr, nil
+}
+
+func duplicate(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+func replace(path string) error {
+	f, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	return errors.Join(unix.Dup3(int(f.Fd()), 1, 0), unix.Dup3(int(f.Fd()), 2, 0))
+}
+
+func watch(ctx context.Context, path string) {
+	ticker := time.NewTicker(checkEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if info, err := os.Stat(path); err != nil || info.Size() > MaxSize {
+				_ = replace(path) // the old descriptor stays in use; tried again at the next tick
+			}
+		}
+	}
+}
+
+// Tail returns the last lines of the file at path, at most n, read from at most
+// its last 64 KiB. A missing file has no lines.
+func Tail(path string, n int) ([]string, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-64<<10), 64<<10))
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for line := range bytes.Lines(data) {
+		lines = append(lines, string(bytes.TrimRight(line, "\r\n")))
+	}
+	return lines[max(0, len(lines)-n):], nil
+}

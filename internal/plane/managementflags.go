@@ -1,0 +1,100 @@
+package plane
+
+import (
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+)
+
+// servedGroups are the built-in API groups of the management cluster. It has no
+// nodes, so what only nodes, pods and their networks need is left out, which
+// saves memory and start-up time. apps is served so that manifests of providers
+// can be applied and read back. discovery.k8s.io is needed by the API server's
+// own resolver of webhook services, networking.k8s.io by its Services.
+var servedGroups = [...]string{
+	"v1",
+	"admissionregistration.k8s.io/v1",
+	"apiextensions.k8s.io/v1",
+	"apiregistration.k8s.io/v1",
+	"apps/v1",
+	"authentication.k8s.io/v1",
+	"authorization.k8s.io/v1",
+	"certificates.k8s.io/v1",
+	"coordination.k8s.io/v1",
+	"discovery.k8s.io/v1",
+	"events.k8s.io/v1",
+	"networking.k8s.io/v1",
+	"rbac.authorization.k8s.io/v1",
+}
+
+// droppedAdmission are admission plugins about pods, nodes and storage, and
+// those that watch API groups which are not served.
+var droppedAdmission = [...]string{
+	"LimitRanger", "ServiceAccount", "DefaultStorageClass", "PersistentVolumeClaimResize",
+	"DefaultTolerationSeconds", "ResourceQuota", "StorageObjectInUseProtection", "Priority",
+	"TaintNodesByCondition", "RuntimeClass", "DefaultIngressClass", "PodSecurity",
+	"PodTopologyLabels", "ClusterTrustBundleAttest", "PodGroupProtection", "PodGroupWorkloadExists",
+	"NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator",
+}
+
+// managementControllers are the loops that ownership, namespaces, service
+// accounts, aggregated roles and certificate requests need.
+var managementControllers = [...]string{
+	"garbage-collector-controller",
+	"namespace-controller",
+	"serviceaccount-controller",
+	"serviceaccount-token-controller",
+	"root-ca-certificate-publisher-controller",
+	"clusterrole-aggregation-controller",
+	"certificatesigningrequest-signing-controller",
+	"certificatesigningrequest-approving-controller",
+	"certificatesigningrequest-cleaner-controller",
+	"validatingadmissionpolicy-status-controller",
+}
+
+// managementServiceCIDR is only bookkeeping: nothing routes Services here. It
+// lies in the range that RFC 5737 keeps for documentation.
+const managementServiceCIDR = "192.0.2.0/24"
+
+func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string) []string {
+	runtimeConfig := "api/all=false"
+	for _, g := range servedGroups {
+		runtimeConfig += "," + g + "=true"
+	}
+	return []string{
+		"--etcd-servers=" + etcdEndpoint,
+		"--etcd-count-metric-poll-period=0",
+		"--etcd-db-metric-poll-interval=0",
+		"--tls-cert-file=" + folder.Cert("apiserver"),
+		"--tls-private-key-file=" + folder.Key("apiserver"),
+		"--client-ca-file=" + folder.Cert("ca"),
+		"--authentication-config=" + authConfig,
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + strings.TrimSuffix(folder.Key("sa"), ".key") + ".pub",
+		"--service-account-signing-key-file=" + folder.Key("sa"),
+		"--service-cluster-ip-range=" + managementServiceCIDR,
+		"--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		"--runtime-config=" + runtimeConfig,
+		"--disable-admission-plugins=" + strings.Join(droppedAdmission[:], ","),
+		"--enable-priority-and-fairness=false",
+		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false",
+		"--profiling=false",
+		"--allow-privileged=true",
+	}
+}
+
+func managementControllerFlags(folder pki.Folder, kubeconfig string) []string {
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--controllers=" + strings.Join(managementControllers[:], ","),
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + folder.Key("sa"),
+		"--root-ca-file=" + folder.Cert("ca"),
+		"--cluster-signing-cert-file=" + folder.Cert("ca"),
+		"--cluster-signing-key-file=" + folder.Key("ca"),
+		"--controller-start-interval=0s",
+		"--profiling=false",
+	}
+}

@@ -1,0 +1,107 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// Algorithm names how keys are made; the names are those of kubeadm (SE-03).
+type Algorithm string
+
+// The algorithms. The empty Algorithm means ECDSAP256.
+const (
+	RSA2048   Algorithm = "RSA-2048"
+	RSA3072   Algorithm = "RSA-3072"
+	RSA4096   Algorithm = "RSA-4096"
+	ECDSAP256 Algorithm = "ECDSA-P256"
+	ECDSAP384 Algorithm = "ECDSA-P384"
+)
+
+// newKey makes a key.
+func newKey(a Algorithm) (crypto.Signer, error) {
+	switch a {
+	case RSA2048:
+		return rsa.GenerateKey(rand.Reader, 2048)
+	case RSA3072:
+		return rsa.GenerateKey(rand.Reader, 3072)
+	case RSA4096:
+		return rsa.GenerateKey(rand.Reader, 4096)
+	case "", ECDSAP256:
+		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case ECDSAP384:
+		return ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	}
+	return nil, fmt.Errorf("unknown key algorithm %q; use %s, %s, %s, %s or %s", a, RSA2048, RSA3072, RSA4096, ECDSAP256, ECDSAP384)
+}
+
+// encodeKey writes RSA as PKCS #1 and ECDSA as SEC 1, which every Kubernetes
+// component reads.
+func encodeKey(key crypto.Signer) ([]byte, error) {
+	switch k := key.(type) {
+	case *rsa.PrivateKey:
+		return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)}), nil
+	case *ecdsa.PrivateKey:
+		der, err := x509.MarshalECPrivateKey(k)
+		if err != nil {
+			return nil, err
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+	}
+	return nil, fmt.Errorf("key type %T is not supported", key)
+}
+
+// parseKey reads PKCS #1, SEC 1 and PKCS #8; parameters before the key are skipped.
+func parseKey(data []byte) (crypto.Signer, error) {
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		switch block.Type {
+		case "RSA PRIVATE KEY":
+			return x509.ParsePKCS1PrivateKey(block.Bytes)
+		case "EC PRIVATE KEY":
+			return x509.ParseECPrivateKey(block.Bytes)
+		case "PRIVATE KEY":
+			key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+			if err != nil {
+				return nil, err
+			}
+			if s, ok := key.(crypto.Signer); ok {
+				return s, nil
+			}
+			return nil, fmt.Errorf("key type %T cannot sign", key)
+		}
+	}
+	return nil, errors.New("no private key in PEM data")
+}
+
+// SigningKey makes a key pair for service account tokens, both parts in PEM.
+func SigningKey(a Algorithm) (public, private []byte, err error) {
+	key, err := newKey(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	private, err = encodeKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	public, err = PublicKey(private)
+	return public, private, err
+}
+
+// PublicKey derives the public part, in PEM, of a private key in PEM.
+func PublicKey(private []byte) ([]byte, error) {
+	key, err := parseKey(private)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}

@@ -1,0 +1,164 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"time"
+)
+
+// Lifetimes: an authority lives ten years, a leaf one (SE-01, SE-03). Validity
+// begins a little in the past, so that a clock that lags does not refuse it.
+const (
+	AuthorityLifetime = 10 * 365 * 24 * time.Hour
+	LeafLifetime      = 365 * 24 * time.Hour
+	backdate          = 5 * time.Minute
+)
+
+// Pair is a certificate with its key, both also in PEM.
+type Pair struct {
+	Cert    *x509.Certificate
+	CertPEM []byte
+	KeyPEM  []byte
+
+	key crypto.Signer
+}
+
+// ParsePair reads a pair and refuses a key that is not the certificate's. Of a
+// chain the first certificate counts.
+func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
+	cert, err := ParseCert(certPEM)
+	if err != nil {
+		return Pair{}, err
+	}
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return Pair{}, err
+	}
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !public.Equal(cert.PublicKey) {
+		return Pair{}, errors.New("the private key does not belong to the certificate")
+	}
+	return Pair{Cert: cert, CertPEM: certPEM, KeyPEM: keyPEM, key: key}, nil
+}
+
+// ParseCert reads the first certificate of PEM data.
+func ParseCert(data []byte) (*x509.Certificate, error) {
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			return x509.ParseCertificate(block.Bytes)
+		}
+	}
+	return nil, errors.New("no certificate in PEM data")
+}
+
+// Authority describes a certificate authority to be made.
+type Authority struct {
+	Name      string        // common name
+	Algorithm Algorithm     // default ECDSA-P256
+	Lifetime  time.Duration // default AuthorityLifetime
+}
+
+// NewAuthority makes a self-signed authority that is valid from now.
+func NewAuthority(a Authority, now time.Time) (Pair, error) {
+	key, err := newKey(a.Algorithm)
+	if err != nil {
+		return Pair{}, err
+	}
+	return selfSign(a, key, now)
+}
+
+func selfSign(a Authority, key crypto.Signer, now time.Time) (Pair, error) {
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: a.Name},
+		NotBefore:             now.Add(-backdate).UTC(),
+		NotAfter:              now.Add(orElse(a.Lifetime, AuthorityLifetime)).UTC(),
+		KeyUsage:              x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	return sign(template, template, key, key)
+}
+
+// Leaf describes a certificate to be issued. With Names or IPs it serves; with
+// a User it is a client certificate; it may be both.
+type Leaf struct {
+	User      string   // common name
+	Groups    []string // organizations
+	Names     []string // DNS names
+	IPs       []net.IP
+	Algorithm Algorithm     // default ECDSA-P256
+	Lifetime  time.Duration // default LeafLifetime; never beyond the authority's end
+	Client    bool          // may be used by a client
+}
+
+// Issue signs a new leaf with a new key.
+func (p Pair) Issue(l Leaf, now time.Time) (Pair, error) {
+	if p.key == nil || !p.Cert.IsCA {
+		return Pair{}, fmt.Errorf("issue certificate for %q: the issuer is not an authority with a key", l.User)
+	}
+	key, err := newKey(l.Algorithm)
+	if err != nil {
+		return Pair{}, err
+	}
+	until := now.Add(orElse(l.Lifetime, LeafLifetime))
+	if until.After(p.Cert.NotAfter) {
+		until = p.Cert.NotAfter
+	}
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: l.User, Organization: l.Groups},
+		NotBefore:   now.Add(-backdate).UTC(),
+		NotAfter:    until.UTC(),
+		KeyUsage:    x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: l.usages(),
+		DNSNames:    l.Names,
+		IPAddresses: l.IPs,
+	}
+	return sign(template, p.Cert, key, p.key)
+}
+
+func (l Leaf) usages() []x509.ExtKeyUsage {
+	var u []x509.ExtKeyUsage
+	if len(l.Names) > 0 || len(l.IPs) > 0 {
+		u = append(u, x509.ExtKeyUsageServerAuth)
+	}
+	if l.Client {
+		u = append(u, x509.ExtKeyUsageClientAuth)
+	}
+	return u
+}
+
+func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (Pair, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return Pair{}, err
+	}
+	template.SerialNumber = serial.Add(serial, big.NewInt(1))
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return Pair{}, fmt.Errorf("sign certificate %q: %w", template.Subject.CommonName, err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return Pair{}, err
+	}
+	keyPEM, err := encodeKey(key)
+	if err != nil {
+		return Pair{}, err
+	}
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return Pair{Cert: cert, CertPEM: certPEM, KeyPEM: keyPEM, key: key}, nil
+}
+
+func orElse(d, fallback time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return fallback
+}
