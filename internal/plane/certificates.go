@@ -41,7 +41,9 @@ func newManagementPKI(dir datadir.Dir, address *net.TCPAddr, now func() time.Tim
 	}
 }
 
-func (m managementPKI) controllersKubeconfig() string { return m.dir.Path("pki", "controllers.kubeconfig") }
+func (m managementPKI) controllersKubeconfig() string {
+	return m.dir.Path("pki", "controllers.kubeconfig")
+}
 
 // ensure makes everything that is missing or old. It is run at start and every
 // hour; the running components read their files again.

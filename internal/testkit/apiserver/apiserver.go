@@ -1,0 +1,186 @@
+package apiserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// startWithin is how long the server may take on a busy machine; stopWithin is
+// how long it may take to end before it is killed.
+const (
+	startWithin = 3 * time.Minute
+	stopWithin  = 15 * time.Second
+)
+
+// Options says what a server is to hold when Start returns.
+type Options struct {
+	// CRDPaths are files or folders with CustomResourceDefinitions in YAML.
+	CRDPaths []string
+	// Objects are created; CustomResourceDefinitions among them first. What exists is left as it is.
+	Objects []client.Object
+}
+
+// Server is a running API server.
+type Server struct {
+	// Config is the client configuration of an administrator (group slipway:admins, cluster-admin).
+	Config *rest.Config
+	// Dir is the data directory.
+	Dir string
+	// Kubeconfig is the path of the same configuration as a file.
+	Kubeconfig string
+
+	cmd   *exec.Cmd
+	stdin io.Closer
+	log   string
+	temp  string
+	stop  sync.Once
+}
+
+// Start runs a server for one test. It ends with the test.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	s, err := run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Errorf("stop the API server: %v", err)
+		}
+	})
+	if err := s.Install(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Main runs the tests of a package with one server for all of them, which
+// ready receives before the first test, and returns the code for os.Exit:
+//
+//	var server *apiserver.Server // set once, by TestMain
+//
+//	func TestMain(m *testing.M) {
+//		os.Exit(apiserver.Main(m, apiserver.Options{}, func(s *apiserver.Server) { server = s }))
+//	}
+func Main(m *testing.M, o Options, ready func(*Server)) int {
+	s, err := run()
+	if err == nil {
+		err = s.Install(context.Background(), o)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		if s != nil {
+			_ = s.Stop()
+		}
+		return 1
+	}
+	ready(s)
+	code := m.Run()
+	if err := s.Stop(); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "stop the API server:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// Stop ends the server and removes its folder.
+func (s *Server) Stop() error {
+	var err error
+	s.stop.Do(func() {
+		_ = s.stdin.Close()
+		kill := time.AfterFunc(stopWithin, func() { _ = s.cmd.Process.Kill() })
+		err = s.cmd.Wait()
+		kill.Stop()
+		err = errors.Join(err, os.RemoveAll(s.temp))
+	})
+	return err
+}
+
+func run() (*Server, error) {
+	binary, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	temp, err := os.MkdirTemp("", "slipway-test-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Dir: filepath.Join(temp, "data"), log: filepath.Join(temp, "log"), temp: temp}
+	if err := s.start(binary); err != nil {
+		_ = os.RemoveAll(temp)
+		return nil, err
+	}
+	return s, nil
+}
+
+// start gives the child a pipe as standard input: when this process ends, in
+// whatever way, the pipe closes and the child stops.
+func (s *Server) start(binary string) error {
+	log, err := os.Create(s.log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	s.cmd = exec.Command(binary, "plane", "run", "--data-dir", s.Dir, "--listen", "127.0.0.1:0", "--until-stdin-closes")
+	s.cmd.Stderr = log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C reaches the tests first
+	stdin, err := s.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", binary, err)
+	}
+	s.stdin = stdin
+	if err := s.await(stdout); err != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		text, _ := os.ReadFile(s.log)
+		return fmt.Errorf("the API server did not start: %w\n%s", err, text[max(0, len(text)-8<<10):])
+	}
+	return nil
+}
+
+// await reads the line that says the server is ready.
+func (s *Server) await(stdout io.Reader) error {
+	kill := time.AfterFunc(startWithin, func() { _ = s.cmd.Process.Kill() })
+	defer kill.Stop()
+	var ready struct {
+		Kubeconfig string `json:"kubeconfig"`
+	}
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read its first line: %w", err)
+	}
+	if err := json.Unmarshal(line, &ready); err != nil {
+		return fmt.Errorf("read %q: %w", line, err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", ready.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Burst = 200, 400
+	config.UserAgent = "slipway-test/" + runtime.Version()
+	s.Config, s.Kubeconfig = config, ready.Kubeconfig
+	return nil
+}

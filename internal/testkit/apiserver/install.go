@@ -1,0 +1,132 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// establishedWithin is how long a CRD may take to be served.
+const establishedWithin = time.Minute
+
+// Install creates what o names, CRDs first, and waits until these are served.
+func (s *Server) Install(ctx context.Context, o Options) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	c, err := client.New(s.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	crds, err := readCRDs(o.CRDPaths)
+	if err != nil {
+		return err
+	}
+	var rest []client.Object
+	for _, obj := range o.Objects {
+		if crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
+			crds = append(crds, crd)
+			continue
+		}
+		rest = append(rest, obj)
+	}
+	for _, crd := range crds {
+		if err := create(ctx, c, crd); err != nil {
+			return err
+		}
+	}
+	for _, crd := range crds {
+		if err := established(ctx, c, crd.GetName()); err != nil {
+			return err
+		}
+	}
+	for _, obj := range rest {
+		if err := create(ctx, c, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func create(ctx context.Context, c client.Client, obj client.Object) error {
+	err := c.Create(ctx, obj.DeepCopyObject().(client.Object))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+func established(ctx context.Context, c client.Client, name string) error {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, establishedWithin, true, func(ctx context.Context) (bool, error) {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, &crd); err != nil {
+			return false, err
+		}
+		for _, condition := range crd.Status.Conditions {
+			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for CRD %s: %w", name, err)
+	}
+	return nil
+}
+
+func readCRDs(paths []string) ([]client.Object, error) {
+	var out []client.Object
+	for _, path := range paths {
+		err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || (filepath.Ext(file) != ".yaml" && filepath.Ext(file) != ".yml") {
+				return err
+			}
+			crds, err := readFile(file)
+			out = append(out, crds...)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read CRDs from %s: %w", path, err)
+		}
+	}
+	return out, nil
+}
+
+// readFile keeps the documents of kind CustomResourceDefinition.
+func readFile(file string) ([]client.Object, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	var out []client.Object
+	for d := yaml.NewYAMLOrJSONDecoder(f, 4096); ; {
+		var u unstructured.Unstructured
+		err := d.Decode(&u)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if u.GetKind() == "CustomResourceDefinition" {
+			out = append(out, &u)
+		}
+	}
+}
