@@ -1,0 +1,95 @@
+// Package flaky makes every write of a controller fail once.
+//
+// Does: runs a scenario again and again over the fake client, each time with another one of its writes failing,
+// until a run has no write left to fail. A controller whose actions may be repeated reaches the same end in
+// every run.
+//
+// Owns: nothing.
+//
+// Never: fails reads, or a write twice.
+//
+// Read first: [EveryWrite].
+package flaky
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// ErrInjected is what the chosen write fails with.
+var ErrInjected = errors.New("injected failure")
+
+// mostWrites bounds the runs of a scenario; one that writes more never settles.
+const mostWrites = 200
+
+// EveryWrite calls scenario with a fresh client from build for each of its writes: in run n the n-th write
+// fails. The last run has no failure.
+func EveryWrite(t *testing.T, build func() *fake.ClientBuilder, scenario func(t *testing.T, c client.WithWatch)) {
+	t.Helper()
+	for n := 1; ; n++ {
+		if n > mostWrites {
+			t.Fatalf("still writing after %d writes: the scenario does not settle", mostWrites)
+		}
+		f := &failure{at: n}
+		c := build().WithReturnManagedFields().WithInterceptorFuncs(f.funcs()).Build()
+		t.Run(fmt.Sprintf("write %d fails", n), func(t *testing.T) { scenario(t, c) })
+		if !f.happened || t.Failed() {
+			return
+		}
+	}
+}
+
+// failure is the n-th write.
+type failure struct {
+	at, seen int
+	happened bool
+}
+
+func (f *failure) next() error {
+	f.seen++
+	if f.seen == f.at {
+		f.happened = true
+		return ErrInjected
+	}
+	return nil
+}
+
+func (f *failure) funcs() interceptor.Funcs {
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return first(f.next(), func() error { return c.Create(ctx, o, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return first(f.next(), func() error { return c.Delete(ctx, o, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return first(f.next(), func() error { return c.Update(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return first(f.next(), func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			return first(f.next(), func() error { return c.Apply(ctx, o, opts...) })
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			return first(f.next(), func() error { return c.SubResource(sub).Apply(ctx, o, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return first(f.next(), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+	}
+}
+
+func first(err error, then func() error) error {
+	if err != nil {
+		return err
+	}
+	return then()
+}
