@@ -1,0 +1,83 @@
+package discovery
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+)
+
+// Facts are what discovery is filled in with.
+type Facts struct {
+	// Token as id.secret.
+	Token string
+	// Endpoint of the API server as host:port.
+	Endpoint string
+	// CACertHashes pin the cluster's CA, see [Hashes].
+	CACertHashes []string
+}
+
+// NeedsToken reports whether the machine discovers by a token that nobody has chosen yet.
+func NeedsToken(in bootstrapv1.Discovery) bool {
+	return !in.File.IsDefined() && in.BootstrapToken.Token == ""
+}
+
+// TokenOf returns the bootstrap token that the machine discovers by, or "" if it does so by a file.
+func TokenOf(in bootstrapv1.Discovery) string {
+	if in.File.IsDefined() {
+		return ""
+	}
+	return in.BootstrapToken.Token
+}
+
+// Complete returns in with what the user left open filled in (KB-08, KB-09). File discovery is left as it is
+// (KB-12). Without any hash to pin the CA by, the machine is told to trust what it finds.
+func Complete(in bootstrapv1.Discovery, facts Facts) bootstrapv1.Discovery {
+	if in.File.IsDefined() {
+		return in
+	}
+	token := &in.BootstrapToken
+	if token.Token == "" {
+		token.Token = facts.Token
+	}
+	if token.APIServerEndpoint == "" {
+		token.APIServerEndpoint = facts.Endpoint
+	}
+	unsafe := token.UnsafeSkipCAVerification != nil && *token.UnsafeSkipCAVerification
+	if len(token.CACertHashes) == 0 && !unsafe {
+		token.CACertHashes = facts.CACertHashes
+	}
+	if len(token.CACertHashes) == 0 {
+		skip := true
+		token.UnsafeSkipCAVerification = &skip
+	}
+	return in
+}
+
+// Hashes returns the pins of the certificates in a PEM bundle, as kubeadm compares them: sha256 over the
+// public key. A bundle without a certificate is an error.
+func Hashes(bundle []byte) ([]string, error) {
+	var out []string
+	for rest := bundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("parsing CA certificate: %w", err)
+		}
+		sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+		out = append(out, "sha256:"+hex.EncodeToString(sum[:]))
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no certificate found in PEM data")
+	}
+	return out, nil
+}
