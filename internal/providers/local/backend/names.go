@@ -56,6 +56,10 @@ func MachineOf(providerID string) (string, bool) {
 	return name, ok && name != ""
 }
 
+// DefaultImage returns the name of the node image that `slipway image build` makes for a Kubernetes version, which
+// has a leading v.
+func DefaultImage(version string) string { return "slipway.dev/node:" + version }
+
 // fit makes a name of at most 63 characters; sum makes it unique where the name alone does not.
 func fit(name, sum string, always bool) string {
 	if len(name) <= maxName && !always {

@@ -26,6 +26,8 @@ const (
 	ReasonNoSubnet = "SubnetTaken"
 	// ReasonRefused: Docker refuses what it was asked for.
 	ReasonRefused = "DockerRefused"
+	// ReasonError: anything else that Docker says.
+	ReasonError = "DockerError"
 	// ReasonNotRunning: the machine does not run.
 	ReasonNotRunning = "MachineNotRunning"
 )
@@ -53,7 +55,7 @@ func (e *Engine) fault(doing string, err error) error {
 	case cerrdefs.IsInvalidArgument(err):
 		return fault.New(fault.Invalid, ReasonRefused, "Docker refuses: %s", err.Error()).From(wrapped)
 	}
-	return wrapped
+	return fault.New(fault.Transient, ReasonError, "%s: %s; it is tried again", doing, err.Error()).From(err)
 }
 
 // unreachable reports whether Docker did not answer. A daemon that is stopped in the middle of an answer ends the

@@ -101,7 +101,8 @@ func (e *Engine) freeAddress(ctx context.Context, name string) (netip.Addr, erro
 		return netip.Addr{}, err
 	}
 	if !ok {
-		return netip.Addr{}, fault.New(fault.Gone, ReasonNetworkAbsent, "the cluster's network %s is gone", name)
+		return netip.Addr{}, fault.New(fault.Transient, ReasonNetworkAbsent,
+			"the cluster's network %s is gone; it is made again as soon as its LocalCluster is reconciled", name)
 	}
 	layout, err := subnet.Plan(n.Subnet)
 	if err != nil {

@@ -90,7 +90,7 @@ func (e *Engine) InspectNetwork(ctx context.Context, name string) (backend.Netwo
 	return n, true, nil
 }
 
-// DeleteNetwork implements backend.Networks. It fails with a Conflict while containers are connected.
+// DeleteNetwork implements backend.Networks. It fails while containers are connected.
 func (e *Engine) DeleteNetwork(ctx context.Context, name string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -99,7 +99,7 @@ func (e *Engine) DeleteNetwork(ctx context.Context, name string) error {
 	case err == nil, cerrdefs.IsNotFound(err):
 		return nil
 	case cerrdefs.IsPermissionDenied(err): // "network has active endpoints"
-		return fault.New(fault.Conflict, "NetworkInUse",
+		return fault.New(fault.Transient, "NetworkInUse",
 			"containers are still connected to network %s: it is removed once they are gone (docker network inspect %s lists them)", name, name).From(err)
 	}
 	return e.fault("removing network "+name, err)

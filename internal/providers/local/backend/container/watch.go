@@ -61,7 +61,7 @@ func (e *Engine) follow(ctx context.Context, handle func(backend.Event)) bool {
 func newsworthy() client.Filters {
 	return client.Filters{}.
 		Add("type", string(events.ContainerEventType), string(events.NetworkEventType), string(events.ImageEventType)).
-		Add("event", string(events.ActionStart), string(events.ActionDie), string(events.ActionDestroy), string(events.ActionExecDie),
+		Add("event", string(events.ActionCreate), string(events.ActionStart), string(events.ActionDie), string(events.ActionDestroy), string(events.ActionExecDie),
 			string(events.ActionPause), string(events.ActionUnPause),
 			string(events.ActionTag), string(events.ActionLoad), string(events.ActionImport), string(events.ActionPull))
 }
@@ -70,7 +70,7 @@ func newsworthy() client.Filters {
 func (e *Engine) eventOf(m events.Message) (backend.Event, bool) {
 	switch m.Type {
 	case events.NetworkEventType:
-		return backend.Event{Network: m.Actor.Attributes["name"]}, m.Action == events.ActionDestroy
+		return backend.Event{Network: m.Actor.Attributes["name"]}, true
 	case events.ImageEventType:
 		return backend.Event{}, true // an image that machines wait for may be there now
 	}

@@ -1,0 +1,343 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
+)
+
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func localCluster(change func(*infrav1.LocalCluster)) *infrav1.LocalCluster {
+	o := &infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "lc", UID: "lc-uid", Finalizers: []string{infrav1.LocalClusterFinalizer},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: "c-uid"}},
+	}}
+	if change != nil {
+		change(o)
+	}
+	return o
+}
+
+func coreCluster(change func(*clusterv1.Cluster)) *clusterv1.Cluster {
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c-uid"}}
+	if change != nil {
+		change(c)
+	}
+	return c
+}
+
+func network(subnet string) *backend.Network {
+	p := netip.MustParsePrefix(subnet)
+	return &backend.Network{Name: "n", ID: "1", Subnet: p, Gateway: p.Addr().Next()}
+}
+
+func ranges(pods, services string) func(*clusterv1.Cluster) {
+	return func(c *clusterv1.Cluster) {
+		c.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{pods}
+		c.Spec.ClusterNetwork.Services.CIDRBlocks = []string{services}
+	}
+}
+
+func TestDecide(t *testing.T) {
+	deleted := func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} }
+	down := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
+	cases := map[string]struct {
+		reason string
+		s      Snapshot
+		want   []string
+		waits  []string
+	}{
+		"no cluster": {"the cache has not seen the owner yet (IC-08)", Snapshot{Object: localCluster(nil)}, nil, []string{"WaitingForCluster"}},
+		"new": {"any free range will do", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil)},
+			[]string{"make network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
+		"host down": {"nothing can be asked of it", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: down}, nil, []string{"DockerUnreachable"}},
+		"network there": {"nobody provides the endpoint (IC-02)", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Network: network("172.16.0.0/18")},
+			[]string{"set the control plane endpoint to 172.16.0.1:6443: nobody else provides one"}, []string{"SettingControlPlaneEndpoint"}},
+		"endpoint of the cluster": {"somebody has provided it (IC-02)", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
+			Cluster: coreCluster(func(c *clusterv1.Cluster) {
+				c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "h", Port: 1}
+			})}, nil, nil},
+		"endpoint here": {"the user has set it (IC-02)", Snapshot{Cluster: coreCluster(nil), Network: network("172.16.0.0/18"),
+			Object: localCluster(func(o *infrav1.LocalCluster) {
+				o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "h", Port: 1}
+			})}, nil, nil},
+		"hosted control plane": {"it says itself where it listens (IC-02)", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
+			Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.ControlPlaneRef.Kind = "HostedControlPlane" })}, nil, nil},
+		"overlap": {"Services would take the nodes' addresses", Snapshot{Object: localCluster(nil), Network: network("172.31.0.0/16"),
+			Cluster: coreCluster(ranges("172.31.128.0/17", "172.31.0.0/20"))}, nil, []string{"RangesOverlap"}},
+		"overlap before": {"said before the network is made", Snapshot{Cluster: coreCluster(ranges("172.31.128.0/17", "172.31.0.0/20")),
+			Object: localCluster(func(o *infrav1.LocalCluster) {
+				o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Subnet: "172.31.0.0/16"}}
+			})}, nil, []string{"RangesOverlap"}},
+		"lost": {"the network is made again with the range it had", Snapshot{Cluster: coreCluster(nil),
+			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "172.20.0.0/18" })},
+			[]string{"make network n: the network has been removed"}, []string{"CreatingNetwork"}},
+		"deleting with machines": {"machines need the network", Snapshot{Object: localCluster(deleted), Machines: []string{"a", "b"}, Network: network("172.16.0.0/18")},
+			nil, []string{"WaitingForMachines"}},
+		"deleting":         {"the network goes", Snapshot{Object: localCluster(deleted), Network: network("172.16.0.0/18")}, []string{"remove network n: the LocalCluster is being deleted"}, []string{"DeletingNetwork"}},
+		"deleting, down":   {"the finalizer stays until the host answers", Snapshot{Object: localCluster(deleted), Fault: down}, nil, []string{"DockerUnreachable"}},
+		"deleted":          {"nothing is left: the finalizer goes", Snapshot{Object: localCluster(deleted)}, nil, nil},
+		"deleted no owner": {"also when the Cluster is gone", Snapshot{Object: localCluster(deleted), Cluster: nil}, nil, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.s.Name, tc.s.Now = "n", now
+			p := Decide(tc.s)
+			var did, waits []string
+			for _, a := range p.Actions {
+				did = append(did, a.String())
+			}
+			for _, w := range p.Wait {
+				waits = append(waits, w.Reason)
+			}
+			if diff := cmp.Diff(tc.want, did); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.waits, waits); diff != "" {
+				t.Errorf("%s: waits (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestConditions(t *testing.T) { // IC-05
+	down := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
+	cases := map[string]struct {
+		reason  string
+		s       Snapshot
+		err     error
+		network metav1.Condition
+		ready   metav1.ConditionStatus
+	}{
+		"ready":     {"all is well", Snapshot{Object: localCluster(nil), Cluster: endpointSet(nil), Network: network("172.16.0.0/18")}, nil, metav1.Condition{Status: "True", Reason: "Ready"}, "True"},
+		"down, new": {"nothing was made yet", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: down}, nil, metav1.Condition{Status: "False", Reason: "DockerUnreachable", Message: "Docker does not answer"}, "False"},
+		"down": {"what was made may still be there", Snapshot{Cluster: coreCluster(nil), Fault: down,
+			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Name = "n" })}, nil, metav1.Condition{Status: "Unknown", Reason: "DockerUnreachable", Message: "Docker does not answer"}, "Unknown"},
+		"refused": {"the message of the fault is for the user", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil)}, fault.New(fault.Invalid, "SubnetTaken", "choose another"),
+			metav1.Condition{Status: "False", Reason: "SubnetTaken", Message: "choose another"}, "False"},
+		"API error": {"texts of API conflicts are not for users", Snapshot{Object: localCluster(nil), Cluster: endpointSet(nil), Network: network("172.16.0.0/18")}, errors.New("conflict"),
+			metav1.Condition{Status: "True", Reason: "Ready"}, "True"},
+		"outside": {"it works with some add-ons only", Snapshot{Object: localCluster(nil), Cluster: endpointSet(ranges("10.244.0.0/16", "172.16.16.0/20")), Network: network("172.16.0.0/18")}, nil,
+			metav1.Condition{Status: "True", Reason: "Ready", Message: "the ranges 10.244.0.0/16 in spec.clusterNetwork of the Cluster are outside of the network 172.16.0.0/18: only a network add-on that wraps packets can use them"}, "True"},
+		"deleting": {"over the whole life", Snapshot{Object: localCluster(func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} }), Machines: []string{"m"}, Network: network("172.16.0.0/18")}, nil,
+			metav1.Condition{Status: "True", Reason: "Ready"}, "False"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.s.Name, tc.s.Now = "n", now
+			r := Report(tc.s, Decide(tc.s), loop.Outcome{Err: tc.err})
+			set := condition.Set(r.Status.(infrav1.LocalClusterStatus).Conditions)
+			got := set.Get(infrav1.NetworkReadyCondition)
+			if got.Status != tc.network.Status || got.Reason != tc.network.Reason || got.Message != tc.network.Message {
+				t.Errorf("%s: got %+v", tc.reason, got)
+			}
+			if ready := set.Get(clusterv1.ReadyCondition); ready.Status != tc.ready {
+				t.Errorf("%s: Ready is %+v, want %s", tc.reason, ready, tc.ready)
+			}
+		})
+	}
+}
+
+func endpointSet(change func(*clusterv1.Cluster)) *clusterv1.Cluster {
+	c := coreCluster(change)
+	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "h", Port: 6443}
+	return c
+}
+
+func TestTroubleIsAnEventOnce(t *testing.T) {
+	down := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
+	s := Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: down, Now: now}
+	first := Report(s, Decide(s), loop.Outcome{})
+	if len(first.Events) != 1 || first.Events[0].Reason != "DockerUnreachable" {
+		t.Fatalf("got %+v", first.Events)
+	}
+	s.Object.Status.Conditions = first.Status.(infrav1.LocalClusterStatus).Conditions
+	if again := Report(s, Decide(s), loop.Outcome{}); len(again.Events) != 0 {
+		t.Errorf("not on every pass; got %+v", again.Events)
+	}
+}
+
+// world is the controller with a host and an API server in memory.
+type world struct {
+	*Controller
+	host *testhost.Host
+	gate gate
+	fail error
+}
+
+func newWorld(t *testing.T, objs ...client.Object) *world {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, infrav1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{host: testhost.New()}
+	broken := func() error { err := w.fail; w.fail = nil; return err }
+	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.LocalCluster{}).
+		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := broken(); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			if err := broken(); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Apply(ctx, o, opts...)
+		},
+	}).Build()
+	w.Controller = &Controller{client: cl, networks: w.host, instance: "i", now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
+	r := &loop.Reconciler[*infrav1.LocalCluster, Snapshot]{Controller: w.driven(), Client: cl, Writer: w.writer, Now: w.now}
+	w.gate = gate{inner: r, client: cl}
+	return w
+}
+
+func (w *world) reconcile(times int) (last error) {
+	for range times {
+		_, last = w.gate.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "lc"}})
+	}
+	return last
+}
+
+func (w *world) get(t *testing.T) *infrav1.LocalCluster {
+	t.Helper()
+	o := &infrav1.LocalCluster{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "lc"}, o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// IC-02, IC-03, IC-04, IC-08: the whole way, with every step failing once after its work was done or before.
+func TestLifeWithEveryStepFailingOnce(t *testing.T) {
+	boom := errors.New("boom")
+	fails := map[string]func(*world, int){
+		"nothing":        func(*world, int) {},
+		"EnsureNetwork":  func(w *world, pass int) { failAt(pass, 0, func() { w.host.FailOnce("EnsureNetwork", boom) }) },
+		"InspectNetwork": func(w *world, pass int) { failAt(pass, 1, func() { w.host.FailOnce("InspectNetwork", boom) }) },
+		"write 0":        func(w *world, pass int) { failAt(pass, 0, func() { w.fail = boom }) },
+		"write 1":        func(w *world, pass int) { failAt(pass, 1, func() { w.fail = boom }) },
+		"write 2":        func(w *world, pass int) { failAt(pass, 2, func() { w.fail = boom }) },
+		"write 3":        func(w *world, pass int) { failAt(pass, 3, func() { w.fail = boom }) },
+		"DeleteNetwork":  func(w *world, _ int) { w.host.FailOnce("DeleteNetwork", boom) },
+	}
+	for name, inject := range fails {
+		t.Run(name, func(t *testing.T) {
+			domains := []clusterv1.FailureDomain{{Name: "a"}}
+			w := newWorld(t, coreCluster(nil), localCluster(func(o *infrav1.LocalCluster) { o.Finalizers = nil; o.Spec.FailureDomains = domains }))
+			for pass := range 10 {
+				inject(w, pass)
+				_ = w.reconcile(1)
+			}
+			o := w.get(t)
+			if !cmp.Equal(o.Finalizers, []string{infrav1.LocalClusterFinalizer}) || o.Status.Initialization.Provisioned == nil ||
+				o.Spec.ControlPlaneEndpoint.String() != "172.16.0.1:6443" || o.Status.Network.Subnet != "172.16.0.0/18" ||
+				!cmp.Equal(o.Status.FailureDomains, domains) || !condition.Set(o.Status.Conditions).IsTrue(clusterv1.ReadyCondition) {
+				t.Errorf("provisioned: got %+v, %+v, %+v", o.Finalizers, o.Spec, o.Status)
+			}
+			if err := w.client.Delete(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			for pass := range 6 {
+				inject(w, pass)
+				_ = w.reconcile(1)
+			}
+			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); fault.KindOf(err) != fault.Gone {
+				t.Errorf("the object is gone; got %v", err)
+			}
+			if _, ok, _ := w.host.InspectNetwork(t.Context(), backend.NetworkName("i", client.ObjectKeyFromObject(o))); ok {
+				t.Error("and its network")
+			}
+		})
+	}
+}
+
+func failAt(pass, at int, f func()) {
+	if pass == at {
+		f()
+	}
+}
+
+func TestNotOurs(t *testing.T) {
+	cases := map[string]func(*infrav1.LocalCluster){
+		"no owner (IC-08)":           func(o *infrav1.LocalCluster) { o.OwnerReferences = nil },
+		"managed externally (IC-07)": func(o *infrav1.LocalCluster) { o.Annotations = map[string]string{clusterv1.ManagedByAnnotation: "x"} },
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, coreCluster(nil), localCluster(func(o *infrav1.LocalCluster) { o.Finalizers = nil; change(o) }))
+			before := w.get(t)
+			if err := w.reconcile(3); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, w.get(t)); diff != "" || len(w.host.Log()) != 0 {
+				t.Errorf("nothing is touched (-before +after):\n%s%v", diff, w.host.Log())
+			}
+		})
+	}
+}
+
+func TestPaused(t *testing.T) { // CT-10
+	yes := true
+	w := newWorld(t, coreCluster(func(c *clusterv1.Cluster) { c.Spec.Paused = &yes }), localCluster(nil))
+	if err := w.reconcile(3); err != nil {
+		t.Fatal(err)
+	}
+	if !condition.Set(w.get(t).Status.Conditions).IsTrue(clusterv1.PausedCondition) || len(w.host.Log()) != 0 {
+		t.Errorf("got %+v, %v", w.get(t).Status.Conditions, w.host.Log())
+	}
+}
+
+func TestWhatWakes(t *testing.T) {
+	ref := func(kind, group string) *clusterv1.Cluster {
+		return coreCluster(func(c *clusterv1.Cluster) {
+			c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{Kind: kind, APIGroup: group, Name: "lc"}
+		})
+	}
+	if got := ofCluster(t.Context(), ref("LocalCluster", infrav1.GroupVersion.Group)); len(got) != 1 || got[0].Name != "lc" {
+		t.Errorf("the Cluster that refers to it: got %v", got)
+	}
+	if got := ofCluster(t.Context(), ref("DockerCluster", "infrastructure.cluster.x-k8s.io")); len(got) != 0 {
+		t.Errorf("another provider's: got %v", got)
+	}
+	w := newWorld(t, localCluster(nil))
+	name := backend.NetworkName("i", client.ObjectKey{Namespace: "ns", Name: "lc"})
+	for e, want := range map[backend.Event]int{
+		{}:                  1,
+		{Network: name}:     1,
+		{Network: "bridge"}: 0,
+		{Machine: client.ObjectKey{Namespace: "ns", Name: "lc"}}: 0,
+	} {
+		if got := w.ofEvent(t.Context(), e); len(got) != want {
+			t.Errorf("event %+v: got %v", e, got)
+		}
+	}
+	if !strings.HasPrefix(name, "slipway-ns-lc-") {
+		t.Error(name)
+	}
+}

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/wake"
+)
+
+// Name of the controller.
+const Name = "local-cluster"
+
+// Config is what the controller needs.
+type Config struct {
+	// Instance names the management cluster on the host.
+	Instance string
+	Networks backend.Networks
+	// Hub tells of changes on the host.
+	Hub *wake.Hub
+}
+
+// Controller reconciles LocalClusters.
+type Controller struct {
+	client   client.Client
+	writer   *kube.Writer
+	networks backend.Networks
+	instance string
+	now      func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, cfg Config) error {
+	c := &Controller{client: s.Manager.GetClient(), networks: cfg.Networks, instance: cfg.Instance, now: time.Now}
+	r := loop.NewReconciler(s, c.driven())
+	c.writer = r.Writer
+	return s.Builder(Name, &infrav1.LocalCluster{}).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
+		Watches(&infrav1.LocalMachine{}, loop.OfCluster(c.client, newList), builder.WithPredicates(s.Filter())).
+		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
+		Complete(gate{inner: r, client: c.client})
+}
+
+func (c *Controller) driven() loop.Controller[*infrav1.LocalCluster, Snapshot] {
+	return loop.Controller[*infrav1.LocalCluster, Snapshot]{
+		Name: Name, Finalizer: infrav1.LocalClusterFinalizer,
+		New:     func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+	}
+}
+
+func newList() client.ObjectList { return &infrav1.LocalClusterList{} }
+
+// ofCluster wakes the LocalCluster that a Cluster refers to.
+func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.Cluster).Spec.InfrastructureRef
+	if ref.Kind != "LocalCluster" || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
+}
+
+// ofEvent wakes the LocalClusters when a network or everything may have changed.
+func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
+	switch {
+	case e.Machine.Name != "":
+		return nil
+	case e.Network == "":
+		return wake.All(ctx, c.client, newList())
+	}
+	var list infrav1.LocalClusterList
+	if err := c.client.List(ctx, &list); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if networkName(c.instance, &list.Items[i]) == e.Network {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// gate keeps the driver away from objects that are not ours to touch at all, finalizer and conditions included:
+// those managed externally (IC-07) and those without an owner (IC-08). One that was ours before, and is being
+// deleted, still needs us.
+type gate struct {
+	inner  reconcile.Reconciler
+	client client.Client
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (g gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := &infrav1.LocalCluster{}
+	if err := g.client.Get(ctx, req.NamespacedName, o); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !ours(o) {
+		return ctrl.Result{}, nil
+	}
+	return g.inner.Reconcile(ctx, req)
+}
+
+func ours(o *infrav1.LocalCluster) bool {
+	if !o.DeletionTimestamp.IsZero() {
+		return controllerutil.ContainsFinalizer(o, infrav1.LocalClusterFinalizer)
+	}
+	_, external := o.Annotations[clusterv1.ManagedByAnnotation]
+	return !external && ownerName(o) != ""
+}
+
+func groupOf(apiVersion string) string {
+	g, _, _ := strings.Cut(apiVersion, "/")
+	return g
+}

@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
+)
+
+// Reasons of waits and conditions.
+const (
+	reasonCluster  = "WaitingForCluster"
+	reasonMachines = "WaitingForMachines"
+	reasonOverlap  = "RangesOverlap"
+	reasonCreating = "CreatingNetwork"
+	reasonEndpoint = "SettingControlPlaneEndpoint"
+)
+
+// apiServerPort is the port of the control plane endpoint, as everywhere in Kubernetes.
+const apiServerPort = 6443
+
+// fallback is when to look again after the host was asked for something, should its event be lost.
+const fallback = 5 * time.Second
+
+// Decide makes a plan of the snapshot.
+func Decide(s Snapshot) loop.Plan {
+	var p loop.Plan
+	switch {
+	case !s.Object.DeletionTimestamp.IsZero():
+		decideDeletion(s, &p)
+	case s.Fault != nil:
+		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message)
+	case s.Cluster == nil:
+		p.WaitFor(reasonCluster, "waiting for the Cluster that owns this object to appear")
+	default:
+		decideNetwork(s, &p)
+	}
+	return p
+}
+
+func decideDeletion(s Snapshot, p *loop.Plan) {
+	switch {
+	case len(s.Machines) > 0:
+		p.WaitFor(reasonMachines, "waiting for LocalMachines %s to be gone: they use the network", condition.Names(s.Machines))
+	case s.Fault != nil:
+		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message)
+	case s.Network != nil:
+		p.Do(DeleteNetwork{Name: s.Name})
+		p.WaitFor("DeletingNetwork", "network %s is being removed", s.Name)
+		p.RecheckIn(fallback)
+	}
+}
+
+func decideNetwork(s Snapshot, p *loop.Plan) {
+	if s.Network == nil {
+		want, why := wantedSubnet(s)
+		if want.IsValid() {
+			if message := collision(s, want); message != "" {
+				p.WaitFor(reasonOverlap, "%s", message)
+				return
+			}
+		}
+		p.Do(EnsureNetwork{Name: s.Name, Subnet: want, Why: why})
+		p.WaitFor(reasonCreating, "network %s is being made", s.Name)
+		p.RecheckIn(fallback)
+		return
+	}
+	if message := collision(s, s.Network.Subnet); message != "" {
+		p.WaitFor(reasonOverlap, "%s", message)
+		return
+	}
+	if providesEndpoint(s) {
+		p.Do(SetEndpoint{Host: s.Network.Gateway.String(), Port: apiServerPort})
+		p.WaitFor(reasonEndpoint, "the control plane endpoint is being set")
+	}
+}
+
+// wantedSubnet returns the range to ask for, invalid for any: a network that was there before keeps its range, since
+// nodes and control planes know their addresses.
+func wantedSubnet(s Snapshot) (netip.Prefix, string) {
+	if text := s.Object.Status.Network.Subnet; text != "" {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			return p, "the network has been removed"
+		}
+	}
+	if c := s.Object.Spec.Backend.Container; c != nil && c.Network.Subnet != "" {
+		if p, err := netip.ParsePrefix(c.Network.Subnet); err == nil {
+			return p, "the cluster has none yet"
+		}
+	}
+	return netip.Prefix{}, "the cluster has none yet"
+}
+
+// collision returns what is wrong with the ranges of the Cluster in a network, empty if nothing is.
+func collision(s Snapshot, p netip.Prefix) string {
+	layout, err := subnet.Plan(p)
+	if err != nil {
+		return err.Error()
+	}
+	if r, ok := layout.Overlapping(s.ranges()); ok {
+		return fmt.Sprintf("the range %s in spec.clusterNetwork of the Cluster contains addresses of nodes (%s): "+
+			"choose Pod and Service ranges elsewhere in %s, for example %s and %s", r, layout.Nodes, p, layout.Ranges().Pods, layout.Ranges().Services)
+	}
+	return ""
+}
+
+// providesEndpoint reports whether the endpoint has to come from here: nobody has set it, and the control plane is not
+// one that brings its own (IC-02).
+func providesEndpoint(s Snapshot) bool {
+	set := s.Cluster.Spec.ControlPlaneEndpoint.IsValid() || s.Object.Spec.ControlPlaneEndpoint.IsValid()
+	return !set && s.Cluster.Spec.ControlPlaneRef.Kind != hostedKind
+}
+
+// hostedKind is the control plane that listens on the network's gateway and says so itself.
+const hostedKind = "HostedControlPlane"
+
+// outside returns the Cluster's ranges that are not in its network.
+func outside(s Snapshot) []netip.Prefix {
+	layout, err := subnet.Plan(s.Network.Subnet)
+	if err != nil {
+		return nil
+	}
+	return layout.Outside(s.ranges())
+}
+
+// EnsureNetwork makes the network.
+type EnsureNetwork struct {
+	Name string
+	// Subnet asked for; invalid: any.
+	Subnet netip.Prefix
+	Why    string
+}
+
+func (a EnsureNetwork) String() string { return fmt.Sprintf("make network %s: %s", a.Name, a.Why) }
+
+// DeleteNetwork removes the network.
+type DeleteNetwork struct{ Name string }
+
+func (a DeleteNetwork) String() string {
+	return fmt.Sprintf("remove network %s: the LocalCluster is being deleted", a.Name)
+}
+
+// SetEndpoint writes the control plane endpoint.
+type SetEndpoint struct {
+	Host string
+	Port int32
+}
+
+func (a SetEndpoint) String() string {
+	return fmt.Sprintf("set the control plane endpoint to %s: nobody else provides one", endpoint(a))
+}
+
+func endpoint(a SetEndpoint) *clusterv1.APIEndpoint {
+	return &clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
+}

@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// Snapshot is what Decide looks at.
+type Snapshot struct {
+	Object *infrav1.LocalCluster
+	// Cluster that owns the object; nil if it is not in the cache yet.
+	Cluster *clusterv1.Cluster
+	// Name of the network, whether it exists or not.
+	Name string
+	// Network as it is; nil if there is none.
+	Network *backend.Network
+	// Fault is why the host could not be asked; nil if it was.
+	Fault *fault.Fault
+	// Machines are the names of the LocalMachines that still need the network, sorted.
+	Machines []string
+	Now      time.Time
+}
+
+func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
+	s := Snapshot{Object: o, Now: c.now(), Name: networkName(c.instance, o)}
+	cluster := &clusterv1.Cluster{}
+	key := client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}
+	switch err := c.client.Get(ctx, key, cluster); {
+	case err == nil:
+		s.Cluster = cluster
+	case !apierrors.IsNotFound(err):
+		return s, fmt.Errorf("reading Cluster %s: %w", key, err)
+	}
+	var machines infrav1.LocalMachineList
+	if err := c.client.List(ctx, &machines, client.InNamespace(o.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: key.Name}); err != nil {
+		return s, fmt.Errorf("listing LocalMachines of Cluster %s: %w", key, err)
+	}
+	for _, m := range machines.Items {
+		s.Machines = append(s.Machines, m.Name)
+	}
+	n, ok, err := c.networks.InspectNetwork(ctx, s.Name)
+	if err != nil {
+		if s.Fault = fault.As(err); s.Fault == nil || s.Fault.Kind != fault.Unreachable {
+			return s, err
+		}
+	}
+	if ok {
+		s.Network = &n
+	}
+	return s, nil
+}
+
+// networkName returns the name that was recorded first: it outlives a move to another management cluster.
+func networkName(instance string, o *infrav1.LocalCluster) string {
+	if o.Status.Network.Name != "" {
+		return o.Status.Network.Name
+	}
+	return backend.NetworkName(instance, client.ObjectKeyFromObject(o))
+}
+
+// ownerName returns the name of the Cluster that owns the object, empty if none does (IC-08).
+func ownerName(o metav1.Object) string {
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.Kind == "Cluster" && groupOf(ref.APIVersion) == clusterv1.GroupVersion.Group {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+// ranges returns the ranges of Pods and Services. Those that cannot be read are left out: the webhook of Clusters
+// refuses them.
+func (s Snapshot) ranges() []netip.Prefix {
+	if s.Cluster == nil {
+		return nil
+	}
+	var out []netip.Prefix
+	n := s.Cluster.Spec.ClusterNetwork
+	for _, text := range append(append([]string{}, n.Pods.CIDRBlocks...), n.Services.CIDRBlocks...) {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}
+
+// provisioned reports whether the object was provisioned once (IC-04).
+func (s Snapshot) provisioned() bool {
+	p := s.Object.Status.Initialization.Provisioned
+	return p != nil && *p
+}

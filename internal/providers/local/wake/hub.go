@@ -1,0 +1,73 @@
+package wake
+
+import (
+	"context"
+	"sync"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// Map says which objects an event is about.
+type Map func(context.Context, backend.Event) []reconcile.Request
+
+// Hub follows one backend for several controllers.
+type Hub struct {
+	watcher backend.Watcher
+
+	mu   sync.Mutex
+	subs []func(backend.Event)
+}
+
+// NewHub returns a hub that follows the watcher once it is started.
+func NewHub(w backend.Watcher) *Hub { return &Hub{watcher: w} }
+
+// Start implements manager.Runnable; it returns when the context ends. Controllers reconcile everything when they
+// start, so events before their Source is started are not missed.
+func (h *Hub) Start(ctx context.Context) error { return h.watcher.Watch(ctx, h.publish) }
+
+// Source returns a source for controller-runtime that wakes the objects of the map.
+func (h *Hub) Source(of Map) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.subs = append(h.subs, func(e backend.Event) {
+			for _, r := range of(ctx, e) {
+				queue.Add(r)
+			}
+		})
+		return nil
+	})
+}
+
+func (h *Hub) publish(e backend.Event) {
+	h.mu.Lock()
+	subs := h.subs
+	h.mu.Unlock()
+	for _, s := range subs {
+		s(e)
+	}
+}
+
+// All returns requests for all objects of the list's kind.
+func All(ctx context.Context, c client.Reader, list client.ObjectList) []reconcile.Request {
+	if err := c.List(ctx, list); err != nil {
+		return nil
+	}
+	items, err := apimeta.ExtractList(list)
+	if err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, item := range items {
+		if o, ok := item.(client.Object); ok {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		}
+	}
+	return out
+}
