@@ -69,3 +69,6 @@ func rank(conditionType string) int {
 		return 2
 	}
 }
+
+// ConditionsOf returns the conditions of a provider object in the v1beta2 form where it has one.
+func ConditionsOf(u *unstructured.Unstructured) []Condition { return conditionsOf(u.Object, false) }

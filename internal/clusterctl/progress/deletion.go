@@ -1,0 +1,78 @@
+package progress
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+)
+
+// Deletion returns the steps to a cluster that is gone, in the order in which its parts go. first is the snapshot
+// from when the wait began, last the latest one; last without a Cluster means that it is gone.
+func Deletion(first, last tree.Snapshot) []Step {
+	gone := last.Cluster == nil
+	steps := []Step{}
+	if len(first.Machines)+len(first.Pools)+len(first.Deployments)+len(first.Sets) > 0 {
+		steps = append(steps, workersGone(last))
+	}
+	if ref := first.Cluster.Spec.ControlPlaneRef; ref.IsDefined() {
+		steps = append(steps, partGone("control plane", ref, last))
+	}
+	if ref := first.Cluster.Spec.InfrastructureRef; ref.IsDefined() {
+		steps = append(steps, partGone("infrastructure", ref, last))
+	}
+	step := Step{Name: "cluster", Done: gone, Ends: "Cluster " + first.Cluster.Name + " is gone"}
+	if !gone {
+		step.Detail = leaving(last.Cluster.Status.Conditions)
+	}
+	return append(steps, step)
+}
+
+func workersGone(s tree.Snapshot) Step {
+	groups := len(s.Deployments) + len(s.Sets) + len(s.Pools)
+	step := Step{Name: "workers", Done: len(s.Machines)+groups == 0, Ends: "their nodes are removed"}
+	if step.Done {
+		return step
+	}
+	step.Detail = fmt.Sprintf("%d Machines left", len(s.Machines))
+	if len(s.Machines) == 0 {
+		step.Detail = fmt.Sprintf("%d groups left", groups)
+		for _, p := range s.Pools {
+			if why := leaving(p.Status.Conditions); why != "" {
+				step.Detail = "MachinePool " + p.Name + ": " + why
+			}
+		}
+	}
+	for _, m := range s.Machines {
+		if why := leaving(m.Status.Conditions); why != "" {
+			step.Detail += "; Machine " + m.Name + ": " + why
+			break
+		}
+	}
+	return step
+}
+
+func partGone(name string, ref clusterv1.ContractVersionedObjectReference, s tree.Snapshot) Step {
+	step := Step{Name: name, Ends: ref.Kind + " " + ref.Name + " is gone"}
+	o := s.Objects[tree.Ref{Group: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}]
+	if o == nil {
+		step.Done = true
+		return step
+	}
+	if c := find(o, "Deleting"); c != nil && c.Status == metav1.ConditionTrue {
+		step.Detail = flat(c.Message)
+	}
+	return step
+}
+
+// leaving is what an object says about its deletion.
+func leaving(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, clusterv1.DeletingCondition)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return flat(c.Message)
+}

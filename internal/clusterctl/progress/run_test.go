@@ -1,0 +1,194 @@
+package progress_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// read is one answer of the script.
+type read struct {
+	s   tree.Snapshot
+	err error
+}
+
+// script is a source that plays reads, the last one for ever, a second of its own clock apart. end ends the wait
+// with an error after the last one.
+type script struct {
+	reads []read
+	at    time.Time
+	end   error
+	next  int
+}
+
+func (s *script) now() time.Time { return s.at }
+
+func (s *script) Snapshot(context.Context) (tree.Snapshot, error) {
+	r := s.reads[min(s.next, len(s.reads)-1)]
+	s.next++
+	return r.s, r.err
+}
+
+func (s *script) Wait(context.Context) error {
+	s.at = s.at.Add(3 * time.Second)
+	if s.next >= len(s.reads) {
+		return s.end
+	}
+	return nil
+}
+
+func creation(s tree.Snapshot, err error) ([]progress.Step, error) {
+	if err != nil {
+		return nil, err
+	}
+	return progress.Creation(s)
+}
+
+// story is a cluster as it comes to be.
+func story() *script {
+	return &script{at: time.Unix(0, 0), reads: []read{
+		{s: created(nil)},
+		{err: &net.OpError{Op: "dial", Err: errors.New("refused")}}, // the management cluster restarts
+		{s: created(provisioned)},
+		{s: created(provisioned)},
+		{s: created(func(s *tree.Snapshot) {
+			provisioned(s)
+			provider(s, planeRef, "Available", "False", "the API server does not answer yet")
+		})},
+		{s: created(joined(1))},
+		{s: created(ready)},
+	}}
+}
+
+func TestRunShowsPlainLines(t *testing.T) {
+	var out bytes.Buffer
+	src := story()
+	if err := progress.Run(context.Background(), src, creation, progress.NewPlain(&out, src.now)); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "plain.txt", out.String())
+}
+
+func TestRunShowsLiveLines(t *testing.T) {
+	var out bytes.Buffer
+	src := story()
+	look := progress.Look{Width: 70, Unicode: true, Color: true}
+	if err := progress.Run(context.Background(), src, creation, progress.NewLive(&out, look, src.now)); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "live.txt", strings.ReplaceAll(out.String(), "\x1b", "ESC"))
+	for line := range strings.Lines(strings.ReplaceAll(out.String(), "\x1b[2K", "")) {
+		if n := len([]rune(line)); n > 70+len("\x1b[4A\r\x1b[33m\x1b[0m\n") {
+			t.Errorf("a line of %d columns would wrap, and the drawing with it: %q", n, line)
+		}
+	}
+}
+
+func TestRunEnds(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
+	forbidden := errors.New("forbidden")
+	silent := make([]read, 20)
+	for i := range silent {
+		silent[i] = read{err: refused}
+	}
+	cases := map[string]struct {
+		reason string
+		src    script
+		want   error
+	}{
+		"done":      {"all steps are done", script{reads: []read{{s: created(ready)}}}, nil},
+		"hopeless":  {"waiting cannot help", script{reads: []read{{s: created(nil)}, {err: forbidden}}}, forbidden},
+		"stays off": {"a management cluster that stays away is not waited for", script{reads: silent}, refused},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := progress.Run(context.Background(), &tc.src, creation, progress.NewPlain(&bytes.Buffer{}, tc.src.now))
+			if !errors.Is(err, tc.want) {
+				t.Errorf("%s: got %v, want %v", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+// A wait that takes too long says what it was still waiting for; one that the user ends says nothing.
+func TestRunIsEndedFromOutside(t *testing.T) {
+	late, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer cancel()
+	gone, stop := context.WithCancel(context.Background())
+	stop()
+	src := &script{reads: []read{{s: created(joined(1))}}, end: context.DeadlineExceeded}
+	err := progress.Run(late, src, creation, progress.NewPlain(&bytes.Buffer{}, src.now))
+	if fault.As(err) == nil || fault.As(err).Reason != progress.ReasonTimeout {
+		t.Errorf("got %v, want a timeout", err)
+	}
+	if err := progress.Run(gone, src, creation, progress.NewPlain(&bytes.Buffer{}, src.now)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the interruption", err)
+	}
+	// The deadline passes between two reads: the steps of the last one are named.
+	midway, quit := context.WithCancel(context.Background())
+	defer quit()
+	slow := &deadline{script: *src, ctx: midway}
+	err = progress.Run(slow, slow, creation, progress.NewPlain(&bytes.Buffer{}, src.now))
+	if err == nil || !strings.Contains(err.Error(), "MachinePool pool: 1 of 2 nodes ready") {
+		t.Errorf("got %v, want the steps that were not done", err)
+	}
+}
+
+// deadline is a context whose deadline passes during the first Wait of the script.
+type deadline struct {
+	script
+	ctx    context.Context
+	passed bool
+}
+
+func (d *deadline) Wait(context.Context) error { d.passed = true; return context.DeadlineExceeded }
+
+func (d *deadline) Deadline() (time.Time, bool) { return d.ctx.Deadline() }
+func (d *deadline) Done() <-chan struct{}       { return d.ctx.Done() }
+func (d *deadline) Value(key any) any           { return d.ctx.Value(key) }
+func (d *deadline) Err() error {
+	if d.passed {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func TestElapsed(t *testing.T) {
+	for in, want := range map[time.Duration]string{0: "0s", 1499 * time.Millisecond: "1s", 99 * time.Second: "99s", 100 * time.Second: "1m40s", time.Hour: "60m00s"} {
+		if got := progress.Elapsed(in); got != want {
+			t.Errorf("%v: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s differs; go test -update writes it anew (-want +got):\n%s", path, d)
+	}
+}
