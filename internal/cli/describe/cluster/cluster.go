@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/cli/screen"
+	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster CLUSTER",
+		Short: "Show the objects of a cluster as a tree, with their state",
+		Example: `  slipway describe cluster demo
+  slipway describe cluster demo --show-conditions=all
+  slipway describe cluster demo --show-conditions=MachinePool,Machine/demo-workers-x2c9f
+  slipway describe cluster demo -o json`,
+		Args: cobra.ExactArgs(1),
+	}
+	connection := management.Add(cmd.Flags())
+	show := addFlags(cmd.Flags())
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		root, err := show.read(cmd.Context(), c.Client, client.ObjectKey{Namespace: c.Namespace, Name: args[0]})
+		if err != nil {
+			return c.Explain(err)
+		}
+		return format.Print(e.Out, root, func(w io.Writer) error {
+			_, err := io.WriteString(w, tree.Render(root, show.style(e, cmd.Flags().Changed("color"))))
+			return err
+		})
+	}
+	return cmd
+}
+
+// flags are those of clusterctl.
+type flags struct {
+	tree.Options
+	color   bool
+	v1beta2 bool
+}
+
+func addFlags(set *pflag.FlagSet) *flags {
+	f := &flags{}
+	set.StringSliceVar(&f.ShowConditions, "show-conditions", nil, "kinds, or kind/name, whose conditions are shown, separated by commas; \"all\" for every object")
+	set.BoolVar(&f.ShowMachineSets, "show-machinesets", false, "show MachineSets between MachineDeployments and Machines")
+	set.BoolVar(&f.ShowResourceSets, "show-resourcesets", false, "show the ClusterResourceSets that apply to the cluster")
+	set.BoolVar(&f.ShowTemplates, "show-templates", false, "show the templates that machines are made from")
+	set.BoolVar(&f.Echo, "echo", false, "show infrastructure and bootstrap objects of machines also where they are ready, or say the same as their machine")
+	set.BoolVar(&f.Grouping, "grouping", true, "show machines in the same state as one row")
+	set.BoolVarP(&f.color, "color", "c", false, "paint the state of conditions (default: on a terminal, unless NO_COLOR is set)")
+	set.BoolVar(&f.v1beta2, "v1beta2", true, "show the conditions of API version v1beta2; false: the deprecated ones of v1beta1")
+	return f
+}
+
+func (f *flags) read(ctx context.Context, c tree.Reader, key client.ObjectKey) (*tree.Object, error) {
+	f.Deprecated = !f.v1beta2
+	snapshot, err := tree.Read(ctx, c, key, f.Options)
+	if apierrors.IsNotFound(err) {
+		_, err = cluster.Get(ctx, c, key) // says which clusters there are
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tree.Build(snapshot, f.Options), nil
+}
+
+func (f *flags) style(e env.Env, asked bool) tree.Style {
+	s := screen.Of(e, e.Out)
+	style := tree.Style{Now: e.Now(), Unicode: s.Unicode, Color: s.Color, Width: s.Width, Deprecated: f.Deprecated}
+	if columns, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && s.Live {
+		style.Width = columns
+	}
+	if asked {
+		style.Color = f.color
+	}
+	return style
+}

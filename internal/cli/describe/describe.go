@@ -1,0 +1,18 @@
+package describe
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/describe/cluster"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "describe",
+		Short: "Show the state of something",
+	}
+	cmd.AddCommand(cluster.Command(e))
+	return cmd
+}

@@ -1,0 +1,10 @@
+// Package describe is the verb "describe".
+//
+// Does: groups the verbs below it.
+//
+// Owns: nothing.
+//
+// Never: does anything itself.
+//
+// Read first: the package cluster.
+package describe

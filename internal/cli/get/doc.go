@@ -1,0 +1,10 @@
+// Package get is the verb "get".
+//
+// Does: groups the verbs below it.
+//
+// Owns: nothing.
+//
+// Never: does anything itself.
+//
+// Read first: the package kubeconfig.
+package get

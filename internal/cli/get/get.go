@@ -1,0 +1,18 @@
+package get
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/get/kubeconfig"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get",
+		Short: "Get something of a workload cluster",
+	}
+	cmd.AddCommand(kubeconfig.Command(e))
+	return cmd
+}

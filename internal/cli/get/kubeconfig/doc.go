@@ -1,0 +1,10 @@
+// Package kubeconfig is the verb "get kubeconfig".
+//
+// Does: prints the kubeconfig of a workload cluster (CX-08).
+//
+// Owns: nothing.
+//
+// Never: writes files; the shell does that.
+//
+// Read first: Command.
+package kubeconfig

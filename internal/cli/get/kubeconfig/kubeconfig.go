@@ -1,0 +1,35 @@
+package kubeconfig
+
+import (
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/kubeconfig"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kubeconfig CLUSTER",
+		Short: "Print the kubeconfig of a workload cluster",
+		Example: `  slipway get kubeconfig demo > demo.kubeconfig
+  slipway kubectl --kubeconfig demo.kubeconfig get nodes`,
+		Args: cobra.ExactArgs(1),
+	}
+	flags := management.Add(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := flags.Connect(e)
+		if err != nil {
+			return err
+		}
+		data, err := kubeconfig.Read(cmd.Context(), c.Client, client.ObjectKey{Namespace: c.Namespace, Name: args[0]})
+		if err != nil {
+			return c.Explain(err)
+		}
+		_, err = e.Out.Write(data)
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,56 @@
+package screen
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+)
+
+// Screen is what a writer can show.
+type Screen struct {
+	// Live is true for a terminal on which lines can be drawn over.
+	Live bool
+	// Unicode is true for a terminal whose locale does not exclude box characters.
+	Unicode bool
+	// Color is true for a terminal unless NO_COLOR is set, and elsewhere when CLICOLOR_FORCE is.
+	Color bool
+	// Width of the terminal in columns; 0: not known, or not a terminal.
+	Width int
+}
+
+// Of returns what w can show.
+func Of(e env.Env, w io.Writer) Screen {
+	s := decide(e.Getenv, env.Terminal(w))
+	if f, ok := w.(*os.File); ok && s.Live {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			s.Width = width
+		}
+	}
+	return s
+}
+
+func decide(getenv func(string) string, terminal bool) Screen {
+	live := terminal && getenv("TERM") != "dumb"
+	s := Screen{Live: live, Unicode: live && !asciiOnly(getenv), Color: live}
+	if force := getenv("CLICOLOR_FORCE"); force != "" && force != "0" {
+		s.Color = true
+	}
+	if getenv("NO_COLOR") != "" {
+		s.Color = false
+	}
+	return s
+}
+
+// asciiOnly reports whether the locale is one without box characters. No locale at all says nothing: containers
+// rarely set one.
+func asciiOnly(getenv func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := getenv(name); v != "" {
+			return v == "C" || v == "POSIX"
+		}
+	}
+	return false
+}
