@@ -1,0 +1,273 @@
+package conversion
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonsv1beta1 "sigs.k8s.io/cluster-api/api/addons/v1beta1"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	bootstrapv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1beta1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1alpha1 "sigs.k8s.io/cluster-api/api/ipam/v1alpha1"
+	ipamv1beta1 "sigs.k8s.io/cluster-api/api/ipam/v1beta1"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
+	runtimev1alpha1 "sigs.k8s.io/cluster-api/api/runtime/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+)
+
+const (
+	// HubVersion is the version that every kind is stored in, and that all others are turned into.
+	HubVersion = "v1beta2"
+
+	// DataAnnotation carries, on an object in an older version, the hub's content that the older version has no
+	// place for.
+	DataAnnotation = "cluster.x-k8s.io/conversion-data"
+
+	// unknownVersion stands in a reference for the version of a kind that no CRD in the cluster serves.
+	unknownVersion = "unknown"
+)
+
+// VersionOf returns the served version of a kind that follows the newest contract, or "" when there is none. A
+// reference in an older version of Cluster API's kinds names it.
+type VersionOf func(kind schema.GroupKind) string
+
+// Converter converts objects. It is safe for concurrent use.
+type Converter struct {
+	scheme    *runtime.Scheme
+	versionOf VersionOf
+}
+
+// New returns a Converter. A nil versionOf knows no kind.
+func New(versionOf VersionOf) (*Converter, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clusterv1beta1.AddToScheme, clusterv1.AddToScheme,
+		addonsv1beta1.AddToScheme, addonsv1.AddToScheme,
+		bootstrapv1beta1.AddToScheme, bootstrapv1.AddToScheme,
+		controlplanev1beta1.AddToScheme, controlplanev1.AddToScheme,
+		ipamv1alpha1.AddToScheme, ipamv1beta1.AddToScheme, ipamv1.AddToScheme,
+		runtimev1alpha1.AddToScheme, runtimev1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering the kinds to convert: %w", err)
+		}
+	}
+	return &Converter{scheme: scheme, versionOf: versionOf}, nil
+}
+
+// Scheme holds all versions of all kinds that can be converted.
+func (c *Converter) Scheme() *runtime.Scheme { return c.scheme }
+
+// Convert returns the object in another version of its group. The object given is not changed.
+func (c *Converter) Convert(object runtime.Object, version string) (runtime.Object, error) {
+	kinds, _, err := c.scheme.ObjectKinds(object)
+	if err != nil {
+		return nil, fmt.Errorf("finding the version of the object: %w", err)
+	}
+	from := kinds[0]
+	object = object.DeepCopyObject()
+	if from.Version == version {
+		object.GetObjectKind().SetGroupVersionKind(from)
+		return object, nil
+	}
+	if from.Version != HubVersion {
+		if object, err = c.toHub(object); err != nil {
+			return nil, fmt.Errorf("converting %s from %s: %w", from.Kind, from.Version, err)
+		}
+	}
+	if version != HubVersion {
+		if object, err = c.fromHub(object, version); err != nil {
+			return nil, fmt.Errorf("converting %s to %s: %w", from.Kind, version, err)
+		}
+	}
+	return object, nil
+}
+
+// fromHub makes a spoke of a hub; the annotation is set when the spoke cannot say everything.
+func (c *Converter) fromHub(hub runtime.Object, version string) (runtime.Object, error) {
+	spoke, err := c.down(hub, version)
+	if err != nil {
+		return nil, err
+	}
+	again, err := c.up(spoke)
+	if err != nil {
+		return nil, err
+	}
+	all, err := contentOf(hub)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := contentOf(again)
+	if err != nil {
+		return nil, err
+	}
+	if reflect.DeepEqual(all, kept) {
+		return spoke, nil
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	return spoke, annotate(spoke, string(data))
+}
+
+// toHub makes a hub of a spoke, with everything that the annotation remembers and the spoke did not change.
+func (c *Converter) toHub(spoke runtime.Object) (runtime.Object, error) {
+	hub, err := c.up(spoke)
+	if err != nil {
+		return nil, err
+	}
+	accessor, err := meta.Accessor(hub)
+	if err != nil {
+		return nil, err
+	}
+	data, remembered := accessor.GetAnnotations()[DataAnnotation]
+	if !remembered {
+		return hub, nil
+	}
+	if err := annotate(hub, ""); err != nil {
+		return nil, err
+	}
+	before := map[string]any{}
+	if err := json.Unmarshal([]byte(data), &before); err != nil {
+		return nil, fmt.Errorf("the annotation %s is not readable, remove it: %w", DataAnnotation, err)
+	}
+	return c.restore(hub, spoke.GetObjectKind().GroupVersionKind().Version, before)
+}
+
+// restore makes the change that a user made to a spoke to the hub that the spoke was made from.
+func (c *Converter) restore(hub runtime.Object, version string, before map[string]any) (runtime.Object, error) {
+	original, err := withContent(hub, before)
+	if err != nil {
+		return nil, fmt.Errorf("the annotation %s does not fit the kind, remove it: %w", DataAnnotation, err)
+	}
+	spoke, err := c.down(original, version)
+	if err != nil {
+		return nil, err
+	}
+	unchanged, err := c.up(spoke)
+	if err != nil {
+		return nil, err
+	}
+	contents := make([]map[string]any, 0, 3)
+	for _, object := range []runtime.Object{original, unchanged, hub} {
+		content, err := contentOf(object)
+		if err != nil {
+			return nil, err
+		}
+		contents = append(contents, content)
+	}
+	merged, _ := merge(contents[0], contents[1], contents[2]).(map[string]any)
+	return withContent(hub, merged)
+}
+
+// up makes a hub of a spoke by the spoke's own fields alone.
+func (c *Converter) up(spoke runtime.Object) (runtime.Object, error) {
+	spoke = spoke.DeepCopyObject()
+	hub, err := c.convert(spoke, HubVersion)
+	if err != nil {
+		return nil, err
+	}
+	dropZeros(hub)
+	if err := referencesUp(spoke, hub); err != nil {
+		return nil, err
+	}
+	movedUp(spoke, hub)
+	return hub, nil
+}
+
+// down makes a spoke of a hub as far as the spoke's own fields go.
+func (c *Converter) down(hub runtime.Object, version string) (runtime.Object, error) {
+	hub = hub.DeepCopyObject()
+	spoke, err := c.convert(hub, version)
+	if err != nil {
+		return nil, err
+	}
+	dropZeros(spoke)
+	c.referencesDown(hub, spoke)
+	movedDown(hub, spoke)
+	return spoke, nil
+}
+
+// convert runs the conversion functions of the API module.
+func (c *Converter) convert(in runtime.Object, version string) (runtime.Object, error) {
+	kinds, _, err := c.scheme.ObjectKinds(in)
+	if err != nil {
+		return nil, err
+	}
+	kind := kinds[0].GroupKind().WithVersion(version)
+	out, err := c.scheme.New(kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.scheme.Convert(in, out, nil); err != nil {
+		return nil, err
+	}
+	in.GetObjectKind().SetGroupVersionKind(kinds[0])
+	out.GetObjectKind().SetGroupVersionKind(kind)
+	return out, nil
+}
+
+// contentOf returns everything in an object but its type and metadata, as JSON values.
+func contentOf(object runtime.Object) (map[string]any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	delete(content, "apiVersion")
+	delete(content, "kind")
+	delete(content, "metadata")
+	return content, nil
+}
+
+// withContent returns an object with the type and metadata of the one given and other content.
+func withContent(object runtime.Object, content map[string]any) (runtime.Object, error) {
+	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	replaced := map[string]any{"apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": whole["metadata"]}
+	for key, value := range content {
+		if _, taken := replaced[key]; !taken {
+			replaced[key] = value
+		}
+	}
+	data, err := json.Marshal(replaced)
+	if err != nil {
+		return nil, err
+	}
+	out := reflect.New(reflect.TypeOf(object).Elem()).Interface().(runtime.Object)
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// annotate sets the data annotation, or removes it when data is empty.
+func annotate(object runtime.Object, data string) error {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	annotations := map[string]string{}
+	for key, value := range accessor.GetAnnotations() {
+		annotations[key] = value
+	}
+	annotations[DataAnnotation] = data
+	if data == "" {
+		delete(annotations, DataAnnotation)
+	}
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	accessor.SetAnnotations(annotations)
+	return nil
+}

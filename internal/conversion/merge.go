@@ -1,0 +1,108 @@
+package conversion
+
+import "reflect"
+
+// absent stands for a key that is not there.
+type absent struct{}
+
+// merge makes the change from unchanged to changed to original. All three are JSON values. What did not change keeps
+// its original form; what changed takes the new form, as deep inside as the change is.
+func merge(original, unchanged, changed any) any {
+	if reflect.DeepEqual(unchanged, changed) {
+		return original
+	}
+	switch changed := changed.(type) {
+	case map[string]any:
+		before, ok := original.(map[string]any)
+		if base, isMap := unchanged.(map[string]any); ok && isMap {
+			return mergeMaps(before, base, changed)
+		}
+	case []any:
+		before, ok := original.([]any)
+		if base, isList := unchanged.([]any); ok && isList {
+			return mergeLists(before, base, changed)
+		}
+	}
+	return changed
+}
+
+func mergeMaps(original, unchanged, changed map[string]any) map[string]any {
+	merged := map[string]any{}
+	keys := map[string]bool{}
+	for _, m := range []map[string]any{original, unchanged, changed} {
+		for key := range m {
+			keys[key] = true
+		}
+	}
+	for key := range keys {
+		value := merge(valueAt(original, key), valueAt(unchanged, key), valueAt(changed, key))
+		if _, gone := value.(absent); !gone {
+			merged[key] = value
+		}
+	}
+	return merged
+}
+
+func valueAt(m map[string]any, key string) any {
+	if value, ok := m[key]; ok {
+		return value
+	}
+	return absent{}
+}
+
+// mergeLists pairs the items of the lists, by what identifies them or else by place, and merges each pair. Items
+// without a pair are taken from the changed list; its order and length count.
+func mergeLists(original, unchanged, changed []any) []any {
+	identify := identityOf(original, unchanged, changed)
+	if identify == "" && (len(original) != len(unchanged) || len(unchanged) != len(changed)) {
+		return changed
+	}
+	merged := make([]any, 0, len(changed))
+	for i, item := range changed {
+		j, k := i, i
+		if identify != "" {
+			j, k = find(original, identify, item), find(unchanged, identify, item)
+		}
+		if j < 0 || k < 0 {
+			merged = append(merged, item)
+			continue
+		}
+		merged = append(merged, merge(original[j], unchanged[k], item))
+	}
+	return merged
+}
+
+// identityOf returns the first key that every item of every list has, with a text that no other item of its list has.
+func identityOf(lists ...[]any) string {
+	for _, key := range [...]string{"name", "type", "path", "key", "device", "kind"} {
+		if identifies(key, lists) {
+			return key
+		}
+	}
+	return ""
+}
+
+func identifies(key string, lists [][]any) bool {
+	for _, list := range lists {
+		seen := map[string]bool{}
+		for _, item := range list {
+			object, _ := item.(map[string]any)
+			text, ok := object[key].(string)
+			if !ok || seen[text] {
+				return false
+			}
+			seen[text] = true
+		}
+	}
+	return true
+}
+
+func find(list []any, key string, item any) int {
+	wanted := item.(map[string]any)[key]
+	for i := range list {
+		if list[i].(map[string]any)[key] == wanted {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,104 @@
+package conversion
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	bootstrapv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1beta1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1alpha1 "sigs.k8s.io/cluster-api/api/ipam/v1alpha1"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
+)
+
+// movedUp carries over the fields that have another place in the hub and that the API module leaves to its caller:
+// flags that became the status of initialization, and minReadySeconds, which became a property of a Machine. The way
+// down of the flags is in the module.
+func movedUp(spoke, hub runtime.Object) {
+	if in, out := kubeadmSpecs(spoke, hub); in != nil {
+		timeoutsUp(in, out)
+	}
+	switch in := spoke.(type) {
+	case *clusterv1beta1.Cluster:
+		out := &hub.(*clusterv1.Cluster).Status.Initialization
+		out.InfrastructureProvisioned = trueOrNil(in.Status.InfrastructureReady)
+		out.ControlPlaneInitialized = trueOrNil(in.Status.ControlPlaneReady)
+	case *clusterv1beta1.Machine:
+		out := &hub.(*clusterv1.Machine).Status.Initialization
+		out.InfrastructureProvisioned = trueOrNil(in.Status.InfrastructureReady)
+		out.BootstrapDataSecretCreated = trueOrNil(in.Status.BootstrapReady)
+	case *clusterv1beta1.MachineSet:
+		hub.(*clusterv1.MachineSet).Spec.Template.Spec.MinReadySeconds = valueOrNil(in.Spec.MinReadySeconds)
+	case *clusterv1beta1.MachineDeployment:
+		hub.(*clusterv1.MachineDeployment).Spec.Template.Spec.MinReadySeconds = in.Spec.MinReadySeconds
+	case *clusterv1beta1.MachinePool:
+		out := hub.(*clusterv1.MachinePool)
+		out.Spec.Template.Spec.MinReadySeconds = in.Spec.MinReadySeconds
+		out.Status.Initialization.InfrastructureProvisioned = trueOrNil(in.Status.InfrastructureReady)
+		out.Status.Initialization.BootstrapDataSecretCreated = trueOrNil(in.Status.BootstrapReady)
+	case *bootstrapv1beta1.KubeadmConfig:
+		hub.(*bootstrapv1.KubeadmConfig).Status.Initialization.DataSecretCreated = trueOrNil(in.Status.Ready)
+	case *controlplanev1beta1.KubeadmControlPlane:
+		out := hub.(*controlplanev1.KubeadmControlPlane)
+		out.Status.Initialization.ControlPlaneInitialized = trueOrNil(in.Status.Initialized)
+	case *ipamv1alpha1.IPAddressClaim:
+		claimConditionsUp(in, hub.(*ipamv1.IPAddressClaim))
+	}
+}
+
+// movedDown is the way back.
+func movedDown(hub, spoke runtime.Object) {
+	if out, in := kubeadmSpecs(spoke, hub); in != nil {
+		timeoutsDown(in, out)
+	}
+	switch in := hub.(type) {
+	case *clusterv1.MachineSet:
+		if seconds := in.Spec.Template.Spec.MinReadySeconds; seconds != nil {
+			spoke.(*clusterv1beta1.MachineSet).Spec.MinReadySeconds = *seconds
+		}
+	case *clusterv1.MachineDeployment:
+		spoke.(*clusterv1beta1.MachineDeployment).Spec.MinReadySeconds = in.Spec.Template.Spec.MinReadySeconds
+	case *clusterv1.MachinePool:
+		spoke.(*clusterv1beta1.MachinePool).Spec.MinReadySeconds = in.Spec.Template.Spec.MinReadySeconds
+	case *ipamv1.IPAddressClaim:
+		if out, isOldest := spoke.(*ipamv1alpha1.IPAddressClaim); isOldest {
+			claimConditionsDown(in, out)
+		}
+	}
+}
+
+// claimConditionsUp does for the oldest version of IPAddressClaim what the API module does for the next: its
+// conditions are the hub's deprecated ones.
+func claimConditionsUp(in *ipamv1alpha1.IPAddressClaim, out *ipamv1.IPAddressClaim) {
+	out.Status.Conditions = nil
+	if in.Status.Conditions == nil {
+		return
+	}
+	old := &ipamv1.IPAddressClaimV1Beta1DeprecatedStatus{}
+	clusterv1beta1.Convert_v1beta1_Conditions_To_v1beta2_Deprecated_V1Beta1_Conditions(&in.Status.Conditions, &old.Conditions)
+	out.Status.Deprecated = &ipamv1.IPAddressClaimDeprecatedStatus{V1Beta1: old}
+}
+
+func claimConditionsDown(in *ipamv1.IPAddressClaim, out *ipamv1alpha1.IPAddressClaim) {
+	out.Status.Conditions = nil
+	if in.Status.Deprecated == nil || in.Status.Deprecated.V1Beta1 == nil {
+		return
+	}
+	old := in.Status.Deprecated.V1Beta1.Conditions
+	clusterv1beta1.Convert_v1beta2_Deprecated_V1Beta1_Conditions_To_v1beta1_Conditions(&old, &out.Status.Conditions)
+}
+
+func trueOrNil(value bool) *bool {
+	if !value {
+		return nil
+	}
+	return &value
+}
+
+func valueOrNil(value int32) *int32 {
+	if value == 0 {
+		return nil
+	}
+	return &value
+}
