@@ -1,0 +1,57 @@
+# Slipway. `make help` lists the targets.
+SHELL := bash
+.DEFAULT_GOAL := help
+
+KUBERNETES_VERSION := $(shell sed -nE 's|^\tk8s.io/kubernetes (v[0-9.]+).*|\1|p' go.mod)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0)
+DATA_DIR ?= $(CURDIR)/dist/demo
+export CGO_ENABLED := 0
+
+kube := k8s.io/component-base/version
+minor = $(word 2,$(subst ., ,$(KUBERNETES_VERSION)))
+ldflags := -s -w -X $(kube).gitVersion=$(KUBERNETES_VERSION) -X $(kube).gitMajor=1 -X $(kube).gitMinor=$(minor) \
+	-X k8s.io/client-go/pkg/version.gitVersion=$(KUBERNETES_VERSION) \
+	-X github.com/slipwayhq/slipway/internal/buildinfo.version=$(VERSION)
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+.PHONY: prerequisites
+prerequisites: ## install what is missing on this machine and start Docker
+	@hack/prerequisites.sh
+
+.PHONY: generate
+generate: ## generate CRDs, deepcopy functions and documents
+	@go generate ./internal/manager/crds
+
+.PHONY: build
+build: generate ## build bin/slipway
+	@go build -trimpath -ldflags '$(ldflags)' -o bin/slipway ./cmd/slipway
+
+.PHONY: image
+image: prerequisites build ## build the node image
+	@bin/slipway image build
+
+.PHONY: demo
+demo: image ## from nothing to a running workload cluster
+	@hack/demo.sh bin/slipway '$(DATA_DIR)'
+
+.PHONY: check
+check: generate ## lint, unit tests and simulations: no Docker, no API server
+	@hack/lint.sh
+	@cd sdk && go test ./...
+	@go test $$(go list ./... | grep -v -e /test/)
+
+.PHONY: test
+test: prerequisites image ## every test, those on real nodes included
+	@hack/test.sh
+
+.PHONY: bench
+bench: prerequisites image ## measure; prints a table and writes JSON
+	@go run ./test/bench -slipway bin/slipway
+
+.PHONY: clean
+clean: ## remove what was built; stop and remove the demo
+	@[ ! -x bin/slipway ] || bin/slipway down --delete --data-dir '$(DATA_DIR)' || true
+	@rm -rf bin dist internal/manager/crds/generated

@@ -1,0 +1,272 @@
+// Package slipway holds the tests of the architecture: what a machine can check of docs/decisions and of the
+// layers that imports may point down.
+package slipway
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/slipwayhq/slipway/"
+
+// source is one parsed Go file.
+type source struct {
+	path string // relative to the root
+	dir  string
+	file *ast.File
+	fset *token.FileSet
+}
+
+func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
+
+func (s source) lines() int { return s.fset.File(s.file.Pos()).LineCount() }
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var out []source
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && p != "." || slices.Contains([]string{"bin", "dist", "testdata"}, d.Name())) {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasPrefix(d.Name(), "zz_generated") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, p, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		out = append(out, source{path: p, dir: path.Dir(p), file: f, fset: fset})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func imports(s source) []string {
+	var out []string
+	for _, i := range s.file.Imports {
+		p, err := strconv.Unquote(i.Path.Value)
+		if err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// layers from the bottom to the top. A package may import packages of its own layer and of those below.
+var layers = [][]string{
+	{"internal/fault", "internal/condition", "internal/version", "internal/naming", "internal/buildinfo", "internal/subnet", "sdk", "api"},
+	{"internal/topology", "internal/rollout", "internal/admission", "internal/conversion", "internal/cloudconfig"},
+	{"internal/kube", "internal/remote", "internal/hook", "internal/loop"},
+	{"internal/controllers", "internal/providers", "config", "internal/plane", "internal/nodeimage", "images"},
+	{"internal/manager", "internal/clusterctl"},
+	{"internal/cli"},
+	{"cmd", "test", "internal/testkit"},
+}
+
+func layerOf(dir string) int {
+	for n, prefixes := range layers {
+		for _, p := range prefixes {
+			if dir == p || strings.HasPrefix(dir, p+"/") {
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.isTest() || s.dir == "." || strings.HasPrefix(s.dir, "hack/") {
+			continue
+		}
+		own := layerOf(s.dir)
+		if own < 0 {
+			t.Errorf("%s: package is in no layer; add it to layers in arch_test.go", s.path)
+			continue
+		}
+		for _, p := range imports(s) {
+			dir, ours := strings.CutPrefix(p, module)
+			if ours && layerOf(dir) > own {
+				t.Errorf("%s imports %s, which is in a layer above", s.path, dir)
+			}
+		}
+	}
+}
+
+func TestControllersDoNotImportEachOther(t *testing.T) {
+	kind := regexp.MustCompile(`^internal/controllers/([^/]+)`)
+	for _, s := range sources(t) {
+		own := kind.FindStringSubmatch(s.dir)
+		if own == nil {
+			continue
+		}
+		for _, p := range imports(s) {
+			other := kind.FindStringSubmatch(strings.TrimPrefix(p, module))
+			if other != nil && other[1] != own[1] {
+				t.Errorf("%s imports controller %s", s.path, other[1])
+			}
+		}
+	}
+}
+
+func TestNoForeignCore(t *testing.T) {
+	for _, s := range sources(t) {
+		if strings.HasPrefix(s.dir, "test/interop") {
+			continue
+		}
+		for _, p := range imports(s) {
+			if strings.HasPrefix(p, "sigs.k8s.io/cluster-api/") && !strings.HasPrefix(p, "sigs.k8s.io/cluster-api/api/") {
+				t.Errorf("%s imports %s", s.path, p)
+			}
+			if strings.HasPrefix(s.dir, "sdk") && strings.HasPrefix(p, "k8s.io/kubernetes") {
+				t.Errorf("%s imports server code: %s", s.path, p)
+			}
+		}
+	}
+}
+
+// TestDecisionsArePure: decide.go, status.go and conditions.go read nothing, write nothing and know no clock.
+func TestDecisionsArePure(t *testing.T) {
+	pure := []string{"decide.go", "status.go", "conditions.go"}
+	banned := []string{
+		"context", "os", "net/http", "math/rand", "math/rand/v2", "sync", "github.com/go-logr/logr",
+		"sigs.k8s.io/controller-runtime", "sigs.k8s.io/controller-runtime/pkg/client", "k8s.io/client-go/kubernetes",
+	}
+	for _, s := range sources(t) {
+		controller := strings.HasPrefix(s.dir, "internal/controllers/") || strings.HasPrefix(s.dir, "internal/providers/")
+		if !controller || !slices.Contains(pure, path.Base(s.path)) {
+			continue
+		}
+		for _, p := range imports(s) {
+			if slices.Contains(banned, p) {
+				t.Errorf("%s imports %s: a decision is pure", s.path, p)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && (sel.Sel.Name == "Now" || sel.Sel.Name == "Since") {
+					t.Errorf("%s: time.%s: the time is in the snapshot", s.fset.Position(sel.Pos()), sel.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestPackageNames(t *testing.T) {
+	banned := []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib", "types", "exp"}
+	for _, s := range sources(t) {
+		if slices.Contains(banned, s.file.Name.Name) {
+			t.Errorf("%s: a package is a noun of the domain, not %q", s.path, s.file.Name.Name)
+		}
+	}
+}
+
+func TestPackagesAreDocumented(t *testing.T) {
+	documented := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.isTest() || s.file.Name.Name == "main" {
+			continue
+		}
+		documented[s.dir] = documented[s.dir] || s.file.Doc != nil
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("%s has no package documentation", dir)
+		}
+	}
+}
+
+func TestNoInit(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s: func init", s.fset.Position(f.Pos()))
+			}
+		}
+	}
+}
+
+// TestSizes holds the hard limits; the aims are lower.
+func TestSizes(t *testing.T) {
+	const file, function, parameters = 500, 100, 4
+	for _, s := range sources(t) {
+		if s.isTest() {
+			continue
+		}
+		if n := s.lines(); n > file {
+			t.Errorf("%s has %d lines, at most %d", s.path, n, file)
+		}
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if n := s.fset.Position(f.End()).Line - s.fset.Position(f.Pos()).Line + 1; n > function {
+				t.Errorf("%s: %s has %d lines, at most %d", s.fset.Position(f.Pos()), f.Name.Name, n, function)
+			}
+			if n := countParameters(f); n > parameters {
+				t.Errorf("%s: %s has %d parameters besides the context, at most %d", s.fset.Position(f.Pos()), f.Name.Name, n, parameters)
+			}
+		}
+	}
+}
+
+func countParameters(f *ast.FuncDecl) int {
+	n := 0
+	for _, p := range f.Type.Params.List {
+		if sel, ok := p.Type.(*ast.SelectorExpr); ok && sel.Sel.Name == "Context" {
+			continue
+		}
+		n += max(1, len(p.Names))
+	}
+	return n
+}
+
+// TestVersionsAgree: the modules of both go.mod files that must move together have one version.
+func TestVersionsAgree(t *testing.T) {
+	root, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sdk, err := os.ReadFile("sdk/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`k8s\.io/kubernetes v1\.(\d+\.\d+)`).FindSubmatch(root)
+	if want == nil {
+		t.Fatal("go.mod requires no k8s.io/kubernetes")
+	}
+	staging := "v0." + string(want[1])
+	for _, m := range regexp.MustCompile(`(?m)=> (k8s\.io/\S+) (\S+)$`).FindAllSubmatch(root, -1) {
+		if string(m[2]) != staging {
+			t.Errorf("%s is %s, want %s", m[1], m[2], staging)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\t(k8s\.io/(?:api|apimachinery|client-go|apiextensions-apiserver)|sigs\.k8s\.io/cluster-api/api) (\S+)`).FindAllSubmatch(sdk, -1) {
+		if bytes.HasPrefix(m[1], []byte("k8s.io/")) && string(m[2]) != staging {
+			t.Errorf("sdk: %s is %s, want %s", m[1], m[2], staging)
+		}
+		if !bytes.HasPrefix(m[1], []byte("k8s.io/")) && !bytes.Contains(root, append(append([]byte("\t"), m[1]...), append([]byte(" "), m[2]...)...)) {
+			t.Errorf("sdk: %s %s is not what go.mod requires", m[1], m[2])
+		}
+	}
+}
