@@ -75,3 +75,11 @@ func digest(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
 	return hex.EncodeToString(sum[:4])
 }
+
+// PoolAnnotation on a LocalMachine names the LocalMachinePool it was made for. It is not the owner reference, which
+// passes to the Machine (MP-07).
+const PoolAnnotation = "infrastructure.slipway.dev/pool"
+
+// ReasonContainerRemoved is the reason of the condition ContainerProvisioned of a LocalMachine whose container was
+// removed from the host after it was provisioned: the machine has to be replaced.
+const ReasonContainerRemoved = "ContainerRemoved"

@@ -66,7 +66,7 @@ func newsworthy() client.Filters {
 			string(events.ActionTag), string(events.ActionLoad), string(events.ActionImport), string(events.ActionPull))
 }
 
-// eventOf translates an event of Docker, and returns false for one that is not about this instance.
+// eventOf translates an event of Docker, and returns false for one that is not about a network, an image or a machine.
 func (e *Engine) eventOf(m events.Message) (backend.Event, bool) {
 	switch m.Type {
 	case events.NetworkEventType:
@@ -74,10 +74,8 @@ func (e *Engine) eventOf(m events.Message) (backend.Event, bool) {
 	case events.ImageEventType:
 		return backend.Event{}, true // an image that machines wait for may be there now
 	}
+	// Containers of other instances are not left out: after a move their objects may be ours.
 	labels := m.Actor.Attributes
-	if labels[backend.LabelInstance] != e.instance {
-		return backend.Event{}, false
-	}
 	if m.Action == events.ActionExecDie {
 		if _, own := e.execs.LoadAndDelete(labels["execID"]); own {
 			return backend.Event{}, false

@@ -1,0 +1,123 @@
+package machine
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
+	"github.com/slipwayhq/slipway/internal/providers/local/wake"
+)
+
+// Name of the controller.
+const Name = "local-machine"
+
+const sentinel = firstboot.Sentinel
+
+// Config is what the controller needs.
+type Config struct {
+	// Instance names the management cluster on the host.
+	Instance string
+	Machines backend.Machines
+	// Hub tells of changes on the host.
+	Hub *wake.Hub
+}
+
+// Controller reconciles LocalMachines.
+type Controller struct {
+	client client.Client
+	// secrets reads bootstrap data; not from a cache, which would keep it.
+	secrets  client.Reader
+	writer   *kube.Writer
+	events   events.EventRecorder
+	machines backend.Machines
+	instance string
+	now      func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, cfg Config) error {
+	c := &Controller{
+		client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(),
+		machines: cfg.Machines, instance: cfg.Instance, now: time.Now,
+	}
+	r := loop.NewReconciler(s, c.driven())
+	c.writer, c.events = r.Writer, r.Events
+	return s.Builder(Name, &infrav1.LocalMachine{}).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine)).
+		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool)).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
+		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
+		Complete(r)
+}
+
+func (c *Controller) driven() loop.Controller[*infrav1.LocalMachine, Snapshot] {
+	return loop.Controller[*infrav1.LocalMachine, Snapshot]{
+		Name: Name, Finalizer: infrav1.LocalMachineFinalizer,
+		New:     func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Answer: func(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
+			return c.answerProgress(ctx, s)
+		},
+	}
+}
+
+// note tells the user of something about the host.
+func (c *Controller) note(o *infrav1.LocalMachine, message string) {
+	if c.events != nil {
+		c.events.Eventf(o, nil, corev1.EventTypeWarning, "HostLimit", "Create", "%s", message)
+	}
+}
+
+func newList() client.ObjectList { return &infrav1.LocalMachineList{} }
+
+// ofMachine wakes the LocalMachine that a Machine refers to.
+func ofMachine(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.Machine).Spec.InfrastructureRef
+	if ref.Kind != "LocalMachine" || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
+}
+
+// ofPool wakes the LocalMachines of a MachinePool.
+func (c *Controller) ofPool(ctx context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.MachinePool).Spec.Template.Spec.InfrastructureRef
+	if ref.Kind != "LocalMachinePool" || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil
+	}
+	var list infrav1.LocalMachineList
+	if err := c.client.List(ctx, &list, client.InNamespace(o.GetNamespace()),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: o.(*clusterv1.MachinePool).Spec.ClusterName}); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, m := range list.Items {
+		if m.Annotations[PoolAnnotation] == ref.Name {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&m)})
+		}
+	}
+	return out
+}
+
+// ofEvent wakes the LocalMachine that something happened to, or all of them.
+func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
+	switch {
+	case e.Machine.Name != "":
+		return []reconcile.Request{{NamespacedName: e.Machine}}
+	case e.Network != "":
+		return nil
+	}
+	return wake.All(ctx, c.client, newList())
+}

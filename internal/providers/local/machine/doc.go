@@ -1,0 +1,18 @@
+// Package machine is the controller of LocalMachines.
+//
+// Does: runs one node per LocalMachine: waits for the cluster's infrastructure and the bootstrap data (IM-11), makes
+// the container, runs the bootstrap data in it, and reports what became of it (IM-02 to IM-06). A machine that was
+// provisioned once is never made again: it is replaced by whoever made the LocalMachine.
+//
+//	wait ─► create ─► providerID ─► bootstrap ─► provisioned ─► (lost: say so) ─► delete
+//	           ▲                        │ interrupted by a restart
+//	           └──────── delete ◄───────┘
+//
+// Owns: the container and its volume; spec.providerID; status of LocalMachines, with the conditions
+// ContainerProvisioned, BootstrapExecSucceeded, Deleting and Ready.
+//
+// Never: starts a container that somebody stopped after it was provisioned, changes one in place (IM-07: spec.backend
+// is immutable, everything else is not looked at), or keeps bootstrap data anywhere but in the node.
+//
+// Read first: observe.go, then decide.go.
+package machine

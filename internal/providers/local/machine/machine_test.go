@@ -1,0 +1,499 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
+)
+
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+var (
+	yes  = true
+	key  = client.ObjectKey{Namespace: "ns", Name: "lm"}
+	name = backend.MachineName("i", key)
+)
+
+func localMachine(change func(*infrav1.LocalMachine)) *infrav1.LocalMachine {
+	o := &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "lm", UID: "lm-uid", Finalizers: []string{infrav1.LocalMachineFinalizer},
+		Labels:          map[string]string{clusterv1.ClusterNameLabel: "c"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "m", UID: "m-uid"}},
+	}}
+	if change != nil {
+		change(o)
+	}
+	return o
+}
+
+func coreMachine(change func(*clusterv1.Machine)) *clusterv1.Machine {
+	secret := "boot"
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m-uid"}}
+	m.Spec.Version, m.Spec.Bootstrap.DataSecretName, m.Spec.FailureDomain = "v1.36.3", &secret, "zone-a"
+	if change != nil {
+		change(m)
+	}
+	return m
+}
+
+func coreCluster(change func(*clusterv1.Cluster)) *clusterv1.Cluster {
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{Kind: "LocalCluster", APIGroup: infrav1.GroupVersion.Group, Name: "lc"}
+	c.Status.Initialization.InfrastructureProvisioned = &yes
+	if change != nil {
+		change(c)
+	}
+	return c
+}
+
+func localCluster() *infrav1.LocalCluster {
+	o := &infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lc"}}
+	o.Status.Network = infrav1.LocalClusterNetworkStatus{Name: "net", Subnet: "172.16.0.0/18", Gateway: "172.16.0.1"}
+	return o
+}
+
+func host(state backend.State) backend.Machine {
+	return backend.Machine{Name: name, ID: "id", State: state, Hostname: "lm", Address: netip.MustParseAddr("172.16.0.2"),
+		NodeVersion: "v1.36.3", Owner: backend.Owner{UID: "lm-uid"}}
+}
+
+func snapshot(change func(*Snapshot)) Snapshot {
+	s := Snapshot{Object: localMachine(nil), Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(),
+		Name: name, Host: backend.Machine{Name: name, State: backend.Absent}, Now: now}
+	change(&s)
+	return s
+}
+
+func withID(o *infrav1.LocalMachine) { o.Spec.ProviderID = backend.ProviderID(name) }
+
+func was(o *infrav1.LocalMachine) {
+	withID(o)
+	o.Status.Initialization.Provisioned, o.Status.ContainerID = &yes, "id"
+}
+
+func deleted(o *infrav1.LocalMachine) { o.DeletionTimestamp = &metav1.Time{Time: now} }
+
+func progress(p backend.Phase) func(*Snapshot) {
+	return func(s *Snapshot) {
+		s.Object, s.Host, s.Progress = localMachine(withID), host(backend.Running), &backend.Progress{Phase: p, Log: "line 1\nline 2"}
+	}
+}
+
+var down = fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
+
+func TestDecide(t *testing.T) {
+	create := "make and start container " + name + " of slipway.dev/node:v1.36.3: the machine has none yet"
+	cases := map[string]struct {
+		reason string
+		change func(*Snapshot)
+		want   []string
+		waits  []string
+	}{
+		"new":      {"everything is there (IM-11)", func(*Snapshot) {}, []string{create}, []string{"CreatingContainer"}},
+		"no owner": {"nobody wants it yet", func(s *Snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}},
+		"no infra": {"IM-11", func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}},
+		"no data":  {"IM-11", func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, nil, []string{"WaitingForBootstrapData"}},
+		"no image": {"neither version nor image", func(s *Snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},
+		"own image": {"an image in kind's layout, by name", func(s *Snapshot) {
+			s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{Image: "kindest/node:v1.36.0"}
+		}, []string{"make and start container " + name + " of kindest/node:v1.36.0: the machine has none yet"}, []string{"CreatingContainer"}},
+		"of a pool": {"the pool's data and version serve; the Machine's data is empty (MP-07)", func(s *Snapshot) {
+			empty, data := "", "pool-data"
+			s.Machine.Spec.Bootstrap.DataSecretName = &empty
+			s.Pool = &clusterv1.MachinePool{}
+			s.Pool.Spec.Template.Spec.Version = "v1.36.3"
+			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = &data
+		}, []string{create}, []string{"CreatingContainer"}},
+		"host down":   {"nothing can be asked of it", func(s *Snapshot) { s.Fault = down }, nil, []string{"DockerUnreachable"}},
+		"crash":       {"killed between create and start", func(s *Snapshot) { s.Host = host(backend.Created) }, []string{"make and start container " + name + " of slipway.dev/node:v1.36.3: it exists and does not run"}, []string{"WaitingForContainer"}},
+		"old object":  {"a container that an earlier object of this name left", func(s *Snapshot) { s.Host = host(backend.Running); s.Host.Owner.UID = "other" }, []string{"remove container " + name + ": it belongs to an earlier LocalMachine of this name"}, []string{"CreatingContainer"}},
+		"after move":  {"the object has another UID, but knows its container", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Host.Owner.UID = "other" }, nil, nil},
+		"remains":     {"its volume is no machine", func(s *Snapshot) { s.Host = backend.Machine{Name: name, State: backend.Remains} }, []string{create}, []string{"CreatingContainer"}},
+		"not started": {"the bootstrap has not run (killed after the start)", progress(backend.NotStarted), []string{"run the bootstrap data of Secret boot in container " + name + ": it runs and was not bootstrapped"}, []string{"Bootstrapping"}},
+		"running":     {"its end is an event", progress(backend.InProgress), nil, []string{"Bootstrapping"}},
+		"interrupted": {"what is done is unknown", progress(backend.Interrupted), []string{"remove container " + name + ": a restart interrupted its bootstrap, so it is made anew"}, []string{"BootstrapInterrupted"}},
+		"failed":      {"left as it is, to be looked at", progress(backend.Failed), nil, []string{"BootstrapFailed"}},
+		"succeeded":   {"nothing to do", progress(backend.Succeeded), nil, nil},
+		"in place":    {"a provisioned machine is not touched (IM-07)", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Running) }, nil, nil},
+		"lost":        {"a provisioned machine is never made again", func(s *Snapshot) { s.Object = localMachine(was) }, nil, nil},
+		"stopped":     {"nor started", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Stopped) }, nil, nil},
+		"deleting":    {"the container goes first", func(s *Snapshot) { s.Object = localMachine(deleted); s.Host = host(backend.Running) }, []string{"remove container " + name + ": the LocalMachine is being deleted"}, []string{"RemovingContainer"}},
+		"deleting remains": {"then its volume", func(s *Snapshot) {
+			s.Object = localMachine(deleted)
+			s.Host = backend.Machine{Name: name, State: backend.Remains}
+		}, []string{"remove container " + name + ": the LocalMachine is being deleted"}, []string{"RemovingContainer"}},
+		"deleting, busy": {"Docker is at it", func(s *Snapshot) { s.Object = localMachine(deleted); s.Host = host(backend.Removing) }, nil, []string{"RemovingContainer"}},
+		"deleting, down": {"the finalizer stays", func(s *Snapshot) { s.Object = localMachine(deleted); s.Fault = down }, nil, []string{"DockerUnreachable"}},
+		"gone":           {"the finalizer goes, whatever else is missing", func(s *Snapshot) { *s = Snapshot{Object: localMachine(deleted), Host: s.Host} }, nil, nil},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			p := Decide(snapshot(tc.change))
+			var did, waits []string
+			for _, a := range p.Actions {
+				did = append(did, a.String())
+			}
+			for _, w := range p.Wait {
+				waits = append(waits, w.Reason)
+			}
+			if diff := cmp.Diff(tc.want, did); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.waits, waits); diff != "" {
+				t.Errorf("%s: waits (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	running := snapshot(func(s *Snapshot) { s.Host = host(backend.Running) })
+	if p := Decide(running); len(p.Ask) != 1 || p.Ask[0] != (AskProgress{Name: name}) {
+		t.Errorf("how far the bootstrap is has to be asked; got %+v", p)
+	}
+	asked := snapshot(func(s *Snapshot) { progress(backend.InProgress)(s); s.Object = localMachine(nil) })
+	if p := Decide(asked); len(p.Actions) != 1 || p.Actions[0].String() != "set the provider ID to slipway:///"+name+": the container exists" {
+		t.Errorf("IM-02: got %v", p.Actions)
+	}
+}
+
+func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
+	type want struct {
+		container, bootstrap, ready string
+		message                     string
+		provisioned                 bool
+		events                      []string
+	}
+	cases := map[string]struct {
+		reason string
+		change func(*Snapshot)
+		out    loop.Outcome
+		want   want
+	}{
+		"ready": {"it runs and is bootstrapped", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Running) }, loop.Outcome{},
+			want{"True/ContainerRunning", "True/BootstrapSucceeded", "True/Ready", "", true, nil}},
+		"just succeeded": {"IM-05", progress(backend.Succeeded), loop.Outcome{},
+			want{"True/ContainerRunning", "True/BootstrapSucceeded", "True/Ready", "", true, []string{"Provisioned"}}},
+		"no provider ID": {"IM-02: not before the Node can be found", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Object = localMachine(nil) }, loop.Outcome{},
+			want{"True/ContainerRunning", "True/BootstrapSucceeded", "True/Ready", "", false, nil}},
+		"failed": {"the end of the log is shown", progress(backend.Failed), loop.Outcome{},
+			want{"True/ContainerRunning", "False/BootstrapFailed", "False/NotReady", "line 2", false, []string{"BootstrapFailed"}}},
+		"down": {"Docker is absent: a condition and an event", func(s *Snapshot) { s.Fault = down }, loop.Outcome{},
+			want{"False/DockerUnreachable", "Unknown/WaitingForContainer", "False/NotReady", "Docker does not answer", false, []string{"DockerUnreachable"}}},
+		"down later": {"the node may well run", func(s *Snapshot) { s.Object = localMachine(was); s.Fault = down }, loop.Outcome{},
+			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not answer", true, []string{"DockerUnreachable"}}},
+		"image absent": {"the message says how to get it", func(*Snapshot) {}, loop.Outcome{Failed: Create{Name: "x"}, Err: fault.New(fault.Invalid, "ImageAbsent", "slipway image build")},
+			want{"False/ImageAbsent", "Unknown/WaitingForContainer", "False/NotReady", "slipway image build", false, []string{"ImageAbsent"}}},
+		"API error": {"texts of API conflicts are not for users", progress(backend.InProgress), loop.Outcome{Failed: SetProviderID{}, Err: errors.New("conflict")},
+			want{"True/ContainerRunning", "False/Bootstrapping", "False/NotReady", "runs inside container", false, nil}},
+		"bad data": {"what is wrong with the data", progress(backend.NotStarted), loop.Outcome{Failed: Bootstrap{}, Err: fault.New(fault.Invalid, "InvalidCloudConfig", "not YAML")},
+			want{"True/ContainerRunning", "False/InvalidCloudConfig", "False/NotReady", "not YAML", false, []string{"InvalidCloudConfig"}}},
+		"removed": {"by hand; the machine stays provisioned", func(s *Snapshot) { s.Object = localMachine(was) }, loop.Outcome{},
+			want{"False/ContainerRemoved", "True/BootstrapSucceeded", "False/NotReady", "by hand", true, []string{"ContainerRemoved"}}},
+		"stopped": {"says how to start it", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Stopped) }, loop.Outcome{},
+			want{"False/ContainerStopped", "True/BootstrapSucceeded", "False/NotReady", "docker start " + name, true, []string{"ContainerStopped"}}},
+		"deleting": {"over the whole life", func(s *Snapshot) {
+			s.Object = localMachine(func(o *infrav1.LocalMachine) { was(o); deleted(o) })
+			s.Host = host(backend.Removing)
+		}, loop.Outcome{},
+			want{"False/ContainerAbsent", "True/BootstrapSucceeded", "False/NotReady", "Deleting: container " + name + " is being removed", true, nil}},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := snapshot(tc.change)
+			r := Report(s, Decide(s), tc.out)
+			status := r.Status.(infrav1.LocalMachineStatus)
+			set := condition.Set(status.Conditions)
+			short := func(name string) string { c := set.Get(name); return string(c.Status) + "/" + c.Reason }
+			got := want{container: short(infrav1.ContainerProvisionedCondition), bootstrap: short(infrav1.BootstrapExecSucceededCondition),
+				ready: short(clusterv1.ReadyCondition), provisioned: isTrue(status.Initialization.Provisioned)}
+			for _, e := range r.Events {
+				got.events = append(got.events, e.Reason)
+			}
+			if m := set.Get(clusterv1.ReadyCondition).Message; strings.Contains(m, tc.want.message) {
+				got.message = tc.want.message
+			} else {
+				got.message = m
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if status.FailureDomain != "zone-a" {
+				t.Errorf("IM-03, FD-01: got %q", status.FailureDomain)
+			}
+			if s.Host.State.Exists() {
+				want := clusterv1.MachineAddresses{{Type: "Hostname", Address: "lm"}, {Type: "InternalIP", Address: "172.16.0.2"}}
+				if diff := cmp.Diff(want, status.Addresses); diff != "" {
+					t.Errorf("IM-04 (-want +got):\n%s", diff)
+				}
+			}
+			s.Object.Status = status
+			if again := Report(s, Decide(s), tc.out); len(again.Events) != 0 {
+				t.Errorf("an event is for a change, not for a pass; got %+v", again.Events)
+			}
+		})
+	}
+}
+
+func TestSpec(t *testing.T) {
+	s := snapshot(func(s *Snapshot) {
+		s.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"10.244.0.0/16"}
+		s.Cluster.Spec.ClusterNetwork.Services.CIDRBlocks = []string{"172.16.16.0/20"}
+		s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/a", ContainerPath: "/b", ReadOnly: true}}}
+	})
+	got := spec(s, Create{Name: "n", Image: "i"})
+	want := backend.MachineSpec{
+		Owner: backend.Owner{Cluster: "c", Object: types.NamespacedName(key), UID: "lm-uid"}, Name: "n", Hostname: "lm", Network: "net", Image: "i",
+		Routes: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, Mounts: []backend.Mount{{HostPath: "/a", MachinePath: "/b", ReadOnly: true}},
+	}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		t.Errorf("a range outside of the network needs a route (-want +got):\n%s", diff)
+	}
+}
+
+// world is the controller with a host and an API server in memory.
+type world struct {
+	*Controller
+	host *testhost.Host
+	r    *loop.Reconciler[*infrav1.LocalMachine, Snapshot]
+	fail error
+}
+
+func newWorld(t *testing.T, objs ...client.Object) *world {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, infrav1.AddToScheme, corev1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{host: testhost.New()}
+	broken := func() error { err := w.fail; w.fail = nil; return err }
+	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.LocalMachine{}).
+		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := broken(); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			if err := broken(); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Apply(ctx, o, opts...)
+		},
+	}).Build()
+	w.Controller = &Controller{client: cl, secrets: cl, machines: w.host, instance: "i", now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
+	w.r = &loop.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: w.driven(), Client: cl, Writer: w.writer, Now: w.now}
+	return w
+}
+
+func (w *world) reconcile() error {
+	_, err := w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+	return err
+}
+
+func (w *world) get(t *testing.T) *infrav1.LocalMachine {
+	t.Helper()
+	o := &infrav1.LocalMachine{}
+	if err := w.client.Get(t.Context(), key, o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func bootSecret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "boot"}, Data: map[string][]byte{
+		"value": []byte("#cloud-config\nruncmd:\n- kubeadm join\n"), "format": []byte("cloud-config")}}
+}
+
+// IM-02, IM-05, IM-11: the whole way, with every step failing once, before or after its work was done.
+func TestLifeWithEveryStepFailingOnce(t *testing.T) {
+	boom := errors.New("boom")
+	fails := map[string]func(*world, int){
+		"nothing":   func(*world, int) {},
+		"Create":    func(w *world, pass int) { failAt(pass, 0, func() { w.host.FailOnce("Create", boom) }) },
+		"Inspect":   func(w *world, pass int) { failAt(pass, 2, func() { w.host.FailOnce("Inspect", boom) }) },
+		"Bootstrap": func(w *world, pass int) { failAt(pass, 0, func() { w.host.FailOnce("Bootstrap", boom) }) },
+		"Progress":  func(w *world, pass int) { failAt(pass, 3, func() { w.host.FailOnce("Progress", boom) }) },
+		"write 0":   func(w *world, pass int) { failAt(pass, 0, func() { w.fail = boom }) },
+		"write 1":   func(w *world, pass int) { failAt(pass, 1, func() { w.fail = boom }) },
+		"write 2":   func(w *world, pass int) { failAt(pass, 2, func() { w.fail = boom }) },
+		"write 3":   func(w *world, pass int) { failAt(pass, 3, func() { w.fail = boom }) },
+		"write 4":   func(w *world, pass int) { failAt(pass, 4, func() { w.fail = boom }) },
+		"Delete":    func(w *world, _ int) { w.host.FailOnce("Delete", boom) },
+	}
+	for n, inject := range fails {
+		t.Run(n, func(t *testing.T) {
+			w := newWorld(t, localMachine(func(o *infrav1.LocalMachine) { o.Finalizers = nil }), coreMachine(nil), coreCluster(nil), localCluster(), bootSecret())
+			for pass := range 8 {
+				inject(w, pass)
+				_ = w.reconcile()
+			}
+			w.host.Change(name, func(m *testhost.Machine) {
+				if m.Script == nil || !strings.Contains(string(m.Script.Body), "--provider-id=slipway:///"+name) || m.Script.Timeout != 5*time.Minute {
+					t.Fatalf("the script tells the kubelet its provider ID (IM-02); got %+v", m.Script)
+				}
+				m.Progress.Phase = backend.Succeeded
+			})
+			for range 4 {
+				_ = w.reconcile()
+			}
+			o := w.get(t)
+			if !isTrue(o.Status.Initialization.Provisioned) || o.Spec.ProviderID != "slipway:///"+name || o.Status.ContainerID == "" ||
+				!condition.Set(o.Status.Conditions).IsTrue(clusterv1.ReadyCondition) {
+				t.Errorf("provisioned: got %+v, %+v", o.Spec, o.Status)
+			}
+			if err := w.client.Delete(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			for pass := range 6 {
+				inject(w, pass)
+				_ = w.reconcile()
+			}
+			if err := w.client.Get(t.Context(), key, o); fault.KindOf(err) != fault.Gone {
+				t.Errorf("the object is gone; got %v", err)
+			}
+			if m, _ := w.host.Inspect(t.Context(), name); m.State != backend.Absent {
+				t.Errorf("and its container; got %+v", m)
+			}
+		})
+	}
+}
+
+func failAt(pass, at int, f func()) {
+	if pass == at {
+		f()
+	}
+}
+
+func TestSteadyStateWritesNothing(t *testing.T) {
+	w := newWorld(t, localMachine(nil), coreMachine(nil), coreCluster(nil), localCluster(), bootSecret())
+	for range 4 {
+		if err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.host.Change(name, func(m *testhost.Machine) { m.Progress.Phase = backend.Succeeded })
+	for range 3 {
+		if err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, log := w.get(t).ResourceVersion, len(w.host.Log())
+	for range 3 {
+		if err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := w.get(t).ResourceVersion; after != before || len(w.host.Log()) != log {
+		t.Errorf("nothing happens, so nothing is written: %s → %s, %v", before, after, w.host.Log())
+	}
+}
+
+func TestInterruptedBootstrapIsMadeAnew(t *testing.T) {
+	w := newWorld(t, localMachine(nil), coreMachine(nil), coreCluster(nil), localCluster(), bootSecret())
+	for range 4 {
+		if err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.host.Change(name, func(m *testhost.Machine) { m.Progress.Phase = backend.Interrupted })
+	for range 4 {
+		if err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"Create " + name, "Bootstrap " + name, "Delete " + name, "Create " + name, "Bootstrap " + name}
+	if diff := cmp.Diff(want, w.host.Log()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestDockerComesBack(t *testing.T) {
+	w := newWorld(t, localMachine(nil), coreMachine(nil), coreCluster(nil), localCluster(), bootSecret())
+	w.host.Down(down)
+	if err := w.reconcile(); err != nil {
+		t.Fatalf("waiting is not an error; got %v", err)
+	}
+	if c := condition.Set(w.get(t).Status.Conditions).Get(infrav1.ContainerProvisionedCondition); c.Reason != "DockerUnreachable" {
+		t.Errorf("got %+v", c)
+	}
+	w.host.Down(nil)
+	if err := w.reconcile(); err != nil || len(w.host.Log()) != 1 {
+		t.Errorf("it goes on by itself; got %v, %v", w.host.Log(), err)
+	}
+}
+
+func TestBadBootstrapData(t *testing.T) {
+	cases := map[string]struct {
+		secret *corev1.Secret
+		want   string
+	}{
+		"no secret": {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}}, "BootstrapSecretAbsent"},
+		"no value":  {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "boot"}}, "BootstrapSecretInvalid"},
+		"ignition": {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "boot"},
+			Data: map[string][]byte{"value": []byte("{}"), "format": []byte("ignition")}}, "UnsupportedBootstrapFormat"},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			w := newWorld(t, localMachine(withID), coreMachine(nil), coreCluster(nil), localCluster(), tc.secret)
+			for range 2 {
+				_ = w.reconcile()
+			}
+			if c := condition.Set(w.get(t).Status.Conditions).Get(infrav1.BootstrapExecSucceededCondition); c.Status != "False" || c.Reason != tc.want {
+				t.Errorf("got %+v", c)
+			}
+		})
+	}
+}
+
+func TestPaused(t *testing.T) { // CT-10
+	w := newWorld(t, localMachine(nil), coreMachine(nil), coreCluster(func(c *clusterv1.Cluster) { c.Spec.Paused = &yes }), localCluster(), bootSecret())
+	if err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if !condition.Set(w.get(t).Status.Conditions).IsTrue(clusterv1.PausedCondition) || len(w.host.Log()) != 0 {
+		t.Errorf("got %+v, %v", w.get(t).Status.Conditions, w.host.Log())
+	}
+}
+
+func TestWhatWakes(t *testing.T) {
+	m := coreMachine(nil)
+	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{Kind: "LocalMachine", APIGroup: infrav1.GroupVersion.Group, Name: "lm"}
+	if got := ofMachine(t.Context(), m); len(got) != 1 || got[0].NamespacedName != types.NamespacedName(key) {
+		t.Errorf("its Machine: got %v", got)
+	}
+	p := &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "mp"}}
+	p.Spec.ClusterName = "c"
+	p.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{Kind: "LocalMachinePool", APIGroup: infrav1.GroupVersion.Group, Name: "lmp"}
+	w := newWorld(t, localMachine(func(o *infrav1.LocalMachine) { o.Annotations = map[string]string{PoolAnnotation: "lmp"} }))
+	if got := w.ofPool(t.Context(), p); len(got) != 1 {
+		t.Errorf("its MachinePool: got %v", got)
+	}
+	for e, want := range map[backend.Event]int{{}: 1, {Machine: types.NamespacedName(key)}: 1, {Network: "net"}: 0} {
+		if got := w.ofEvent(t.Context(), e); len(got) != want {
+			t.Errorf("event %+v: got %v", e, got)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// PoolAnnotation on a LocalMachine names the LocalMachinePool it was made for. It is not the owner reference, which
+// passes to the Machine (MP-07).
+const PoolAnnotation = backend.PoolAnnotation
+
+// Snapshot is what Decide looks at.
+type Snapshot struct {
+	Object *infrav1.LocalMachine
+	// Machine that owns the object; nil if there is none (yet).
+	Machine *clusterv1.Machine
+	// Pool is the MachinePool of a machine that was made for one; nil for others.
+	Pool *clusterv1.MachinePool
+	// Cluster and Network (the LocalCluster) of the machine; nil if they do not exist (yet).
+	Cluster *clusterv1.Cluster
+	Network *infrav1.LocalCluster
+	// Name of the container, whether it exists or not.
+	Name string
+	// Host is the container as it is.
+	Host backend.Machine
+	// Fault is why the host could not be asked; nil if it was.
+	Fault *fault.Fault
+	// Progress of the bootstrap; nil while it was not asked for.
+	Progress *backend.Progress
+	Now      time.Time
+}
+
+func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
+	s := Snapshot{Object: o, Now: c.now(), Name: containerName(c.instance, o)}
+	if err := c.observeOwners(ctx, &s); err != nil {
+		return s, err
+	}
+	m, err := c.machines.Inspect(ctx, s.Name)
+	if err != nil {
+		if s.Fault = fault.As(err); s.Fault == nil || s.Fault.Kind != fault.Unreachable {
+			return s, err
+		}
+	}
+	s.Host = m
+	return s, nil
+}
+
+func (c *Controller) observeOwners(ctx context.Context, s *Snapshot) error {
+	o := s.Object
+	var err error
+	if s.Machine, err = read(ctx, c.client, o.Namespace, machineOf(o), &clusterv1.Machine{}); err != nil {
+		return err
+	}
+	if s.Cluster, err = read(ctx, c.client, o.Namespace, o.Labels[clusterv1.ClusterNameLabel], &clusterv1.Cluster{}); err != nil {
+		return err
+	}
+	if s.Cluster != nil {
+		ref := s.Cluster.Spec.InfrastructureRef
+		if ref.Kind == "LocalCluster" && ref.APIGroup == infrav1.GroupVersion.Group {
+			if s.Network, err = read(ctx, c.client, o.Namespace, ref.Name, &infrav1.LocalCluster{}); err != nil {
+				return err
+			}
+		}
+	}
+	local, err := read(ctx, c.client, o.Namespace, o.Annotations[PoolAnnotation], &infrav1.LocalMachinePool{})
+	if err != nil || local == nil {
+		return err
+	}
+	s.Pool, err = read(ctx, c.client, o.Namespace, ownerOf(local, "MachinePool"), &clusterv1.MachinePool{})
+	return err
+}
+
+// read returns the object, nil if there is none or the name is empty.
+func read[O client.Object](ctx context.Context, c client.Reader, namespace, name string, o O) (O, error) {
+	var none O
+	if name == "" {
+		return none, nil
+	}
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T %s/%s: %w", o, namespace, name, err)
+	}
+	return o, nil
+}
+
+// Answer asks how far the bootstrap has come.
+func (c *Controller) answerProgress(ctx context.Context, s Snapshot) (Snapshot, error) {
+	p, err := c.machines.Progress(ctx, s.Name)
+	s.Progress = &p
+	if f := fault.As(err); f != nil && (f.Kind == fault.Unreachable || f.Kind == fault.Conflict) {
+		// It stopped to run, or to answer, since it was looked at: an event will follow.
+		s.Progress, err = &backend.Progress{Phase: backend.InProgress}, nil
+	}
+	return s, err
+}
+
+// containerName returns the name in the provider ID, where there is one: it outlives a move to another management
+// cluster.
+func containerName(instance string, o *infrav1.LocalMachine) string {
+	if name, ok := backend.MachineOf(o.Spec.ProviderID); ok {
+		return name
+	}
+	return backend.MachineName(instance, client.ObjectKeyFromObject(o))
+}
+
+func machineOf(o client.Object) string { return ownerOf(o, "Machine") }
+
+// ownerOf returns the name of the owner of a kind of Cluster API's core, empty if there is none.
+func ownerOf(o client.Object, kind string) string {
+	for _, ref := range o.GetOwnerReferences() {
+		if group, _, _ := strings.Cut(ref.APIVersion, "/"); ref.Kind == kind && group == clusterv1.GroupVersion.Group {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+// provisioned reports whether the machine was provisioned once (IM-05).
+func (s Snapshot) provisioned() bool {
+	p := s.Object.Status.Initialization.Provisioned
+	return p != nil && *p
+}
+
+// secret returns the name of the bootstrap secret, empty while there is none (IM-11). Machines of a pool share the
+// pool's; theirs is empty (MP-07).
+func (s Snapshot) secret() string {
+	if s.Machine != nil && s.Machine.Spec.Bootstrap.DataSecretName != nil && *s.Machine.Spec.Bootstrap.DataSecretName != "" {
+		return *s.Machine.Spec.Bootstrap.DataSecretName
+	}
+	if s.Pool != nil && s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil {
+		return *s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName
+	}
+	return ""
+}
+
+// version returns the Kubernetes version asked for, empty for any.
+func (s Snapshot) version() string {
+	switch {
+	case s.Pool != nil:
+		return s.Pool.Spec.Template.Spec.Version
+	case s.Machine != nil:
+		return s.Machine.Spec.Version
+	}
+	return ""
+}
+
+// image returns the node image to use, empty if nothing says which.
+func (s Snapshot) image() string {
+	if c := s.Object.Spec.Backend.Container; c != nil && c.Image != "" {
+		return c.Image
+	}
+	if v := s.version(); v != "" {
+		return backend.DefaultImage(v)
+	}
+	return ""
+}
+
+// failureDomain returns where the machine is placed (IM-03, FD-01): domains are names on one host.
+func (s Snapshot) failureDomain() string {
+	if s.Machine != nil && s.Machine.Spec.FailureDomain != "" {
+		return s.Machine.Spec.FailureDomain
+	}
+	return s.Object.Spec.FailureDomain
+}
