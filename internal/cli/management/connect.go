@@ -63,7 +63,7 @@ func (f *Flags) Connect(e env.Env) (*Connection, error) {
 	if err != nil {
 		return nil, f.unusable(found, err)
 	}
-	return &Connection{Client: c, Namespace: namespace, DataDir: found.DataDir, host: cfg.Host, up: f.up()}, nil
+	return &Connection{Client: c, Namespace: namespace, DataDir: found.DataDir, host: cfg.Host, up: f.Up()}, nil
 }
 
 func newClient(cfg *rest.Config) (client.WithWatch, error) {

@@ -72,7 +72,7 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	}
 	if f.DataDir != "" || !usual(e) {
 		return Found{}, fault.New(fault.Unreachable, ReasonNotRunning,
-			"no management cluster has been started in %s; \"%s\" starts it", dir, f.up())
+			"no management cluster has been started in %s; \"%s\" starts it", dir, f.Up())
 	}
 	return Found{}, nil
 }
@@ -109,8 +109,8 @@ func (f *Flags) load(e env.Env, found Found) clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules(e, found.Path), overrides)
 }
 
-// up is the command that starts the management cluster that the flags mean.
-func (f *Flags) up() string {
+// Up is the command that starts the management cluster that the flags mean.
+func (f *Flags) Up() string {
 	if f.DataDir != "" {
 		return "slipway up -d --data-dir " + f.DataDir
 	}

@@ -1,0 +1,99 @@
+package kubectl
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/cli"
+	kubectlcmd "k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/plugin"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubectl [ARGUMENTS]",
+		Short: "Run kubectl against the management cluster",
+		Long: `Run kubectl, which is part of this binary, with all its commands, flags and plugins.
+
+It talks to the cluster of the kubeconfig that --kubeconfig names; without that flag, to the management
+cluster of the data directory ($XDG_DATA_HOME/slipway or ~/.local/share/slipway, or that of --data-dir),
+if it has been started once; else to what KUBECONFIG or ~/.kube/config say.`,
+		Example: `  slipway kubectl get clusters,machinepools,machines
+  slipway kubectl apply -f examples/quickstart.yaml
+  slipway get kubeconfig demo > demo.kubeconfig
+  slipway kubectl --kubeconfig demo.kubeconfig get nodes`,
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			a, err := parse(args)
+			if err != nil {
+				return err
+			}
+			path, err := kubeconfig(e, a)
+			if err != nil {
+				return err
+			}
+			return run(e, a.rest, path)
+		},
+	}
+}
+
+// kubeconfig returns the path of the kubeconfig to use by default; empty: kubectl's usual places. The error says how
+// to start the management cluster when the command needs one.
+func kubeconfig(e env.Env, a arguments) (string, error) {
+	if a.explicit {
+		return "", nil
+	}
+	flags := management.Flags{DataDir: a.dataDir}
+	found, err := flags.Find(e)
+	switch {
+	case err != nil && a.offline:
+		return "", nil
+	case err != nil:
+		return "", err
+	case found.DataDir == "" || a.offline:
+		return found.Path, nil
+	}
+	state, err := datadir.Inspect(datadir.Dir(found.DataDir))
+	if err == nil && !state.Held {
+		return "", fault.New(fault.Unreachable, management.ReasonNotRunning,
+			"the management cluster in %s is not running; \"%s\" starts it", found.DataDir, flags.Up())
+	}
+	return found.Path, nil // when the state cannot be read, the cluster itself will tell
+}
+
+// run becomes kubectl: the process ends with kubectl's exit code where that is not 0.
+func run(e env.Env, args []string, path string) error {
+	// kubectl's own loading rules, its config command and its plugins all read the variable.
+	if path != "" {
+		if err := os.Setenv(clientcmd.RecommendedConfigPathEnvVar, path); err != nil {
+			return err
+		}
+	}
+	// kubectl handles signals itself, or wants to be ended by them.
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	streams := genericiooptions.IOStreams{In: e.In, Out: e.Out, ErrOut: e.Err}
+	root := kubectlcmd.NewDefaultKubectlCommandWithArgs(kubectlcmd.KubectlOptions{
+		PluginHandler: kubectlcmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes),
+		Arguments:     append([]string{"kubectl"}, args...),
+		ConfigFlags: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().
+			WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
+		IOStreams: streams,
+	})
+	root.SetArgs(args)
+	if err := cli.RunNoErrOutput(root); err != nil {
+		cmdutil.CheckErr(err)
+	}
+	return nil
+}
