@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// The actions of the controller. Each may be repeated.
+type (
+	// Own makes the Cluster an owner of one of its provider objects.
+	Own struct {
+		What       part
+		Kind, Name string
+	}
+	// SetEndpoint takes over the endpoint of a provider object.
+	SetEndpoint struct {
+		Host string
+		Port int32
+		From string
+	}
+	// CreateKubeconfig writes the Secret with the kubeconfig.
+	CreateKubeconfig struct{ Name string }
+	// Delete deletes something that belongs to the Cluster.
+	Delete struct{ Kind, Name string }
+	// DeleteReference deletes one of the Cluster's provider objects.
+	DeleteReference struct {
+		What       part
+		Kind, Name string
+	}
+)
+
+func (a Own) String() string {
+	return fmt.Sprintf("own %s %s: it is the Cluster's %s", a.Kind, a.Name, a.What)
+}
+func (a SetEndpoint) String() string {
+	return fmt.Sprintf("set endpoint %s:%d: %s reports it", a.Host, a.Port, a.From)
+}
+func (a CreateKubeconfig) String() string {
+	return fmt.Sprintf("create Secret %s: the Cluster has no control plane object that would", a.Name)
+}
+func (a Delete) String() string {
+	return fmt.Sprintf("delete %s %s: the Cluster is deleted", a.Kind, a.Name)
+}
+func (a DeleteReference) String() string {
+	return fmt.Sprintf("delete %s %s: the Cluster is deleted", a.Kind, a.Name)
+}
+
+func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+	switch a := action.(type) {
+	case Own:
+		return c.writer.Patch(ctx, s.reference(a.What), func(o client.Object) { own(s.Cluster, o) })
+	case SetEndpoint:
+		return c.writer.Patch(ctx, s.Cluster, func(o client.Object) {
+			o.(*clusterv1.Cluster).Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
+		})
+	case CreateKubeconfig:
+		secret, err := kubeconfig(s)
+		if err != nil {
+			return err
+		}
+		return c.writer.Create(ctx, secret)
+	case Delete:
+		return c.writer.Delete(ctx, s.find(a))
+	case DeleteReference:
+		return c.writer.Delete(ctx, s.reference(a.What))
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the cluster controller does not know how to %s", action)
+}
+
+func (s Snapshot) reference(what part) client.Object {
+	if what == infrastructure {
+		return s.Infra.Unstructured
+	}
+	return s.ControlPlane.Unstructured
+}
+
+// find returns the object that an action names; Decide names only what is there.
+func (s Snapshot) find(a Delete) client.Object {
+	for _, o := range s.objects(a.Kind) {
+		if o.GetName() == a.Name {
+			return o
+		}
+	}
+	return nil
+}
+
+func (s Snapshot) objects(kind string) []client.Object {
+	var out []client.Object
+	switch kind {
+	case "MachinePool":
+		for i := range s.Pools {
+			out = append(out, &s.Pools[i])
+		}
+	case "MachineDeployment":
+		for i := range s.Deployments {
+			out = append(out, &s.Deployments[i])
+		}
+	case "MachineSet":
+		for i := range s.Sets {
+			out = append(out, &s.Sets[i])
+		}
+	case "Machine":
+		for i := range s.Machines {
+			out = append(out, &s.Machines[i])
+		}
+	}
+	return out
+}

@@ -1,0 +1,258 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// conditions is the table of CL-09 and CL-14 to CL-24.
+var conditions = condition.Table[judged]{
+	{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
+	{Type: clusterv1.ClusterInfrastructureReadyCondition, Of: judged.infrastructureReady},
+	{Type: clusterv1.ClusterControlPlaneInitializedCondition, Of: judged.controlPlaneInitialized},
+	{Type: clusterv1.ClusterControlPlaneAvailableCondition, Of: judged.controlPlaneAvailable},
+	{Type: clusterv1.ClusterControlPlaneMachinesReadyCondition, Of: func(j judged) condition.Verdict { return j.machinesReady(true) }},
+	{Type: clusterv1.ClusterControlPlaneMachinesUpToDateCondition, Of: func(j judged) condition.Verdict { return j.machinesUpToDate(true) }},
+	{Type: clusterv1.ClusterWorkersAvailableCondition, Of: judged.workersAvailable},
+	{Type: clusterv1.ClusterWorkerMachinesReadyCondition, Of: func(j judged) condition.Verdict { return j.machinesReady(false) }},
+	{Type: clusterv1.ClusterWorkerMachinesUpToDateCondition, Of: func(j judged) condition.Verdict { return j.machinesUpToDate(false) }},
+	{Type: clusterv1.ClusterRemoteConnectionProbeCondition, Of: judged.remoteConnectionProbe},
+	{Type: clusterv1.ClusterRollingOutCondition, Polarity: condition.Negative, Of: judged.rollingOut},
+	{Type: clusterv1.ClusterScalingUpCondition, Polarity: condition.Negative, Of: judged.scalingUp},
+	{Type: clusterv1.ClusterScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
+	{Type: clusterv1.ClusterRemediatingCondition, Polarity: condition.Negative, Of: judged.remediating},
+	{Type: clusterv1.ClusterAvailableCondition, Over: judged.available},
+}
+
+// judged is a snapshot with what became of it.
+type judged struct {
+	Snapshot
+	plan    loop.Plan
+	out     loop.Outcome
+	reached clusterv1.ClusterInitializationStatus
+}
+
+func (j judged) deleting() condition.Verdict { // CL-14
+	if !deleting(j.Snapshot) {
+		return condition.False(clusterv1.ClusterNotDeletingReason, "")
+	}
+	switch kind := fault.KindOf(j.out.Err); {
+	case j.out.Err != nil && kind != fault.Conflict && kind != fault.Unreachable:
+		return condition.TrueBecause(clusterv1.ClusterDeletingInternalErrorReason, fmt.Sprintf("Could not %s; it is tried again", j.out.Failed))
+	case len(j.plan.Wait) > 0:
+		return condition.TrueBecause(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+	}
+	return condition.True(clusterv1.ClusterDeletingDeletionCompletedReason)
+}
+
+func (j judged) infrastructureReady() condition.Verdict { // CL-16
+	return j.mirror(j.infra(), mirrored{
+		conditionType: clusterv1.ReadyCondition, good: clusterv1.ReadyReason, bad: clusterv1.NotReadyReason,
+		fallback: isTrue(j.reached.InfrastructureProvisioned), waiting: "status.initialization.provisioned is false",
+	})
+}
+
+func (j judged) controlPlaneAvailable() condition.Verdict { // CL-17
+	m := mirrored{
+		conditionType: clusterv1.AvailableCondition, good: clusterv1.AvailableReason, bad: clusterv1.NotAvailableReason,
+		fallback: isTrue(j.reached.ControlPlaneInitialized), waiting: "status.initialization.controlPlaneInitialized is false",
+	}
+	if l := j.control(); l.object != nil && l.object.Condition(clusterv1.AvailableCondition).Presence() == missing && l.object.Contract == older {
+		m.conditionType = clusterv1.ReadyCondition
+	}
+	return j.mirror(j.control(), m)
+}
+
+func (j judged) controlPlaneInitialized() condition.Verdict { // CL-09
+	l := j.control()
+	switch {
+	case isTrue(j.reached.ControlPlaneInitialized):
+		return condition.True(clusterv1.ClusterControlPlaneInitializedReason)
+	case l.problem != "":
+		return condition.Unknown(clusterv1.ClusterControlPlaneInitializedInternalErrorReason, l.problem)
+	case !l.ref.IsDefined():
+		return condition.False(clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the first control plane Machine to have its status.nodeRef set")
+	}
+	return condition.False(clusterv1.ClusterControlPlaneNotInitializedReason, "Control plane not yet initialized")
+}
+
+func (j judged) workersAvailable() condition.Verdict { // CL-18
+	if len(j.Deployments)+len(j.Pools) == 0 {
+		return condition.True(clusterv1.ClusterWorkersAvailableNoWorkersReason)
+	}
+	reasons := condition.Reasons{Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason}
+	part := condition.Part{Type: clusterv1.AvailableCondition}
+	return join(reasons, condition.Positive,
+		condition.Aggregate(j.deploymentMembers(), part, reasons), condition.Aggregate(j.poolMembers(), part, reasons))
+}
+
+func (j judged) machinesReady(controlPlane bool) condition.Verdict { // CL-19
+	machines := j.machines(controlPlane)
+	if len(machines) == 0 {
+		return condition.True(clusterv1.NoReplicasReason)
+	}
+	return condition.Aggregate(members(machines), condition.Part{Type: clusterv1.MachineReadyCondition},
+		condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason})
+}
+
+func (j judged) machinesUpToDate(controlPlane bool) condition.Verdict { // CL-20
+	var old []clusterv1.Machine
+	for _, m := range j.machines(controlPlane) {
+		if !young(j.Snapshot, m) {
+			old = append(old, m)
+		}
+	}
+	if len(old) == 0 {
+		return condition.True(clusterv1.NoReplicasReason)
+	}
+	return condition.Aggregate(members(old), condition.Part{Type: clusterv1.MachineUpToDateCondition},
+		condition.Reasons{Good: clusterv1.UpToDateReason, Bad: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason})
+}
+
+// young Machines have no UpToDate condition yet, and nobody is to worry about it (CL-20).
+func young(s Snapshot, m clusterv1.Machine) bool {
+	return condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil &&
+		s.Now.Sub(m.CreationTimestamp.Time) < upToDateGrace
+}
+
+func (j judged) rollingOut() condition.Verdict { // CL-21
+	reasons := condition.Reasons{
+		Good: clusterv1.ClusterNotRollingOutReason, Bad: clusterv1.ClusterRollingOutReason, Unknown: clusterv1.ClusterRollingOutUnknownReason,
+	}
+	return j.movement(clusterv1.RollingOutCondition, reasons, nil)
+}
+
+func (j judged) scalingUp() condition.Verdict { // CL-21
+	reasons := condition.Reasons{
+		Good: clusterv1.ClusterNotScalingUpReason, Bad: clusterv1.ClusterScalingUpReason, Unknown: clusterv1.ClusterScalingUpUnknownReason,
+	}
+	return j.movement(clusterv1.ScalingUpCondition, reasons, j.setMembers())
+}
+
+func (j judged) scalingDown() condition.Verdict { // CL-21
+	reasons := condition.Reasons{
+		Good: clusterv1.ClusterNotScalingDownReason, Bad: clusterv1.ClusterScalingDownReason, Unknown: clusterv1.ClusterScalingDownUnknownReason,
+	}
+	return j.movement(clusterv1.ScalingDownCondition, reasons, j.setMembers())
+}
+
+// movement aggregates one of the three conditions over everything that has
+// replicas. A control plane need not have them, nor a pool RollingOut.
+func (j judged) movement(conditionType string, reasons condition.Reasons, sets []condition.Member) condition.Verdict {
+	must := condition.Part{Type: conditionType, Polarity: condition.Negative}
+	may := condition.Part{Type: conditionType, Polarity: condition.Negative, Optional: true}
+	pools := must
+	if conditionType == clusterv1.RollingOutCondition {
+		pools = may
+	}
+	return join(reasons, condition.Negative,
+		condition.Aggregate(j.controlPlaneMember(conditionType), may, reasons),
+		condition.Aggregate(j.deploymentMembers(), must, reasons),
+		condition.Aggregate(j.poolMembers(), pools, reasons),
+		condition.Aggregate(sets, must, reasons))
+}
+
+func (j judged) remediating() condition.Verdict { // CL-22
+	var sick []clusterv1.Machine
+	for _, m := range j.Machines {
+		set := condition.Set(m.Status.Conditions)
+		if set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition) {
+			sick = append(sick, m)
+		}
+	}
+	if len(sick) == 0 {
+		return condition.False(clusterv1.ClusterNotRemediatingReason, "")
+	}
+	v := condition.Aggregate(members(sick), condition.Part{Type: clusterv1.MachineOwnerRemediatedCondition},
+		condition.Reasons{Bad: clusterv1.ClusterRemediatingReason})
+	return condition.TrueBecause(clusterv1.ClusterRemediatingReason, v.Message)
+}
+
+func (j judged) remoteConnectionProbe() condition.Verdict { // CL-23
+	h := j.Connection
+	if j.connectionGraceLeft() > 0 || h.ConsecutiveFailures == 0 && !h.LastProbeSuccess.IsZero() {
+		return condition.True(clusterv1.ClusterRemoteConnectionProbeSucceededReason)
+	}
+	message := "Remote connection probe failed"
+	if h.LastProbeSuccess.IsZero() {
+		message = "Remote connection not established yet"
+	}
+	if h.Problem != "" && isTrue(j.reached.ControlPlaneInitialized) {
+		message += ": " + h.Problem
+	}
+	return condition.False(clusterv1.ClusterRemoteConnectionProbeFailedReason, message)
+}
+
+// connectionGraceLeft is how long the connection still counts as good although
+// it does not answer; zero where it answers, or where the grace is over. After a
+// start of this process the grace begins anew for Clusters that were connected.
+func (s Snapshot) connectionGraceLeft() time.Duration {
+	since := s.Connection.LastProbeSuccess
+	if since.IsZero() {
+		if !condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterRemoteConnectionProbeCondition) {
+			return 0
+		}
+		if since = s.Connection.Since; since.IsZero() {
+			return s.Settings.ConnectionGrace
+		}
+	} else if s.Connection.ConsecutiveFailures == 0 {
+		return 0
+	}
+	return max(0, s.Settings.ConnectionGrace-s.Now.Sub(since))
+}
+
+func (j judged) available(set condition.Set) condition.Verdict { // CL-24
+	parts := []condition.Part{
+		{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative},
+		{Type: clusterv1.ClusterRemoteConnectionProbeCondition},
+		{Type: clusterv1.ClusterInfrastructureReadyCondition},
+		{Type: clusterv1.ClusterControlPlaneAvailableCondition},
+		{Type: clusterv1.ClusterWorkersAvailableCondition},
+		{Type: clusterv1.ClusterTopologyReconciledCondition, Optional: !j.Cluster.Spec.Topology.IsDefined(), Only: []string{
+			clusterv1.ClusterTopologyReconciledFailedReason, clusterv1.ClusterTopologyReconciledClusterClassNotReconciledReason,
+		}},
+	}
+	for _, g := range j.Gates {
+		part := condition.Part{Type: g.ConditionType}
+		if g.Polarity == clusterv1.NegativePolarityCondition {
+			part.Polarity = condition.Negative
+		}
+		parts = append(parts, part)
+	}
+	return condition.Summarize(set, condition.Reasons{
+		Good: clusterv1.ClusterAvailableReason, Bad: clusterv1.ClusterNotAvailableReason, Unknown: clusterv1.ClusterAvailableUnknownReason,
+	}, parts...)
+}
+
+// join is one verdict over those of several kinds: the worst decides, and every
+// line of what is not good is kept.
+func join(reasons condition.Reasons, p condition.Polarity, verdicts ...condition.Verdict) condition.Verdict {
+	bad, good := metav1.ConditionFalse, metav1.ConditionTrue
+	if p == condition.Negative {
+		bad, good = good, bad
+	}
+	lines := map[metav1.ConditionStatus][]string{}
+	seen := map[metav1.ConditionStatus]bool{}
+	for _, v := range verdicts {
+		seen[v.Status] = true
+		if v.Message != "" {
+			lines[v.Status] = append(lines[v.Status], v.Message)
+		}
+	}
+	out := condition.Verdict{Status: good, Reason: reasons.Good, Message: strings.Join(lines[good], "\n")}
+	switch {
+	case seen[bad]:
+		out = condition.Verdict{Status: bad, Reason: reasons.Bad, Message: strings.Join(append(lines[bad], lines[metav1.ConditionUnknown]...), "\n")}
+	case seen[metav1.ConditionUnknown]:
+		out = condition.Unknown(reasons.Unknown, strings.Join(lines[metav1.ConditionUnknown], "\n"))
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+// Name of the controller.
+const Name = "cluster"
+
+// DefaultConnectionGrace is how long a workload cluster may not answer before
+// RemoteConnectionProbe says so (CL-23).
+const DefaultConnectionGrace = 50 * time.Second
+
+// Settings of the controller.
+type Settings struct {
+	// ConnectionGrace of CL-23; zero: DefaultConnectionGrace.
+	ConnectionGrace time.Duration
+	// DeleteHook makes the deletion of Clusters with a topology wait for the
+	// annotation runtime.cluster.x-k8s.io/ok-to-delete (CL-13). Set it where the
+	// runtime SDK and topologies are on.
+	DeleteHook bool
+}
+
+// Connections is what the controller needs to know of the workload clusters.
+type Connections interface {
+	Health(cluster client.ObjectKey) remote.Health
+}
+
+// Controller reconciles Clusters.
+type Controller struct {
+	client      client.Client
+	refs        *kube.References
+	connections Connections
+	writer      *kube.Writer
+	settings    Settings
+	now         func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
+	c := &Controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), now: time.Now}
+	r := loop.NewReconciler(s, c.definition())
+	c.writer = r.Writer
+	ours := handler.EnqueueRequestsFromMapFunc(clusterOf)
+	built, err := s.Builder(Name, &clusterv1.Cluster{}).
+		Watches(&clusterv1.MachineDeployment{}, ours).
+		Watches(&clusterv1.MachineSet{}, ours).
+		Watches(&clusterv1.MachinePool{}, ours).
+		Watches(&clusterv1.Machine{}, ours).
+		WatchesRawSource(clusters.Changed(Name, nil)).
+		Build(r)
+	if err != nil {
+		return err
+	}
+	c.refs = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
+		New:     func() client.Object { return &clusterv1.Cluster{} },
+		NewList: func() client.ObjectList { return &clusterv1.ClusterList{} }, Refs: references,
+	}))
+	return nil
+}
+
+func (s Settings) withDefaults() Settings {
+	if s.ConnectionGrace == 0 {
+		s.ConnectionGrace = DefaultConnectionGrace
+	}
+	return s
+}
+
+func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] {
+	return loop.Controller[*clusterv1.Cluster, Snapshot]{
+		Name: Name, Finalizer: clusterv1.ClusterFinalizer,
+		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+	}
+}
+
+func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
+	spec := o.(*clusterv1.Cluster).Spec
+	return []clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.ControlPlaneRef}
+}
+
+// clusterOf names the Cluster that an object is labelled with.
+func clusterOf(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[clusterv1.ClusterNameLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
+}

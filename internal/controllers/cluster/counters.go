@@ -1,0 +1,156 @@
+package cluster
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+// tally sums replicas over the objects of a Cluster (CL-25).
+type tally struct {
+	desired, replicas, upToDate, ready, available int32
+	versions                                      map[string]int32
+}
+
+func (t *tally) count(version string, n int32) {
+	if t.versions == nil {
+		t.versions = map[string]int32{}
+	}
+	if version != "" && n > 0 {
+		t.versions[version] += n
+	}
+}
+
+// machine counts a Machine that nothing but the Cluster counts.
+func (t *tally) machine(m clusterv1.Machine) {
+	set := condition.Set(m.Status.Conditions)
+	t.desired++
+	t.replicas++
+	t.ready += one(set.IsTrue(clusterv1.MachineReadyCondition))
+	t.available += one(set.IsTrue(clusterv1.MachineAvailableCondition))
+	t.upToDate += one(set.IsTrue(clusterv1.MachineUpToDateCondition))
+	running := m.Spec.Version
+	if m.Status.NodeInfo != nil {
+		running = m.Status.NodeInfo.KubeletVersion
+	}
+	t.count(running, 1)
+}
+
+// group is what MachineDeployments, MachinePools and MachineSets have in common.
+type group struct {
+	desired, replicas, upToDate, ready, available *int32
+	versions                                      []clusterv1.StatusVersion
+}
+
+func (t *tally) group(g group) {
+	t.desired += deref(g.desired)
+	t.replicas += deref(g.replicas)
+	t.upToDate += deref(g.upToDate)
+	t.ready += deref(g.ready)
+	t.available += deref(g.available)
+	for _, v := range g.versions {
+		t.count(v.Version, v.Replicas)
+	}
+}
+
+// workersStatus sums up MachineDeployments, MachinePools, and the MachineSets and
+// Machines that belong to neither (CL-25).
+func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
+	var t tally
+	for _, d := range s.Deployments {
+		t.group(group{d.Spec.Replicas, d.Status.Replicas, d.Status.UpToDateReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas, d.Status.Versions})
+	}
+	for _, p := range s.Pools {
+		t.group(group{p.Spec.Replicas, p.Status.Replicas, p.Status.UpToDateReplicas, p.Status.ReadyReplicas, p.Status.AvailableReplicas, p.Status.Versions})
+	}
+	for i, m := range s.Sets {
+		if standalone(&s.Sets[i]) {
+			t.group(group{m.Spec.Replicas, m.Status.Replicas, m.Status.UpToDateReplicas, m.Status.ReadyReplicas, m.Status.AvailableReplicas, m.Status.Versions})
+		}
+	}
+	for _, m := range s.machines(false) {
+		if standalone(&m) {
+			t.machine(m)
+		}
+	}
+	return &clusterv1.WorkersStatus{
+		DesiredReplicas: &t.desired, Replicas: &t.replicas, UpToDateReplicas: &t.upToDate,
+		ReadyReplicas: &t.ready, AvailableReplicas: &t.available, Versions: t.sorted(),
+	}
+}
+
+// controlPlaneStatus is what the control plane object counts, or the Machines of
+// a control plane that has no object (CL-25). Nil where nothing is known.
+func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
+	if s.Cluster.Spec.ControlPlaneRef.IsDefined() {
+		if s.ControlPlane == nil {
+			return nil
+		}
+		v := s.ControlPlane
+		return &clusterv1.ClusterControlPlaneStatus{
+			DesiredReplicas: found(v.SpecReplicas.Get()), Replicas: found(v.Replicas.Get()), UpToDateReplicas: found(v.UpToDateReplicas.Get()),
+			ReadyReplicas: found(v.ReadyReplicas.Get()), AvailableReplicas: found(v.AvailableReplicas.Get()),
+			Versions: v.Versions.Or(nil),
+		}
+	}
+	machines := s.machines(true)
+	if len(machines) == 0 {
+		return nil
+	}
+	var t tally
+	for _, m := range machines {
+		t.machine(m)
+	}
+	return &clusterv1.ClusterControlPlaneStatus{
+		DesiredReplicas: &t.desired, Replicas: &t.replicas, UpToDateReplicas: &t.upToDate,
+		ReadyReplicas: &t.ready, AvailableReplicas: &t.available, Versions: t.sorted(),
+	}
+}
+
+// sorted returns the versions from the oldest to the newest.
+func (t *tally) sorted() []clusterv1.StatusVersion {
+	var out []clusterv1.StatusVersion
+	for v, n := range t.versions {
+		out = append(out, clusterv1.StatusVersion{Version: v, Replicas: n})
+	}
+	slices.SortFunc(out, func(a, b clusterv1.StatusVersion) int {
+		x, errX := version.ParseSemantic(a.Version)
+		y, errY := version.ParseSemantic(b.Version)
+		if errX != nil || errY != nil || x.EqualTo(y) {
+			return compare(a.Version < b.Version)
+		}
+		return compare(x.LessThan(y))
+	})
+	return out
+}
+
+func compare(less bool) int {
+	if less {
+		return -1
+	}
+	return 1
+}
+
+func found(n int32, ok bool) *int32 {
+	if !ok {
+		return nil
+	}
+	return &n
+}
+
+func deref(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func one(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// decideDeletion removes what belongs to the Cluster, one stage after the other
+// (CL-12); within a stage everything at once. Watches on everything that is
+// waited for wake the controller.
+func decideDeletion(s Snapshot) loop.Plan {
+	var p loop.Plan
+	for _, stage := range []func(Snapshot, *loop.Plan){awaitHook, deleteWorkers, deleteControlPlane, deleteInfrastructure} {
+		stage(s, &p)
+		if !p.Idle() {
+			return p
+		}
+	}
+	return p
+}
+
+// awaitHook holds the deletion until a runtime hook allows it (CL-13).
+func awaitHook(s Snapshot, p *loop.Plan) {
+	if _, allowed := s.Cluster.Annotations[runtimev1.OkToDeleteAnnotation]; allowed || !s.Settings.DeleteHook || !s.Cluster.Spec.Topology.IsDefined() {
+		return
+	}
+	p.WaitFor(clusterv1.ClusterDeletingWaitingForBeforeDeleteHookReason, "Waiting for the BeforeClusterDelete hook to allow the deletion")
+}
+
+func deleteWorkers(s Snapshot, p *loop.Plan) {
+	var left pending
+	for i := range s.Pools {
+		left.remove(p, "MachinePool", &s.Pools[i])
+	}
+	for i := range s.Deployments {
+		left.remove(p, "MachineDeployment", &s.Deployments[i])
+	}
+	for i := range s.Sets {
+		left.remove(p, "MachineSet", &s.Sets[i])
+	}
+	for _, m := range s.machines(false) {
+		left.remove(p, "Machine", &m)
+	}
+	left.wait(p, clusterv1.ClusterDeletingWaitingForWorkersDeletionReason)
+}
+
+// deleteControlPlane deletes the control plane object and waits for its Machines
+// too; these are deleted here only where there is no such object (CL-15).
+func deleteControlPlane(s Snapshot, p *loop.Plan) {
+	var left pending
+	ref := s.Cluster.Spec.ControlPlaneRef
+	deleteLink(s.control(), p, &left)
+	for _, m := range s.machines(true) {
+		if ref.IsDefined() {
+			left.add("Machine", m.Name)
+			continue
+		}
+		left.remove(p, "Machine", &m)
+	}
+	left.wait(p, clusterv1.ClusterDeletingWaitingForControlPlaneDeletionReason)
+}
+
+func deleteInfrastructure(s Snapshot, p *loop.Plan) {
+	var left pending
+	deleteLink(s.infra(), p, &left)
+	left.wait(p, clusterv1.ClusterDeletingWaitingForInfrastructureDeletionReason)
+}
+
+func deleteLink(l link, p *loop.Plan, left *pending) {
+	switch {
+	case l.problem != "":
+		left.lines = append(left.lines, "* "+l.problem)
+	case l.object != nil:
+		if l.object.GetDeletionTimestamp().IsZero() {
+			p.Do(DeleteReference{What: l.what, Kind: l.ref.Kind, Name: l.ref.Name})
+		}
+		left.add(l.ref.Kind, l.ref.Name)
+	}
+}
+
+// pending is what a stage waits for, by kind in the order of its adding.
+type pending struct {
+	kinds []string
+	names map[string][]string
+	lines []string
+}
+
+func (w *pending) add(kind, name string) {
+	if w.names == nil {
+		w.names = map[string][]string{}
+	}
+	if len(w.names[kind]) == 0 {
+		w.kinds = append(w.kinds, kind)
+	}
+	w.names[kind] = append(w.names[kind], name)
+}
+
+// remove waits for an object, and deletes it if nothing else will.
+func (w *pending) remove(p *loop.Plan, kind string, o metav1.Object) {
+	if o.GetDeletionTimestamp().IsZero() && standalone(o) {
+		p.Do(Delete{Kind: kind, Name: o.GetName()})
+	}
+	w.add(kind, o.GetName())
+}
+
+func (w *pending) wait(p *loop.Plan, reason string) {
+	lines := w.lines
+	for _, kind := range w.kinds {
+		names := w.names[kind]
+		if len(names) > 1 {
+			kind += "s"
+		}
+		lines = append(lines, fmt.Sprintf("* %s: %s", kind, condition.Names(names)))
+	}
+	if len(lines) > 0 {
+		p.WaitFor(reason, "%s", strings.Join(lines, "\n"))
+	}
+}

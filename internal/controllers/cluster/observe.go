@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Snapshot is everything that a decision about a Cluster looks at.
+type Snapshot struct {
+	Now      time.Time
+	Settings Settings
+	Cluster  *clusterv1.Cluster
+	// Infra and ControlPlane are nil where there is no reference, or nothing at
+	// the other end of it.
+	Infra        *contract.InfraClusterView
+	ControlPlane *contract.ControlPlaneView
+	// InfraProblem and ControlPlaneProblem say what a person has to change
+	// before the reference can be read.
+	InfraProblem, ControlPlaneProblem string
+	// What belongs to the Cluster by its label, each sorted by name.
+	Deployments []clusterv1.MachineDeployment
+	Pools       []clusterv1.MachinePool
+	Sets        []clusterv1.MachineSet
+	Machines    []clusterv1.Machine
+	// Gates are the availability gates of the Cluster, or else of its class (CL-24).
+	Gates []clusterv1.ClusterAvailabilityGate
+	// Connection to the workload cluster.
+	Connection remote.Health
+	// Access is what the kubeconfig is made from; only read where the Cluster
+	// has no control plane object (CL-11).
+	Access Access
+}
+
+// Access is what is known of the Secrets <cluster>-kubeconfig and <cluster>-ca.
+type Access struct {
+	Kubeconfig bool
+	// CA is nil where it does not exist.
+	CA *corev1.Secret
+}
+
+func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (Snapshot, error) {
+	s := Snapshot{
+		Now: c.now(), Settings: c.settings, Cluster: cluster, Gates: cluster.Spec.AvailabilityGates,
+		Connection: c.connections.Health(client.ObjectKeyFromObject(cluster)),
+	}
+	steps := []func(context.Context, *Snapshot) error{
+		c.readInfra, c.readControlPlane, c.readDescendants, c.readGates, c.readAccess,
+	}
+	for _, step := range steps {
+		if err := step(ctx, &s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
+	o, problem, err := c.readReference(ctx, s, s.Cluster.Spec.InfrastructureRef)
+	s.InfraProblem = problem
+	if err == nil && o.Unstructured != nil {
+		view := contract.InfraCluster(o)
+		s.Infra = &view
+	}
+	return err
+}
+
+func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
+	o, problem, err := c.readReference(ctx, s, s.Cluster.Spec.ControlPlaneRef)
+	s.ControlPlaneProblem = problem
+	if err == nil && o.Unstructured != nil {
+		view := contract.ControlPlane(o)
+		s.ControlPlane = &view
+	}
+	return err
+}
+
+// readReference reads a provider object. A kind that is not installed is a
+// problem for a person, except while the Cluster is deleted: then there is
+// nothing of that kind left to delete.
+func (c *Controller) readReference(ctx context.Context, s *Snapshot, ref clusterv1.ContractVersionedObjectReference) (contract.Object, string, error) {
+	if !ref.IsDefined() {
+		return contract.Object{}, "", nil
+	}
+	o, err := c.refs.Get(ctx, ref, s.Cluster.Namespace)
+	f := fault.As(err)
+	if f == nil || f.Kind != fault.Invalid {
+		return o, "", err
+	}
+	if deleting(*s) && f.Reason == "KindNotInstalled" {
+		return contract.Object{}, "", nil
+	}
+	return contract.Object{}, f.Message, nil
+}
+
+func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {
+	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
+	sets, machines := &clusterv1.MachineSetList{}, &clusterv1.MachineList{}
+	of := []client.ListOption{client.InNamespace(s.Cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name}}
+	for _, list := range []client.ObjectList{deployments, pools, sets, machines} {
+		if err := c.client.List(ctx, list, of...); err != nil {
+			return fmt.Errorf("listing %T of the Cluster: %w", list, err)
+		}
+	}
+	s.Deployments, s.Pools, s.Sets, s.Machines = deployments.Items, pools.Items, sets.Items, machines.Items
+	sort.Slice(s.Deployments, func(i, j int) bool { return s.Deployments[i].Name < s.Deployments[j].Name })
+	sort.Slice(s.Pools, func(i, j int) bool { return s.Pools[i].Name < s.Pools[j].Name })
+	sort.Slice(s.Sets, func(i, j int) bool { return s.Sets[i].Name < s.Sets[j].Name })
+	sort.Slice(s.Machines, func(i, j int) bool { return s.Machines[i].Name < s.Machines[j].Name })
+	return nil
+}
+
+// readGates takes the gates of the class where the Cluster has none (CL-24).
+func (c *Controller) readGates(ctx context.Context, s *Snapshot) error {
+	ref := s.Cluster.Spec.Topology.ClassRef
+	if len(s.Gates) > 0 || ref.Name == "" {
+		return nil
+	}
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	if key.Namespace == "" {
+		key.Namespace = s.Cluster.Namespace
+	}
+	class := &clusterv1.ClusterClass{}
+	if err := c.client.Get(ctx, key, class); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading ClusterClass %s: %w", key, err)
+	}
+	s.Gates = class.Spec.AvailabilityGates
+	return nil
+}
+
+func (c *Controller) readAccess(ctx context.Context, s *Snapshot) error {
+	if !makesKubeconfig(*s) {
+		return nil
+	}
+	kubeconfig, err := c.readSecret(ctx, s, "-kubeconfig")
+	if err != nil || kubeconfig != nil {
+		s.Access.Kubeconfig = kubeconfig != nil
+		return err
+	}
+	s.Access.CA, err = c.readSecret(ctx, s, "-ca")
+	return err
+}
+
+func (c *Controller) readSecret(ctx context.Context, s *Snapshot, suffix string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: s.Cluster.Name + suffix}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s%s: %w", s.Cluster.Name, suffix, err)
+	}
+	return secret, nil
+}
+
+func deleting(s Snapshot) bool { return !s.Cluster.DeletionTimestamp.IsZero() }
+
+// standalone reports whether nothing but the Cluster controls the object.
+func standalone(o metav1.Object) bool {
+	owner := metav1.GetControllerOf(o)
+	return owner == nil || owner.Kind == clusterv1.ClusterKind
+}
+
+func isControlPlane(m *clusterv1.Machine) bool {
+	_, ok := m.Labels[clusterv1.MachineControlPlaneLabel]
+	return ok
+}
+
+// machines returns the Machines of the control plane, or the others.
+func (s Snapshot) machines(controlPlane bool) []clusterv1.Machine {
+	var out []clusterv1.Machine
+	for i := range s.Machines {
+		if isControlPlane(&s.Machines[i]) == controlPlane {
+			out = append(out, s.Machines[i])
+		}
+	}
+	return out
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

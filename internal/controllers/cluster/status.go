@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Report says the status of a Cluster after a pass.
+func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+	status := clusterv1.ClusterStatus{
+		Initialization:     initialization(s),
+		ControlPlane:       controlPlaneStatus(s),
+		Workers:            workersStatus(s),
+		FailureDomains:     failureDomains(s),
+		ObservedGeneration: s.Cluster.Status.ObservedGeneration,
+	}
+	if out.Err == nil && !broken(s) { // CL-28
+		status.ObservedGeneration = s.Cluster.Generation
+	}
+	j := judged{Snapshot: s, plan: p, out: out, reached: status.Initialization}
+	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Cluster, s.Now))
+	status.Phase = string(phase(s, status.Initialization))
+	status.Deprecated = &clusterv1.ClusterDeprecatedStatus{V1Beta1: deprecated(s, status.Conditions)}
+	return loop.Report{Status: status, Events: events(s, status.Initialization)}
+}
+
+// broken reports whether a pass without errors still is one in error (CL-06, CL-28).
+func broken(s Snapshot) bool {
+	return !deleting(s) && (s.infra().lost() || s.control().lost() || s.InfraProblem != "" || s.ControlPlaneProblem != "")
+}
+
+// initialization says what has been reached; it is never taken back (CL-07 to CL-10).
+func initialization(s Snapshot) clusterv1.ClusterInitializationStatus {
+	out := s.Cluster.Status.Initialization
+	yes := true
+	if s.infra().done || !s.Cluster.Spec.InfrastructureRef.IsDefined() && !deleting(s) {
+		out.InfrastructureProvisioned = &yes
+	}
+	if s.control().done || !s.Cluster.Spec.ControlPlaneRef.IsDefined() && hasControlPlaneNode(s) {
+		out.ControlPlaneInitialized = &yes
+	}
+	return out
+}
+
+// hasControlPlaneNode reports whether some control plane Machine has a Node (CL-10).
+func hasControlPlaneNode(s Snapshot) bool {
+	for _, m := range s.machines(true) {
+		if m.Status.NodeRef.IsDefined() {
+			return true
+		}
+	}
+	return false
+}
+
+func failureDomains(s Snapshot) []clusterv1.FailureDomain {
+	if s.Infra == nil || !s.Infra.Provisioned.Or(false) {
+		return s.Cluster.Status.FailureDomains
+	}
+	return s.Infra.FailureDomains.Or(nil)
+}
+
+// phase is the Cluster's place in its life (CL-26). Decided from top to bottom:
+//
+//	being deleted                                   Deleting
+//	infrastructure provisioned and endpoint known   Provisioned
+//	infrastructure or control plane referred to     Provisioning
+//	otherwise                                       Pending
+func phase(s Snapshot, in clusterv1.ClusterInitializationStatus) clusterv1.ClusterPhase {
+	spec := s.Cluster.Spec
+	switch {
+	case deleting(s):
+		return clusterv1.ClusterPhaseDeleting
+	case isTrue(in.InfrastructureProvisioned) && spec.ControlPlaneEndpoint.IsValid():
+		return clusterv1.ClusterPhaseProvisioned
+	case spec.InfrastructureRef.IsDefined() || spec.ControlPlaneRef.IsDefined():
+		return clusterv1.ClusterPhaseProvisioning
+	}
+	return clusterv1.ClusterPhasePending
+}
+
+// deprecated is the status of v1beta1 (CL-27, CL-29).
+func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1DeprecatedStatus {
+	out := &clusterv1.ClusterV1Beta1DeprecatedStatus{
+		Conditions: condition.Project(legacy(s), withLegacyReady(s, set), s.Cluster.GetV1Beta1Conditions()),
+	}
+	f := failure(s)
+	if f.Reason != "" {
+		reason := capierrors.ClusterStatusError(f.Reason)
+		out.FailureReason = &reason
+	}
+	if f.Message != "" {
+		out.FailureMessage = &f.Message
+	}
+	return out
+}
+
+// failure is what a provider object of contract v1beta1 says; it changes nothing else (CL-29).
+func failure(s Snapshot) contract.Failure {
+	for _, l := range []link{s.infra(), s.control()} {
+		if l.object == nil {
+			continue
+		}
+		if f := l.object.Failure(); f != (contract.Failure{}) {
+			if f.Message != "" {
+				f.Message = "Failure detected from " + l.ref.Kind + " " + l.ref.Name + ": " + f.Message
+			}
+			return f
+		}
+	}
+	return contract.Failure{}
+}
+
+// events are recorded once, when something is reached (CL-08, CL-09).
+func events(s Snapshot, in clusterv1.ClusterInitializationStatus) []loop.Event {
+	var out []loop.Event
+	before := s.Cluster.Status.Initialization
+	if isTrue(in.InfrastructureProvisioned) && !isTrue(before.InfrastructureProvisioned) {
+		out = append(out, loop.Normal("InfrastructureReady", "Infrastructure of Cluster %s is provisioned", s.Cluster.Name))
+	}
+	if isTrue(in.ControlPlaneInitialized) && !isTrue(before.ControlPlaneInitialized) {
+		out = append(out, loop.Normal("ControlPlaneInitialized", "Control plane of Cluster %s is initialized", s.Cluster.Name))
+	}
+	return out
+}
