@@ -3,11 +3,14 @@ package conversion_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -215,5 +218,59 @@ func TestUnknownKindInReference(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, ref); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// CV-01: false stays where v1beta2 requires the field, and goes where v1beta2 wants one of two.
+func TestFalse(t *testing.T) {
+	c := newConverter(t)
+	in := &bootstrapv1beta1.KubeadmConfig{Spec: bootstrapv1beta1.KubeadmConfigSpec{
+		DiskSetup: &bootstrapv1beta1.DiskSetup{Partitions: []bootstrapv1beta1.Partition{
+			{Device: "/dev/a", Layout: false},
+			{Device: "/dev/b", DiskLayout: []bootstrapv1beta1.PartitionSpec{{Percentage: 100}}},
+		}},
+		Files: []bootstrapv1beta1.File{{Path: "/a", Append: false}},
+	}}
+	got, err := c.Convert(in, conversion.HubVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := bootstrapv1.KubeadmConfigSpec{
+		DiskSetup: bootstrapv1.DiskSetup{Partitions: []bootstrapv1.Partition{
+			{Device: "/dev/a", Layout: new(false)},
+			{Device: "/dev/b", DiskLayout: []bootstrapv1.PartitionSpec{{Percentage: 100}}},
+		}},
+		Files: []bootstrapv1.File{{Path: "/a"}},
+	}
+	if diff := cmp.Diff(want, got.(*bootstrapv1.KubeadmConfig).Spec); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// CV-01, KB-07: the timeouts of the older form have their place in the newer.
+func TestTimeouts(t *testing.T) {
+	c := newConverter(t)
+	in := &bootstrapv1beta1.KubeadmConfig{Spec: bootstrapv1beta1.KubeadmConfigSpec{
+		ClusterConfiguration: &bootstrapv1beta1.ClusterConfiguration{APIServer: bootstrapv1beta1.APIServer{
+			TimeoutForControlPlane: &metav1.Duration{Duration: 2 * time.Minute},
+		}},
+		JoinConfiguration: &bootstrapv1beta1.JoinConfiguration{Discovery: bootstrapv1beta1.Discovery{
+			Timeout: &metav1.Duration{Duration: time.Minute},
+		}},
+	}}
+	got, err := c.Convert(in, conversion.HubVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := got.(*bootstrapv1.KubeadmConfig).Spec
+	wantInit := bootstrapv1.Timeouts{ControlPlaneComponentHealthCheckSeconds: new(int32(120))}
+	wantJoin := bootstrapv1.Timeouts{
+		ControlPlaneComponentHealthCheckSeconds: new(int32(120)), DiscoverySeconds: new(int32(60)),
+	}
+	if diff := cmp.Diff(wantInit, spec.InitConfiguration.Timeouts); diff != "" {
+		t.Errorf("init (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(wantJoin, spec.JoinConfiguration.Timeouts); diff != "" {
+		t.Errorf("join (-want +got):\n%s", diff)
 	}
 }

@@ -18,6 +18,7 @@ import (
 func movedUp(spoke, hub runtime.Object) {
 	if in, out := kubeadmSpecs(spoke, hub); in != nil {
 		timeoutsUp(in, out)
+		partitionsUp(out)
 	}
 	switch in := spoke.(type) {
 	case *clusterv1beta1.Cluster:

@@ -45,7 +45,7 @@ func plainInHub(field string) bool {
 	return false
 }
 
-// plainInSpokes names the pointers of the hub.
+// plainInSpokes names the pointers of the hub. Fields that the hub requires are not among them.
 func plainInSpokes(field string) bool {
 	switch field {
 	case
@@ -53,8 +53,6 @@ func plainInSpokes(field string) bool {
 		"ClusterSpec.Paused",
 		"MachineDeploymentSpec.Paused",
 		"ClusterClassStatusVariable.DefinitionsConflict",
-		"ClusterClassStatusVariableDefinition.Required",
-		"ClusterClassVariable.Required",
 		"JSONSchemaProps.UniqueItems",
 		"JSONSchemaProps.ExclusiveMaximum",
 		"JSONSchemaProps.ExclusiveMinimum",
@@ -76,13 +74,9 @@ func plainInSpokes(field string) bool {
 		"HostPathMount.ReadOnly",
 		"KubeConfigAuthExec.ProvideClusterInfo",
 		"KubeConfigCluster.InsecureSkipTLSVerify",
-		"Partition.Layout",
 		// control plane
 		"KubeadmControlPlaneStatus.Replicas",
-		"KubeadmControlPlaneRemediationSpec.RetryPeriodSeconds",
-		"LastRemediationStatus.RetryCount",
-		// addons
-		"ResourceBinding.Applied":
+		"KubeadmControlPlaneRemediationSpec.RetryPeriodSeconds":
 		return true
 	}
 	return false

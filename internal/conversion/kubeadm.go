@@ -39,6 +39,16 @@ func timeoutsUp(in *bootstrapv1beta1.KubeadmConfigSpec, out *bootstrapv1.Kubeadm
 	}
 }
 
+// partitionsUp drops the layout flag beside a layout: the hub wants one of the two, v1beta1 always has the flag.
+func partitionsUp(out *bootstrapv1.KubeadmConfigSpec) {
+	for i := range out.DiskSetup.Partitions {
+		partition := &out.DiskSetup.Partitions[i]
+		if len(partition.DiskLayout) > 0 && partition.Layout != nil && !*partition.Layout {
+			partition.Layout = nil
+		}
+	}
+}
+
 // timeoutsDown is the way back; where init and joining differ, init counts.
 func timeoutsDown(in *bootstrapv1.KubeadmConfigSpec, out *bootstrapv1beta1.KubeadmConfigSpec) {
 	wait := in.InitConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds
