@@ -1,0 +1,142 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	bootstraputil "k8s.io/cluster-bootstrap/token/util"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+)
+
+// The keys of a data Secret (KB-02, BC-02).
+const (
+	valueKey  = "value"
+	formatKey = "format"
+)
+
+func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
+	switch a := a.(type) {
+	case ChooseToken:
+		return c.chooseToken(ctx, s)
+	case CreateToken:
+		return c.createToken(ctx, s)
+	case ExtendToken:
+		return c.extendToken(ctx, s)
+	case DeleteToken:
+		return c.deleteToken(ctx, s, a.Name)
+	case WriteData:
+		return c.writeData(ctx, s)
+	}
+	return fault.New(fault.Bug, "UnknownAction", "unknown action %T", a)
+}
+
+// chooseToken records the token in the spec before anything else knows it: whatever happens next, it is
+// found there again. It is the only field of the spec that this controller says anything about.
+func (c *Controller) chooseToken(ctx context.Context, s Snapshot) error {
+	token, err := bootstraputil.GenerateBootstrapToken()
+	if err != nil {
+		return fmt.Errorf("making a random token: %w", err)
+	}
+	want := &unstructured.Unstructured{Object: map[string]any{}}
+	want.SetGroupVersionKind(bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))
+	want.SetNamespace(s.Config.Namespace)
+	want.SetName(s.Config.Name)
+	err = unstructured.SetNestedField(want.Object, token, "spec", "joinConfiguration", "discovery", "bootstrapToken", "token")
+	if err != nil {
+		return fault.New(fault.Bug, "InvalidObject", "the token cannot be written into a KubeadmConfig").From(err)
+	}
+	return c.writer.Apply(ctx, s.Config, want)
+}
+
+func (c *Controller) createToken(ctx context.Context, s Snapshot) error {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return err
+	}
+	secret := discovery.Secret(s.token(), s.tokenOwner(), discovery.Lifetime{From: s.Now, TTL: s.TTL})
+	return kube.NewWriter(workload, Name).Create(ctx, secret)
+}
+
+func (c *Controller) extendToken(ctx context.Context, s Snapshot) error {
+	secret, workload, err := c.tokenSecret(ctx, s)
+	if err != nil {
+		return err
+	}
+	if secret == nil {
+		return fault.New(fault.Gone, "TokenGone", "bootstrap token %s was deleted meanwhile", discovery.ID(s.token()))
+	}
+	life := discovery.Lifetime{From: s.Now, TTL: s.TTL}
+	return kube.NewWriter(workload, Name).Patch(ctx, secret, func(o client.Object) {
+		o.(*corev1.Secret).Data[bootstrapapi.BootstrapTokenExpirationKey] = []byte(life.Expiration())
+	})
+}
+
+func (c *Controller) deleteToken(ctx context.Context, s Snapshot, name string) error {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return err
+	}
+	for i := range *s.Leftovers {
+		if secret := &(*s.Leftovers)[i]; secret.Name == name {
+			return kube.NewWriter(workload, Name).Delete(ctx, secret)
+		}
+	}
+	return nil
+}
+
+// writeData makes the data Secret what it should be, whoever made it (KB-02).
+func (c *Controller) writeData(ctx context.Context, s Snapshot) error {
+	data, err := render(s)
+	if err != nil {
+		return err
+	}
+	want := dataSecret(s, data)
+	live := s.Material.Data
+	if live == nil {
+		return c.writer.Apply(ctx, nil, want)
+	}
+	if err := c.adopt(ctx, s); err != nil {
+		return err
+	}
+	return c.writer.Apply(ctx, live, want)
+}
+
+// adopt removes the references to earlier lives of this KubeadmConfig, after which the Secret can have it as
+// its controller, and is not garbage.
+func (c *Controller) adopt(ctx context.Context, s Snapshot) error {
+	stale := func(ref metav1.OwnerReference) bool { return earlier(ref, s) && ref.UID != s.Config.UID }
+	if !slices.ContainsFunc(s.Material.Data.OwnerReferences, stale) {
+		return nil
+	}
+	return c.writer.Patch(ctx, s.Material.Data, func(o client.Object) {
+		o.SetOwnerReferences(slices.DeleteFunc(o.GetOwnerReferences(), stale))
+	})
+}
+
+// dataSecret is all that this controller says of the data Secret (KB-02, BC-02).
+func dataSecret(s Snapshot, data Data) *unstructured.Unstructured {
+	encode := base64.StdEncoding.EncodeToString
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"type": string(clusterv1.ClusterSecretType),
+		"data": map[string]any{valueKey: encode(data.Value), formatKey: encode([]byte(data.Format))},
+	}}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	u.SetNamespace(s.Config.Namespace)
+	u.SetName(s.Config.Name)
+	u.SetLabels(map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name})
+	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(s.Config, bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))})
+	return u
+}

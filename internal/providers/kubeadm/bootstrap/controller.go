@@ -1,0 +1,142 @@
+package bootstrap
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+// Name of the controller.
+const Name = "kubeadmconfig"
+
+// Workloads is what the controller needs of the workload clusters.
+type Workloads interface {
+	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+	Health(cluster client.ObjectKey) remote.Health
+}
+
+// Controller reconciles KubeadmConfigs.
+type Controller struct {
+	client    client.Client
+	refs      *kube.References
+	workloads Workloads
+	writer    *kube.Writer
+	now       func() time.Time
+	ttl       time.Duration
+}
+
+// Add adds the controller to the manager. tokenTTL is the life of a bootstrap token; zero:
+// [discovery.DefaultTTL].
+func Add(s loop.Setup, clusters *remote.Clusters, tokenTTL time.Duration) error {
+	if tokenTTL == 0 {
+		tokenTTL = discovery.DefaultTTL
+	}
+	reader := s.Manager.GetClient()
+	c := &Controller{
+		client: reader, workloads: clusters, now: time.Now, ttl: tokenTTL, refs: kube.NewReferences(reader, nil),
+	}
+	r := loop.NewReconciler(s, c.definition())
+	c.writer = r.Writer
+	_, err := s.Builder(Name, &bootstrapv1.KubeadmConfig{}).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
+		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(reader, newList), builder.WithPredicates(loop.ClusterMatters())).
+		WatchesRawSource(clusters.Changed(Name, c.configsOf)).
+		Build(r)
+	return err
+}
+
+func (c *Controller) definition() loop.Controller[*bootstrapv1.KubeadmConfig, Snapshot] {
+	return loop.Controller[*bootstrapv1.KubeadmConfig, Snapshot]{
+		Name:    Name,
+		New:     func() *bootstrapv1.KubeadmConfig { return &bootstrapv1.KubeadmConfig{} },
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+	}
+}
+
+func newList() client.ObjectList { return &bootstrapv1.KubeadmConfigList{} }
+
+// configOf names the KubeadmConfig that a Machine or MachinePool refers to.
+func configOf(_ context.Context, o client.Object) []reconcile.Request {
+	ref := bootstrapOf(o).ConfigRef
+	if ref.Kind != kindKubeadmConfig || ref.APIGroup != bootstrapv1.GroupVersion.Group {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
+}
+
+func bootstrapOf(o client.Object) clusterv1.Bootstrap {
+	switch o := o.(type) {
+	case *clusterv1.Machine:
+		return o.Spec.Bootstrap
+	case *clusterv1.MachinePool:
+		return o.Spec.Template.Spec.Bootstrap
+	}
+	return clusterv1.Bootstrap{}
+}
+
+// ownerMatters lets through what a KubeadmConfig looks at in its owner, and drops the rest of its life.
+func ownerMatters() predicate.Predicate {
+	facts := func(o client.Object) Owner {
+		switch o := o.(type) {
+		case *clusterv1.Machine:
+			return *machineOwner(o)
+		case *clusterv1.MachinePool:
+			return *poolOwner(o)
+		}
+		return Owner{}
+	}
+	return predicate.Funcs{
+		UpdateFunc:  func(e event.UpdateEvent) bool { return facts(e.ObjectOld) != facts(e.ObjectNew) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// configsOf names the KubeadmConfigs of a cluster.
+func (c *Controller) configsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+	list := &bootstrapv1.KubeadmConfigList{}
+	err := c.client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
+	if err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+// groupOf returns the group of an apiVersion.
+func groupOf(apiVersion string) string {
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return group
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// upper begins a message with a capital letter.
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,228 @@
+package bootstrap
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+)
+
+// Reasons of waits. Those that v1beta1 conditions know have their names (KB-03).
+const (
+	waitOwner          = "WaitingForOwner"
+	waitCluster        = "WaitingForCluster"
+	waitInfrastructure = "WaitingForClusterInfrastructure"
+	waitControlPlane   = "WaitingForControlPlaneAvailable"
+	waitCertificates   = "WaitingForCertificates"
+	waitConnection     = "WaitingForWorkloadCluster"
+	waitCorrection     = "DataSecretGenerationFailed"
+	waitUpdate         = "WaitingForInPlaceUpdate"
+)
+
+// unwatched is how often Secrets are looked at that nothing watches.
+const unwatched = 15 * time.Second
+
+// Decide says what to do about a KubeadmConfig.
+func Decide(s Snapshot) loop.Plan {
+	var p loop.Plan
+	switch _, updating := s.Config.Annotations[clusterv1.UpdateInProgressAnnotation]; {
+	case s.Owner == nil: // KB-01, BC-10
+		p.WaitFor(waitOwner, "Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig")
+	case s.ending():
+		decideEnd(s, &p)
+	case s.Cluster == nil:
+		p.WaitFor(waitCluster, "Waiting for Cluster %s to exist", s.Owner.ClusterName)
+	case !s.Cluster.DeletionTimestamp.IsZero():
+		p.WaitFor(waitCluster, "Cluster %s is being deleted", s.Cluster.Name)
+	case updating: // KB-25
+		p.WaitFor(waitUpdate, "Waiting for the in-place update of %s %s to end", s.Owner.Kind, s.Owner.Name)
+	case !s.made():
+		decideFirst(s, &p)
+	case s.Owner.pool():
+		decideRotation(s, &p)
+	default:
+		decideRefresh(s, &p)
+	}
+	return p
+}
+
+// decideFirst makes the data for the first time (KB-04).
+func decideFirst(s Snapshot, p *loop.Plan) {
+	switch {
+	case s.Owner.ControlPlane:
+		p.WaitFor(waitCorrection, "Machine %s is of the control plane, and this version of Slipway makes bootstrap data "+
+			"for workers only; use a HostedControlPlane as the Cluster's control plane", s.Owner.Name)
+	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
+		p.WaitFor(waitInfrastructure, "Waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name)
+	case !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized):
+		p.WaitFor(waitControlPlane, "Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name)
+	case !s.Cluster.Spec.ControlPlaneEndpoint.IsValid():
+		p.WaitFor(waitControlPlane, "Waiting for the control plane endpoint of Cluster %s to be set", s.Cluster.Name)
+	case s.Material == nil:
+		p.Ask = append(p.Ask, AskMaterial{})
+	default:
+		decideData(s, p)
+	}
+}
+
+// decideData goes from complete material to data: token chosen, token there, data written.
+func decideData(s Snapshot, p *loop.Plan) {
+	if !usable(s, p) || !tokenChosen(s, p) || !connected(s, p) {
+		return
+	}
+	if s.token() != "" {
+		if s.Token == nil {
+			p.Ask = append(p.Ask, AskToken{ID: discovery.ID(s.token())})
+			return
+		}
+		need, again := discovery.Refresh(*s.Token, s.Now, s.TTL)
+		doToken(need, s, p)
+		p.RecheckIn(again)
+	}
+	p.Do(WriteData{Name: s.Config.Name})
+}
+
+// usable reports whether data can be made from the material, else why not.
+func usable(s Snapshot, p *loop.Plan) bool {
+	if _, err := discovery.Hashes(s.Material.CA); err != nil {
+		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", caSecret(s.Cluster.Name), caKey)
+		p.RecheckIn(unwatched)
+		return false
+	}
+	if _, err := render(s); err != nil {
+		p.WaitFor(waitCorrection, "%s", upper(err.Error()))
+		p.RecheckIn(unwatched)
+		return false
+	}
+	if other := takenBy(s); other != "" {
+		p.WaitFor(waitCorrection, "Secret %s, which the bootstrap data goes into, %s; rename or delete it", s.Config.Name, other)
+		p.RecheckIn(unwatched)
+		return false
+	}
+	return true
+}
+
+// tokenChosen reports whether the token is known, else chooses one and waits to read it back.
+func tokenChosen(s Snapshot, p *loop.Plan) bool {
+	in := s.Config.Spec.JoinConfiguration.Discovery
+	if discovery.NeedsToken(in) {
+		p.Do(ChooseToken{Why: "none is set"})
+		return false
+	}
+	if token := s.token(); token != "" && !discovery.Valid(token) {
+		p.WaitFor(waitCorrection, "spec.joinConfiguration.discovery.bootstrapToken.token must have the form abcdef.0123456789abcdef")
+		return false
+	}
+	return true
+}
+
+func connected(s Snapshot, p *loop.Plan) bool {
+	if s.token() == "" || s.Connected {
+		return true
+	}
+	message := fmt.Sprintf("Waiting for the API server of Cluster %s to answer", s.Cluster.Name)
+	if s.Problem != "" {
+		message += " (" + s.Problem + ")"
+	}
+	p.WaitFor(waitConnection, "%s", message)
+	return false
+}
+
+// decideRefresh keeps the token of a Machine alive until it has a Node (KB-10).
+func decideRefresh(s Snapshot, p *loop.Plan) {
+	if s.Owner.Joined || !discovery.Valid(s.token()) || !connected(s, p) {
+		return
+	}
+	if s.Token == nil {
+		p.Ask = append(p.Ask, AskToken{ID: discovery.ID(s.token())})
+		return
+	}
+	need, again := discovery.Refresh(*s.Token, s.Now, s.TTL)
+	doToken(need, s, p)
+	p.RecheckIn(again)
+}
+
+// decideRotation keeps data with a young token ready for the next machine of a pool (KB-11).
+func decideRotation(s Snapshot, p *loop.Plan) {
+	switch {
+	case s.token() == "" && !discovery.NeedsToken(s.Config.Spec.JoinConfiguration.Discovery):
+		return // discovery by file: there is no token
+	case s.Material == nil:
+		p.Ask = append(p.Ask, AskMaterial{})
+		return
+	case !carries(s):
+		decideData(s, p) // the token was chosen, and the data does not have it yet
+		return
+	case !connected(s, p):
+		return
+	case s.Token == nil:
+		p.Ask = append(p.Ask, AskToken{ID: discovery.ID(s.token())})
+		return
+	}
+	need, again := discovery.Rotate(*s.Token, s.Now, s.TTL)
+	if need == discovery.Nothing {
+		p.RecheckIn(again)
+		return
+	}
+	if usable(s, p) {
+		p.Do(ChooseToken{Why: "half of the life of the last one is over"})
+	}
+}
+
+// carries reports whether the data Secret has the current token in it.
+func carries(s Snapshot) bool {
+	return s.Material.Data != nil && s.token() != "" && bytes.Contains(s.Material.Data.Data[valueKey], []byte(s.token()))
+}
+
+// decideEnd deletes the tokens that were made for an owner that goes. What cannot be reached is left to its
+// TTL, and what goes with its cluster to that.
+func decideEnd(s Snapshot, p *loop.Plan) {
+	if s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || !s.Connected || s.token() == "" {
+		return
+	}
+	if s.Leftovers == nil {
+		p.Ask = append(p.Ask, AskLeftovers{})
+		return
+	}
+	for _, secret := range *s.Leftovers {
+		p.Do(DeleteToken{Name: secret.Name})
+	}
+}
+
+func doToken(need discovery.Need, s Snapshot, p *loop.Plan) {
+	id := discovery.ID(s.token())
+	switch need {
+	case discovery.Create:
+		p.Do(CreateToken{ID: id})
+	case discovery.Extend:
+		p.Do(ExtendToken{ID: id})
+	}
+}
+
+// takenBy says to whom the Secret with the data's name belongs, if it cannot become ours (KB-02): one that
+// an earlier KubeadmConfig of the same name left, or nobody's, can.
+func takenBy(s Snapshot) string {
+	secret := s.Material.Data
+	if secret == nil {
+		return ""
+	}
+	if secret.Type != clusterv1.ClusterSecretType {
+		return fmt.Sprintf("has type %s instead of %s", secret.Type, clusterv1.ClusterSecretType)
+	}
+	if owner := metav1.GetControllerOf(secret); owner != nil && !earlier(*owner, s) {
+		return fmt.Sprintf("belongs to %s %s", owner.Kind, owner.Name)
+	}
+	return ""
+}
+
+// earlier reports whether the reference is to this KubeadmConfig, in this life or an earlier one.
+func earlier(ref metav1.OwnerReference, s Snapshot) bool {
+	return ref.Kind == kindKubeadmConfig && ref.Name == s.Config.Name
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,223 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+const (
+	kindMachine       = "Machine"
+	kindMachinePool   = "MachinePool"
+	kindKubeadmConfig = "KubeadmConfig"
+
+	// caKey holds the certificate in a cluster's CA Secret (SE-02).
+	caKey = corev1.TLSCertKey
+)
+
+// caSecret returns the name of the Secret with the CA of a cluster (SE-02).
+func caSecret(cluster string) string { return cluster + "-ca" }
+
+// observe reads what every pass needs.
+func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config}
+	owner, err := c.ownerOf(ctx, config)
+	if err != nil || owner == nil {
+		return s, err
+	}
+	s.Owner = owner
+	if owner.ClusterName == "" {
+		return s, nil
+	}
+	key := client.ObjectKey{Namespace: config.Namespace, Name: owner.ClusterName}
+	cluster := &clusterv1.Cluster{}
+	switch err := c.client.Get(ctx, key, cluster); {
+	case apierrors.IsNotFound(err):
+		return s, nil
+	case err != nil:
+		return s, fmt.Errorf("reading Cluster %s: %w", key, err)
+	}
+	s.Cluster = cluster
+	health := c.workloads.Health(key)
+	s.Connected, s.Problem = health.Connected, health.Problem
+	return s, nil
+}
+
+// ownerOf returns the Machine or MachinePool that owns the KubeadmConfig, or nil (KB-01).
+func (c *Controller) ownerOf(ctx context.Context, config *bootstrapv1.KubeadmConfig) (*Owner, error) {
+	for _, ref := range config.OwnerReferences {
+		if groupOf(ref.APIVersion) != clusterv1.GroupVersion.Group {
+			continue
+		}
+		key := client.ObjectKey{Namespace: config.Namespace, Name: ref.Name}
+		switch ref.Kind {
+		case kindMachine:
+			m := &clusterv1.Machine{}
+			err := c.client.Get(ctx, key, m)
+			return owned(ref, machineOwner(m), config, err)
+		case kindMachinePool:
+			pool := &clusterv1.MachinePool{}
+			err := c.client.Get(ctx, key, pool)
+			return owned(ref, poolOwner(pool), config, err)
+		}
+	}
+	return nil, nil
+}
+
+// owned returns the owner, or one that is gone.
+func owned(ref metav1.OwnerReference, owner *Owner, config *bootstrapv1.KubeadmConfig, err error) (*Owner, error) {
+	if apierrors.IsNotFound(err) {
+		cluster := config.Labels[clusterv1.ClusterNameLabel]
+		return &Owner{Kind: ref.Kind, Name: ref.Name, ClusterName: cluster, Ending: true}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, config.Namespace, ref.Name, err)
+	}
+	return owner, nil
+}
+
+func machineOwner(m *clusterv1.Machine) *Owner {
+	_, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
+	return &Owner{
+		Kind: kindMachine, Name: m.Name, ClusterName: m.Spec.ClusterName, Version: m.Spec.Version,
+		ControlPlane: controlPlane, Joined: m.Status.NodeRef.IsDefined(), Ending: !m.DeletionTimestamp.IsZero(),
+		DataSecretName: deref(m.Spec.Bootstrap.DataSecretName),
+	}
+}
+
+func poolOwner(pool *clusterv1.MachinePool) *Owner {
+	spec := pool.Spec.Template.Spec
+	return &Owner{
+		Kind: kindMachinePool, Name: pool.Name, ClusterName: pool.Spec.ClusterName, Version: spec.Version,
+		Ending: !pool.DeletionTimestamp.IsZero(), DataSecretName: deref(spec.Bootstrap.DataSecretName),
+	}
+}
+
+// answer reads what is too costly for every pass: Secrets, and the workload cluster.
+func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+	switch q.(type) {
+	case AskMaterial:
+		m, err := c.material(ctx, s)
+		s.Material = m
+		return s, err
+	case AskToken:
+		state, err := c.tokenState(ctx, s)
+		s.Token = state
+		return s, err
+	case AskLeftovers:
+		list, err := c.leftovers(ctx, s)
+		s.Leftovers = &list
+		return s, err
+	}
+	return s, fault.New(fault.Bug, "UnknownQuestion", "unknown question %T", q)
+}
+
+func (c *Controller) material(ctx context.Context, s Snapshot) (*Material, error) {
+	m := &Material{Secrets: payload.Secrets{}}
+	ca, err := c.secret(ctx, s, caSecret(s.Cluster.Name))
+	if err != nil {
+		return nil, err
+	}
+	if ca != nil {
+		m.CA = ca.Data[caKey]
+	}
+	for _, name := range payload.SecretsOf(s.Config.Spec) {
+		secret, err := c.secret(ctx, s, name)
+		if err != nil {
+			return nil, err
+		}
+		if secret != nil {
+			m.Secrets[name] = secret.Data
+		}
+	}
+	if m.Data, err = c.secret(ctx, s, s.Config.Name); err != nil {
+		return nil, err
+	}
+	m.ControlPlaneVersion, err = c.controlPlaneVersion(ctx, s)
+	return m, err
+}
+
+// controlPlaneVersion reads spec.version of the control plane object, where a template may ask for it (KB-16).
+func (c *Controller) controlPlaneVersion(ctx context.Context, s Snapshot) (string, error) {
+	ref := s.Cluster.Spec.ControlPlaneRef
+	if !ref.IsDefined() || !hasTemplate(s.Config.Spec) {
+		return "", nil
+	}
+	o, err := c.refs.Get(ctx, ref, s.Config.Namespace)
+	if err != nil || o.Unstructured == nil {
+		return "", err
+	}
+	return contract.ControlPlane(o).SpecVersion.Or(""), nil
+}
+
+func hasTemplate(spec bootstrapv1.KubeadmConfigSpec) bool {
+	for _, f := range spec.Files {
+		if f.ContentFormat == bootstrapv1.FileContentFormatTemplate {
+			return true
+		}
+	}
+	return false
+}
+
+// secret reads a Secret of the management cluster; nil: there is none.
+func (c *Controller) secret(ctx context.Context, s Snapshot, name string) (*corev1.Secret, error) {
+	return getSecret(ctx, c.client, client.ObjectKey{Namespace: s.Config.Namespace, Name: name})
+}
+
+func getSecret(ctx context.Context, r client.Reader, key client.ObjectKey) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := r.Get(ctx, key, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	return secret, nil
+}
+
+// tokenSecret reads the Secret of the chosen token; nil: there is none.
+func (c *Controller) tokenSecret(ctx context.Context, s Snapshot) (*corev1.Secret, client.Client, error) {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return nil, nil, err
+	}
+	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: discovery.SecretName(s.token())}
+	secret, err := getSecret(ctx, workload, key)
+	return secret, workload, err
+}
+
+func (c *Controller) tokenState(ctx context.Context, s Snapshot) (*discovery.State, error) {
+	secret, _, err := c.tokenSecret(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	state := discovery.StateOf(secret)
+	return &state, nil
+}
+
+// leftovers lists the tokens that were made for this KubeadmConfig.
+func (c *Controller) leftovers(ctx context.Context, s Snapshot) ([]corev1.Secret, error) {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return nil, err
+	}
+	list := &corev1.SecretList{}
+	err = workload.List(ctx, list, client.InNamespace(metav1.NamespaceSystem),
+		client.MatchingLabels{discovery.OwnerLabel: s.tokenOwner().Label()})
+	if err != nil {
+		return nil, fmt.Errorf("listing bootstrap tokens of Cluster %s: %w", s.Cluster.Name, err)
+	}
+	return list.Items, nil
+}

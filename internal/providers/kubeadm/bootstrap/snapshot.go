@@ -1,0 +1,95 @@
+package bootstrap
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
+)
+
+// Snapshot is everything that Decide looks at. Nothing in it is changed.
+type Snapshot struct {
+	Now time.Time
+	// TTL of bootstrap tokens.
+	TTL    time.Duration
+	Config *bootstrapv1.KubeadmConfig
+	// Owner is the Machine or MachinePool; nil: none yet.
+	Owner *Owner
+	// Cluster is nil where it does not exist.
+	Cluster *clusterv1.Cluster
+	// Connected: the workload cluster can be reached; Problem says why not.
+	Connected bool
+	Problem   string
+
+	// Material is nil until asked for.
+	Material *Material
+	// Token is the state of the token in the spec; nil until asked for.
+	Token *discovery.State
+	// Leftovers are the Secrets of all tokens made for this KubeadmConfig; nil until asked for.
+	Leftovers *[]corev1.Secret
+}
+
+// Owner is what a KubeadmConfig needs to know of its Machine or MachinePool.
+type Owner struct {
+	// Kind is Machine or MachinePool.
+	Kind, Name string
+	// ClusterName it belongs to.
+	ClusterName string
+	// Version of Kubernetes, such as v1.36.3; may be empty.
+	Version string
+	// ControlPlane: a Machine of the control plane.
+	ControlPlane bool
+	// Joined: the Machine has a Node. Never true for a MachinePool, which may always get another.
+	Joined bool
+	// Ending: it is being deleted, or gone.
+	Ending bool
+	// DataSecretName it uses already.
+	DataSecretName string
+}
+
+// pool reports whether the owner is a MachinePool.
+func (o Owner) pool() bool { return o.Kind == kindMachinePool }
+
+// Material is what bootstrap data is made from besides the KubeadmConfig.
+type Material struct {
+	// CA is the bundle of the cluster's CA Secret; nil: there is no such Secret, or it has no certificate.
+	CA []byte
+	// Secrets that the spec refers to.
+	Secrets payload.Secrets
+	// ControlPlaneVersion for templates; may be empty.
+	ControlPlaneVersion string
+	// Data is the Secret with the name of the data Secret; nil: there is none.
+	Data *corev1.Secret
+}
+
+// made reports whether bootstrap data exists and the status or the owner says so (KB-27).
+func (s Snapshot) made() bool { return s.dataSecretName() != "" }
+
+// dataSecretName is the name that is reported: what was reported before, else what the owner uses already
+// (a status does not survive a restore or a move, a spec does), else none.
+func (s Snapshot) dataSecretName() string {
+	if name := s.Config.Status.DataSecretName; name != "" {
+		return name
+	}
+	if s.Owner != nil {
+		return s.Owner.DataSecretName
+	}
+	return ""
+}
+
+// ending reports whether nobody needs the bootstrap data any more.
+func (s Snapshot) ending() bool { return s.Owner.Ending }
+
+// token returns the token to join with, or "" where the machine discovers by a file or none is chosen.
+func (s Snapshot) token() string {
+	return discovery.TokenOf(s.Config.Spec.JoinConfiguration.Discovery)
+}
+
+// tokenOwner is how the tokens of this KubeadmConfig are marked.
+func (s Snapshot) tokenOwner() discovery.Owner {
+	return discovery.Owner{Namespace: s.Config.Namespace, Name: s.Config.Name}
+}

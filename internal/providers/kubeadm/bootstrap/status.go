@@ -1,0 +1,140 @@
+package bootstrap
+
+import (
+	"slices"
+	"strings"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// view is what the conditions look at: the snapshot, and what became of the plan.
+type view struct {
+	Snapshot
+	plan loop.Plan
+	out  loop.Outcome
+}
+
+// table is all conditions of a KubeadmConfig (KB-03); the driver adds Paused.
+func table() condition.Table[view] {
+	return condition.Table[view]{
+		{Type: bootstrapv1.KubeadmConfigCertificatesAvailableCondition, Of: view.certificates},
+		{Type: bootstrapv1.KubeadmConfigDataSecretAvailableCondition, Of: view.data},
+		{Type: bootstrapv1.KubeadmConfigReadyCondition, Over: view.ready},
+	}
+}
+
+// Report returns the status after a pass.
+func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+	v := view{Snapshot: s, plan: p, out: out}
+	status := bootstrapv1.KubeadmConfigStatus{
+		DataSecretName:     v.reportedName(),
+		ObservedGeneration: s.Config.Generation,
+		Conditions:         table().Evaluate(v, loop.MomentOf(s.Config, s.Now)),
+	}
+	if status.DataSecretName != "" {
+		made := true
+		status.Initialization.DataSecretCreated = &made // BC-03
+	}
+	legacy := condition.Project(v.legacy(), condition.Set(status.Conditions), s.Config.GetV1Beta1Conditions())
+	status.Deprecated = &bootstrapv1.KubeadmConfigDeprecatedStatus{
+		V1Beta1: &bootstrapv1.KubeadmConfigV1Beta1DeprecatedStatus{Conditions: legacy},
+	}
+	report := loop.Report{Status: status}
+	if v.wrote() && !s.made() {
+		report.Events = append(report.Events, loop.Normal("DataSecretCreated", "Bootstrap data is in Secret %s", s.Config.Name))
+	}
+	return report
+}
+
+// wrote reports whether this pass wrote the data.
+func (v view) wrote() bool {
+	return slices.Contains(v.out.Done, loop.Action(WriteData{Name: v.Config.Name}))
+}
+
+// reportedName is the name of the data Secret once there is one.
+func (v view) reportedName() string {
+	if v.made() || !v.wrote() {
+		return v.dataSecretName()
+	}
+	return v.Config.Name
+}
+
+func (v view) certificates() condition.Verdict {
+	switch {
+	case v.reportedName() != "":
+		return condition.True(bootstrapv1.KubeadmConfigCertificatesAvailableReason)
+	case v.Material == nil:
+		return condition.Absent()
+	}
+	if wait := v.wait(waitCertificates); wait != nil {
+		return condition.False(bootstrapv1.KubeadmConfigCertificatesAvailableInternalErrorReason, wait.Message)
+	}
+	return condition.True(bootstrapv1.KubeadmConfigCertificatesAvailableReason)
+}
+
+func (v view) data() condition.Verdict {
+	message := ""
+	switch {
+	case v.out.Err != nil:
+		what, _, _ := strings.Cut(v.out.Failed.String(), ": ")
+		message = "An attempt to " + what + " did not succeed; trying again"
+	case len(v.plan.Wait) > 0:
+		message = v.plan.Wait[0].Message
+	}
+	if v.reportedName() != "" {
+		return condition.TrueBecause(bootstrapv1.KubeadmConfigDataSecretAvailableReason, message)
+	}
+	if message == "" {
+		message = "Bootstrap data is being made"
+	}
+	return condition.False(bootstrapv1.KubeadmConfigDataSecretNotAvailableReason, message)
+}
+
+func (v view) ready(set condition.Set) condition.Verdict {
+	return condition.Summarize(set, condition.Reasons{
+		Good: bootstrapv1.KubeadmConfigReadyReason, Bad: bootstrapv1.KubeadmConfigNotReadyReason,
+		Unknown: bootstrapv1.KubeadmConfigReadyUnknownReason,
+	},
+		condition.Part{Type: bootstrapv1.KubeadmConfigCertificatesAvailableCondition, Optional: true},
+		condition.Part{Type: bootstrapv1.KubeadmConfigDataSecretAvailableCondition},
+	)
+}
+
+func (v view) wait(reason string) *loop.Wait {
+	for i := range v.plan.Wait {
+		if v.plan.Wait[i].Reason == reason {
+			return &v.plan.Wait[i]
+		}
+	}
+	return nil
+}
+
+// legacy is the projection on v1beta1 conditions, whose reasons are finer: they say what is waited for.
+func (v view) legacy() []condition.Legacy {
+	reason := bootstrapv1.KubeadmConfigDataSecretNotAvailableReason
+	switch {
+	case v.out.Err != nil:
+		reason = waitCorrection
+	case len(v.plan.Wait) > 0:
+		reason = v.plan.Wait[0].Reason
+	}
+	severity := clusterv1.ConditionSeverityInfo
+	if reason == waitCorrection {
+		severity = clusterv1.ConditionSeverityWarning
+	}
+	always := func(s string) func(string) string { return func(string) string { return s } }
+	weighs := func(s clusterv1.ConditionSeverity) func(string) clusterv1.ConditionSeverity {
+		return func(string) clusterv1.ConditionSeverity { return s }
+	}
+	return []condition.Legacy{
+		{Type: clusterv1.ReadyV1Beta1Condition, From: bootstrapv1.KubeadmConfigReadyCondition, Reason: always(reason), Severity: weighs(severity)},
+		{Type: bootstrapv1.CertificatesAvailableV1Beta1Condition, From: bootstrapv1.KubeadmConfigCertificatesAvailableCondition,
+			Reason: always(bootstrapv1.CertificatesCorruptedV1Beta1Reason), Severity: weighs(clusterv1.ConditionSeverityError)},
+		{Type: bootstrapv1.DataSecretAvailableV1Beta1Condition, From: bootstrapv1.KubeadmConfigDataSecretAvailableCondition,
+			Reason: always(reason), Severity: weighs(severity)},
+	}
+}

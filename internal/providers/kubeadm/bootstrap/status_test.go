@@ -1,0 +1,144 @@
+package bootstrap
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// said is what a user reads of a status.
+type said struct {
+	Name       string
+	Created    bool
+	Conditions map[string]string // type: status reason message
+	Legacy     map[string]string // type: status reason severity
+	Events     int
+}
+
+func read(r loop.Report) said {
+	status := r.Status.(bootstrapv1.KubeadmConfigStatus)
+	out := said{
+		Name: status.DataSecretName, Created: isTrue(status.Initialization.DataSecretCreated), Events: len(r.Events),
+		Conditions: map[string]string{}, Legacy: map[string]string{},
+	}
+	for _, c := range status.Conditions {
+		out.Conditions[c.Type] = string(c.Status) + " " + c.Reason + " " + c.Message
+	}
+	for _, c := range status.Deprecated.V1Beta1.Conditions {
+		out.Legacy[string(c.Type)] = string(c.Status) + " " + c.Reason + " " + string(c.Severity)
+	}
+	return out
+}
+
+// KB-03, BC-03, BC-04
+func TestReport(t *testing.T) {
+	write := WriteData{Name: "w"}
+	done := said{
+		Name: "w", Created: true,
+		Conditions: map[string]string{"CertificatesAvailable": "True Available ", "DataSecretAvailable": "True Available ", "Ready": "True Ready "},
+		Legacy:     map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "True  ", "Ready": "True  "},
+	}
+	announced := done
+	announced.Events = 1
+	cases := map[string]struct {
+		reason string
+		in     []change
+		out    loop.Outcome
+		want   said
+	}{
+		"no owner": {"it waits", []change{func(s *Snapshot) { s.Owner, s.Material = nil, nil }}, loop.Outcome{}, said{
+			Conditions: map[string]string{
+				"DataSecretAvailable": "False NotAvailable Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig",
+				"Ready":               "False NotReady * DataSecretAvailable: Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig"},
+			Legacy: map[string]string{"DataSecretAvailable": "False WaitingForOwner Info", "Ready": "False WaitingForOwner Info"}}},
+		"no infrastructure": {"the v1beta1 reason says which wait it is", []change{func(s *Snapshot) {
+			s.Cluster.Status.Initialization.InfrastructureProvisioned, s.Material = nil, nil
+		}}, loop.Outcome{}, said{
+			Conditions: map[string]string{
+				"DataSecretAvailable": "False NotAvailable Waiting for the infrastructure of Cluster c to be provisioned",
+				"Ready":               "False NotReady * DataSecretAvailable: Waiting for the infrastructure of Cluster c to be provisioned"},
+			Legacy: map[string]string{"DataSecretAvailable": "False WaitingForClusterInfrastructure Info", "Ready": "False WaitingForClusterInfrastructure Info"}}},
+		"no control plane": {"the same", []change{func(s *Snapshot) {
+			s.Cluster.Status.Initialization.ControlPlaneInitialized, s.Material = nil, nil
+		}}, loop.Outcome{}, said{
+			Conditions: map[string]string{
+				"DataSecretAvailable": "False NotAvailable Waiting for the control plane of Cluster c to be initialized",
+				"Ready":               "False NotReady * DataSecretAvailable: Waiting for the control plane of Cluster c to be initialized"},
+			Legacy: map[string]string{"DataSecretAvailable": "False WaitingForControlPlaneAvailable Info", "Ready": "False WaitingForControlPlaneAvailable Info"}}},
+		"no CA": {"certificates are missing, so is the data", []change{func(s *Snapshot) { s.Material.CA = nil }}, loop.Outcome{}, said{
+			Conditions: map[string]string{
+				"CertificatesAvailable": "False InternalError Waiting for Secret c-ca with the certificate of the cluster's CA in key tls.crt",
+				"DataSecretAvailable":   "False NotAvailable Waiting for Secret c-ca with the certificate of the cluster's CA in key tls.crt",
+				"Ready": "False NotReady * CertificatesAvailable: Waiting for Secret c-ca with the certificate of the cluster's CA in key tls.crt\n" +
+					"* DataSecretAvailable: Waiting for Secret c-ca with the certificate of the cluster's CA in key tls.crt"},
+			Legacy: map[string]string{"CertificatesAvailable": "False CertificatesCorrupted Error", "DataSecretAvailable": "False WaitingForCertificates Info", "Ready": "False WaitingForCertificates Info"}}},
+		"a mistake": {"a person has to change something", []change{func(s *Snapshot) { s.Owner.Version = "" }}, loop.Outcome{}, said{
+			Conditions: map[string]string{
+				"CertificatesAvailable": "True Available ",
+				"DataSecretAvailable":   "False NotAvailable Machine m does not say which version of Kubernetes it runs; set its version",
+				"Ready":                 "False NotReady * DataSecretAvailable: Machine m does not say which version of Kubernetes it runs; set its version"},
+			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}}},
+		"token chosen": {"on the way", nil, loop.Outcome{Done: []loop.Action{ChooseToken{}}}, said{
+			Conditions: map[string]string{
+				"CertificatesAvailable": "True Available ",
+				"DataSecretAvailable":   "False NotAvailable Bootstrap data is being made",
+				"Ready":                 "False NotReady * DataSecretAvailable: Bootstrap data is being made"},
+			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False NotAvailable Info", "Ready": "False NotAvailable Info"}}},
+		"a write failed": {"the message does not change from try to try", []change{chosen, noToken}, loop.Outcome{Failed: write, Err: errors.New("conflict 12345")}, said{
+			Conditions: map[string]string{
+				"CertificatesAvailable": "True Available ",
+				"DataSecretAvailable":   "False NotAvailable An attempt to write bootstrap data into Secret w did not succeed; trying again",
+				"Ready":                 "False NotReady * DataSecretAvailable: An attempt to write bootstrap data into Secret w did not succeed; trying again"},
+			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}}},
+		"written":  {"said in the same pass", []change{chosen, noToken}, loop.Outcome{Done: []loop.Action{CreateToken{ID: "abcdef"}, write}}, announced},
+		"made":     {"and stays", []change{made, func(s *Snapshot) { s.Owner.Joined, s.Material = true, nil }}, loop.Outcome{}, done},
+		"restored": {"from the Machine's spec (KB-27)", []change{func(s *Snapshot) { s.Owner.DataSecretName, s.Owner.Joined, s.Material = "w", true, nil }}, loop.Outcome{}, done},
+		"rotated":  {"without another event", []change{pool, made, chosen, carrying("old"), tokenLeft(ttl)}, loop.Outcome{Done: []loop.Action{write}}, done},
+		"cannot rotate": {"the data is there, and the reason is told", []change{pool, made, chosen, carrying(token), func(s *Snapshot) { s.Connected = false }}, loop.Outcome{}, said{
+			Name: "w", Created: true,
+			Conditions: map[string]string{
+				"CertificatesAvailable": "True Available ",
+				"DataSecretAvailable":   "True Available Waiting for the API server of Cluster c to answer",
+				"Ready":                 "True Ready * DataSecretAvailable: Waiting for the API server of Cluster c to answer"},
+			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "True  ", "Ready": "True  "}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := snapshot(tc.in...)
+			report := Report(s, Decide(s), tc.out)
+			if diff := cmp.Diff(tc.want, read(report)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			status := report.Status.(bootstrapv1.KubeadmConfigStatus)
+			if status.ObservedGeneration != 3 {
+				t.Errorf("observedGeneration is %d", status.ObservedGeneration)
+			}
+		})
+	}
+}
+
+func TestReportKeepsTransitionTimes(t *testing.T) {
+	before := metav1.Unix(1e9, 0)
+	s := snapshot(made, func(s *Snapshot) {
+		s.Owner.Joined = true
+		s.Config.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready", LastTransitionTime: before}}
+		s.Config.SetV1Beta1Conditions(clusterv1.Conditions{{Type: "Ready", Status: "True", LastTransitionTime: before}})
+	})
+	status := Report(s, Decide(s), loop.Outcome{}).Status.(bootstrapv1.KubeadmConfigStatus)
+	for _, c := range status.Conditions {
+		if c.Type == "Ready" && !c.LastTransitionTime.Equal(&before) {
+			t.Error("a condition that stays keeps its time")
+		}
+	}
+	for _, c := range status.Deprecated.V1Beta1.Conditions {
+		if c.Type == "Ready" && !c.LastTransitionTime.Equal(&before) {
+			t.Error("so does its v1beta1 form")
+		}
+	}
+}
