@@ -114,9 +114,9 @@ func (c *Connection) Explain(err error) error {
 	switch {
 	case err == nil, fault.As(err) != nil, errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &noKind) && noKind.GroupKind.Group == clusterv1.GroupVersion.Group:
+	case errors.As(err, &noKind):
 		return fault.New(fault.Invalid, ReasonNotInstalled,
-			"the cluster at %s is not a management cluster: it has no Cluster API; use --kubeconfig or --kubeconfig-context to name another", c.host).From(err)
+			"the cluster at %s is not a management cluster: it does not have the kind %s; use --kubeconfig or --kubeconfig-context to name another", c.host, noKind.GroupKind).From(err)
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return fault.New(fault.Invalid, "NotAllowed", "the management cluster at %s refuses: %v; use a kubeconfig that may do this", c.host, err).From(err)
 	case fault.KindOf(err) == fault.Unreachable && c.DataDir != "":

@@ -1,0 +1,172 @@
+package creation_test
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, localv1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func local(name, asked string) *localv1.LocalCluster {
+	return &localv1.LocalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: name},
+		Spec: localv1.LocalClusterSpec{Backend: localv1.LocalClusterBackend{Container: &localv1.ContainerCluster{Network: localv1.ContainerNetwork{Subnet: asked}}}}}
+}
+
+func TestNetwork(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		exist  []client.Object
+		routes []string
+		want   string
+		err    string
+	}{
+		"first":    {"nothing is taken", nil, nil, "172.16.0.0/18", ""},
+		"clusters": {"other namespaces share the host", []client.Object{local("a", "172.16.0.0/18")}, nil, "172.16.64.0/18", ""},
+		"routes":   {"what the host reaches otherwise is left alone", []client.Object{local("a", "172.16.0.0/18")}, []string{"172.16.64.0/20"}, "172.16.128.0/18", ""},
+		"full":     {"the message says what can be done", []client.Object{local("a", "172.16.0.0/12")}, nil, "", "--subnet"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var routes []netip.Prefix
+			for _, r := range tc.routes {
+				routes = append(routes, netip.MustParsePrefix(r))
+			}
+			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.exist...).Build()
+			got, err := creation.Network(t.Context(), c, routes)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.err)
+				}
+				return
+			}
+			if err != nil || got.String() != tc.want {
+				t.Errorf("%s: got %s, %v, want %s", tc.reason, got, err, tc.want)
+			}
+		})
+	}
+	if got, err := creation.Network(t.Context(), nil, nil); err != nil || got.String() != "172.16.0.0/18" {
+		t.Errorf("without a management cluster the routes decide: got %s, %v", got, err)
+	}
+}
+
+func object(kind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind))
+	u.SetNamespace("team")
+	u.SetName(name)
+	return u
+}
+
+func TestApply(t *testing.T) {
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "team")
+	denied := apierrors.NewInvalid(clusterv1.GroupVersion.WithKind("MachinePool").GroupKind(), "demo-workers", nil)
+	cases := map[string]struct {
+		reason string
+		exist  []client.Object
+		refuse map[string]error
+		kind   fault.Kind
+		err    string
+		made   int
+	}{
+		"new":          {"both objects are made", nil, nil, 0, "", 2},
+		"exists":       {"a cluster is not created twice", []client.Object{object("Cluster", "demo")}, nil, fault.Invalid, "slipway describe cluster demo", 0},
+		"part exists":  {"nor are parts of somebody else's taken over", []client.Object{object("MachinePool", "demo-workers")}, nil, fault.Invalid, "MachinePool \"demo-workers\" exists", 0},
+		"no namespace": {"the command that creates it is named", nil, map[string]error{"demo": missing}, fault.Gone, "slipway kubectl create namespace team", 0},
+		"refused":      {"when the last object is refused nothing of the others is left behind", nil, map[string]error{"demo-workers": denied}, fault.Invalid, "applying MachinePool team/demo-workers", 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			made := 0
+			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.exist...).WithInterceptorFuncs(interceptor.Funcs{
+				Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+					var asked client.ApplyOptions
+					asked.ApplyOptions(options)
+					if err := tc.refuse[o.(interface{ GetName() string }).GetName()]; err != nil {
+						return err
+					}
+					if len(asked.DryRun) == 0 {
+						made++
+					}
+					return nil
+				},
+			}).Build()
+			err := creation.Apply(t.Context(), c, []*unstructured.Unstructured{object("Cluster", "demo"), object("MachinePool", "demo-workers")})
+			if made != tc.made {
+				t.Errorf("%s: %d objects were written, want %d", tc.reason, made, tc.made)
+			}
+			if tc.err == "" {
+				if err != nil {
+					t.Errorf("%s: %v", tc.reason, err)
+				}
+				return
+			}
+			if err == nil || fault.KindOf(err) != tc.kind || !strings.Contains(fault.UserMessage(err), tc.err) {
+				t.Errorf("%s: got %v, want %v with %q", tc.reason, err, tc.kind, tc.err)
+			}
+		})
+	}
+}
+
+func TestDelete(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusters"}, "demo", nil)
+	cases := map[string]struct {
+		reason    string
+		exist     bool
+		conflicts int
+		want      bool
+	}{
+		"there":    {"it is asked for", true, 0, true},
+		"gone":     {"what is gone need not be deleted", false, 0, true},
+		"busy":     {"a controller that writes in between does not matter", true, 3, true},
+		"too busy": {"but it is not tried for ever", true, 1000, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			left := tc.conflicts
+			b := fake.NewClientBuilder().WithScheme(scheme(t)).WithInterceptorFuncs(interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+					if left--; left >= 0 {
+						return conflict
+					}
+					return c.Delete(ctx, o, options...)
+				},
+			})
+			if tc.exist {
+				b.WithObjects(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo"}})
+			}
+			c := b.Build()
+			key := client.ObjectKey{Namespace: "team", Name: "demo"}
+			if err := creation.Delete(t.Context(), c, key); (err == nil) != tc.want {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			if err := c.Get(t.Context(), key, &clusterv1.Cluster{}); apierrors.IsNotFound(err) != tc.want {
+				t.Errorf("%s: reading it afterwards: %v", tc.reason, err)
+			}
+		})
+	}
+}
