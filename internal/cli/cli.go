@@ -16,7 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/cli/completion"
+	"github.com/slipwayhq/slipway/internal/cli/create"
+	"github.com/slipwayhq/slipway/internal/cli/delete"
+	"github.com/slipwayhq/slipway/internal/cli/describe"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/get"
+	"github.com/slipwayhq/slipway/internal/cli/kubectl"
 	"github.com/slipwayhq/slipway/internal/cli/plane"
 	"github.com/slipwayhq/slipway/internal/cli/version"
 )
@@ -53,6 +58,11 @@ func Root(e env.Env) *cobra.Command {
 func verbs() []func(env.Env) *cobra.Command {
 	return []func(env.Env) *cobra.Command{
 		completion.Command,
+		create.Command,
+		delete.Command,
+		describe.Command,
+		get.Command,
+		kubectl.Command,
 		plane.Command,
 		version.Command,
 	}

@@ -1,0 +1,173 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/screen"
+	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
+)
+
+// routeTable is where the kernel shows its IPv4 routes.
+const routeTable = "/proc/net/route"
+
+func (f *flags) run(ctx context.Context, e env.Env, name string) error {
+	c, err := f.connection.Connect(e)
+	if err != nil && f.dryRun && fault.KindOf(err) == fault.Unreachable {
+		return f.print(ctx, e, nil, name)
+	}
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return c.Explain(f.print(ctx, e, c, name))
+	}
+	objects, err := f.objects(ctx, c, name)
+	if err != nil {
+		return c.Explain(err)
+	}
+	if err := creation.Apply(ctx, c.Client, objects); err != nil {
+		return c.Explain(err)
+	}
+	_, _ = fmt.Fprintf(e.Err, "Cluster %q applied: Kubernetes %s, %d nodes, network %s\n", name, f.version, f.workers, f.prefix)
+	if f.timeout == 0 {
+		return nil
+	}
+	start := e.Now()
+	if err := f.wait(ctx, e, c, name); err != nil {
+		return f.onward(e, c.Explain(err), name)
+	}
+	return f.format.Print(e.Out, list(objects), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Cluster %q is ready after %s.\n\nGo on with:\n%s", name, progress.Elapsed(e.Now().Sub(start)), f.next(name))
+		return err
+	})
+}
+
+// print prints the manifest. Without a management cluster (c is nil) only the routes of this host are known.
+func (f *flags) print(ctx context.Context, e env.Env, c *management.Connection, name string) error {
+	objects, err := f.objects(ctx, c, name)
+	if c != nil && fault.KindOf(err) == fault.Unreachable {
+		c = nil
+		objects, err = f.objects(ctx, nil, name)
+	}
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		_, _ = fmt.Fprintln(e.Err, "No management cluster answers: whether another cluster uses the same network is not known.")
+	}
+	if f.format.String() == "json" {
+		return f.format.Print(e.Out, list(objects), nil)
+	}
+	data, err := manifest.YAML(objects)
+	if err != nil {
+		return err
+	}
+	_, err = e.Out.Write(data)
+	return err
+}
+
+// objects makes the manifest in a network that is free, unless the flags name one.
+func (f *flags) objects(ctx context.Context, c *management.Connection, name string) ([]*unstructured.Unstructured, error) {
+	var reader client.Reader
+	namespace := f.connection.Namespace
+	if c != nil {
+		reader, namespace = c.Client, c.Namespace
+	}
+	if !f.prefix.IsValid() {
+		routes, err := hostRoutes()
+		if err != nil {
+			return nil, err
+		}
+		free, err := creation.Network(ctx, reader, routes)
+		if err != nil {
+			return nil, err
+		}
+		f.prefix = free
+	}
+	return f.manifest(namespace, name).Objects()
+}
+
+// hostRoutes returns what the host reaches, Docker's networks included. A host without the table has no say.
+func hostRoutes() ([]netip.Prefix, error) {
+	table, err := os.Open(routeTable)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the routes of this host: %w", err)
+	}
+	defer table.Close()
+	return subnet.ParseRoutes(table)
+}
+
+func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	src := progress.NewAPI(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	return progress.Run(ctx, src, func(s tree.Snapshot, err error) ([]progress.Step, error) {
+		if apierrors.IsNotFound(err) {
+			return nil, fault.New(fault.Gone, progress.ReasonDeleted, "cluster %q was deleted", name).From(err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return progress.Creation(s)
+	}, screen.Reporter(e))
+}
+
+// list is what kubectl makes of several objects in JSON.
+func list(objects []*unstructured.Unstructured) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
+}
+
+// onward says at the end of a wait that the cluster goes on without it, and how to see that.
+func (f *flags) onward(e env.Env, err error, name string) error {
+	known := fault.As(err)
+	if errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
+		_, _ = fmt.Fprintf(e.Err, "Cluster %q goes on being created; \"slipway describe cluster %s%s\" shows how far it is.\n", name, name, f.again())
+	}
+	return err
+}
+
+// next lists the commands that usually follow.
+func (f *flags) next(name string) string {
+	again := f.again()
+	return strings.Join([]string{
+		"  slipway get kubeconfig " + name + again + " > " + name + ".kubeconfig",
+		"  slipway kubectl --kubeconfig " + name + ".kubeconfig get nodes",
+		"  slipway describe cluster " + name + again,
+		"  slipway delete cluster " + name + again,
+		"",
+	}, "\n")
+}
+
+// again repeats the flags that say which management cluster and namespace.
+func (f *flags) again() string {
+	out := ""
+	for _, flag := range [][2]string{
+		{"--kubeconfig", f.connection.Kubeconfig}, {"--kubeconfig-context", f.connection.Context},
+		{"--data-dir", f.connection.DataDir}, {"-n", f.connection.Namespace},
+	} {
+		if flag[1] != "" {
+			out += " " + flag[0] + " " + flag[1]
+		}
+	}
+	return out
+}

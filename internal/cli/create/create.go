@@ -1,0 +1,18 @@
+package create
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/create/cluster"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Create something",
+	}
+	cmd.AddCommand(cluster.Command(e))
+	return cmd
+}

@@ -1,0 +1,10 @@
+// Package create is the verb "create".
+//
+// Does: groups the verbs below it.
+//
+// Owns: nothing.
+//
+// Never: does anything itself.
+//
+// Read first: the package cluster.
+package create

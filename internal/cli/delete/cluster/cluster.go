@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/screen"
+	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
+	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster CLUSTER",
+		Short: "Delete a cluster with everything in it, and wait until it is gone",
+		Long: `Delete a cluster: its nodes, its control plane with all data, its network. The command asks for the
+deletion and waits until everything is gone. Interrupting the wait does not stop the deletion.`,
+		Example: "  slipway delete cluster demo",
+		Args:    cobra.ExactArgs(1),
+	}
+	connection := management.Add(cmd.Flags())
+	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait until the cluster is gone; 0 does not wait")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *timeout < 0 {
+			return fault.New(fault.Invalid, "Usage", "--wait-timeout cannot be negative; 0 does not wait")
+		}
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		key := client.ObjectKey{Namespace: c.Namespace, Name: args[0]}
+		return c.Explain(run(cmd.Context(), e, c, deletion{key, *timeout}))
+	}
+	return cmd
+}
+
+type deletion struct {
+	key     client.ObjectKey
+	timeout time.Duration
+}
+
+func run(ctx context.Context, e env.Env, c *management.Connection, d deletion) error {
+	if _, err := cluster.Get(ctx, c.Client, d.key); err != nil {
+		return err
+	}
+	first, err := tree.Read(ctx, c.Client, d.key, tree.Options{})
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err := creation.Delete(ctx, c.Client, d.key); err != nil {
+		return err
+	}
+	if d.timeout == 0 {
+		_, _ = fmt.Fprintf(e.Err, "Cluster %q is being deleted.\n", d.key.Name)
+		return nil
+	}
+	start := e.Now()
+	if err := wait(ctx, e, c, d, first); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Out, "Cluster %q is gone after %s.\n", d.key.Name, progress.Elapsed(e.Now().Sub(start)))
+	return err
+}
+
+func wait(ctx context.Context, e env.Env, c *management.Connection, d deletion, first tree.Snapshot) error {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	src := progress.NewAPI(ctx, c.Client, d.key)
+	err := progress.Run(ctx, src, func(s tree.Snapshot, err error) ([]progress.Step, error) {
+		switch {
+		case apierrors.IsNotFound(err):
+			return progress.Deletion(first, tree.Snapshot{}), nil
+		case err != nil:
+			return nil, err
+		case s.Cluster.UID != first.Cluster.UID:
+			return progress.Deletion(first, tree.Snapshot{}), nil // somebody made a new one of the same name
+		}
+		return progress.Deletion(first, s), nil
+	}, screen.Reporter(e))
+	known := fault.As(err)
+	if errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
+		_, _ = fmt.Fprintf(e.Err, "The deletion of cluster %q goes on; \"slipway describe cluster %s -n %s\" shows what it waits for.\n", d.key.Name, d.key.Name, d.key.Namespace)
+	}
+	return err
+}

@@ -1,0 +1,10 @@
+// Package delete is the verb "delete".
+//
+// Does: groups the verbs below it.
+//
+// Owns: nothing.
+//
+// Never: does anything itself.
+//
+// Read first: the package cluster.
+package delete

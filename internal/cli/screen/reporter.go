@@ -1,0 +1,15 @@
+package screen
+
+import (
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+)
+
+// Reporter shows progress on standard error: live lines on a terminal, one line per change elsewhere.
+func Reporter(e env.Env) progress.Reporter {
+	s := Of(e, e.Err)
+	if s.Live {
+		return progress.NewLive(e.Err, progress.Look{Width: s.Width, Unicode: s.Unicode, Color: s.Color}, e.Now)
+	}
+	return progress.NewPlain(e.Err, e.Now)
+}
