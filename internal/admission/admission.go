@@ -1,0 +1,74 @@
+package admission
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+)
+
+// Gates are the feature gates (FG-01) that admission depends on.
+type Gates struct {
+	ClusterTopology                bool
+	KubeadmBootstrapFormatIgnition bool
+	MachineTaintPropagation        bool
+}
+
+// Request is what is asked to be written.
+type Request struct {
+	New    runtime.Object // what it shall be; a pointer to a type of the stored version
+	Old    runtime.Object // what it is; nil when it is created
+	DryRun bool           // nothing will be stored
+	Gates  Gates
+}
+
+// Verdict is the answer to a Request: admitted when there are no errors.
+type Verdict struct {
+	Errors   field.ErrorList
+	Warnings []string
+}
+
+// Default returns the new object with its defaults, and whether that differs from what was asked. The request is not
+// changed. Kinds without defaults of this sort come back as they are.
+func Default(r Request) (runtime.Object, bool) {
+	switch object := r.New.(type) {
+	case *clusterv1.Cluster:
+		return defaultCluster(object)
+	case *clusterv1.Machine:
+		return defaultMachine(object)
+	case *clusterv1.MachinePool:
+		old, _ := r.Old.(*clusterv1.MachinePool)
+		return defaultMachinePool(object, old)
+	}
+	return r.New, false
+}
+
+// Validate says whether the new object may be written; run Default first. Kinds that are not known here are admitted.
+func Validate(r Request) Verdict {
+	switch object := r.New.(type) {
+	case *clusterv1.Cluster:
+		return validateCluster(r, object)
+	case *clusterv1.Machine:
+		return validateMachine(r, object)
+	case *clusterv1.MachinePool:
+		return validateMachinePool(r, object)
+	case *bootstrapv1.KubeadmConfig:
+		return Verdict{Errors: validateKubeadmConfig(&object.Spec, r.Gates, field.NewPath("spec"))}
+	case *bootstrapv1.KubeadmConfigTemplate:
+		return validateKubeadmConfigTemplate(r, object)
+	case *ipamv1.IPAddress:
+		return validateIPAddress(r, object)
+	case *ipamv1.IPAddressClaim:
+		return validateIPAddressClaim(r, object)
+	case *localv1.LocalMachinePool:
+		return validateLocalMachinePool(object)
+	case *localv1.LocalClusterTemplate, *localv1.LocalMachineTemplate, *localv1.LocalMachinePoolTemplate,
+		*hostedv1.HostedControlPlaneTemplate:
+		return validateOwnTemplate(r)
+	}
+	return Verdict{}
+}

@@ -1,0 +1,59 @@
+package admission
+
+import (
+	"fmt"
+	"net/netip"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
+)
+
+// validateIPAddress checks an address when it is made, and that it stays as it is (IA-09).
+func validateIPAddress(r Request, address *ipamv1.IPAddress) Verdict {
+	spec := field.NewPath("spec")
+	if old, isUpdate := r.Old.(*ipamv1.IPAddress); isUpdate {
+		if equality.Semantic.DeepEqual(old.Spec, address.Spec) {
+			return Verdict{}
+		}
+		return Verdict{Errors: field.ErrorList{field.Forbidden(spec, "cannot be changed")}}
+	}
+	var errs field.ErrorList
+	ip, err := netip.ParseAddr(address.Spec.Address)
+	if err != nil {
+		errs = append(errs, field.Invalid(spec.Child("address"), address.Spec.Address, "must be an IP address"))
+	}
+	switch prefix := address.Spec.Prefix; {
+	case prefix == nil:
+		errs = append(errs, field.Required(spec.Child("prefix"), "is the length of the address's network prefix"))
+	case err == nil && (*prefix < 0 || int(*prefix) > ip.BitLen()):
+		errs = append(errs, field.Invalid(spec.Child("prefix"), *prefix,
+			fmt.Sprintf("must be from 0 to %d for this address", ip.BitLen())))
+	}
+	if gateway := address.Spec.Gateway; gateway != "" {
+		if _, err := netip.ParseAddr(gateway); err != nil {
+			errs = append(errs, field.Invalid(spec.Child("gateway"), gateway, "must be an IP address"))
+		}
+	}
+	return Verdict{Errors: append(errs, validatePool(address.Spec.PoolRef, spec.Child("poolRef"))...)}
+}
+
+// validateIPAddressClaim checks that a claim names a pool, and stays with it (IA-09).
+func validateIPAddressClaim(r Request, claim *ipamv1.IPAddressClaim) Verdict {
+	path := field.NewPath("spec", "poolRef")
+	if old, isUpdate := r.Old.(*ipamv1.IPAddressClaim); isUpdate && old.Spec.PoolRef != claim.Spec.PoolRef {
+		return Verdict{Errors: field.ErrorList{field.Forbidden(path, "cannot be changed")}}
+	}
+	return Verdict{Errors: validatePool(claim.Spec.PoolRef, path)}
+}
+
+func validatePool(pool ipamv1.IPPoolReference, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if pool.Kind == "" {
+		errs = append(errs, field.Required(path.Child("kind"), "is the kind of the pool"))
+	}
+	if pool.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), "is the name of the pool"))
+	}
+	return errs
+}

@@ -1,0 +1,133 @@
+package admission
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+)
+
+// validateKubeadmConfigTemplate checks what the configs will be made from. The spec may be changed at any time, so no
+// exception for the topology controller's dry runs is needed (KB-28).
+func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfigTemplate) Verdict {
+	path := field.NewPath("spec", "template")
+	errs := template.Spec.Template.ObjectMeta.Validate(path.Child("metadata"))
+	errs = append(errs, validateKubeadmConfig(&template.Spec.Template.Spec, r.Gates, path.Child("spec"))...)
+	return Verdict{Errors: errs}
+}
+
+// validateKubeadmConfig checks a bootstrap configuration (KB-26).
+func validateKubeadmConfig(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, validateFiles(spec, path.Child("files"))...)
+	errs = append(errs, validateUsers(spec, path.Child("users"))...)
+	errs = append(errs, validateDisks(spec, path.Child("diskSetup"))...)
+	errs = append(errs, validateFormat(spec, gates, path)...)
+	return errs
+}
+
+// validateFiles checks that each file has one content and a path of its own.
+func validateFiles(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, file := range spec.Files {
+		if file.Content != "" && file.ContentFrom.IsDefined() {
+			errs = append(errs, field.Invalid(path.Index(i), file.Path, "only one of content and contentFrom may be set"))
+		}
+		if seen[file.Path] {
+			errs = append(errs, field.Duplicate(path.Index(i).Child("path"), file.Path))
+		}
+		seen[file.Path] = true
+	}
+	return errs
+}
+
+// validateUsers checks that each user has at most one password.
+func validateUsers(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, user := range spec.Users {
+		if user.Passwd != "" && user.PasswdFrom.IsDefined() {
+			errs = append(errs, field.Invalid(path.Index(i), user.Name, "only one of passwd and passwdFrom may be set"))
+		}
+	}
+	return errs
+}
+
+// validateDisks checks that the parts of a disk are not more than the disk.
+func validateDisks(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, partition := range spec.DiskSetup.Partitions {
+		sum := int32(0)
+		for _, part := range partition.DiskLayout {
+			sum += part.Percentage
+		}
+		if sum > 100 {
+			errs = append(errs, field.Invalid(path.Child("partitions").Index(i).Child("diskLayout"), sum,
+				"the percentages must sum up to at most 100"))
+		}
+	}
+	return errs
+}
+
+// validateFormat checks the format, and what a format cannot express.
+func validateFormat(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *field.Path) field.ErrorList {
+	ignition := spec.Format == bootstrapv1.Ignition
+	var errs field.ErrorList
+	if !gates.KubeadmBootstrapFormatIgnition {
+		const gate = "can be set only when the feature gate KubeadmBootstrapFormatIgnition is on"
+		if ignition {
+			errs = append(errs, field.Forbidden(path.Child("format"), "ignition "+gate))
+		}
+		if spec.Ignition.IsDefined() {
+			errs = append(errs, field.Forbidden(path.Child("ignition"), gate))
+		}
+		return errs
+	}
+	if !ignition {
+		if spec.Ignition.IsDefined() {
+			errs = append(errs, field.Invalid(path.Child("format"), spec.Format, "must be ignition when spec.ignition is set"))
+		}
+		return errs
+	}
+	return validateIgnition(spec, path)
+}
+
+// validateIgnition refuses what Ignition has no words for.
+func validateIgnition(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
+	const cannot = "is not possible with the format ignition"
+	var errs field.ErrorList
+	for i, user := range spec.Users {
+		if user.Inactive != nil && *user.Inactive {
+			errs = append(errs, field.Forbidden(path.Child("users").Index(i).Child("inactive"), cannot))
+		}
+	}
+	for i, file := range spec.Files {
+		if file.Encoding == bootstrapv1.Gzip || file.Encoding == bootstrapv1.GzipBase64 {
+			errs = append(errs, field.Forbidden(path.Child("files").Index(i).Child("encoding"),
+				string(file.Encoding)+" "+cannot))
+		}
+	}
+	if len(spec.BootCommands) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("bootCommands"), cannot))
+	}
+	return append(errs, validateIgnitionDisks(spec, path.Child("diskSetup"))...)
+}
+
+func validateIgnitionDisks(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
+	const cannot = "is not possible with the format ignition"
+	var errs field.ErrorList
+	for i, partition := range spec.DiskSetup.Partitions {
+		if partition.TableType != "" && partition.TableType != "gpt" {
+			errs = append(errs, field.Forbidden(path.Child("partitions").Index(i).Child("tableType"),
+				partition.TableType+" "+cannot+", only gpt is"))
+		}
+	}
+	for i, filesystem := range spec.DiskSetup.Filesystems {
+		at := path.Child("filesystems").Index(i)
+		if filesystem.ReplaceFS != "" {
+			errs = append(errs, field.Forbidden(at.Child("replaceFS"), cannot))
+		}
+		if filesystem.Partition != "" {
+			errs = append(errs, field.Forbidden(at.Child("partition"), cannot))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,59 @@
+package admission
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+)
+
+// validateOwnTemplate checks a template of our own kinds: its labels and annotations, and that what is made from it
+// does not change under those who refer to it. The topology controller may ask, in a dry run and with an annotation
+// that says so, what a change would give (IM-09, IP2-10).
+func validateOwnTemplate(r Request) Verdict {
+	path := field.NewPath("spec", "template")
+	meta, spec := templateOf(r.New)
+	errs := meta.Validate(path.Child("metadata"))
+	if r.Old == nil || asksOnly(r) {
+		return Verdict{Errors: errs}
+	}
+	if _, before := templateOf(r.Old); !equality.Semantic.DeepEqual(before, spec) {
+		errs = append(errs, field.Forbidden(path,
+			"cannot be changed: make a new template and refer to it instead of this one"))
+	}
+	return Verdict{Errors: errs}
+}
+
+// asksOnly tells whether the topology controller asks what a write would give.
+func asksOnly(r Request) bool {
+	object, ok := r.New.(metav1.Object)
+	if !ok || !r.DryRun {
+		return false
+	}
+	_, asks := object.GetAnnotations()[clusterv1.TopologyDryRunAnnotation]
+	return asks
+}
+
+// templateOf returns the labels and annotations in a template, and the whole of what may not change.
+func templateOf(object runtime.Object) (clusterv1.ObjectMeta, any) {
+	switch template := object.(type) {
+	case *localv1.LocalClusterTemplate:
+		return template.Spec.Template.ObjectMeta, template.Spec.Template
+	case *localv1.LocalMachineTemplate:
+		return template.Spec.Template.ObjectMeta, template.Spec.Template
+	case *localv1.LocalMachinePoolTemplate:
+		return template.Spec.Template.ObjectMeta, template.Spec.Template
+	case *hostedv1.HostedControlPlaneTemplate:
+		return template.Spec.Template.ObjectMeta, template.Spec.Template
+	}
+	return clusterv1.ObjectMeta{}, nil
+}
+
+// validateLocalMachinePool checks the labels and annotations that the pool's LocalMachines will have.
+func validateLocalMachinePool(pool *localv1.LocalMachinePool) Verdict {
+	return Verdict{Errors: pool.Spec.Template.ObjectMeta.Validate(field.NewPath("spec", "template", "metadata"))}
+}

@@ -1,0 +1,50 @@
+package admission
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// taintRules is what the rules for taints depend on besides the taints.
+type taintRules struct {
+	controlPlane bool
+	gates        Gates
+}
+
+// validateTaints refuses taints when their gate is off, and those that belong to others (MA-17).
+func validateTaints(taints []clusterv1.MachineTaint, rules taintRules, path *field.Path) field.ErrorList {
+	if len(taints) == 0 {
+		return nil
+	}
+	if !rules.gates.MachineTaintPropagation {
+		return field.ErrorList{field.Forbidden(path, "can be set only when the feature gate MachineTaintPropagation is on")}
+	}
+	var errs field.ErrorList
+	for i, taint := range taints {
+		if owner := taintOwner(taint.Key, rules.controlPlane); owner != "" {
+			errs = append(errs, field.Invalid(path.Index(i).Child("key"), taint.Key, "is reserved for "+owner))
+		}
+	}
+	return errs
+}
+
+// taintOwner says who sets taints with this key, or nothing when users may.
+func taintOwner(key string, controlPlane bool) string {
+	switch {
+	case key == clusterv1.NodeUninitializedTaint.Key, key == clusterv1.NodeOutdatedRevisionTaint.Key:
+		return "Cluster API"
+	case key == "node.kubernetes.io/out-of-service":
+		return "" // set by people, when a node is lost
+	case strings.HasPrefix(key, "node.kubernetes.io/"):
+		return "Kubernetes"
+	case strings.HasPrefix(key, "node.cloudprovider.kubernetes.io/"):
+		return "cloud providers"
+	case key == "node-role.kubernetes.io/master":
+		return "old control planes"
+	case key == "node-role.kubernetes.io/control-plane" && !controlPlane:
+		return "control plane machines"
+	}
+	return ""
+}

@@ -1,0 +1,36 @@
+package admission
+
+import (
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// withV puts the v before a Kubernetes version that lacks it.
+func withV(version string) string {
+	if version != "" && version[0] >= '0' && version[0] <= '9' {
+		return "v" + version
+	}
+	return version
+}
+
+// validateVersion checks a Kubernetes version: "v" and a semantic version. Empty is valid.
+func validateVersion(version string, path *field.Path) field.ErrorList {
+	if version == "" {
+		return nil
+	}
+	number, hasV := strings.CutPrefix(version, "v")
+	if _, err := semver.Parse(number); err != nil || !hasV {
+		return field.ErrorList{field.Invalid(path, version, "must be a semantic version with a leading v, for example v1.36.3")}
+	}
+	return nil
+}
+
+// validateSame checks that a text has not changed.
+func validateSame(before, now string, path *field.Path) field.ErrorList {
+	if before == now {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, "cannot be changed from "+before)}
+}
