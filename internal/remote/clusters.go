@@ -181,3 +181,23 @@ func (c *Clusters) connection(key client.ObjectKey) (*connection, error) {
 	}
 	return e.conn, nil
 }
+
+// GraceLeft is how long the connection still counts as good although the cluster
+// does not answer: zero where it answers, and where the grace since its last
+// answer is over. wasGood says whether the connection counted as good before this
+// process began; for such a cluster the grace begins anew with the process.
+func (h Health) GraceLeft(now time.Time, grace time.Duration, wasGood bool) time.Duration {
+	since := h.LastProbeSuccess
+	switch {
+	case since.IsZero() && !wasGood, !since.IsZero() && h.ConsecutiveFailures == 0:
+		return 0
+	case since.IsZero() && h.Since.IsZero():
+		return grace
+	case since.IsZero():
+		since = h.Since
+	}
+	return max(0, grace-now.Sub(since))
+}
+
+// Good tells whether the cluster's last probe was answered.
+func (h Health) Good() bool { return h.ConsecutiveFailures == 0 && !h.LastProbeSuccess.IsZero() }

@@ -101,3 +101,28 @@ func TestRecheck(t *testing.T) { // RC-01, RC-02
 		}
 	}
 }
+
+func TestGraceLeft(t *testing.T) { // RC-02; CL-23 and MA-20 build on it
+	const grace = 50 * time.Second
+	ago := func(d time.Duration) time.Time { return t0.Add(-d) }
+	cases := map[string]struct {
+		reason  string
+		h       Health
+		wasGood bool
+		want    time.Duration
+	}{
+		"answers":         {"nothing to be patient about", Health{LastProbeSuccess: ago(5 * time.Second)}, true, 0},
+		"fails":           {"the rest of the grace", Health{LastProbeSuccess: ago(20 * time.Second), ConsecutiveFailures: 2}, true, 30 * time.Second},
+		"fails for long":  {"over", Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5}, true, 0},
+		"never connected": {"there is nothing to lose", Health{Since: ago(time.Second)}, false, 0},
+		"restart":         {"counted from the start of the process", Health{Since: ago(10 * time.Second)}, true, 40 * time.Second},
+		"not seen yet":    {"the process has just begun", Health{}, true, grace},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.h.GraceLeft(t0, grace, tc.wasGood); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

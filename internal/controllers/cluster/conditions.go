@@ -178,7 +178,7 @@ func (j judged) remediating() condition.Verdict { // CL-22
 
 func (j judged) remoteConnectionProbe() condition.Verdict { // CL-23
 	h := j.Connection
-	if j.connectionGraceLeft() > 0 || h.ConsecutiveFailures == 0 && !h.LastProbeSuccess.IsZero() {
+	if h.Good() || j.connectionGraceLeft() > 0 {
 		return condition.True(clusterv1.ClusterRemoteConnectionProbeSucceededReason)
 	}
 	message := "Remote connection probe failed"
@@ -191,22 +191,10 @@ func (j judged) remoteConnectionProbe() condition.Verdict { // CL-23
 	return condition.False(clusterv1.ClusterRemoteConnectionProbeFailedReason, message)
 }
 
-// connectionGraceLeft is how long the connection still counts as good although
-// it does not answer; zero where it answers, or where the grace is over. After a
-// start of this process the grace begins anew for Clusters that were connected.
+// connectionGraceLeft is how long a connection that fails still counts as good (CL-23).
 func (s Snapshot) connectionGraceLeft() time.Duration {
-	since := s.Connection.LastProbeSuccess
-	if since.IsZero() {
-		if !condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterRemoteConnectionProbeCondition) {
-			return 0
-		}
-		if since = s.Connection.Since; since.IsZero() {
-			return s.Settings.ConnectionGrace
-		}
-	} else if s.Connection.ConsecutiveFailures == 0 {
-		return 0
-	}
-	return max(0, s.Settings.ConnectionGrace-s.Now.Sub(since))
+	was := condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterRemoteConnectionProbeCondition)
+	return s.Connection.GraceLeft(s.Now, s.Settings.ConnectionGrace, was)
 }
 
 func (j judged) available(set condition.Set) condition.Verdict { // CL-24
