@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/gate"
 	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
 )
 
@@ -182,7 +183,7 @@ func TestTroubleIsAnEventOnce(t *testing.T) {
 type world struct {
 	*Controller
 	host *testhost.Host
-	gate gate
+	gate gate.Gate
 	fail error
 }
 
@@ -213,7 +214,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 	}).Build()
 	w.Controller = &Controller{client: cl, networks: w.host, instance: "i", now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
 	r := &loop.Reconciler[*infrav1.LocalCluster, Snapshot]{Controller: w.driven(), Client: cl, Writer: w.writer, Now: w.now}
-	w.gate = gate{inner: r, client: cl}
+	w.gate = w.gated(r)
 	return w
 }
 

@@ -6,10 +6,8 @@ import (
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/gate"
 	"github.com/slipwayhq/slipway/internal/providers/local/wake"
 )
 
@@ -50,7 +49,7 @@ func Add(s loop.Setup, cfg Config) error {
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
 		Watches(&infrav1.LocalMachine{}, loop.OfCluster(c.client, newList), builder.WithPredicates(s.Filter())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
-		Complete(gate{inner: r, client: c.client})
+		Complete(c.gated(r))
 }
 
 func (c *Controller) driven() loop.Controller[*infrav1.LocalCluster, Snapshot] {
@@ -93,32 +92,13 @@ func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.R
 	return out
 }
 
-// gate keeps the driver away from objects that are not ours to touch at all, finalizer and conditions included:
-// those managed externally (IC-07) and those without an owner (IC-08). One that was ours before, and is being
-// deleted, still needs us.
-type gate struct {
-	inner  reconcile.Reconciler
-	client client.Client
-}
-
-// Reconcile implements reconcile.Reconciler.
-func (g gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	o := &infrav1.LocalCluster{}
-	if err := g.client.Get(ctx, req.NamespacedName, o); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+// gated holds back what is managed externally (IC-07) or has no owner (IC-08).
+func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
+	return gate.Gate{
+		Inner: inner, Client: c.client, Finalizer: infrav1.LocalClusterFinalizer,
+		New:   func() client.Object { return &infrav1.LocalCluster{} },
+		Owned: func(o client.Object) bool { return ownerName(o) != "" },
 	}
-	if !ours(o) {
-		return ctrl.Result{}, nil
-	}
-	return g.inner.Reconcile(ctx, req)
-}
-
-func ours(o *infrav1.LocalCluster) bool {
-	if !o.DeletionTimestamp.IsZero() {
-		return controllerutil.ContainsFinalizer(o, infrav1.LocalClusterFinalizer)
-	}
-	_, external := o.Annotations[clusterv1.ManagedByAnnotation]
-	return !external && ownerName(o) != ""
 }
 
 func groupOf(apiVersion string) string {

@@ -1,0 +1,43 @@
+package gate
+
+import (
+	"context"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Gate lets the objects of one kind through to Inner that are ours.
+type Gate struct {
+	Inner  reconcile.Reconciler
+	Client client.Reader
+	// New returns an empty object of the kind.
+	New func() client.Object
+	// Finalizer of the kind: an object that has it and is being deleted was ours, and still needs us.
+	Finalizer string
+	// Owned reports whether the object has the owner without which nothing is to be done.
+	Owned func(client.Object) bool
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (g Gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := g.New()
+	if err := g.Client.Get(ctx, req.NamespacedName, o); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !g.ours(o) {
+		return ctrl.Result{}, nil
+	}
+	return g.Inner.Reconcile(ctx, req)
+}
+
+func (g Gate) ours(o client.Object) bool {
+	if !o.GetDeletionTimestamp().IsZero() {
+		return controllerutil.ContainsFinalizer(o, g.Finalizer)
+	}
+	_, external := o.GetAnnotations()[clusterv1.ManagedByAnnotation]
+	return !external && g.Owned(o)
+}

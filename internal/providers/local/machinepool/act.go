@@ -1,0 +1,86 @@
+package machinepool
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
+	switch a := a.(type) {
+	case SetProviderIDs:
+		return c.writer.Patch(ctx, s.Object, func(o client.Object) { setProviderIDs(o.(*infrav1.LocalMachinePool), a) })
+	case Create:
+		return c.writer.Create(ctx, newMachine(s, a))
+	case Remove:
+		return c.remove(ctx, s, a)
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the local machine pool controller does not know how to %s", a)
+}
+
+func setProviderIDs(o *infrav1.LocalMachinePool, a SetProviderIDs) {
+	o.Spec.ProviderIDList = nil
+	if a.IDs != "" {
+		o.Spec.ProviderIDList = strings.Split(a.IDs, ",")
+	}
+	if o.Spec.ProviderID == "" { // IP2-04
+		o.Spec.ProviderID = "slipway:///" + o.Namespace + "/" + o.Name
+	}
+}
+
+// newMachine returns the LocalMachine to make. Its owner is the pool, but not as controller: that place is for the
+// Machine which the core makes for it (IP2-03, MP-07).
+func newMachine(s Snapshot, a Create) *infrav1.LocalMachine {
+	template := s.Object.Spec.Template
+	yes := true
+	m := &infrav1.LocalMachine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Object.Namespace, Name: a.Name,
+			Labels: map[string]string{}, Annotations: map[string]string{},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool",
+				Name: s.Object.Name, UID: s.Object.UID, BlockOwnerDeletion: &yes,
+			}},
+		},
+		Spec: infrav1.LocalMachineSpec{Backend: *template.Backend.DeepCopy(), FailureDomain: a.FailureDomain},
+	}
+	maps.Copy(m.Labels, template.ObjectMeta.Labels)
+	maps.Copy(m.Labels, map[string]string{
+		clusterv1.ClusterNameLabel: s.Pool.Spec.ClusterName, clusterv1.MachinePoolNameLabel: contract.LabelValue(s.Pool.Name),
+	})
+	if filter, ok := s.Object.Labels[clusterv1.WatchLabel]; ok { // CT-09: the machines belong to the same manager
+		m.Labels[clusterv1.WatchLabel] = filter
+	}
+	maps.Copy(m.Annotations, template.ObjectMeta.Annotations)
+	maps.Copy(m.Annotations, map[string]string{backend.PoolAnnotation: s.Object.Name, HashAnnotation: s.hash()})
+	return m
+}
+
+func (c *Controller) remove(ctx context.Context, s Snapshot, a Remove) error {
+	for _, m := range s.Members {
+		if m.Local.Name != a.Name {
+			continue
+		}
+		if m.Machine == nil {
+			return c.writer.Delete(ctx, m.Local)
+		}
+		if err := c.writer.Delete(ctx, m.Machine); err != nil {
+			return err
+		}
+		if c.events != nil {
+			c.events.Eventf(m.Machine, s.Object, corev1.EventTypeNormal, "RemovedFromPool", "Delete", "LocalMachinePool %s deletes it: %s", s.Object.Name, a.Why)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package machinepool
+
+import (
+	"context"
+	"time"
+
+	kubeevents "k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/gate"
+)
+
+// Name of the controller.
+const Name = "local-machinepool"
+
+// Controller reconciles LocalMachinePools.
+type Controller struct {
+	client client.Client
+	// live reads past the cache.
+	live   client.Reader
+	writer *kube.Writer
+	events kubeevents.EventRecorder
+	now    func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), now: time.Now}
+	r := loop.NewReconciler(s, c.driven())
+	c.writer, c.events = r.Writer, r.Events
+	return s.Builder(Name, &infrav1.LocalMachinePool{}).
+		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(ofPool)).
+		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(ofLocalMachine)).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine)).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Complete(c.gated(r))
+}
+
+func (c *Controller) driven() loop.Controller[*infrav1.LocalMachinePool, Snapshot] {
+	return loop.Controller[*infrav1.LocalMachinePool, Snapshot]{
+		Name: Name, Finalizer: infrav1.LocalMachinePoolFinalizer,
+		New:     func() *infrav1.LocalMachinePool { return &infrav1.LocalMachinePool{} },
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Answer: func(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) { return c.answerLive(ctx, s) },
+	}
+}
+
+// gated holds back what is managed externally (IC-07) or has no owner.
+func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
+	return gate.Gate{
+		Inner: inner, Client: c.client, Finalizer: infrav1.LocalMachinePoolFinalizer,
+		New:   func() client.Object { return &infrav1.LocalMachinePool{} },
+		Owned: func(o client.Object) bool { return ownerName(o) != "" },
+	}
+}
+
+func newList() client.ObjectList { return &infrav1.LocalMachinePoolList{} }
+
+// ofPool wakes the LocalMachinePool that a MachinePool refers to.
+func ofPool(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.MachinePool).Spec.Template.Spec.InfrastructureRef
+	if ref.Kind != "LocalMachinePool" || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil
+	}
+	return request(o.GetNamespace(), ref.Name)
+}
+
+// ofLocalMachine wakes the pool that a LocalMachine was made for.
+func ofLocalMachine(_ context.Context, o client.Object) []reconcile.Request {
+	return request(o.GetNamespace(), o.GetAnnotations()[backend.PoolAnnotation])
+}
+
+// ofMachine wakes the pool of a Machine's LocalMachine: the Machine may be marked, or being deleted.
+func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.Machine).Spec.InfrastructureRef
+	if ref.Kind != localMachineKind || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil
+	}
+	m := &infrav1.LocalMachine{}
+	if err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}, m); err != nil {
+		return nil
+	}
+	return ofLocalMachine(ctx, m)
+}
+
+func request(namespace, name string) []reconcile.Request {
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+}

@@ -1,0 +1,222 @@
+package machinepool
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// Reasons of waits and conditions.
+const (
+	reasonOwner          = "WaitingForMachinePool"
+	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
+	reasonBootstrapData  = "WaitingForBootstrapData"
+	reasonDeleting       = "WaitingForMachines"
+)
+
+// Decide makes a plan of the snapshot.
+func Decide(s Snapshot) loop.Plan {
+	var p loop.Plan
+	if ids := s.providerIDs(); !slices.Equal(ids, s.Object.Spec.ProviderIDList) || s.Object.Spec.ProviderID == "" { // IP2-04, IP2-05
+		p.Do(SetProviderIDs{IDs: strings.Join(ids, ",")})
+	}
+	if !s.Object.DeletionTimestamp.IsZero() {
+		decideDeletion(s, &p)
+		return p
+	}
+	if s.Pool == nil {
+		p.WaitFor(reasonOwner, "waiting for the MachinePool that owns this object to appear")
+		return p
+	}
+	changes := decideMembers(s, &p)
+	if len(changes) > 0 && !s.Live {
+		return loop.Plan{Ask: []loop.Question{AskMembers{}}}
+	}
+	p.Do(changes...)
+	return p
+}
+
+func decideDeletion(s Snapshot, p *loop.Plan) {
+	if !s.Live {
+		*p = loop.Plan{Ask: []loop.Question{AskMembers{}}}
+		return
+	}
+	var names []string
+	for _, m := range s.Members {
+		names = append(names, m.Local.Name)
+		if !m.doomed() {
+			p.Do(remove(m, "the pool is being deleted"))
+		}
+	}
+	if len(names) > 0 {
+		p.WaitFor(reasonDeleting, "waiting for LocalMachines %s to be gone", condition.Names(names))
+	}
+}
+
+// census is the members by what is to be done with them.
+type census struct {
+	// current members stay; outdated ones are to be replaced; both are sorted so that those that go first come first.
+	current, outdated []Member
+	removals          []loop.Action
+}
+
+func count(s Snapshot) census {
+	var c census
+	hash := s.hash()
+	for _, m := range s.Members {
+		switch {
+		case m.doomed():
+		case m.lost():
+			c.removals = append(c.removals, remove(m, "its container was removed from the host"))
+		case m.outdated(hash):
+			c.outdated = append(c.outdated, m)
+		default:
+			c.current = append(c.current, m)
+		}
+	}
+	slices.SortStableFunc(c.current, goesFirst)
+	slices.SortStableFunc(c.outdated, goesFirst)
+	return c
+}
+
+// decideMembers returns what to do so that there are as many machines as asked for, of the right kind.
+func decideMembers(s Snapshot, p *loop.Plan) []loop.Action {
+	c := count(s)
+	changes := c.removals
+	active, desired := len(c.current)+len(c.outdated), s.desired()
+	if over := active - desired; over > 0 {
+		changes = append(changes, scaleDown(c, over, desired)...)
+	}
+	missing := max(0, desired-active)
+	if len(c.outdated) > 0 && missing == 0 && active == desired && len(c.current) < desired {
+		missing = 1 // one more than asked for, until it is Ready
+	}
+	if missing == 0 {
+		return changes
+	}
+	if !canCreate(s, p) {
+		return changes
+	}
+	domains := newSpread(s)
+	for i := range missing {
+		why := "there are fewer than asked for"
+		if active >= desired {
+			why = "it replaces an outdated one"
+		}
+		changes = append(changes, Create{Name: newName(s, i), FailureDomain: domains.next(), Why: why})
+	}
+	return changes
+}
+
+// canCreate reports whether everything is there that a machine needs to become a Node.
+func canCreate(s Snapshot, p *loop.Plan) bool {
+	switch {
+	case s.Cluster == nil || s.Cluster.Status.Initialization.InfrastructureProvisioned == nil || !*s.Cluster.Status.Initialization.InfrastructureProvisioned:
+		p.WaitFor(reasonInfrastructure, "waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
+	case s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == nil || *s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == "":
+		p.WaitFor(reasonBootstrapData, "waiting for bootstrap data: it follows once the control plane is initialized")
+	default:
+		return true
+	}
+	return false
+}
+
+// scaleDown returns the removal of as many members as there are too many. While outdated ones are being replaced only
+// those go, and the last of them waits until every current one is Ready.
+func scaleDown(c census, over, desired int) []loop.Action {
+	var out []loop.Action
+	if len(c.outdated) == 0 || len(c.current) > desired {
+		all := append(append([]Member{}, c.current...), c.outdated...)
+		slices.SortStableFunc(all, func(a, b Member) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), goesFirst(a, b))
+		})
+		for _, m := range all[:over] {
+			out = append(out, remove(m, "there are more than asked for; "+why(m)))
+		}
+		return out
+	}
+	healthy := !slices.ContainsFunc(c.current, func(m Member) bool { return !m.ready() })
+	for i, m := range c.outdated[:min(over, len(c.outdated))] {
+		if surge := i == over-1; surge && !healthy && m.ready() {
+			break
+		}
+		out = append(out, remove(m, "it is outdated"))
+	}
+	return out
+}
+
+// goesFirst orders members of which one has to go: those marked for it, those that are not Ready, the oldest.
+func goesFirst(a, b Member) int {
+	return cmp.Or(
+		cmp.Compare(rank(a), rank(b)),
+		a.Local.CreationTimestamp.Compare(b.Local.CreationTimestamp.Time),
+		strings.Compare(a.Local.Name, b.Local.Name))
+}
+
+func rank(m Member) int {
+	switch {
+	case m.unwanted():
+		return 0
+	case !m.ready():
+		return 1
+	}
+	return 2
+}
+
+func why(m Member) string {
+	return [...]string{"it is marked with the delete-machine annotation", "it is not Ready", "it is the oldest"}[rank(m)]
+}
+
+// providerIDs are those of the machines that exist, sorted: with a Node that was not taken from under them (IP2-05).
+func (s Snapshot) providerIDs() []string {
+	var ids []string
+	for _, m := range s.Members {
+		if m.provisioned() && !m.lost() && m.Local.Spec.ProviderID != "" {
+			ids = append(ids, m.Local.Spec.ProviderID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func remove(m Member, why string) Remove {
+	r := Remove{Name: m.Local.Name, Why: why}
+	if m.Machine != nil {
+		r.Machine = m.Machine.Name
+	}
+	return r
+}
+
+// AskMembers asks the API server for the machines of the pool: nothing is made or removed on the word of a cache.
+type AskMembers struct{}
+
+func (AskMembers) String() string { return "which machines the pool has" }
+
+// SetProviderIDs writes spec.providerIDList, and spec.providerID.
+type SetProviderIDs struct {
+	// IDs joined by commas.
+	IDs string
+}
+
+func (a SetProviderIDs) String() string {
+	return fmt.Sprintf("set providerIDList to [%s]: these machines exist", a.IDs)
+}
+
+// Create makes a LocalMachine.
+type Create struct{ Name, FailureDomain, Why string }
+
+func (a Create) String() string { return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why) }
+
+// Remove deletes the Machine of a LocalMachine, or the LocalMachine itself where there is none (MP-08).
+type Remove struct{ Name, Machine, Why string }
+
+func (a Remove) String() string {
+	if a.Machine != "" {
+		return fmt.Sprintf("delete Machine %s: %s", a.Machine, a.Why)
+	}
+	return fmt.Sprintf("delete LocalMachine %s: %s", a.Name, a.Why)
+}

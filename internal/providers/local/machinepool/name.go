@@ -1,0 +1,58 @@
+package machinepool
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+)
+
+const (
+	// alphabet of suffixes has no vowels, which would make words, and nothing that is easily mistaken.
+	alphabet  = "bcdfghjklmnpqrstvwxz2456789"
+	suffixLen = 5
+	// longestBase leaves room for the suffix in a host name, since a Node is named like its LocalMachine.
+	longestBase = 63 - suffixLen - 1
+)
+
+// newName returns the name of the i-th machine that a plan makes. It follows from the snapshot alone, and from its
+// time too: a name must not come back while a Machine or a Node of that name may still be around.
+func newName(s Snapshot, i int) string {
+	base := s.Object.Name
+	if len(base) > longestBase {
+		base = strings.TrimRight(base[:longestBase], "-.")
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", s.Object.UID, s.Now.UnixNano(), i))
+	suffix := make([]byte, suffixLen)
+	for j := range suffix {
+		suffix[j] = alphabet[int(sum[j])%len(alphabet)]
+	}
+	return base + "-" + string(suffix)
+}
+
+// spread hands out failure domains (MP-17, FD-01): always one of those with the fewest machines.
+type spread struct {
+	domains []string
+	used    map[string]int
+}
+
+func newSpread(s Snapshot) *spread {
+	out := &spread{domains: s.Pool.Spec.FailureDomains, used: map[string]int{}}
+	for _, m := range s.Members {
+		if !m.doomed() {
+			out.used[m.Local.Spec.FailureDomain]++
+		}
+	}
+	return out
+}
+
+// next returns the domain of the next machine, empty where the pool has none.
+func (s *spread) next() string {
+	best := ""
+	for _, d := range s.domains {
+		if best == "" || s.used[d] < s.used[best] {
+			best = d
+		}
+	}
+	s.used[best]++
+	return best
+}

@@ -1,0 +1,183 @@
+package machinepool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// HashAnnotation on a LocalMachine stands for the template and version it was made from.
+const HashAnnotation = "infrastructure.slipway.dev/template-hash"
+
+// Snapshot is what Decide looks at.
+type Snapshot struct {
+	Object *infrav1.LocalMachinePool
+	// Pool is the MachinePool that owns the object; nil if it is not in the cache (any more).
+	Pool    *clusterv1.MachinePool
+	Cluster *clusterv1.Cluster
+	// Members are the machines of the pool, sorted by name.
+	Members []Member
+	// Live is true when Members were read from the API server instead of the cache, which may not know yet what was
+	// made or deleted a moment ago.
+	Live bool
+	Now  time.Time
+}
+
+// Member is one machine of the pool.
+type Member struct {
+	Local *infrav1.LocalMachine
+	// Machine that owns it; nil if there is none (yet).
+	Machine *clusterv1.Machine
+}
+
+func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
+	s := Snapshot{Object: o, Now: c.now()}
+	pool := &clusterv1.MachinePool{}
+	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}, pool); err != nil {
+		return s, err
+	} else if ok {
+		s.Pool = pool
+	}
+	cluster := &clusterv1.Cluster{}
+	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: s.clusterName()}, cluster); err != nil {
+		return s, err
+	} else if ok {
+		s.Cluster = cluster
+	}
+	var err error
+	s.Members, err = members(ctx, c.client, s)
+	return s, err
+}
+
+func (c *Controller) get(ctx context.Context, key client.ObjectKey, o client.Object) (bool, error) {
+	if key.Name == "" {
+		return false, nil
+	}
+	err := c.client.Get(ctx, key, o)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s: %w", o, key, err)
+	}
+	return true, nil
+}
+
+// members reads the machines of the pool.
+func members(ctx context.Context, r client.Reader, s Snapshot) ([]Member, error) {
+	scope := []client.ListOption{client.InNamespace(s.Object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.clusterName()}}
+	var locals infrav1.LocalMachineList
+	if err := r.List(ctx, &locals, scope...); err != nil {
+		return nil, fmt.Errorf("listing LocalMachines: %w", err)
+	}
+	var machines clusterv1.MachineList
+	if err := r.List(ctx, &machines, scope...); err != nil {
+		return nil, fmt.Errorf("listing Machines: %w", err)
+	}
+	of := map[string]*clusterv1.Machine{}
+	for i := range machines.Items {
+		if ref := machines.Items[i].Spec.InfrastructureRef; ref.Kind == localMachineKind && ref.APIGroup == infrav1.GroupVersion.Group {
+			of[ref.Name] = &machines.Items[i]
+		}
+	}
+	var out []Member
+	for i := range locals.Items {
+		if o := &locals.Items[i]; o.Annotations[backend.PoolAnnotation] == s.Object.Name {
+			out = append(out, Member{Local: o, Machine: of[o.Name]})
+		}
+	}
+	slices.SortFunc(out, func(a, b Member) int { return strings.Compare(a.Local.Name, b.Local.Name) })
+	return out, nil
+}
+
+// answerLive reads the machines of the pool past the cache.
+func (c *Controller) answerLive(ctx context.Context, s Snapshot) (Snapshot, error) {
+	var err error
+	s.Members, err = members(ctx, c.live, s)
+	s.Live = true
+	return s, err
+}
+
+const localMachineKind = "LocalMachine"
+
+// ownerName returns the name of the MachinePool that owns the object, empty if none does.
+func ownerName(o client.Object) string {
+	for _, ref := range o.GetOwnerReferences() {
+		if group, _, _ := strings.Cut(ref.APIVersion, "/"); ref.Kind == "MachinePool" && group == clusterv1.GroupVersion.Group {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+func (s Snapshot) clusterName() string {
+	if s.Pool != nil {
+		return s.Pool.Spec.ClusterName
+	}
+	return s.Object.Labels[clusterv1.ClusterNameLabel]
+}
+
+// desired is how many machines are asked for; the API's default is 1.
+func (s Snapshot) desired() int {
+	if s.Pool == nil || s.Pool.Spec.Replicas == nil {
+		return 1
+	}
+	return int(*s.Pool.Spec.Replicas)
+}
+
+// hash stands for what makes a machine of the pool what it is.
+func (s Snapshot) hash() string {
+	data, _ := json.Marshal(s.Object.Spec.Template.Backend) // plain data, which always encodes
+	sum := sha256.Sum256(append(data, s.Pool.Spec.Template.Spec.Version...))
+	return hex.EncodeToString(sum[:8])
+}
+
+// doomed members are being deleted already.
+func (m Member) doomed() bool {
+	return !m.Local.DeletionTimestamp.IsZero() || m.Machine != nil && !m.Machine.DeletionTimestamp.IsZero()
+}
+
+// lost members had a container, which somebody removed.
+func (m Member) lost() bool {
+	c := condition.Set(m.Local.Status.Conditions).Get(infrav1.ContainerProvisionedCondition)
+	return c != nil && c.Reason == backend.ReasonContainerRemoved
+}
+
+func (m Member) ready() bool {
+	return condition.Set(m.Local.Status.Conditions).IsTrue(clusterv1.ReadyCondition)
+}
+
+// provisioned members have, or had, a Node.
+func (m Member) provisioned() bool {
+	p := m.Local.Status.Initialization.Provisioned
+	return p != nil && *p
+}
+
+// outdated members were made from another template or version.
+func (m Member) outdated(hash string) bool {
+	have := m.Local.Annotations[HashAnnotation]
+	return have != "" && have != hash
+}
+
+// unwanted members are to go first.
+func (m Member) unwanted() bool {
+	_, local := m.Local.Annotations[clusterv1.DeleteMachineAnnotation]
+	if m.Machine == nil {
+		return local
+	}
+	_, machine := m.Machine.Annotations[clusterv1.DeleteMachineAnnotation]
+	return local || machine
+}

@@ -1,0 +1,138 @@
+package machinepool
+
+import (
+	"fmt"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// Facts are what the conditions are made from.
+type Facts struct {
+	Snapshot
+	Plan    loop.Plan
+	Outcome loop.Outcome
+}
+
+// Conditions of a LocalMachinePool (IP2-07).
+func Conditions() condition.Table[Facts] {
+	return condition.Table[Facts]{
+		{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: deleting},
+		{Type: clusterv1.ReadyCondition, Of: ready},
+	}
+}
+
+func deleting(f Facts) condition.Verdict {
+	if f.Object.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.NotDeletingReason, "")
+	}
+	return condition.TrueBecause(clusterv1.DeletingReason, waits(f.Plan))
+}
+
+// ready is true when there are as many Ready machines as asked for. What they say themselves is repeated.
+func ready(f Facts) condition.Verdict {
+	if !f.Object.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.DeletingReason, waits(f.Plan))
+	}
+	if why := fault.As(f.Outcome.Err); why != nil {
+		return condition.False(why.Reason, why.Message)
+	}
+	if f.Pool == nil {
+		return condition.False(reasonOwner, waits(f.Plan))
+	}
+	n, unknown := 0, false
+	var others []condition.Member
+	for _, m := range f.Members {
+		switch c := condition.Set(m.Local.Status.Conditions).Get(clusterv1.ReadyCondition); {
+		case m.ready() && !m.doomed():
+			n++
+		default:
+			unknown = unknown || c != nil && c.Status == "Unknown"
+			others = append(others, condition.Member{Kind: localMachineKind, Name: m.Local.Name, Conditions: m.Local.Status.Conditions})
+		}
+	}
+	if n >= f.desired() {
+		return condition.True(clusterv1.ReadyReason)
+	}
+	message := fmt.Sprintf("%d of %d machines are ready", n, f.desired())
+	if text := waits(f.Plan); text != "" {
+		message += "\n" + text
+	}
+	if len(others) > 0 {
+		all := condition.Aggregate(others, condition.Part{Type: clusterv1.ReadyCondition}, condition.Reasons{Good: "a", Bad: "b", Unknown: "c"})
+		message = strings.TrimRight(message+"\n"+all.Message, "\n")
+	}
+	if unknown {
+		return condition.Unknown(clusterv1.ReadyUnknownReason, message)
+	}
+	return condition.False(clusterv1.NotReadyReason, message)
+}
+
+func waits(p loop.Plan) string {
+	var lines []string
+	for _, w := range p.Wait {
+		lines = append(lines, w.Message)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Report makes the status and the events.
+func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+	yes := true
+	status := infrav1.LocalMachinePoolStatus{
+		Conditions:                Conditions().Evaluate(Facts{s, p, out}, loop.MomentOf(s.Object, s.Now)),
+		Initialization:            s.Object.Status.Initialization,
+		Ready:                     s.Object.Status.Ready,
+		InfrastructureMachineKind: localMachineKind, // IP2-03
+	}
+	replicas, provisioned := int32(0), 0
+	for _, m := range s.Members {
+		if m.lost() {
+			continue
+		}
+		replicas++
+		if m.provisioned() {
+			provisioned++
+		}
+		status.Instances = append(status.Instances, instance(m))
+	}
+	status.Replicas = &replicas                                 // IP2-08
+	if s.Pool != nil && enough(s, provisioned, int(replicas)) { // IP2-06: both fields
+		status.Initialization.Provisioned, status.Ready = &yes, &yes
+	}
+	return loop.Report{Status: status, Events: events(out)}
+}
+
+// enough reports whether as many machines as asked for have been bootstrapped. None at all are enough where none is
+// asked for.
+func enough(s Snapshot, provisioned, replicas int) bool {
+	return provisioned >= s.desired() && (s.desired() > 0 || replicas == 0)
+}
+
+// instance tells about one machine (IP2-02).
+func instance(m Member) infrav1.LocalMachinePoolInstance {
+	ready := m.ready()
+	return infrav1.LocalMachinePoolInstance{
+		Name: m.Local.Name, InstanceID: m.Local.Status.ContainerID, ProviderID: m.Local.Spec.ProviderID,
+		Addresses: m.Local.Status.Addresses, FailureDomain: m.Local.Status.FailureDomain,
+		Version: m.Local.Status.NodeVersion, Ready: &ready,
+	}
+}
+
+func events(out loop.Outcome) []loop.Event {
+	var list []loop.Event
+	for _, a := range out.Done {
+		switch a := a.(type) {
+		case Create:
+			list = append(list, loop.Normal("MachineCreated", "created LocalMachine %s: %s", a.Name, a.Why))
+		case Remove:
+			list = append(list, loop.Normal("MachineRemoved", "removes LocalMachine %s: %s", a.Name, a.Why))
+		}
+	}
+	return list
+}
