@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/cli/completion"
+	"github.com/slipwayhq/slipway/internal/cli/controlplane"
 	"github.com/slipwayhq/slipway/internal/cli/create"
 	"github.com/slipwayhq/slipway/internal/cli/delete"
 	"github.com/slipwayhq/slipway/internal/cli/describe"
@@ -23,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/get"
 	"github.com/slipwayhq/slipway/internal/cli/kubectl"
 	"github.com/slipwayhq/slipway/internal/cli/plane"
+	"github.com/slipwayhq/slipway/internal/cli/status"
 	"github.com/slipwayhq/slipway/internal/cli/version"
 )
 
@@ -58,12 +60,14 @@ func Root(e env.Env) *cobra.Command {
 func verbs() []func(env.Env) *cobra.Command {
 	return []func(env.Env) *cobra.Command{
 		completion.Command,
+		controlplane.Command,
 		create.Command,
 		delete.Command,
 		describe.Command,
 		get.Command,
 		kubectl.Command,
 		plane.Command,
+		status.Command,
 		version.Command,
 	}
 }

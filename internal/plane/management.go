@@ -121,7 +121,7 @@ func (m *management) settle(g *group, loopback <-chan *rest.Config) error {
 		if err := awaitReady(g, c); err != nil {
 			return err
 		}
-		return bindAdmins(g.ctx, c)
+		return bindAdmins(g.ctx, c, AdminGroup)
 	case <-g.ctx.Done():
 		return g.cause()
 	}

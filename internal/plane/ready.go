@@ -46,19 +46,19 @@ func awaitReady(g *group, c *rest.Config) error {
 	}
 }
 
-// bindAdmins gives AdminGroup the role cluster-admin.
-func bindAdmins(ctx context.Context, c *rest.Config) error {
+// bindAdmins gives group the role cluster-admin.
+func bindAdmins(ctx context.Context, c *rest.Config, group string) error {
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return err
 	}
 	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: AdminGroup},
+		ObjectMeta: metav1.ObjectMeta{Name: group},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: AdminGroup}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
 	}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("bind %s to cluster-admin: %w", AdminGroup, err)
+		return fmt.Errorf("bind %s to cluster-admin: %w", group, err)
 	}
 	return nil
 }

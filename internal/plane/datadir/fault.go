@@ -10,6 +10,7 @@ import (
 const (
 	ReasonHeld     = "DataDirectoryHeld"     // another process holds the directory
 	ReasonUnusable = "DataDirectoryUnusable" // it cannot be created, read or written
+	ReasonForeign  = "DataDirectoryForeign"  // it holds other files
 	ReasonFormat   = "DataDirectoryNewer"    // a newer slipway wrote it
 )
 

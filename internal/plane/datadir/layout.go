@@ -48,9 +48,11 @@ func (d Dir) Planes() string { return d.Path("planes") }
 // Log is the log file of the process that holds the directory.
 func (d Dir) Log() string { return d.Path("log", "slipway.log") }
 
+// Lock is the lock file that the process which holds the directory holds.
+func (d Dir) Lock() string { return d.Path("lock") }
+
 func (d Dir) version() string  { return d.Path("version") }
 func (d Dir) instance() string { return d.Path("instance") }
-func (d Dir) lock() string     { return d.Path("lock") }
 func (d Dir) run() string      { return d.Path("run.json") }
 
 // Absolute makes a directory of a path that may be relative to the working

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // Format is the version of the layout that this binary writes. It rises when
@@ -29,7 +31,10 @@ func Open(dir Dir, holder Holder) (*Handle, error) {
 	if err := writable(dir); err != nil {
 		return nil, err
 	}
-	lock, other, held, err := Acquire(dir.lock(), holder)
+	if err := ours(dir); err != nil {
+		return nil, err
+	}
+	lock, other, held, err := Acquire(dir.Lock(), holder)
 	if err != nil {
 		return nil, unusable(dir, err)
 	}
@@ -78,6 +83,29 @@ func writable(dir Dir) error {
 	}
 	_ = f.Close()
 	_ = os.Remove(f.Name())
+	return nil
+}
+
+// ours refuses a folder that holds something else: "down --delete" removes the
+// whole folder.
+func ours(dir Dir) error {
+	entries, err := os.ReadDir(string(dir))
+	if err != nil {
+		return unusable(dir, err)
+	}
+	foreign := ""
+	for _, e := range entries {
+		switch e.Name() {
+		case "version", "lock", "instance":
+			return nil
+		default:
+			foreign = e.Name()
+		}
+	}
+	if foreign != "" {
+		return fault.New(fault.Invalid, ReasonForeign,
+			"data directory %s holds files that are not slipway's (%s); choose another --data-dir", dir, foreign)
+	}
 	return nil
 }
 

@@ -51,7 +51,7 @@ func Inspect(dir Dir) (State, error) {
 	if _, err := os.Stat(dir.version()); err == nil {
 		s.Exists = true
 	}
-	holder, held, err := Probe(dir.lock())
+	holder, held, err := Probe(dir.Lock())
 	if err != nil {
 		return s, unusable(dir, err)
 	}

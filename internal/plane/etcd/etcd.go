@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"flag"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,6 +25,8 @@ type Config struct {
 	Dir string // data folder; created with mode 0700
 	// QuotaBytes limits the database. Default 2 GiB (etcd's own).
 	QuotaBytes int64
+	// Flags are etcd's own, "--name=value"; those about addresses and the folder have no effect.
+	Flags []string
 }
 
 // Server is a running member.
@@ -50,7 +54,11 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	client, http := socketURL(sockets, "client.sock"), socketURL(sockets, "http.sock")
-	e, err := embed.StartEtcd(embedded(cfg, client, http))
+	embedded, err := embedded(cfg, client, http)
+	if err != nil {
+		return nil, err
+	}
+	e, err := embed.StartEtcd(embedded)
 	if err != nil {
 		return nil, fmt.Errorf("start etcd in %s: %w", cfg.Dir, err)
 	}
@@ -77,23 +85,28 @@ func (s *Server) Close() { s.etcd.Close() }
 
 // embedded opens no listener for peers: there are none. What the member says
 // about where it is reached must look like host and port, and nobody reads it.
-func embedded(cfg Config, client, http url.URL) *embed.Config {
+func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	nowhere := url.URL{Scheme: "unix", Host: "localhost:0"}
 	c := embed.NewConfig()
+	c.QuotaBackendBytes = cfg.QuotaBytes
+	// kube-apiserver compacts; a small member wants few entries kept in memory.
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 500
+	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	c.AddFlags(flags)
+	if err := flags.Parse(cfg.Flags); err != nil {
+		return nil, fault.New(fault.Invalid, "EtcdFlags", "etcd flags: %v", err).From(err)
+	}
 	c.Name = memberName
 	c.Dir = cfg.Dir
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{nowhere}
 	c.ListenClientHttpUrls = []url.URL{http} // its own socket: gRPC alone on the other one is leaner
 	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{nowhere}
 	c.InitialCluster = memberName + "=" + nowhere.String()
-	c.QuotaBackendBytes = cfg.QuotaBytes
-	c.TickMs, c.ElectionMs = 100, 1000
-	// kube-apiserver compacts; a small member wants few entries kept in memory.
-	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 500
 	c.EnableGRPCGateway = false
 	c.WarningUnaryRequestDuration = slowRequest
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger())
-	return c
+	return c, nil
 }
 
 // logger writes warnings and worse to standard error, which is the log file of

@@ -59,7 +59,7 @@ func Redirect(ctx context.Context, path string) (stdout, stderr *os.File, err er
 	if err := replace(path); err != nil {
 		return nil, nil, fmt.Errorf("log to %s: %w", path, err)
 	}
-	go watch(ctx, path)
+	go Watch(ctx, path)
 	return stdout, stderr, nil
 }
 
@@ -80,7 +80,9 @@ func replace(path string) error {
 	return errors.Join(unix.Dup3(int(f.Fd()), 1, 0), unix.Dup3(int(f.Fd()), 2, 0))
 }
 
-func watch(ctx context.Context, path string) {
+// Watch looks after the size of path, which is already the standard error of this
+// process, until ctx ends.
+func Watch(ctx context.Context, path string) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {

@@ -1,0 +1,52 @@
+// Package controlplane is the hidden verb "control-plane": the process of one
+// hosted control plane.
+//
+// Does: runs the control plane that a configuration file describes, in the
+// foreground, and turns its log over.
+//
+// Owns: nothing beyond what internal/plane owns.
+//
+// Never: is called by users; internal/plane/process starts it.
+//
+// Read first: Command.
+package controlplane
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/plane"
+	"github.com/slipwayhq/slipway/internal/plane/logfile"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	var config string
+	run := &cobra.Command{
+		Use:   "run --config FILE",
+		Short: "Run the control plane of one workload cluster",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runPlane(cmd.Context(), e, config)
+		},
+	}
+	run.Flags().StringVar(&config, "config", "", "configuration, in the control plane's folder")
+	_ = run.MarkFlagRequired("config")
+	cmd := &cobra.Command{Use: "control-plane", Short: "The process of one hosted control plane", Hidden: true}
+	cmd.AddCommand(run)
+	return cmd
+}
+
+func runPlane(ctx context.Context, e env.Env, path string) error {
+	c, err := workload.Load(path)
+	if err != nil {
+		return err
+	}
+	folder := workload.Folder(filepath.Dir(path))
+	go logfile.Watch(ctx, folder.Log())
+	return plane.RunWorkload(ctx, plane.WorkloadConfig{Config: c, Folder: folder, Now: e.Now})
+}

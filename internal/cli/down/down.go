@@ -1,0 +1,109 @@
+// Package down is the verb "down".
+//
+// Does: stops the management cluster and every hosted control plane, also those
+// whose slipway was killed; with --delete it also removes what workload clusters
+// left on this machine, then the data directory.
+//
+// Owns: the removal of the data directory.
+//
+// Never: knows what a workload cluster is made of; Env.Delete does.
+//
+// Read first: Command.
+package down
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/process"
+)
+
+// patience is how long the management cluster may take to end before it is killed.
+const patience = 45 * time.Second
+
+// Delete removes everything outside the data directory that belongs to the
+// instance: containers, networks. Nothing left is no error.
+type Delete func(ctx context.Context, dataDir, instance string) error
+
+type flags struct {
+	dataDir string
+	delete  bool
+}
+
+// Command builds the verb; remove is called by --delete.
+func Command(e env.Env, remove Delete) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Stop the management cluster and the hosted control planes",
+		Long: "Stop the management cluster and the hosted control planes. Data stays: \"slipway up\" continues.\n" +
+			"With --delete, workload clusters' processes, containers and networks are removed, then the data.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, remove) },
+	}
+	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	cmd.Flags().BoolVar(&f.delete, "delete", false, "also delete workload clusters and all data")
+	return cmd
+}
+
+func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
+	dir, err := e.DataDir(f.dataDir)
+	if err != nil {
+		return err
+	}
+	state, err := datadir.Inspect(dir)
+	if err != nil {
+		return err
+	}
+	if !state.Exists && !state.Held {
+		_, err := fmt.Fprintf(e.Err, "Nothing to stop: %s is not a data directory of slipway.\n", dir)
+		return err
+	}
+	if err := stop(ctx, e, dir, state); err != nil {
+		return err
+	}
+	if !f.delete {
+		_, err := fmt.Fprintf(e.Err, "Stopped. Data is kept in %s; \"slipway up\" continues, \"slipway down --delete\" removes it.\n", dir)
+		return err
+	}
+	return deleteAll(ctx, e, dir, remove)
+}
+
+// stop is safe to repeat: the next slipway process can take the directory when
+// it returns.
+func stop(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) error {
+	if state.Held {
+		_, _ = fmt.Fprintf(e.Err, "Stopping the management cluster (process %d) …\n", state.Holder.PID)
+	}
+	if _, err := process.Terminate(ctx, dir.Lock(), patience); err != nil {
+		return fmt.Errorf("stop the management cluster: %w", err)
+	}
+	return process.StopAll(ctx, dir.Planes())
+}
+
+func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) error {
+	host, _ := os.Hostname()
+	h, err := datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Close() }()
+	_, _ = fmt.Fprintln(e.Err, "Deleting workload clusters …")
+	if err := remove(ctx, string(dir), h.Instance); err != nil {
+		return fault.New(fault.KindOf(err), "DeleteWorkloadClusters",
+			"workload clusters of instance %s could not be removed (%s); the data in %s is kept: make this work, then run the command again",
+			h.Instance, fault.UserMessage(err), dir).From(err)
+	}
+	if err := os.RemoveAll(string(dir)); err != nil {
+		return fmt.Errorf("delete %s: %w", dir, err)
+	}
+	_, err = fmt.Fprintf(e.Err, "Deleted %s.\n", dir)
+	return err
+}

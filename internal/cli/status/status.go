@@ -1,0 +1,159 @@
+// Package status is the verb "status".
+//
+// Does: says what runs: the management cluster and each hosted control plane,
+// since when, versions, ports, memory.
+//
+// Owns: nothing.
+//
+// Never: starts or changes anything, nor needs the API to answer.
+//
+// Read first: Collect.
+package status
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/process"
+)
+
+// Status is what the verb prints as JSON or YAML.
+type Status struct {
+	DataDir    string           `json:"dataDir"`
+	State      State            `json:"state"`
+	Management *Management      `json:"management,omitempty"` // nil where it does not run
+	Planes     []process.Status `json:"hostedControlPlanes"`
+}
+
+// State sums the management cluster up.
+type State string
+
+// The states.
+const (
+	Absent   State = "Absent"   // the data directory was never used
+	Stopped  State = "Stopped"  // there is data, and no process
+	Starting State = "Starting" // a process holds the directory and is not ready yet
+	Running  State = "Running"
+)
+
+// Management is about the process of the management cluster.
+type Management struct {
+	PID        int       `json:"pid"`
+	Since      time.Time `json:"since"`
+	Version    string    `json:"version"`                     // of slipway
+	Kubernetes string    `json:"kubernetesVersion,omitempty"` // of the management cluster
+	Server     string    `json:"server,omitempty"`
+	Kubeconfig string    `json:"kubeconfig,omitempty"`
+	Memory     int64     `json:"memory"` // resident, in bytes
+}
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	var dataDir string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what runs: the management cluster and the hosted control planes",
+		Args:  cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(*cobra.Command, []string) error {
+		dir, err := e.DataDir(dataDir)
+		if err != nil {
+			return err
+		}
+		s, err := Collect(dir)
+		if err != nil {
+			return err
+		}
+		return format.Print(e.Out, s, func(w io.Writer) error { return text(w, s, e.Now()) })
+	}
+	return cmd
+}
+
+// Collect reads the status of a data directory.
+func Collect(dir datadir.Dir) (Status, error) {
+	s := Status{DataDir: string(dir), State: Absent}
+	state, err := datadir.Inspect(dir)
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case state.Held && state.Run != nil && state.Run.Ready:
+		s.State = Running
+	case state.Held:
+		s.State = Starting
+	case state.Exists:
+		s.State = Stopped
+	}
+	if state.Held {
+		s.Management = &Management{
+			PID: state.Holder.PID, Since: state.Holder.Since, Version: state.Holder.Version, Memory: process.Memory(state.Holder.PID),
+		}
+	}
+	if state.Run != nil {
+		s.Management.Kubernetes, s.Management.Server = state.Run.KubernetesVersion, state.Run.Server
+		s.Management.Kubeconfig = dir.Kubeconfig()
+	}
+	s.Planes, err = process.Inspect(dir.Planes())
+	return s, err
+}
+
+func text(w io.Writer, s Status, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	row := func(key string, value any) { _, _ = fmt.Fprintf(t, "%s:\t%v\n", key, value) }
+	row("Data directory", s.DataDir)
+	row("Management cluster", s.State)
+	if m := s.Management; m != nil {
+		row("  Process", fmt.Sprintf("%d, for %s (since %s)", m.PID, age(now, m.Since), m.Since.Local().Format(time.DateTime)))
+		row("  Version", fmt.Sprintf("slipway %s, Kubernetes %s", m.Version, orDash(m.Kubernetes)))
+		row("  API server", orDash(m.Server))
+		row("  Kubeconfig", orDash(m.Kubeconfig))
+		row("  Memory", mebibytes(m.Memory))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	switch s.State {
+	case Absent, Stopped:
+		_, _ = fmt.Fprintf(w, "\nStart it with: slipway up -d --data-dir %s\n", s.DataDir)
+	}
+	if len(s.Planes) == 0 {
+		_, err := fmt.Fprintln(w, "\nNo hosted control planes.")
+		return err
+	}
+	return planes(w, s.Planes, now)
+}
+
+func planes(w io.Writer, all []process.Status, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "\nHOSTED CONTROL PLANE\tSTATE\tVERSION\tENDPOINT\tPID\tFOR\tRESTARTS\tMEMORY\tLAST EXIT")
+	for _, p := range all {
+		state, pid, since, memory := "Stopped", "-", "-", "-"
+		if p.Running {
+			state, pid, since, memory = "Running", fmt.Sprint(p.PID), age(now, p.Since), mebibytes(p.Memory)
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
+			p.Name, state, orDash(p.Version), orDash(p.Endpoint), pid, since, p.Restarts, memory, orDash(p.LastExit))
+	}
+	return t.Flush()
+}
+
+func age(now, since time.Time) string { return duration.HumanDuration(now.Sub(since)) }
+
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

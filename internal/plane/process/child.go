@@ -1,0 +1,251 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/slipwayhq/slipway/internal/plane/logfile"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+// Intervals of a child's loop.
+const (
+	lookEvery   = 500 * time.Millisecond // at the lock of a process that is not our own child
+	healthEvery = 5 * time.Second
+	healthSoon  = 300 * time.Millisecond // while it is not ready
+)
+
+// logLines is how many lines of the log are kept of a death.
+const logLines = 15
+
+// child is the loop that looks after one control plane.
+type child struct {
+	s      *Supervisor
+	name   string
+	folder workload.Folder
+	health *health
+	poke   chan struct{}
+	quit   chan struct{}
+	done   chan struct{} // the loop has ended
+	once   sync.Once
+
+	mu     sync.Mutex
+	wanted *workload.Config
+	seen   Status
+
+	acting sync.Mutex // held while the process is looked at, started or ended
+	view   view
+	own    *launched // our own child; nil: there is none
+	asked  bool      // the end was asked for by us
+}
+
+func newChild(s *Supervisor, name string) *child {
+	c := &child{
+		s: s, name: name, folder: s.Folder(name), poke: make(chan struct{}, 1),
+		quit: make(chan struct{}), done: make(chan struct{}), health: newHealth(s.Folder(name)),
+	}
+	c.seen, _ = observe(c.folder) // the loop reports what cannot be read
+	c.seen.Name = name
+	return c
+}
+
+func (c *child) want(cfg *workload.Config) {
+	c.mu.Lock()
+	c.wanted = cfg
+	c.mu.Unlock()
+	select {
+	case c.poke <- struct{}{}:
+	default:
+	}
+}
+
+func (c *child) status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen
+}
+
+// close ends the loop.
+func (c *child) close() {
+	c.once.Do(func() { close(c.quit) })
+	<-c.done
+}
+
+// stop makes the process unwanted and returns when it is gone.
+func (c *child) stop(ctx context.Context) error {
+	c.want(nil)
+	c.acting.Lock()
+	defer c.acting.Unlock()
+	return c.end(ctx)
+}
+
+// end is called with acting held.
+func (c *child) end(ctx context.Context) error {
+	c.asked = true
+	if c.own != nil {
+		if err := c.own.end(ctx); err != nil {
+			return err
+		}
+	}
+	return stopFolder(ctx, c.folder)
+}
+
+// loop looks, decides and acts until ctx ends or the child is closed.
+func (c *child) loop(ctx context.Context) {
+	defer close(c.done)
+	log := klog.FromContext(ctx).WithValues("controlPlane", c.name)
+	for {
+		wake, ended, err := c.pass(ctx)
+		if err != nil {
+			log.Error(err, "control plane process")
+			wake = time.Second
+		}
+		timer := time.NewTimer(wake)
+		select {
+		case <-ended:
+		case <-c.poke:
+		case <-timer.C:
+		case <-c.quit:
+			timer.Stop()
+			return
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// pass is one round; it returns how long nothing need be looked at, unless our
+// own child ends.
+func (c *child) pass(ctx context.Context) (wake time.Duration, ended <-chan struct{}, err error) {
+	c.acting.Lock()
+	defer c.acting.Unlock()
+	wake, err = c.round(ctx)
+	if c.own != nil {
+		ended = c.own.ended
+	}
+	return wake, ended, err
+}
+
+func (c *child) round(ctx context.Context) (time.Duration, error) {
+	now := c.s.cfg.Now()
+	st, err := c.look(ctx, now)
+	if err != nil {
+		return 0, err
+	}
+	c.publish(st)
+	do, again, reason := next(c.view, now)
+	switch do {
+	case start:
+		return lookEvery, c.start(ctx)
+	case end:
+		klog.FromContext(ctx).Info("ending control plane process", "controlPlane", c.name, "pid", st.PID, "reason", reason)
+		return 0, c.end(ctx)
+	}
+	wake := lookEvery
+	if !again.IsZero() {
+		wake = min(wake, max(again.Sub(now), time.Millisecond))
+	}
+	return wake, nil
+}
+
+// look brings view up to date.
+func (c *child) look(ctx context.Context, now time.Time) (Status, error) {
+	c.mu.Lock()
+	wanted := c.wanted
+	c.mu.Unlock()
+	run, alive, err := c.folder.ReadRun()
+	if err != nil {
+		return Status{}, err
+	}
+	if alive && c.own != nil && !c.own.lives() {
+		c.own = nil // it gave way to another that holds the lock
+	}
+	alive = alive || c.own.lives() // ours may not have taken its lock yet
+	c.transition(alive, now)
+	c.view.wanted = wanted != nil
+	c.view.current = wanted != nil && (run.Config == "" || (run.Config == wanted.Hash() && run.Version == wanted.Version))
+	st, err := observe(c.folder)
+	if err != nil {
+		return Status{}, err
+	}
+	st.Name = c.name
+	if alive {
+		st.Ready, st.EtcdReady = c.health.ask(ctx, run.Local, now)
+	}
+	if st.Ready {
+		c.view.healthy = now
+	}
+	return st, nil
+}
+
+// transition notes that a process came to life or died.
+func (c *child) transition(alive bool, now time.Time) {
+	if alive == c.view.alive && !c.view.since.IsZero() {
+		return
+	}
+	if c.view.alive && !alive {
+		lived := now.Sub(c.view.since)
+		switch {
+		case c.asked:
+			c.view.failures = 0
+		case lived >= stableAfter:
+			c.view.failures = 1
+		default:
+			c.view.failures++
+		}
+		c.died()
+	}
+	c.view.alive, c.view.since, c.view.healthy = alive, now, time.Time{}
+	c.health.reset()
+}
+
+// died records a death, unless it was asked for.
+func (c *child) died() {
+	how := "it ended; how is unknown, because an earlier slipway had started it"
+	if c.own != nil {
+		how = c.own.how
+	}
+	asked := c.asked
+	c.own, c.asked = nil, false
+	if asked {
+		return
+	}
+	p, err := readPast(c.folder)
+	if err == nil {
+		p.Restarts++
+		p.LastExit = how
+		p.LastLog, _ = logfile.Tail(c.folder.Log(), logLines)
+		err = p.write(c.folder)
+	}
+	if err != nil {
+		klog.ErrorS(err, "record the end of a control plane process", "controlPlane", c.name, "end", how)
+	}
+}
+
+func (c *child) start(ctx context.Context) error {
+	own, err := launch(c.s.cfg.Command, c.folder)
+	if err != nil {
+		c.view.failures++
+		c.view.since = c.s.cfg.Now()
+		return fmt.Errorf("start control plane %s: %w", c.name, err)
+	}
+	klog.FromContext(ctx).Info("started control plane process", "controlPlane", c.name, "pid", own.process.Pid)
+	c.own, c.asked = own, false
+	return nil
+}
+
+func (c *child) publish(st Status) {
+	c.mu.Lock()
+	changed := !same(c.seen, st)
+	c.seen = st
+	c.mu.Unlock()
+	if changed {
+		c.s.notify(c.name)
+	}
+}

@@ -1,0 +1,209 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/logfile"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+// graceful is how long a control plane may take to end before it is killed.
+const graceful = 15 * time.Second
+
+// launched is a process that this one started.
+type launched struct {
+	process *os.Process
+	ended   chan struct{} // closed when it has ended
+	how     string        // how it ended; read it only then
+}
+
+// lives tells whether it has not ended yet; nil does not live.
+func (l *launched) lives() bool {
+	if l == nil {
+		return false
+	}
+	select {
+	case <-l.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// end ends it, gracefully first, and returns when it is gone.
+func (l *launched) end(ctx context.Context) error {
+	for _, s := range []struct {
+		signal os.Signal
+		wait   time.Duration
+	}{{syscall.SIGTERM, graceful}, {syscall.SIGKILL, time.Minute}} {
+		if err := l.process.Signal(s.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		timer := time.NewTimer(s.wait)
+		defer timer.Stop()
+		select {
+		case <-l.ended:
+			return nil
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("process %d does not end, not even by SIGKILL", l.process.Pid)
+}
+
+// launch starts the process in a session of its own, so that it lives on when
+// this one ends.
+func launch(command []string, f workload.Folder) (*launched, error) {
+	log, err := logfile.Open(f.Log())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], f.Config())...)
+	cmd.Dir = string(f)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	l := &launched{process: cmd.Process, ended: make(chan struct{})}
+	go func() {
+		l.how = ending(cmd.Wait())
+		close(l.ended)
+	}()
+	return l, nil
+}
+
+func ending(err error) string {
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+// StopAll stops every control plane below root, also those that an earlier
+// slipway started.
+func StopAll(ctx context.Context, root string) error {
+	all, err := Inspect(root)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(all))
+	done := make(chan struct{}, len(all))
+	for i, st := range all {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			errs[i] = stopFolder(ctx, workload.Folder(root+"/"+st.Name))
+		}()
+	}
+	for range all {
+		<-done
+	}
+	return errors.Join(errs...)
+}
+
+// stopFolder ends the process that holds the folder's lock and returns when the
+// lock is free.
+func stopFolder(ctx context.Context, f workload.Folder) error {
+	_, err := Terminate(ctx, f.Lock(), graceful)
+	return err
+}
+
+// Terminate ends the process that holds the lock at path: SIGTERM, and SIGKILL
+// after patience. It returns when the lock is free; was tells whether it was
+// held at all. The process is addressed by a descriptor that cannot come to
+// mean another one.
+func Terminate(ctx context.Context, path string, patience time.Duration) (was bool, err error) {
+	holder, held, err := datadir.Probe(path)
+	if err != nil || !held {
+		return false, err
+	}
+	fd, err := unix.PidfdOpen(holder.PID, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return true, fmt.Errorf("stop process %d: %w", holder.PID, err)
+	}
+	if err == nil {
+		defer func() { _ = unix.Close(fd) }()
+		// The lock is still held by the same process: fd is it.
+		if again, still, err := datadir.Probe(path); err == nil && still && again.PID == holder.PID {
+			if err := signalAndWait(ctx, fd, patience); err != nil {
+				return true, fmt.Errorf("stop process %d: %w", holder.PID, err)
+			}
+		}
+	}
+	return true, awaitFree(ctx, path)
+}
+
+// signalAndWait returns when the process has ended.
+func signalAndWait(ctx context.Context, fd int, patience time.Duration) error {
+	for _, s := range []struct {
+		signal unix.Signal
+		wait   time.Duration
+	}{{unix.SIGTERM, patience}, {unix.SIGKILL, time.Minute}} {
+		if err := unix.PidfdSendSignal(fd, s.signal, nil, 0); err != nil {
+			if errors.Is(err, unix.ESRCH) {
+				return nil
+			}
+			return err
+		}
+		ended, err := pollEnd(ctx, fd, s.wait)
+		if ended || err != nil {
+			return err
+		}
+	}
+	return errors.New("it does not end, not even by SIGKILL")
+}
+
+// pollEnd waits until the process behind fd has ended, which makes fd readable.
+func pollEnd(ctx context.Context, fd int, wait time.Duration) (bool, error) {
+	for deadline := time.Now().Add(wait); time.Now().Before(deadline); {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, 100)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return false, err
+		}
+		if n > 0 {
+			return true, nil
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+	}
+	return false, nil
+}
+
+// awaitFree waits for the kernel to release the lock of a process that ended.
+func awaitFree(ctx context.Context, path string) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		_, held, err := datadir.Probe(path)
+		if err != nil || !held {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Self is the command that runs a control plane with this program.
+func Self() ([]string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return []string{exe, "control-plane", "run", "--config"}, nil
+}

@@ -1,0 +1,45 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+// past is what outlives the supervisor and the process.
+type past struct {
+	Restarts int      `json:"restarts"`
+	LastExit string   `json:"lastExit,omitempty"`
+	LastLog  []string `json:"lastLog,omitempty"`
+}
+
+func pastPath(f workload.Folder) string { return filepath.Join(string(f), "supervision.json") }
+
+func readPast(f workload.Folder) (past, error) {
+	var p past
+	data, err := os.ReadFile(pastPath(f))
+	if errors.Is(err, os.ErrNotExist) {
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return p, fmt.Errorf("read %s: %w", pastPath(f), err)
+	}
+	return p, nil
+}
+
+func (p past) write(f workload.Folder) error {
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = datadir.WriteFile(pastPath(f), append(data, '\n'), 0o600)
+	return err
+}

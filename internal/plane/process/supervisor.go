@@ -1,0 +1,200 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+// ReasonVersion is the reason of the fault for a version this binary does not carry.
+const ReasonVersion = "VersionNotCarried"
+
+// Config is what a Supervisor needs.
+type Config struct {
+	Root     string   // folder of all control planes; each has a folder of its name below it
+	Command  []string // program and arguments, before the path of the configuration
+	Versions []string // Kubernetes versions that Command can run, as buildinfo.Kubernetes says
+	Now      func() time.Time
+}
+
+// Supervisor keeps control planes running. Its zero value is not usable; see New.
+// The processes outlive it.
+type Supervisor struct {
+	cfg  Config
+	ctx  context.Context
+	stop context.CancelFunc
+	wait sync.WaitGroup
+
+	mu       sync.Mutex
+	children map[string]*child
+	watchers map[int]func(string)
+	nextID   int
+}
+
+// New returns a Supervisor that works until ctx ends or Close is called.
+func New(ctx context.Context, cfg Config) *Supervisor {
+	ctx, stop := context.WithCancel(ctx)
+	return &Supervisor{cfg: cfg, ctx: ctx, stop: stop, children: map[string]*child{}, watchers: map[int]func(string){}}
+}
+
+// Close ends supervision; the processes live on.
+func (s *Supervisor) Close() {
+	s.stop()
+	s.wait.Wait()
+}
+
+// Folder is the folder of the control plane called name. Its PKI folder must
+// hold the authorities before Ensure.
+func (s *Supervisor) Folder(name string) workload.Folder {
+	return workload.Folder(filepath.Join(s.cfg.Root, name))
+}
+
+// Versions are the Kubernetes versions that can be run.
+func (s *Supervisor) Versions() []string { return slices.Clone(s.cfg.Versions) }
+
+// Ensure makes name run with cfg: it starts it, takes it over, or restarts it
+// where it runs with another configuration. It does not wait; the Status says
+// how far things are and subscribers are told of changes. A version that is not
+// carried is a fault of kind Invalid and changes nothing.
+func (s *Supervisor) Ensure(_ context.Context, name string, cfg workload.Config) (Status, error) {
+	if err := validName(name); err != nil {
+		return Status{}, err
+	}
+	if !slices.Contains(s.cfg.Versions, cfg.Version) {
+		return Status{}, fault.New(fault.Invalid, ReasonVersion, "Kubernetes %s is not carried by this slipway; it carries %s",
+			cfg.Version, strings.Join(s.cfg.Versions, ", "))
+	}
+	if err := cfg.Validate(); err != nil {
+		return Status{}, err
+	}
+	if err := cfg.Save(s.Folder(name).Config()); err != nil {
+		return Status{}, fmt.Errorf("control plane %s: %w", name, err)
+	}
+	c := s.child(name)
+	c.want(&cfg)
+	return c.status(), nil
+}
+
+// Status returns what is known of name; found is false where Ensure was never
+// called for it and it has no folder.
+func (s *Supervisor) Status(name string) (st Status, found bool, err error) {
+	s.mu.Lock()
+	c := s.children[name]
+	s.mu.Unlock()
+	if c != nil {
+		return c.status(), true, nil
+	}
+	if _, err := os.Stat(string(s.Folder(name))); errors.Is(err, os.ErrNotExist) {
+		return Status{Name: name}, false, nil
+	}
+	st, err = observe(s.Folder(name))
+	st.Name = name
+	return st, true, err
+}
+
+// List returns every control plane that has a folder or was asked for, by name.
+func (s *Supervisor) List() ([]Status, error) {
+	all, err := Inspect(s.cfg.Root)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		s.mu.Lock()
+		c := s.children[all[i].Name]
+		s.mu.Unlock()
+		if c != nil {
+			all[i] = c.status()
+		}
+	}
+	return all, nil
+}
+
+// Stop ends the process of name, gracefully first, and returns when it is gone.
+// It is not started again until Ensure asks for it.
+func (s *Supervisor) Stop(ctx context.Context, name string) error {
+	if err := validName(name); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	c := s.children[name]
+	s.mu.Unlock()
+	if c != nil {
+		return c.stop(ctx)
+	}
+	return stopFolder(ctx, s.Folder(name))
+}
+
+// Remove stops name and deletes its folder with all data.
+func (s *Supervisor) Remove(ctx context.Context, name string) error {
+	if err := s.Stop(ctx, name); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	c := s.children[name]
+	delete(s.children, name)
+	s.mu.Unlock()
+	if c != nil {
+		c.close()
+	}
+	if err := os.RemoveAll(string(s.Folder(name))); err != nil {
+		return fmt.Errorf("remove the data of control plane %s: %w", name, err)
+	}
+	return nil
+}
+
+// Subscribe calls f with the name of each control plane whose Status changed,
+// until cancel is called. f must not block.
+func (s *Supervisor) Subscribe(f func(name string)) (cancel func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.nextID
+	s.nextID++
+	s.watchers[id] = f
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watchers, id)
+	}
+}
+
+func (s *Supervisor) notify(name string) {
+	s.mu.Lock()
+	var fs []func(string)
+	for _, f := range s.watchers {
+		fs = append(fs, f)
+	}
+	s.mu.Unlock()
+	for _, f := range fs {
+		f(name)
+	}
+}
+
+// child returns the loop that looks after name, starting it the first time.
+func (s *Supervisor) child(name string) *child {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.children[name]
+	if c == nil {
+		c = newChild(s, name)
+		s.children[name] = c
+		s.wait.Go(func() { c.loop(s.ctx) })
+	}
+	return c
+}
+
+// validName keeps a name within the root folder.
+func validName(name string) error {
+	if name == "" || name[0] == '.' || strings.ContainsAny(name, "/\\\x00") {
+		return fault.New(fault.Bug, "ControlPlaneName", "%q cannot be the name of a control plane", name)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package workload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// ReasonInvalid is the reason of the fault for a configuration that cannot work.
+const ReasonInvalid = "ControlPlaneConfigInvalid"
+
+// Defaults of Config.
+const (
+	DefaultServiceDomain   = "cluster.local"
+	DefaultCertificateDays = 365
+)
+
+// Config is what the process of a control plane is told.
+type Config struct {
+	Cluster string `json:"cluster"` // name of the Cluster
+	Version string `json:"version"` // of Kubernetes, "v1.36.3"
+	// Endpoint is the address and port that nodes and clients use; the API server listens there. The address
+	// need not exist yet.
+	Endpoint string `json:"endpoint"`
+	// Names are further host names and addresses for the serving certificate.
+	Names []string `json:"names,omitempty"`
+
+	ServiceCIDRs  []string `json:"serviceCIDRs"`
+	PodCIDRs      []string `json:"podCIDRs"`
+	ServiceDomain string   `json:"serviceDomain,omitempty"` // default DefaultServiceDomain
+
+	// CertificateDays is how long leaf certificates are valid. Default DefaultCertificateDays.
+	CertificateDays int `json:"certificateDays,omitempty"`
+	// Authorities stands for the content of the authorities' files: another value restarts the process.
+	Authorities string `json:"authorities,omitempty"`
+
+	// Flags that are given after Slipway's own, "--name=value".
+	APIServer         []string `json:"apiServer,omitempty"`
+	ControllerManager []string `json:"controllerManager,omitempty"`
+	Scheduler         []string `json:"scheduler,omitempty"`
+	Etcd              []string `json:"etcd,omitempty"`
+}
+
+// Validate returns a fault of kind Invalid that names the first thing that
+// cannot work.
+func (c Config) Validate() error {
+	if c.Cluster == "" || c.Version == "" {
+		return fault.New(fault.Invalid, ReasonInvalid, "a control plane needs the name of its cluster and a Kubernetes version")
+	}
+	if _, err := c.Address(); err != nil {
+		return err
+	}
+	for what, ranges := range map[string][]string{"Service": c.ServiceCIDRs, "Pod": c.PodCIDRs} {
+		if len(ranges) == 0 || len(ranges) > 2 {
+			return fault.New(fault.Invalid, ReasonInvalid, "a control plane needs one %s address range, or one of each IP family", what)
+		}
+		for _, r := range ranges {
+			if _, err := netip.ParsePrefix(r); err != nil {
+				return fault.New(fault.Invalid, ReasonInvalid, "%s address range %q is not a range like 10.128.0.0/16", what, r)
+			}
+		}
+	}
+	return nil
+}
+
+// Address is Endpoint, parsed. Its host must be an IP address of this machine.
+func (c Config) Address() (netip.AddrPort, error) {
+	a, err := netip.ParseAddrPort(c.Endpoint)
+	if err != nil || a.Port() == 0 {
+		return netip.AddrPort{}, fault.New(fault.Invalid, ReasonInvalid,
+			"control plane endpoint %q must be an IP address of this machine and a port, for example 172.31.0.1:6443", c.Endpoint)
+	}
+	return a, nil
+}
+
+// Domain is ServiceDomain or its default.
+func (c Config) Domain() string {
+	if c.ServiceDomain == "" {
+		return DefaultServiceDomain
+	}
+	return c.ServiceDomain
+}
+
+// Hash stands for the configuration: a process that runs with another one must
+// be restarted.
+func (c Config) Hash() string {
+	data, err := json.Marshal(c)
+	if err != nil { // strings and numbers always encode
+		panic(err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:12])
+}
+
+// Save writes the configuration to path.
+func (c Config) Save(path string) error {
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = datadir.WriteFile(path, append(data, '\n'), 0o600)
+	return err
+}
+
+// Load reads and checks a configuration.
+func Load(path string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, err
+	}
+	var c Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Config{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	return c, c.Validate()
+}

@@ -1,0 +1,88 @@
+package workload
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// Names of the authorities and keys in the PKI folder. Whoever makes a control
+// plane puts them there; the process issues everything else from them.
+const (
+	CA        = "ca"             // of clients and of the API server
+	EtcdCA    = "etcd-ca"        // kept for tools that expect it: etcd itself is on a unix socket
+	ProxyCA   = "front-proxy-ca" // of the aggregation layer
+	SigningSA = "sa"             // key pair of service account tokens
+)
+
+// Folder is the folder of one control plane.
+type Folder string
+
+// Config is the path of the configuration.
+func (f Folder) Config() string { return f.path("config.json") }
+
+// PKI is the folder of certificates and keys.
+func (f Folder) PKI() string { return f.path("pki") }
+
+// Etcd is the folder of the etcd data.
+func (f Folder) Etcd() string { return f.path("etcd") }
+
+// Lock is the path of the lock that the process holds while it lives.
+func (f Folder) Lock() string { return f.path("lock") }
+
+// Log is the path of the process's log.
+func (f Folder) Log() string { return f.path("log", "control-plane.log") }
+
+func (f Folder) run() string { return f.path("run.json") }
+
+func (f Folder) path(elem ...string) string {
+	return filepath.Join(append([]string{string(f)}, elem...)...)
+}
+
+// Run is what a process says about itself.
+type Run struct {
+	PID     int       `json:"pid"`
+	Since   time.Time `json:"since"`
+	Version string    `json:"version"` // of Kubernetes
+	Slipway string    `json:"slipway"` // version of the binary
+	Config  string    `json:"config"`  // Config.Hash
+	Local   string    `json:"local"`   // loopback address and port of the API server, for this machine only
+}
+
+// WriteRun records r.
+func (f Folder) WriteRun(r Run) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = datadir.WriteFile(f.run(), append(data, '\n'), 0o600)
+	return err
+}
+
+// ReadRun returns what the process that lives says about itself. alive tells
+// whether there is one; right after its start a Run may still be empty but for
+// the PID.
+func (f Folder) ReadRun() (r Run, alive bool, err error) {
+	holder, held, err := datadir.Probe(f.Lock())
+	if err != nil || !held {
+		return Run{}, false, err
+	}
+	data, err := os.ReadFile(f.run())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Run{}, true, err
+	}
+	if err == nil {
+		if err := json.Unmarshal(data, &r); err != nil {
+			return Run{}, true, fmt.Errorf("read %s: %w", f.run(), err)
+		}
+	}
+	if r.PID != holder.PID {
+		r = Run{PID: holder.PID, Since: holder.Since}
+	}
+	return r, true, nil
+}

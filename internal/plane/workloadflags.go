@@ -1,0 +1,159 @@
+package plane
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+// workloadControllers are the controllers of a cluster with nodes: the default
+// ones and the two that kubeadm's tokens need.
+const workloadControllers = "*,bootstrap-signer-controller,token-cleaner-controller"
+
+// nodeBits is how many bits of addresses each node gets, for IPv4 and IPv6,
+// where the Pod range allows it.
+const (
+	nodeBitsIPv4 = 8  // 256 addresses
+	nodeBitsIPv6 = 64 //
+	minNodes     = 16 // a smaller Pod range is split into at least so many
+)
+
+func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint, authConfig string) []string {
+	host := c.Endpoint
+	if a, err := c.Address(); err == nil {
+		host = a.Addr().String()
+	}
+	return override([]string{
+		"--etcd-servers=" + etcdEndpoint,
+		"--advertise-address=" + host,
+		"--tls-cert-file=" + folder.Cert("apiserver"),
+		"--tls-private-key-file=" + folder.Key("apiserver"),
+		"--client-ca-file=" + folder.Cert(workload.CA),
+		"--authentication-config=" + authConfig,
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth=true",
+		"--kubelet-client-certificate=" + folder.Cert("apiserver-kubelet-client"),
+		"--kubelet-client-key=" + folder.Key("apiserver-kubelet-client"),
+		"--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
+		"--proxy-client-cert-file=" + folder.Cert("front-proxy-client"),
+		"--proxy-client-key-file=" + folder.Key("front-proxy-client"),
+		"--requestheader-client-ca-file=" + folder.Cert(workload.ProxyCA),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-username-headers=X-Remote-User",
+		"--service-account-issuer=https://kubernetes.default.svc." + c.Domain(),
+		"--service-account-key-file=" + strings.TrimSuffix(folder.Key(workload.SigningSA), ".key") + ".pub",
+		"--service-account-signing-key-file=" + folder.Key(workload.SigningSA),
+		"--service-cluster-ip-range=" + strings.Join(c.ServiceCIDRs, ","),
+		"--allow-privileged=true",
+		"--profiling=false",
+	}, c.APIServer)
+}
+
+func workloadControllerFlags(c workload.Config, folder pki.Folder, kubeconfig string) []string {
+	return override(append([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--cluster-name=" + c.Cluster,
+		"--controllers=" + workloadControllers,
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + folder.Key(workload.SigningSA),
+		"--root-ca-file=" + folder.Cert(workload.CA),
+		"--cluster-signing-cert-file=" + folder.Cert(workload.CA),
+		"--cluster-signing-key-file=" + folder.Key(workload.CA),
+		"--allocate-node-cidrs=true",
+		"--cluster-cidr=" + strings.Join(c.PodCIDRs, ","),
+		"--service-cluster-ip-range=" + strings.Join(c.ServiceCIDRs, ","),
+		"--controller-start-interval=0s",
+		"--profiling=false",
+	}, nodeMasks(c.PodCIDRs)...), c.ControllerManager)
+}
+
+func workloadSchedulerFlags(c workload.Config, kubeconfig string) []string {
+	return override([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--profiling=false",
+	}, c.Scheduler)
+}
+
+// fixed are flags that a control plane of this process could not work with
+// another value of: where its files and its database are, how it is reached,
+// and that there is one of each component.
+func fixed(name string) bool {
+	switch name {
+	case "etcd-servers", "bind-address", "secure-port", "tls-cert-file", "tls-private-key-file", "client-ca-file",
+		"authentication-config", "anonymous-auth", "kubelet-client-certificate", "kubelet-client-key",
+		"proxy-client-cert-file", "proxy-client-key-file", "requestheader-client-ca-file",
+		"service-account-key-file", "service-account-signing-key-file", "service-account-private-key-file",
+		"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "master", "leader-elect",
+		"root-ca-file", "cluster-signing-cert-file", "cluster-signing-key-file":
+		return true
+	}
+	return false
+}
+
+// override returns own with the flags of extra in the place of those of the
+// same name; flags that are fixed stay as they are.
+func override(own, extra []string) []string {
+	given := map[string]bool{}
+	var kept []string
+	for _, f := range extra {
+		if name := flagName(f); !fixed(name) {
+			given[name] = true
+			kept = append(kept, f)
+		}
+	}
+	var out []string
+	for _, f := range own {
+		if !given[flagName(f)] {
+			out = append(out, f)
+		}
+	}
+	return append(out, kept...)
+}
+
+func flagName(flag string) string {
+	name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+	return name
+}
+
+// nodeMasks chooses how the Pod ranges are divided among nodes.
+func nodeMasks(podCIDRs []string) []string {
+	dual := len(podCIDRs) > 1
+	var flags []string
+	for _, r := range podCIDRs {
+		p, err := netip.ParsePrefix(r)
+		if err != nil {
+			continue // Config.Validate has refused it
+		}
+		name, family := "--node-cidr-mask-size", ""
+		switch {
+		case dual && p.Addr().Is4():
+			family = "-ipv4"
+		case dual:
+			family = "-ipv6"
+		}
+		flags = append(flags, fmt.Sprintf("%s%s=%d", name, family, nodeMask(p)))
+	}
+	return flags
+}
+
+// nodeMask is the length of a node's prefix within the Pod range p. The
+// allocator of Kubernetes divides a range into at most 2^16 parts.
+func nodeMask(p netip.Prefix) int {
+	bits, want := 32, 32-nodeBitsIPv4
+	if p.Addr().Is6() {
+		bits, want = 128, 128-nodeBitsIPv6
+	}
+	smallest := p.Bits() + len(strconv.FormatInt(minNodes-1, 2))
+	return min(max(want, smallest), p.Bits()+16, bits)
+}
