@@ -1,0 +1,152 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// The actions of the controller. Each may be repeated.
+type (
+	// Join labels the Machine with its Cluster, and adopts it if nobody owns it.
+	Join struct{ Cluster string }
+	// Own makes the Machine the controller of one of its provider objects.
+	Own struct {
+		What       part
+		Kind, Name string
+	}
+	// TakeOver makes the spec follow bootstrap and infrastructure.
+	TakeOver struct{}
+	// SyncNode says on the Node which Machine it is of.
+	SyncNode struct{ Node string }
+	// DeleteReference deletes one of the Machine's provider objects.
+	DeleteReference struct {
+		What       part
+		Kind, Name string
+	}
+	// DeleteNode deletes the Node from the workload cluster.
+	DeleteNode struct{ Node string }
+)
+
+func (a Join) String() string { return "join Cluster " + a.Cluster }
+func (a Own) String() string {
+	return fmt.Sprintf("own %s %s: it is the Machine's %s", a.Kind, a.Name, a.What)
+}
+func (a TakeOver) String() string { return "take over what bootstrap and infrastructure report" }
+func (a SyncNode) String() string {
+	return fmt.Sprintf("sync labels, annotations and taints to Node %s", a.Node)
+}
+func (a DeleteReference) String() string {
+	return fmt.Sprintf("delete %s %s: the Machine is deleted", a.Kind, a.Name)
+}
+func (a DeleteNode) String() string {
+	return fmt.Sprintf("delete Node %s: its Machine is deleted", a.Node)
+}
+
+func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+	switch a := action.(type) {
+	case Join:
+		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { join(s, o) })
+	case Own:
+		return c.own(ctx, s, a)
+	case TakeOver:
+		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { follow(s, o.(*clusterv1.Machine)) })
+	case SyncNode:
+		return c.syncNode(ctx, s)
+	case DeleteReference:
+		return c.writer.Delete(ctx, s.reference(a.What))
+	case DeleteNode:
+		return c.deleteNode(ctx, s, a)
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the machine controller does not know how to %s", action)
+}
+
+func join(s Snapshot, o client.Object) {
+	setLabel(o, clusterv1.ClusterNameLabel, s.Cluster.Name)
+	if standalone(s) && !owns(s.Cluster, o) {
+		o.SetOwnerReferences(append(withoutOwner(o.GetOwnerReferences(), clusterv1.ClusterKind, s.Cluster.Name), metav1.OwnerReference{
+			APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.Cluster.Name, UID: s.Cluster.UID,
+		}))
+	}
+}
+
+// own hands a provider object over from whoever made it (a MachineSet, a pool, a
+// control plane) to the Machine. One that another Machine controls stays (MA-06).
+func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
+	object := s.reference(a.What)
+	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "Machine" && owner.UID != s.Machine.UID && owner.Name != s.Machine.Name {
+		return fault.New(fault.Invalid, "OwnedByOther", "%s %s belongs to Machine %s; give this Machine one of its own", a.Kind, a.Name, owner.Name)
+	}
+	return c.writer.Patch(ctx, object, func(o client.Object) {
+		setLabel(o, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
+		var refs []metav1.OwnerReference
+		for _, ref := range withoutOwner(o.GetOwnerReferences(), "Machine", s.Machine.Name) {
+			if ref.Controller == nil || !*ref.Controller {
+				refs = append(refs, ref)
+			}
+		}
+		o.SetOwnerReferences(append(refs, *metav1.NewControllerRef(s.Machine, clusterv1.GroupVersion.WithKind("Machine"))))
+	})
+}
+
+// syncNode patches the Node under its resourceVersion, and only if that changes
+// something (MA-18).
+func (c *Controller) syncNode(ctx context.Context, s Snapshot) error {
+	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
+	if err != nil {
+		return err
+	}
+	err = kube.NewWriter(workload, Name).Patch(ctx, s.Node.Item, func(o client.Object) { sync(s, o.(*corev1.Node)) })
+	return client.IgnoreNotFound(err)
+}
+
+func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) error {
+	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
+	if err != nil {
+		return err
+	}
+	uid := s.Node.Item.UID
+	err = workload.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node}}, client.Preconditions{UID: &uid})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict: another Node of that name
+		return fmt.Errorf("deleting Node %s: %w", a.Node, err)
+	}
+	return nil
+}
+
+func (s Snapshot) reference(what part) client.Object {
+	if what == bootstrapConfig {
+		return s.Bootstrap.Unstructured
+	}
+	return s.Infra.Unstructured
+}
+
+func setLabel(o client.Object, key, value string) {
+	labels := maps.Clone(o.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	o.SetLabels(labels)
+}
+
+// withoutOwner returns refs without those to objects of the kind and name, of
+// whatever UID: a restored object has another.
+func withoutOwner(refs []metav1.OwnerReference, kind, name string) []metav1.OwnerReference {
+	var out []metav1.OwnerReference
+	for _, ref := range refs {
+		if ref.Kind != kind || ref.Name != name {
+			out = append(out, ref)
+		}
+	}
+	return out
+}

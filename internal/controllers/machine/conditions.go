@@ -1,0 +1,318 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// conditions is the table of MA-04, MA-07 and MA-19 to MA-23.
+var conditions = condition.Table[judged]{
+	{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
+	{Type: clusterv1.MachineUpdatingCondition, Polarity: condition.Negative, Of: judged.updating},
+	{Type: clusterv1.MachineBootstrapConfigReadyCondition, Of: judged.bootstrapConfigReady},
+	{Type: clusterv1.MachineInfrastructureReadyCondition, Of: judged.infrastructureReady},
+	{Type: clusterv1.MachineNodeReadyCondition, Of: judged.nodeReady},
+	{Type: clusterv1.MachineNodeHealthyCondition, Of: judged.nodeHealthy},
+	{Type: clusterv1.MachineReadyCondition, Over: judged.ready},
+	{Type: clusterv1.MachineAvailableCondition, Over: judged.available},
+}
+
+// judged is a snapshot with what became of it.
+type judged struct {
+	Snapshot
+	plan    loop.Plan
+	out     loop.Outcome
+	reached clusterv1.MachineInitializationStatus
+	nodeRef clusterv1.MachineNodeReference
+}
+
+func (j judged) deleting() condition.Verdict {
+	if !deleting(j.Snapshot) {
+		return condition.False(clusterv1.MachineNotDeletingReason, "")
+	}
+	_, node := j.out.Failed.(DeleteNode) // its wait says all
+	switch kind := fault.KindOf(j.out.Err); {
+	case j.out.Err != nil && !node && kind != fault.Conflict && kind != fault.Unreachable:
+		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; it is tried again", j.out.Failed))
+	case len(j.plan.Wait) > 0:
+		return condition.TrueBecause(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+	}
+	return condition.True(clusterv1.MachineDeletingDeletionCompletedReason)
+}
+
+func (j judged) updating() condition.Verdict {
+	if updating(j.Snapshot) {
+		return condition.True(clusterv1.MachineInPlaceUpdatingReason)
+	}
+	return condition.False(clusterv1.MachineNotUpdatingReason, "")
+}
+
+func (j judged) bootstrapConfigReady() condition.Verdict {
+	bootstrap := j.Machine.Spec.Bootstrap
+	if !bootstrap.ConfigRef.IsDefined() { // MA-04
+		return condition.True(clusterv1.MachineBootstrapDataSecretProvidedReason)
+	}
+	return j.mirror(j.bootstrap(), isTrue(j.reached.BootstrapDataSecretCreated), "status.initialization.dataSecretCreated is false")
+}
+
+func (j judged) infrastructureReady() condition.Verdict { // MA-07
+	return j.mirror(j.infra(), isTrue(j.reached.InfrastructureProvisioned), "status.initialization.provisioned is false")
+}
+
+// mirror repeats the Ready condition of a provider object; one without it is
+// judged by how far it has come.
+func (j judged) mirror(l link, reached bool, waiting string) condition.Verdict {
+	switch {
+	case l.problem != "":
+		return condition.Unknown(clusterv1.InternalErrorReason, l.problem)
+	case l.lost() && !deleting(j.Snapshot):
+		return condition.False(clusterv1.ObjectDeletedReason, l.ref.Kind+" has been deleted while the Machine still exists")
+	case l.object == nil && deleting(j.Snapshot):
+		return condition.False(clusterv1.ObjectDeletedReason, l.ref.Kind+" has been deleted")
+	case l.object == nil:
+		return condition.False(clusterv1.ObjectDoesNotExistReason, l.ref.Kind+" does not exist")
+	}
+	f := l.object.Ready()
+	if err := f.Err(); err != nil {
+		return condition.Unknown(clusterv1.InvalidConditionReportedReason, err.Error())
+	}
+	if c, ok := f.Get(); ok {
+		return condition.Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	}
+	if reached {
+		return condition.True(clusterv1.ReadyReason)
+	}
+	return condition.False(clusterv1.NotReadyReason, l.ref.Kind+" "+waiting)
+}
+
+// noNode is the verdict over a Node that cannot be looked at, Absent where it can
+// be (MA-19, MA-20). before is the condition as it was.
+func (j judged) noNode(before *metav1.Condition) condition.Verdict {
+	n := j.Node
+	switch {
+	case n.Waiting != "":
+		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, n.Waiting)
+	case n.Down && before != nil && (j.Connection.Good() || j.connectionGraceLeft() > 0):
+		return condition.Verdict{Status: before.Status, Reason: before.Reason, Message: before.Message}
+	case n.Down:
+		return condition.Unknown(clusterv1.MachineNodeConnectionDownReason, "The workload cluster does not answer")
+	case len(n.Rivals) > 0:
+		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, fmt.Sprintf(
+			"Nodes %s have the same spec.providerID %s: a provider ID has to be unique", strings.Join(n.Rivals, ", "), providerID(j.Snapshot)))
+	case n.Item != nil:
+		return condition.Absent()
+	case j.nodeRef.IsDefined() && deleting(j.Snapshot):
+		return condition.False(clusterv1.MachineNodeDeletedReason, fmt.Sprintf("Node %s has been deleted", j.nodeRef.Name))
+	case j.nodeRef.IsDefined():
+		return condition.False(clusterv1.MachineNodeDeletedReason, fmt.Sprintf("Node %s has been deleted while the Machine still exists", j.nodeRef.Name))
+	case providerID(j.Snapshot) != "":
+		return condition.Unknown(clusterv1.MachineNodeDoesNotExistReason, "Waiting for a Node with spec.providerID "+providerID(j.Snapshot)+" to exist")
+	}
+	return condition.Unknown(clusterv1.MachineNodeDoesNotExistReason, "Waiting for "+j.Machine.Spec.InfrastructureRef.Kind+" to report spec.providerID")
+}
+
+// connectionGraceLeft is how long a connection that fails still counts as good (MA-20).
+func (s Snapshot) connectionGraceLeft() time.Duration {
+	before := condition.Set(s.Machine.Status.Conditions).Get(clusterv1.MachineNodeReadyCondition)
+	was := before != nil && before.Reason != clusterv1.MachineNodeConnectionDownReason
+	return s.Connection.GraceLeft(s.Now, s.Settings.ConditionsGrace, was)
+}
+
+func (j judged) nodeReady() condition.Verdict { // MA-19
+	if v := j.noNode(j.before(clusterv1.MachineNodeReadyCondition)); v.Status != "" {
+		return v
+	}
+	c := nodeCondition(j.Node.Item, corev1.NodeReady)
+	switch {
+	case c == nil:
+		return condition.Unknown(clusterv1.MachineNodeReadyUnknownReason, "Node.Ready: Condition not yet reported")
+	case c.Status == corev1.ConditionTrue:
+		return condition.True(clusterv1.MachineNodeReadyReason)
+	case c.Status == corev1.ConditionFalse:
+		return condition.False(clusterv1.MachineNodeNotReadyReason, "* Node.Ready: "+c.Message)
+	}
+	return condition.Unknown(clusterv1.MachineNodeReadyUnknownReason, "* Node.Ready: "+c.Message)
+}
+
+func (j judged) nodeHealthy() condition.Verdict { // MA-19
+	if v := j.noNode(j.before(clusterv1.MachineNodeHealthyCondition)); v.Status != "" {
+		return v
+	}
+	var bad, unknown []string
+	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+		good := corev1.ConditionFalse
+		if t == corev1.NodeReady {
+			good = corev1.ConditionTrue
+		}
+		c := nodeCondition(j.Node.Item, t)
+		switch {
+		case c == nil:
+			unknown = append(unknown, fmt.Sprintf("* Node.%s: Condition not yet reported", t))
+		case c.Status == good:
+		case c.Status == corev1.ConditionUnknown:
+			unknown = append(unknown, fmt.Sprintf("* Node.%s: %s", t, c.Message))
+		default:
+			bad = append(bad, fmt.Sprintf("* Node.%s: %s", t, c.Message))
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		return condition.False(clusterv1.MachineNodeNotHealthyReason, strings.Join(append(bad, unknown...), "\n"))
+	case len(unknown) > 0:
+		return condition.Unknown(clusterv1.MachineNodeHealthUnknownReason, strings.Join(unknown, "\n"))
+	}
+	return condition.True(clusterv1.MachineNodeHealthyReason)
+}
+
+func (j judged) before(conditionType string) *metav1.Condition {
+	return condition.Set(j.Machine.Status.Conditions).Get(conditionType)
+}
+
+func nodeCondition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == t {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func (j judged) ready(set condition.Set) condition.Verdict { // MA-21
+	parts := []condition.Part{
+		{Type: clusterv1.MachineBootstrapConfigReadyCondition},
+		{Type: clusterv1.MachineInfrastructureReadyCondition},
+		{Type: clusterv1.MachineNodeHealthyCondition},
+		{Type: clusterv1.MachineHealthCheckSucceededCondition, Optional: true},
+		{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative},
+		{Type: clusterv1.MachineUpdatingCondition, Polarity: condition.Negative},
+	}
+	for _, g := range j.Machine.Spec.ReadinessGates {
+		part := condition.Part{Type: g.ConditionType}
+		if g.Polarity == clusterv1.NegativePolarityCondition {
+			part.Polarity = condition.Negative
+		}
+		parts = append(parts, part)
+	}
+	quiet, parts := j.quieten(set, parts)
+	return condition.Summarize(quiet, condition.Reasons{
+		Good: clusterv1.MachineReadyReason, Bad: clusterv1.MachineNotReadyReason, Unknown: clusterv1.MachineReadyUnknownReason,
+	}, parts...)
+}
+
+// quieten leaves out of the summary what would only be noise (MA-22): the details
+// of a deletion, and the same message from each control plane component.
+func (j judged) quieten(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
+	quiet := slices.Clone(set)
+	if c := quiet.Get(clusterv1.MachineDeletingCondition); c != nil && c.Status == metav1.ConditionTrue {
+		c.Message = "Machine deletion in progress, stage: " + c.Reason
+		if j.Now.Sub(j.Machine.DeletionTimestamp.Time) > staleDeletion {
+			c.Message = "Machine deletion in progress for more than 15m, stage: " + c.Reason
+		}
+	}
+	return together(quiet, parts)
+}
+
+// components is the pseudo condition for several control plane components that
+// say the same.
+const components = "Control plane components"
+
+func together(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
+	var first *metav1.Condition
+	n := 0
+	for _, p := range parts {
+		c := set.Get(p.Type)
+		if !isComponent(p) || c == nil || c.Status == metav1.ConditionTrue || c.Message == "" {
+			continue
+		}
+		if first != nil && (c.Message != first.Message || c.Status != first.Status) {
+			return set, parts
+		}
+		first, n = c, n+1
+	}
+	if n < 2 {
+		return set, parts
+	}
+	one := *first
+	one.Type = components
+	rest := slices.DeleteFunc(slices.Clone(parts), func(p condition.Part) bool {
+		c := set.Get(p.Type)
+		return isComponent(p) && c != nil && c.Status == one.Status && c.Message == one.Message
+	})
+	return append(set, one), append(rest, condition.Part{Type: components})
+}
+
+func isComponent(p condition.Part) bool {
+	return p.Polarity == condition.Positive && (strings.HasPrefix(p.Type, "APIServer") ||
+		strings.HasPrefix(p.Type, "ControllerManager") || strings.HasPrefix(p.Type, "Scheduler"))
+}
+
+func (j judged) available(set condition.Set) condition.Verdict { // MA-23
+	ready := set.Get(clusterv1.MachineReadyCondition)
+	switch {
+	case ready == nil || ready.Status != metav1.ConditionTrue:
+		return condition.False(clusterv1.MachineNotReadyReason, "")
+	case availableIn(j.Snapshot, *ready) > 0:
+		return condition.False(clusterv1.MachineWaitingForMinReadySecondsReason, "")
+	}
+	return condition.True(clusterv1.MachineAvailableReason)
+}
+
+// legacy is the projection to v1beta1 (CO-02).
+func legacy() []condition.Legacy {
+	return []condition.Legacy{
+		{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.MachineReadyCondition},
+		{Type: clusterv1.BootstrapReadyV1Beta1Condition, From: clusterv1.MachineBootstrapConfigReadyCondition,
+			Reason: renamed(clusterv1.NotReadyReason, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason), Severity: severity},
+		{Type: clusterv1.InfrastructureReadyV1Beta1Condition, From: clusterv1.MachineInfrastructureReadyCondition,
+			Reason: renamed(clusterv1.NotReadyReason, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason), Severity: severity},
+		{Type: clusterv1.MachineNodeHealthyV1Beta1Condition, From: clusterv1.MachineNodeHealthyCondition,
+			Reason: legacyNodeReason, Severity: severity},
+	}
+}
+
+func renamed(reason, name string) func(string) string {
+	return func(r string) string {
+		switch r {
+		case reason:
+			return name
+		case clusterv1.ObjectDeletedReason:
+			return clusterv1.DeletedV1Beta1Reason
+		}
+		return r
+	}
+}
+
+func legacyNodeReason(r string) string {
+	switch r {
+	case clusterv1.MachineNodeNotHealthyReason:
+		return clusterv1.NodeConditionsFailedV1Beta1Reason
+	case clusterv1.MachineNodeDeletedReason:
+		return clusterv1.NodeNotFoundV1Beta1Reason
+	case clusterv1.MachineNodeDoesNotExistReason:
+		return clusterv1.NodeProvisioningV1Beta1Reason
+	case clusterv1.MachineNodeInspectionFailedReason:
+		return clusterv1.NodeInspectionFailedV1Beta1Reason
+	}
+	return r
+}
+
+// severity tells what is only waited for from what a person has to look at.
+func severity(reason string) clusterv1.ConditionSeverity {
+	switch reason {
+	case clusterv1.ObjectDeletedReason, clusterv1.MachineNodeDeletedReason:
+		return clusterv1.ConditionSeverityError
+	case clusterv1.MachineNodeNotHealthyReason, clusterv1.InvalidConditionReportedReason, clusterv1.InternalErrorReason:
+		return clusterv1.ConditionSeverityWarning
+	}
+	return clusterv1.ConditionSeverityInfo
+}

@@ -1,0 +1,164 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+// Name of the controller.
+const Name = "machine"
+
+// DefaultConditionsGrace is how long the conditions about the Node keep their
+// last value while the workload cluster does not answer (MA-20).
+const DefaultConditionsGrace = 5 * time.Minute
+
+// Settings of the controller.
+type Settings struct {
+	// ConditionsGrace of MA-20; zero: DefaultConditionsGrace.
+	ConditionsGrace time.Duration
+	// SyncLabels and SyncAnnotations match further keys to sync from Machines to
+	// Nodes (MA-11, MA-12).
+	SyncLabels, SyncAnnotations []*regexp.Regexp
+}
+
+// Workloads is what the controller needs of the workload clusters.
+type Workloads interface {
+	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
+	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
+	Health(cluster client.ObjectKey) remote.Health
+}
+
+// Controller reconciles Machines.
+type Controller struct {
+	client    client.Client
+	refs      *kube.References
+	workloads Workloads
+	writer    *kube.Writer
+	settings  Settings
+	now       func() time.Time
+}
+
+// Indexes over Machines, by which a Node finds its Machine (MA-09).
+const (
+	byProviderID = "spec.providerID"
+	byNodeName   = "status.nodeRef.name"
+)
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
+	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, settings: settings.withDefaults(), now: time.Now}
+	for field, value := range indexes() {
+		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, field, value); err != nil {
+			return fmt.Errorf("index Machines by %s: %w", field, err)
+		}
+	}
+	r := loop.NewReconciler(s, c.definition())
+	c.writer = r.Writer
+	built, err := s.Builder(Name, &clusterv1.Machine{}).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet), builder.WithPredicates(revisionMatters())).
+		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
+		Build(r)
+	if err != nil {
+		return err
+	}
+	c.refs = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
+		New: func() client.Object { return &clusterv1.Machine{} }, NewList: newList, Refs: references,
+	}))
+	return nil
+}
+
+func (s Settings) withDefaults() Settings {
+	if s.ConditionsGrace == 0 {
+		s.ConditionsGrace = DefaultConditionsGrace
+	}
+	return s
+}
+
+func indexes() map[string]client.IndexerFunc {
+	return map[string]client.IndexerFunc{
+		byProviderID: func(o client.Object) []string { return nonEmpty(o.(*clusterv1.Machine).Spec.ProviderID) },
+		byNodeName:   func(o client.Object) []string { return nonEmpty(o.(*clusterv1.Machine).Status.NodeRef.Name) },
+	}
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] {
+	return loop.Controller[*clusterv1.Machine, Snapshot]{
+		Name: Name, Finalizer: clusterv1.MachineFinalizer,
+		New:     func() *clusterv1.Machine { return &clusterv1.Machine{} },
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+	}
+}
+
+func newList() client.ObjectList { return &clusterv1.MachineList{} }
+
+func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
+	spec := o.(*clusterv1.Machine).Spec
+	return []clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.Bootstrap.ConfigRef}
+}
+
+// ofCluster names the Machines of a cluster.
+func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+	return c.list(ctx, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
+}
+
+// ofSet names the Machines of a MachineSet (MA-14).
+func (c *Controller) ofSet(ctx context.Context, set client.Object) []reconcile.Request {
+	return c.list(ctx, client.InNamespace(set.GetNamespace()), client.MatchingLabels{clusterv1.MachineSetNameLabel: set.GetName()})
+}
+
+func (c *Controller) list(ctx context.Context, opts ...client.ListOption) []reconcile.Request {
+	list := &clusterv1.MachineList{}
+	if err := c.client.List(ctx, list, opts...); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+// watchNodes makes changes of Nodes wake their Machine (MA-09).
+func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
+	return c.workloads.Watch(ctx, cluster, remote.WatchRequest{
+		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,
+		Map: func(ctx context.Context, o client.Object) []reconcile.Request { return c.ofNode(ctx, cluster, o) },
+	})
+}
+
+// ofNode names the Machine of a Node: by the Node's annotation, else by what the
+// Machines say (MA-09).
+func (c *Controller) ofNode(ctx context.Context, cluster client.ObjectKey, o client.Object) []reconcile.Request {
+	node := o.(*corev1.Node)
+	a := node.Annotations
+	if a[clusterv1.ClusterNameAnnotation] == cluster.Name && a[clusterv1.ClusterNamespaceAnnotation] == cluster.Namespace && a[clusterv1.MachineAnnotation] != "" {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: a[clusterv1.MachineAnnotation]}}}
+	}
+	of := []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}}
+	if found := c.list(ctx, append(of, client.MatchingFields{byNodeName: node.Name})...); len(found) > 0 || node.Spec.ProviderID == "" {
+		return found
+	}
+	return c.list(ctx, append(of, client.MatchingFields{byProviderID: node.Spec.ProviderID})...)
+}

@@ -1,0 +1,26 @@
+// Package machine is the Machine controller.
+//
+// Does: connects a Machine with its bootstrap config and its infrastructure
+// machine, takes over what they report (data secret, provider ID, addresses,
+// failure domain), finds the Node with that provider ID in the workload cluster,
+// marks and labels it, shows the state of all in its status, and deletes all of it
+// in order. Machines of MachinePools are Machines like others, without a
+// bootstrap config.
+//
+//	BootstrapConfig ── data secret ──► InfraMachine ── provider ID ──► Node
+//	        └──────────────┬───────────────┘                           │
+//	                       ▼                                           ▼
+//	        Machine: spec, status, conditions      annotations, labels, taints from the Machine
+//
+//	deletion:  (drain: deletion.go has its place) ─► infrastructure ─► bootstrap ─► Node ─► finalizer
+//
+// Owns: of Machines: finalizer, cluster label, owner of those nobody made,
+// spec.bootstrap.dataSecretName, spec.providerID, spec.failureDomain, and the
+// status except the conditions of owners and health checks. Of bootstrap configs
+// and infrastructure machines: controller owner and cluster label. Of Nodes: the
+// annotations, labels and taints that node.go names.
+//
+// Never: creates Machines, or says whether one is up to date (MA-24).
+//
+// Read first: [Snapshot], [Decide], then node.go and conditions.go.
+package machine

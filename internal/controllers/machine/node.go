@@ -1,0 +1,152 @@
+package machine
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// synced reports whether the Node is as sync makes it.
+func synced(s Snapshot, node *corev1.Node) bool {
+	after := node.DeepCopy()
+	sync(s, after)
+	return maps.Equal(after.Annotations, node.Annotations) && maps.Equal(after.Labels, node.Labels) &&
+		apiequality.Semantic.DeepEqual(after.Spec.Taints, node.Spec.Taints)
+}
+
+// sync makes the Node say which Machine it is of, gives it the Machine's labels and
+// annotations, and lets pods come (MA-10 to MA-15).
+//
+// What came from the Machine is remembered in two annotations, so that it goes when
+// the Machine drops it and nothing else does. The uninitialized taint goes in the
+// same patch as the first labels come, since a pod that needs them must not be
+// placed earlier (MA-13).
+func sync(s Snapshot, node *corev1.Node) {
+	m := s.Machine
+	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	labels, annotations := labelsFor(s), annotationsFor(s)
+	drop(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
+	drop(node.Annotations, annotations, node.Annotations[clusterv1.AnnotationsFromMachineAnnotation])
+	maps.Copy(node.Labels, labels)
+	maps.Copy(node.Annotations, annotations)
+	node.Annotations[clusterv1.LabelsFromMachineAnnotation] = keys(labels)
+	node.Annotations[clusterv1.AnnotationsFromMachineAnnotation] = keys(annotations)
+	node.Annotations[clusterv1.ClusterNameAnnotation] = m.Spec.ClusterName
+	node.Annotations[clusterv1.ClusterNamespaceAnnotation] = m.Namespace
+	node.Annotations[clusterv1.MachineAnnotation] = m.Name
+	if owner := metav1.GetControllerOf(m); owner != nil {
+		node.Annotations[clusterv1.OwnerKindAnnotation], node.Annotations[clusterv1.OwnerNameAnnotation] = owner.Kind, owner.Name
+	}
+	if s.Infra != nil && s.Infra.Interruptible.Or(false) {
+		node.Labels[clusterv1.InterruptibleLabel] = "" // MA-15
+	}
+	node.Spec.Taints = without(node.Spec.Taints, clusterv1.NodeUninitializedTaint)
+	if s.Outdated { // MA-14
+		node.Spec.Taints = with(node.Spec.Taints, clusterv1.NodeOutdatedRevisionTaint)
+	} else {
+		node.Spec.Taints = without(node.Spec.Taints, clusterv1.NodeOutdatedRevisionTaint)
+	}
+}
+
+// labelsFor returns the labels of the Machine that belong on its Node (MA-11).
+func labelsFor(s Snapshot) map[string]string {
+	out := map[string]string{}
+	for key, value := range s.Machine.Labels {
+		domain, _, _ := strings.Cut(key, "/")
+		if domain == clusterv1.NodeRoleLabelPrefix || within(domain, clusterv1.NodeRestrictionLabelDomain) ||
+			within(domain, clusterv1.ManagedNodeLabelDomain) || matches(s.Settings.SyncLabels, key) {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// annotationsFor returns the annotations of the Machine that belong on its Node (MA-12).
+func annotationsFor(s Snapshot) map[string]string {
+	out := map[string]string{}
+	for key, value := range s.Machine.Annotations {
+		domain, _, _ := strings.Cut(key, "/")
+		if within(domain, clusterv1.ManagedNodeAnnotationDomain) || matches(s.Settings.SyncAnnotations, key) {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+func within(domain, of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) }
+
+func matches(expressions []*regexp.Regexp, key string) bool {
+	return slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(key) })
+}
+
+// drop removes what came from the Machine before and does not any more.
+func drop(have, want map[string]string, tracked string) {
+	for _, key := range strings.Split(tracked, ",") {
+		if _, stays := want[key]; !stays {
+			delete(have, key)
+		}
+	}
+}
+
+func keys(m map[string]string) string {
+	return strings.Join(slices.Sorted(maps.Keys(m)), ",")
+}
+
+func without(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(have corev1.Taint) bool { return have.MatchTaint(&t) })
+}
+
+func with(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
+	if slices.ContainsFunc(taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
+		return taints
+	}
+	return append(slices.Clone(taints), t)
+}
+
+// nodeMatters drops heartbeats: what of a Node a Machine looks at.
+func nodeMatters(before, after client.Object) bool {
+	b, a := before.(*corev1.Node), after.(*corev1.Node)
+	return !maps.Equal(b.Labels, a.Labels) || !maps.Equal(b.Annotations, a.Annotations) ||
+		!apiequality.Semantic.DeepEqual(b.Spec, a.Spec) || !apiequality.Semantic.DeepEqual(b.Status.NodeInfo, a.Status.NodeInfo) ||
+		b.DeletionTimestamp.IsZero() != a.DeletionTimestamp.IsZero() || !slices.Equal(said(b), said(a))
+}
+
+// said is what the Node's conditions say, without the times.
+func said(n *corev1.Node) []string {
+	var out []string
+	for _, c := range n.Status.Conditions {
+		out = append(out, string(c.Type)+string(c.Status)+c.Message)
+	}
+	return out
+}
+
+// revision of a MachineSet or MachineDeployment; 0 where there is none.
+func revision(o metav1.Object) int {
+	n, err := strconv.Atoi(o.GetAnnotations()[clusterv1.RevisionAnnotation])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// revisionMatters lets through the MachineSets whose revision changed: a
+// MachineDeployment moves on by making or renumbering one.
+func revisionMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return revision(e.ObjectOld) != revision(e.ObjectNew) }}
+}

@@ -1,0 +1,272 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Snapshot is everything that a decision about a Machine looks at.
+type Snapshot struct {
+	Now      time.Time
+	Settings Settings
+	Machine  *clusterv1.Machine
+	// Cluster is nil where it does not exist.
+	Cluster *clusterv1.Cluster
+	// Bootstrap and Infra are nil where there is no reference, or nothing at the
+	// other end of it.
+	Bootstrap *contract.BootstrapConfigView
+	Infra     *contract.InfraMachineView
+	// BootstrapProblem and InfraProblem say what a person has to change before the
+	// reference can be read.
+	BootstrapProblem, InfraProblem string
+	// Outdated: the MachineSet of the Machine is not the newest of its
+	// MachineDeployment (MA-14).
+	Outdated bool
+	Node     Node
+	// Connection to the workload cluster.
+	Connection remote.Health
+	// ControlPlane is only known of Machines that are deleted.
+	ControlPlane ControlPlane
+}
+
+// Node is what is known of the Machine's Node.
+type Node struct {
+	// Asked: the workload cluster was asked, and answered.
+	Asked bool
+	// Down: it could not be asked, since it is not connected.
+	Down bool
+	// Waiting is why it was not asked yet.
+	Waiting string
+	// Item is nil where there is no Node.
+	Item *corev1.Node
+	// Rivals are the names of Nodes that share the provider ID; with them there is
+	// no Item (MA-08).
+	Rivals []string
+}
+
+// ControlPlane is what MD-01 looks at.
+type ControlPlane struct {
+	// Deleting: the control plane object is being deleted; External: it has no Machines.
+	Deleting, External bool
+	// Others is the number of control plane Machines besides this one that stay.
+	Others int
+}
+
+func (c *Controller) observe(ctx context.Context, m *clusterv1.Machine) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), Settings: c.settings, Machine: m, Connection: c.workloads.Health(clusterKey(m))}
+	steps := []func(context.Context, *Snapshot) error{
+		c.readCluster, c.readBootstrap, c.readInfra, c.readRevision, c.readControlPlane, c.readNode,
+	}
+	for _, step := range steps {
+		if err := step(ctx, &s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
+	cluster := &clusterv1.Cluster{}
+	err := c.client.Get(ctx, clusterKey(s.Machine), cluster)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Cluster %s: %w", s.Machine.Spec.ClusterName, err)
+	}
+	s.Cluster = cluster
+	return nil
+}
+
+func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
+	o, problem, err := c.readReference(ctx, s, s.Machine.Spec.Bootstrap.ConfigRef)
+	s.BootstrapProblem = problem
+	if err == nil && o.Unstructured != nil {
+		view := contract.BootstrapConfig(o)
+		s.Bootstrap = &view
+	}
+	return err
+}
+
+func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
+	o, problem, err := c.readReference(ctx, s, s.Machine.Spec.InfrastructureRef)
+	s.InfraProblem = problem
+	if err == nil && o.Unstructured != nil {
+		view := contract.InfraMachine(o)
+		s.Infra = &view
+	}
+	return err
+}
+
+// readReference reads a provider object. A kind that is not installed is a
+// problem for a person, except while the Machine is deleted: then there is nothing
+// of that kind left to delete.
+func (c *Controller) readReference(ctx context.Context, s *Snapshot, ref clusterv1.ContractVersionedObjectReference) (contract.Object, string, error) {
+	if !ref.IsDefined() {
+		return contract.Object{}, "", nil
+	}
+	o, err := c.refs.Get(ctx, ref, s.Machine.Namespace)
+	f := fault.As(err)
+	if f == nil || f.Kind != fault.Invalid {
+		return o, "", err
+	}
+	if deleting(*s) && f.Reason == "KindNotInstalled" {
+		return contract.Object{}, "", nil
+	}
+	return contract.Object{}, f.Message, nil
+}
+
+// readRevision compares the MachineSet of the Machine with its MachineDeployment (MA-14).
+func (c *Controller) readRevision(ctx context.Context, s *Snapshot) error {
+	set := &clusterv1.MachineSet{}
+	ok, err := c.readOwner(ctx, s.Machine, "MachineSet", set)
+	if err != nil || !ok {
+		return err
+	}
+	deployment := &clusterv1.MachineDeployment{}
+	if ok, err = c.readOwner(ctx, set, "MachineDeployment", deployment); err != nil || !ok {
+		return err
+	}
+	s.Outdated = revision(set) < revision(deployment)
+	return nil
+}
+
+// readOwner reads the controller of an object if it is of the kind and exists.
+func (c *Controller) readOwner(ctx context.Context, o metav1.Object, kind string, into client.Object) (bool, error) {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil || owner.Kind != kind || !strings.HasPrefix(owner.APIVersion, clusterv1.GroupVersion.Group+"/") {
+		return false, nil
+	}
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s %s: %w", kind, owner.Name, err)
+	}
+	return true, nil
+}
+
+// readControlPlane finds out whether the workload cluster still has somebody who
+// could remove a Node (MD-01).
+func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
+	if !deleting(*s) || s.Cluster == nil {
+		return nil
+	}
+	o, _, err := c.readReference(ctx, s, s.Cluster.Spec.ControlPlaneRef)
+	if err != nil {
+		return err
+	}
+	if o.Unstructured != nil {
+		s.ControlPlane.Deleting = !o.GetDeletionTimestamp().IsZero()
+		s.ControlPlane.External = contract.ControlPlane(o).ExternalManaged.Or(false)
+	}
+	list := &clusterv1.MachineList{}
+	err = c.client.List(ctx, list, client.InNamespace(s.Machine.Namespace), client.HasLabels{clusterv1.MachineControlPlaneLabel},
+		client.MatchingLabels{clusterv1.ClusterNameLabel: s.Machine.Spec.ClusterName})
+	if err != nil {
+		return fmt.Errorf("listing control plane Machines: %w", err)
+	}
+	for _, m := range list.Items {
+		if m.DeletionTimestamp.IsZero() && m.Name != s.Machine.Name {
+			s.ControlPlane.Others++
+		}
+	}
+	return nil
+}
+
+// readNode finds the Node by the provider ID, else by the name that was found
+// before. A workload cluster that does not answer is a fact, not an error.
+func (c *Controller) readNode(ctx context.Context, s *Snapshot) error {
+	switch {
+	case s.Cluster == nil:
+		s.Node.Waiting = "Waiting for the Cluster to exist"
+		return nil
+	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
+		s.Node.Waiting = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true"
+		return nil
+	case !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized):
+		s.Node.Waiting = "Waiting for Cluster control plane to be initialized"
+		return nil
+	}
+	err := c.watchNodes(ctx, clusterKey(s.Machine))
+	if err == nil {
+		err = c.findNode(ctx, s)
+	}
+	if fault.KindOf(err) == fault.Unreachable {
+		s.Node = Node{Down: true}
+		return nil
+	}
+	s.Node.Asked = err == nil
+	return err
+}
+
+func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
+	key := clusterKey(s.Machine)
+	if id := providerID(*s); id != "" {
+		nodes, err := c.workloads.Nodes(ctx, key, id)
+		if err != nil {
+			return err
+		}
+		switch len(nodes) {
+		case 0:
+		case 1:
+			s.Node.Item = &nodes[0]
+			return nil
+		default:
+			for _, n := range nodes {
+				s.Node.Rivals = append(s.Node.Rivals, n.Name)
+			}
+			slices.Sort(s.Node.Rivals)
+			return nil
+		}
+	}
+	if !s.Machine.Status.NodeRef.IsDefined() {
+		return nil
+	}
+	workload, err := c.workloads.Client(ctx, key)
+	if err != nil {
+		return err
+	}
+	node := &corev1.Node{}
+	err = workload.Get(ctx, client.ObjectKey{Name: s.Machine.Status.NodeRef.Name}, node)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Node %s: %w", s.Machine.Status.NodeRef.Name, err)
+	}
+	if node.Spec.ProviderID == "" { // with another one it is the Node of another machine
+		s.Node.Item = node
+	}
+	return nil
+}
+
+func clusterKey(m *clusterv1.Machine) client.ObjectKey {
+	return client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}
+}
+
+// providerID is what was taken over, or what is about to be.
+func providerID(s Snapshot) string {
+	if s.Machine.Spec.ProviderID != "" || s.Infra == nil || !s.Infra.Provisioned.Or(false) {
+		return s.Machine.Spec.ProviderID
+	}
+	return s.Infra.ProviderID.Or("")
+}
+
+func deleting(s Snapshot) bool { return !s.Machine.DeletionTimestamp.IsZero() }
+
+func isTrue(b *bool) bool { return b != nil && *b }

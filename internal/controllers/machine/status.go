@@ -1,0 +1,163 @@
+package machine
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Report says the status of a Machine after a pass.
+func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+	old := s.Machine.Status
+	status := clusterv1.MachineStatus{
+		Initialization:     initialization(s),
+		NodeRef:            nodeRef(s),
+		NodeInfo:           nodeInfo(s),
+		Addresses:          old.Addresses,
+		FailureDomain:      old.FailureDomain,
+		LastUpdated:        old.LastUpdated,
+		Deletion:           old.Deletion,
+		ObservedGeneration: old.ObservedGeneration,
+	}
+	if s.infra().done {
+		status.Addresses = s.Infra.Addresses.Or(nil)
+		status.FailureDomain = s.Infra.FailureDomain.Or("")
+	}
+	if out.Err == nil && !broken(s) {
+		status.ObservedGeneration = s.Machine.Generation
+	}
+	j := judged{Snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef}
+	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Machine, s.Now))
+	status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: deprecated(s, status.Conditions)}
+	status.Phase = string(phase(s, p, status))
+	if status.Phase != old.Phase { // MA-25
+		status.LastUpdated = metav1.NewTime(s.Now.Truncate(time.Second))
+	}
+	return loop.Report{Status: status, Events: events(s, status, out)}
+}
+
+// broken reports whether a pass without errors still is one in error.
+func broken(s Snapshot) bool {
+	return !deleting(s) && (s.infra().lost() || s.InfraProblem != "" || s.BootstrapProblem != "" || len(s.Node.Rivals) > 0)
+}
+
+// initialization says what has been reached; it is never taken back (MA-04, MA-05).
+func initialization(s Snapshot) clusterv1.MachineInitializationStatus {
+	out := s.Machine.Status.Initialization
+	yes := true
+	bootstrap := s.Machine.Spec.Bootstrap
+	if s.bootstrap().done || !bootstrap.ConfigRef.IsDefined() && bootstrap.DataSecretName != nil {
+		out.BootstrapDataSecretCreated = &yes
+	}
+	if s.infra().done {
+		out.InfrastructureProvisioned = &yes
+	}
+	return out
+}
+
+// nodeRef is the Node that was found; one that is known stays, gone or not (MA-08).
+func nodeRef(s Snapshot) clusterv1.MachineNodeReference {
+	if s.Node.Item == nil {
+		return s.Machine.Status.NodeRef
+	}
+	return clusterv1.MachineNodeReference{Name: s.Node.Item.Name}
+}
+
+func nodeInfo(s Snapshot) *corev1.NodeSystemInfo {
+	if s.Node.Item == nil {
+		return s.Machine.Status.NodeInfo
+	}
+	return &s.Node.Item.Status.NodeInfo
+}
+
+// phase is the Machine's place in its life (MA-25). Decided from top to bottom:
+//
+//	being deleted, nothing left to do         Deleted
+//	being deleted                             Deleting
+//	an object of contract v1beta1 gave up     Failed
+//	being updated in place                    Updating
+//	has a Node, infrastructure provisioned    Running
+//	infrastructure provisioned                Provisioned
+//	bootstrap data there                      Provisioning
+//	otherwise                                 Pending
+func phase(s Snapshot, p loop.Plan, status clusterv1.MachineStatus) clusterv1.MachinePhase {
+	d := status.Deprecated.V1Beta1
+	switch {
+	case deleting(s) && p.Idle():
+		return clusterv1.MachinePhaseDeleted
+	case deleting(s):
+		return clusterv1.MachinePhaseDeleting
+	case d.FailureReason != nil || d.FailureMessage != nil:
+		return clusterv1.MachinePhaseFailed
+	case updating(s):
+		return clusterv1.MachinePhaseUpdating
+	case status.NodeRef.IsDefined() && isTrue(status.Initialization.InfrastructureProvisioned):
+		return clusterv1.MachinePhaseRunning
+	case isTrue(status.Initialization.InfrastructureProvisioned):
+		return clusterv1.MachinePhaseProvisioned
+	case isTrue(status.Initialization.BootstrapDataSecretCreated):
+		return clusterv1.MachinePhaseProvisioning
+	}
+	return clusterv1.MachinePhasePending
+}
+
+func updating(s Snapshot) bool {
+	_, ok := s.Machine.Annotations[clusterv1.UpdateInProgressAnnotation]
+	return ok
+}
+
+// deprecated is the status of v1beta1 (CO-02, MA-07).
+func deprecated(s Snapshot, set condition.Set) *clusterv1.MachineV1Beta1DeprecatedStatus {
+	out := &clusterv1.MachineV1Beta1DeprecatedStatus{
+		Conditions: condition.Project(legacy(), set, s.Machine.GetV1Beta1Conditions()),
+	}
+	f := failure(s)
+	if f.Reason != "" {
+		reason := capierrors.MachineStatusError(f.Reason)
+		out.FailureReason = &reason
+	}
+	if f.Message != "" {
+		out.FailureMessage = &f.Message
+	}
+	return out
+}
+
+// failure is what a provider object of contract v1beta1 says, or that the
+// infrastructure was taken away (MA-07).
+func failure(s Snapshot) contract.Failure {
+	if s.infra().lost() && !deleting(s) {
+		ref := s.Machine.Spec.InfrastructureRef
+		return contract.Failure{Reason: string(capierrors.InvalidConfigurationMachineError),
+			Message: ref.Kind + " " + ref.Name + " has been deleted after the Machine was provisioned"}
+	}
+	for _, l := range []link{s.bootstrap(), s.infra()} {
+		if l.object == nil {
+			continue
+		}
+		if f := l.object.Failure(); f != (contract.Failure{}) {
+			if f.Message != "" {
+				f.Message = "Failure detected from " + l.ref.Kind + " " + l.ref.Name + ": " + f.Message
+			}
+			return f
+		}
+	}
+	return contract.Failure{}
+}
+
+func events(s Snapshot, status clusterv1.MachineStatus, out loop.Outcome) []loop.Event {
+	var list []loop.Event
+	if status.NodeRef.IsDefined() && !s.Machine.Status.NodeRef.IsDefined() { // MA-08
+		list = append(list, loop.Normal("SuccessfulSetNodeRef", "%s", status.NodeRef.Name))
+	}
+	if failed, ok := out.Failed.(DeleteNode); ok { // MD-15
+		list = append(list, loop.Warning("FailedDeleteNode", "Node %s could not be deleted; it is tried again", failed.Node))
+	}
+	return list
+}
