@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,7 +41,7 @@ func startLive(t *testing.T) live {
 	}
 	var objs []client.Object
 	for _, crd := range all {
-		if slices.Contains([]string{"Cluster", "Machine", "MachinePool", "KubeadmConfig"}, crd.Spec.Names.Kind) {
+		if slices.Contains([]string{"Cluster", "Machine", "MachinePool", "KubeadmConfig", "KubeadmConfigTemplate"}, crd.Spec.Names.Kind) {
 			objs = append(objs, crd)
 		}
 	}
@@ -196,6 +197,7 @@ func TestAgainstServer(t *testing.T) {
 	})
 
 	l.rotates()
+	l.hasTemplates()
 }
 
 // rotates sees the token of a pool replaced.
@@ -216,4 +218,24 @@ func (l live) rotates() {
 		}
 		return ""
 	})
+}
+
+// BC-06, BC-07: templates exist, can be listed, and a server-side dry run may change them.
+func (l live) hasTemplates() {
+	ctx := l.t.Context()
+	template := &bootstrapv1.KubeadmConfigTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t"}}
+	template.Spec.Template.Spec.PreKubeadmCommands = []string{"one"}
+	l.must(l.Create(ctx, template))
+	change := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"preKubeadmCommands": []any{"two"}}}}}}
+	change.SetGroupVersionKind(bootstrapv1.GroupVersion.WithKind("KubeadmConfigTemplate"))
+	change.SetNamespace("ns")
+	change.SetName("t")
+	change.SetAnnotations(map[string]string{clusterv1.TopologyDryRunAnnotation: ""})
+	l.must(l.Apply(ctx, client.ApplyConfigurationFromUnstructured(change), client.FieldOwner("test"), client.ForceOwnership, client.DryRunAll))
+	list := &bootstrapv1.KubeadmConfigTemplateList{}
+	l.must(l.List(ctx, list, client.InNamespace("ns")))
+	if len(list.Items) != 1 || list.Items[0].Spec.Template.Spec.PreKubeadmCommands[0] != "one" {
+		l.t.Errorf("templates are %+v", list.Items)
+	}
 }
