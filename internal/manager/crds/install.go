@@ -15,14 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 const (
 	// hashAnnotation stands for the content of a CRD as it was last applied by Install.
 	hashAnnotation = "slipway.dev/content-hash"
 
-	// fieldManager owns the fields of the CRDs that Install writes.
-	fieldManager = "slipway-crds"
+	// writerName names the field manager that owns what Install writes.
+	writerName = "crds"
 
 	// pollInterval is the time between two looks at a CRD that is not served yet.
 	pollInterval = 50 * time.Millisecond
@@ -50,12 +52,13 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 	if err != nil {
 		return err
 	}
+	writer := kube.NewWriter(c, writerName)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelWrites)
 	for _, crd := range list {
 		withConversion(crd, opts.ConversionWebhook)
 		group.Go(func() error {
-			if err := apply(groupCtx, c, crd, applied[crd.Name]); err != nil {
+			if err := apply(groupCtx, writer, crd, applied[crd.Name]); err != nil {
 				return err
 			}
 			return awaitEstablished(groupCtx, c, crd.Name)
@@ -79,7 +82,7 @@ func appliedHashes(ctx context.Context, c client.Client) (map[string]string, err
 }
 
 // apply writes one CRD unless the cluster has the same content from an earlier Install.
-func apply(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition, applied string) error {
+func apply(ctx context.Context, w *kube.Writer, crd *apiextensionsv1.CustomResourceDefinition, applied string) error {
 	object, hash, err := desired(crd)
 	if err != nil {
 		return err
@@ -87,11 +90,7 @@ func apply(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomReso
 	if hash == applied {
 		return nil
 	}
-	config := client.ApplyConfigurationFromUnstructured(object)
-	if err := c.Apply(ctx, config, client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
-		return fmt.Errorf("applying CRD %s: %w", crd.Name, err)
-	}
-	return nil
+	return w.Apply(ctx, nil, object)
 }
 
 // desired returns what is applied for a CRD, its hash included.

@@ -1,0 +1,99 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/slipwayhq/slipway/internal/admission"
+)
+
+// reviewer reads the API server's questions.
+type reviewer struct {
+	objects map[metav1.GroupVersionResource]func() runtime.Object
+	gates   admission.Gates
+}
+
+func newReviewer(gates admission.Gates) reviewer {
+	objects := map[metav1.GroupVersionResource]func() runtime.Object{}
+	for _, k := range kinds() {
+		objects[metav1.GroupVersionResource(k.resource)] = k.object
+	}
+	return reviewer{objects: objects, gates: gates}
+}
+
+// read turns a question into a request for package admission.
+func (r reviewer) read(req ctrladmission.Request) (admission.Request, error) {
+	create, known := r.objects[req.Resource]
+	if !known {
+		return admission.Request{}, fmt.Errorf("no rules for %s in %s/%s", req.Resource.Resource, req.Resource.Group, req.Resource.Version)
+	}
+	out := admission.Request{New: create(), Gates: r.gates, DryRun: req.DryRun != nil && *req.DryRun}
+	if err := json.Unmarshal(req.Object.Raw, out.New); err != nil {
+		return out, fmt.Errorf("reading the object: %w", err)
+	}
+	if len(req.OldObject.Raw) == 0 {
+		return out, nil
+	}
+	out.Old = create()
+	if err := json.Unmarshal(req.OldObject.Raw, out.Old); err != nil {
+		return out, fmt.Errorf("reading the object as it was: %w", err)
+	}
+	return out, nil
+}
+
+// mutate answers with the defaults that are missing.
+func (r reviewer) mutate(_ context.Context, req ctrladmission.Request) ctrladmission.Response {
+	request, err := r.read(req)
+	if err != nil {
+		return ctrladmission.Errored(http.StatusBadRequest, err)
+	}
+	defaulted, changed := admission.Default(request)
+	if !changed {
+		return ctrladmission.Allowed("")
+	}
+	patch, err := difference(request.New, defaulted)
+	if err != nil {
+		return ctrladmission.Errored(http.StatusInternalServerError, err)
+	}
+	return ctrladmission.Patched("", patch...)
+}
+
+// difference compares the two in their Go form, so that fields which that form does not know are not touched.
+func difference(before, after runtime.Object) ([]jsonpatch.Operation, error) {
+	from, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	to, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	return jsonpatch.CreatePatch(from, to)
+}
+
+// validate answers whether the object may be written.
+func (r reviewer) validate(_ context.Context, req ctrladmission.Request) ctrladmission.Response {
+	request, err := r.read(req)
+	if err != nil {
+		return ctrladmission.Errored(http.StatusBadRequest, err)
+	}
+	verdict := admission.Validate(request)
+	if len(verdict.Errors) == 0 {
+		return ctrladmission.Allowed("").WithWarnings(verdict.Warnings...)
+	}
+	kind := schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}
+	status := apierrors.NewInvalid(kind, req.Name, verdict.Errors).Status()
+	return ctrladmission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
+		Allowed: false, Result: &status, Warnings: verdict.Warnings,
+	}}
+}

@@ -1,0 +1,178 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+)
+
+const (
+	// SecretName is the name of the Secret that holds the certificates, in the manager's namespace.
+	SecretName = "slipway-webhook-cert"
+
+	// lookInterval is the time between two looks at the Secret: another manager may have renewed it, or it is due.
+	lookInterval = 10 * time.Minute
+
+	// retryInterval follows a look that failed.
+	retryInterval = 10 * time.Second
+
+	// attempts bounds how often Load starts again because another manager wrote at the same time.
+	attempts = 5
+)
+
+// Certificates makes, keeps and renews the certificate that webhooks are served with. Any number of managers may use
+// the same Secret. It is safe for concurrent use.
+type Certificates struct {
+	client    client.Client
+	writer    *kube.Writer
+	namespace string
+	address   Address
+	now       func() time.Time
+
+	serving atomic.Pointer[tls.Certificate]
+	bundle  atomic.Pointer[[]byte]
+}
+
+// NewCertificates returns certificates for webhooks at an address, kept in the namespace. c must read Secrets from
+// the API server. Call Load before anything is served.
+func NewCertificates(c client.Client, namespace string, address Address) *Certificates {
+	return &Certificates{
+		client: c, writer: kube.NewWriter(c, writerName), namespace: namespace, address: address, now: time.Now,
+	}
+}
+
+// CA returns the authorities that the serving certificate can be checked with, in PEM; nil before Load.
+func (c *Certificates) CA() []byte {
+	if bundle := c.bundle.Load(); bundle != nil {
+		return *bundle
+	}
+	return nil
+}
+
+// Serve makes a TLS configuration use the certificate, whichever is current.
+func (c *Certificates) Serve(config *tls.Config) {
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if serving := c.serving.Load(); serving != nil {
+			return serving, nil
+		}
+		return nil, errors.New("the webhook certificate is not loaded yet")
+	}
+}
+
+// Load reads the Secret, makes or renews what is missing or due, and serves with it. The namespace must exist.
+func (c *Certificates) Load(ctx context.Context) error {
+	kept, err := c.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	return c.use(kept)
+}
+
+// prepare returns what the Secret holds, after making or renewing what is missing or due.
+func (c *Certificates) prepare(ctx context.Context) (material, error) {
+	for range attempts {
+		kept, done, err := c.attempt(ctx)
+		if err != nil {
+			return material{}, fmt.Errorf("preparing the webhook certificate: %w", err)
+		}
+		if done {
+			return kept, nil
+		}
+	}
+	return material{}, fmt.Errorf("preparing the webhook certificate: Secret %s/%s is written by others all the time", c.namespace, SecretName)
+}
+
+// attempt is false when the Secret must be read again, since it is new or another manager wrote it in between.
+func (c *Certificates) attempt(ctx context.Context) (material, bool, error) {
+	secret := &corev1.Secret{}
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: SecretName}, secret)
+	exists := err == nil
+	if client.IgnoreNotFound(err) != nil {
+		return material{}, false, err
+	}
+	kept, changed, err := renew(secret.Data, c.leaf(), c.now())
+	if err != nil || !changed {
+		return kept, err == nil, err
+	}
+	if !exists {
+		// Whoever creates it first decides.
+		secret.Namespace, secret.Name, secret.Type, secret.Data = c.namespace, SecretName, corev1.SecretTypeTLS, kept.data()
+		return material{}, false, c.writer.Create(ctx, secret)
+	}
+	err = c.writer.Patch(ctx, secret, func(object client.Object) { object.(*corev1.Secret).Data = kept.data() })
+	if apierrors.IsConflict(err) {
+		return material{}, false, nil
+	}
+	return kept, err == nil, err
+}
+
+func (c *Certificates) use(kept material) error {
+	pair, err := tls.X509KeyPair(kept.leaf.CertPEM, kept.leaf.KeyPEM)
+	if err != nil {
+		return err
+	}
+	c.serving.Store(&pair)
+	c.bundle.Store(&kept.bundle)
+	return nil
+}
+
+// leaf describes the serving certificate.
+func (c *Certificates) leaf() pki.Leaf {
+	leaf := pki.Leaf{User: "slipway-webhook"}
+	for _, name := range c.address.names() {
+		if ip := net.ParseIP(name); ip != nil {
+			leaf.IPs = append(leaf.IPs, ip)
+			continue
+		}
+		leaf.Names = append(leaf.Names, name)
+	}
+	return leaf
+}
+
+// Start renews the certificate in time until ctx ends, and tells the API server about new authorities. It is a
+// manager.Runnable that does not need leadership.
+func (c *Certificates) Start(ctx context.Context) error {
+	wait := lookInterval
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		wait = lookInterval
+		if err := c.look(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "Renewing the webhook certificate")
+			wait = retryInterval
+		}
+	}
+}
+
+// look reads or renews the certificate. New authorities are trusted before anything is served with them.
+func (c *Certificates) look(ctx context.Context) error {
+	kept, err := c.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(kept.bundle, c.CA()) {
+		if err := Install(ctx, c.client, c.address, kept.bundle); err != nil {
+			return err
+		}
+	}
+	return c.use(kept)
+}
+
+// NeedLeaderElection says that every manager serves webhooks.
+func (c *Certificates) NeedLeaderElection() bool { return false }

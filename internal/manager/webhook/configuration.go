@@ -1,0 +1,149 @@
+package webhook
+
+import (
+	"net/url"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Paths that the handlers are served at.
+const (
+	mutatePath   = "/mutate"
+	validatePath = "/validate"
+	convertPath  = "/convert"
+)
+
+// Names of the two configurations.
+const (
+	mutatingName   = "slipway-defaulting"
+	validatingName = "slipway-validation"
+)
+
+// callTimeoutSeconds is how long the API server waits for an answer.
+const callTimeoutSeconds = 10
+
+// Address says where the API server finds the webhooks: at a URL, or through a Service.
+type Address struct {
+	// URL is for an API server on the same host: scheme, host and port, for example https://127.0.0.1:9443.
+	URL string
+
+	// Service is for an API server of a cluster that the manager runs in. Ignored when URL is set.
+	Service Service
+}
+
+// Service is a Kubernetes Service in front of the managers.
+type Service struct {
+	Namespace, Name string
+	Port            int32 // 443 when zero
+}
+
+// names returns the host names and IPs that the serving certificate must be for.
+func (a Address) names() []string {
+	if a.URL != "" {
+		if parsed, err := url.Parse(a.URL); err == nil {
+			return []string{parsed.Hostname()}
+		}
+		return nil
+	}
+	host := a.Service.Name + "." + a.Service.Namespace + ".svc"
+	return []string{host, host + ".cluster.local"}
+}
+
+// admissionClient returns the address of one path for webhook configurations.
+func (a Address) admissionClient(path string, ca []byte) admissionregistrationv1.WebhookClientConfig {
+	if a.URL != "" {
+		return admissionregistrationv1.WebhookClientConfig{URL: new(strings.TrimSuffix(a.URL, "/") + path), CABundle: ca}
+	}
+	return admissionregistrationv1.WebhookClientConfig{CABundle: ca, Service: &admissionregistrationv1.ServiceReference{
+		Namespace: a.Service.Namespace, Name: a.Service.Name, Path: new(path), Port: new(a.Service.port()),
+	}}
+}
+
+// conversionClient returns the address of the conversion for CRDs.
+func (a Address) conversionClient(ca []byte) *apiextensionsv1.WebhookClientConfig {
+	if a.URL != "" {
+		return &apiextensionsv1.WebhookClientConfig{URL: new(strings.TrimSuffix(a.URL, "/") + convertPath), CABundle: ca}
+	}
+	return &apiextensionsv1.WebhookClientConfig{CABundle: ca, Service: &apiextensionsv1.ServiceReference{
+		Namespace: a.Service.Namespace, Name: a.Service.Name, Path: new(convertPath), Port: new(a.Service.port()),
+	}}
+}
+
+func (s Service) port() int32 {
+	if s.Port == 0 {
+		return 443
+	}
+	return s.Port
+}
+
+// mutating returns the configuration of defaulting.
+func mutating(address Address, ca []byte) *admissionregistrationv1.MutatingWebhookConfiguration {
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutatingName}}
+	config.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"))
+	for _, k := range kinds() {
+		if k.lacks == "" {
+			continue
+		}
+		config.Webhooks = append(config.Webhooks, admissionregistrationv1.MutatingWebhook{
+			Name:                    "default." + k.name(),
+			ClientConfig:            address.admissionClient(mutatePath, ca),
+			Rules:                   k.rules(),
+			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "lacks-a-default", Expression: k.lacks}},
+			MatchPolicy:             new(admissionregistrationv1.Equivalent),
+			FailurePolicy:           new(admissionregistrationv1.Fail),
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			ReinvocationPolicy:      new(admissionregistrationv1.IfNeededReinvocationPolicy),
+			TimeoutSeconds:          new(int32(callTimeoutSeconds)),
+			AdmissionReviewVersions: []string{"v1"},
+		})
+	}
+	return config
+}
+
+// validating returns the configuration of validation.
+func validating(address Address, ca []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: validatingName}}
+	config.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
+	for _, k := range kinds() {
+		config.Webhooks = append(config.Webhooks, admissionregistrationv1.ValidatingWebhook{
+			Name:                    "validate." + k.name(),
+			ClientConfig:            address.admissionClient(validatePath, ca),
+			Rules:                   k.rules(),
+			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "touches-a-rule", Expression: k.touches()}},
+			MatchPolicy:             new(admissionregistrationv1.Equivalent),
+			FailurePolicy:           new(admissionregistrationv1.Fail),
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          new(int32(callTimeoutSeconds)),
+			AdmissionReviewVersions: []string{"v1"},
+		})
+	}
+	return config
+}
+
+// name is the full name of a webhook's resource, for example machines.cluster.x-k8s.io.
+func (k kind) name() string { return k.resource.Resource + "." + k.resource.Group }
+
+// rules names the resource itself: not its status, and not its deletion.
+func (k kind) rules() []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups:   []string{k.resource.Group},
+			APIVersions: []string{k.resource.Version},
+			Resources:   []string{k.resource.Resource},
+			Scope:       new(admissionregistrationv1.NamespacedScope),
+		},
+	}}
+}
+
+// touches is true for a new object, and for an update of a part that the rules look at.
+func (k kind) touches() string {
+	conditions := []string{`request.operation == 'CREATE'`}
+	for _, part := range k.touched {
+		conditions = append(conditions, "object"+part+" != oldObject"+part)
+	}
+	return strings.Join(conditions, " || ")
+}

@@ -1,0 +1,18 @@
+// Package webhook serves admission and conversion to the API server, and tells the API server where.
+//
+// Does: handlers over package admission and package conversion (Register); the certificate that they are served with,
+// made and renewed here and kept in a Secret, so that nothing else need be installed (Certificates); the webhook
+// configurations and, through package crds, the CRDs that name the address and the authority (Install).
+//
+// A call costs the API server a round trip, so the configurations ask for few: none for status, none for deletion, and
+// for an update only when a field has changed that a rule or a default depends on (kinds.go says which).
+//
+// Owns: Secret slipway-webhook-cert in the manager's namespace; the webhook configurations slipway-defaulting and
+// slipway-validation; spec.conversion of the CRDs.
+//
+// Never: decides what is valid, or how versions differ.
+//
+// Rules: CV-01, and those of package admission.
+//
+// Read first: kinds.go, then install.go.
+package webhook

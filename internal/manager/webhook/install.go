@@ -1,0 +1,73 @@
+package webhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
+)
+
+const (
+	// hashAnnotation stands for the content of a configuration as it was last applied.
+	hashAnnotation = "slipway.dev/content-hash"
+
+	// writerName names the field manager that owns the configurations.
+	writerName = "webhooks"
+)
+
+// Install installs the CRDs with their conversion, waits until they are served, and applies the webhook
+// configurations: all with this address, trusting the authorities in ca (PEM). What has not changed since the last
+// time is not written. c must read the API server, not a cache.
+func Install(ctx context.Context, c client.Client, address Address, ca []byte) error {
+	if err := crds.Install(ctx, c, crds.Options{ConversionWebhook: address.conversionClient(ca)}); err != nil {
+		return fmt.Errorf("installing CRDs: %w", err)
+	}
+	return Configure(ctx, c, address, ca)
+}
+
+// Configure applies the webhook configurations alone. From then on, the API server refuses to write the kinds
+// concerned while no manager answers at the address.
+func Configure(ctx context.Context, c client.Client, address Address, ca []byte) error {
+	for _, config := range []client.Object{mutating(address, ca), validating(address, ca)} {
+		if err := applyOnce(ctx, c, config); err != nil {
+			return fmt.Errorf("configuring webhooks: %w", err)
+		}
+	}
+	return nil
+}
+
+// applyOnce applies a configuration unless the cluster has the same from before.
+func applyOnce(ctx context.Context, c client.Client, config client.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+	if err != nil {
+		return err
+	}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	data, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	hash := hex.EncodeToString(sum[:16])
+	applied := &metav1.PartialObjectMetadata{}
+	applied.SetGroupVersionKind(config.GetObjectKind().GroupVersionKind())
+	err = c.Get(ctx, client.ObjectKeyFromObject(config), applied)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if applied.Annotations[hashAnnotation] == hash {
+		return nil
+	}
+	object := &unstructured.Unstructured{Object: content}
+	object.SetAnnotations(map[string]string{hashAnnotation: hash})
+	return kube.NewWriter(c, writerName).Apply(ctx, nil, object)
+}

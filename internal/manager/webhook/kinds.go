@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+)
+
+// kind is one kind that admission has rules for.
+type kind struct {
+	resource schema.GroupVersionResource
+	object   func() runtime.Object
+
+	// lacks is a CEL expression that is true when a default is missing; empty when there are no defaults.
+	lacks string
+
+	// touched are CEL expressions for the parts of an object that the rules look at, without the leading "object".
+	// An update that leaves all of them alone is not validated again. The paths use optional selection, since any
+	// part may be missing.
+	touched []string
+}
+
+// Parts of the CEL expressions.
+const (
+	lacksClusterLabel = `object.metadata.?labels[?'cluster.x-k8s.io/cluster-name'] != optional.of(object.spec.clusterName)`
+	lacksV            = `.?version.orValue('v').startsWith('v')`
+	templateOfMachine = `object.spec.?template.?spec`
+	timeout           = `.?deletion.?nodeDeletionTimeoutSeconds.hasValue()`
+	wholeSpec         = `.?spec`
+)
+
+// kinds lists every kind that admission has rules for.
+func kinds() []kind {
+	return []kind{
+		{
+			resource: clusterv1.GroupVersion.WithResource("clusters"),
+			object:   func() runtime.Object { return &clusterv1.Cluster{} },
+			lacks:    `!object.?spec.?topology` + lacksV,
+			touched: []string{
+				`.?spec.?clusterNetwork`, `.?spec.?controlPlaneRef`, `.?spec.?infrastructureRef`, `.?spec.?topology`,
+			},
+		},
+		{
+			resource: clusterv1.GroupVersion.WithResource("machines"),
+			object:   func() runtime.Object { return &clusterv1.Machine{} },
+			lacks:    lacksClusterLabel + ` || !object.?spec` + lacksV + ` || !object.?spec` + timeout,
+			touched:  []string{`.?spec.?clusterName`, `.?spec.?bootstrap`, `.?spec.?version`, `.?spec.?taints`},
+		},
+		{
+			resource: clusterv1.GroupVersion.WithResource("machinepools"),
+			object:   func() runtime.Object { return &clusterv1.MachinePool{} },
+			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue()` +
+				` || !` + templateOfMachine + `.?minReadySeconds.hasValue()` +
+				` || !` + templateOfMachine + lacksV + ` || !` + templateOfMachine + timeout,
+			touched: []string{
+				`.?spec.?clusterName`, `.?spec.?template.?metadata`, `.?spec.?template.?spec.?bootstrap`,
+				`.?spec.?template.?spec.?version`, `.?spec.?template.?spec.?taints`, `.metadata.?annotations`,
+			},
+		},
+		{
+			resource: bootstrapv1.GroupVersion.WithResource("kubeadmconfigs"),
+			object:   func() runtime.Object { return &bootstrapv1.KubeadmConfig{} },
+			touched:  []string{wholeSpec},
+		},
+		{
+			resource: bootstrapv1.GroupVersion.WithResource("kubeadmconfigtemplates"),
+			object:   func() runtime.Object { return &bootstrapv1.KubeadmConfigTemplate{} },
+			touched:  []string{wholeSpec},
+		},
+		{
+			resource: ipamv1.GroupVersion.WithResource("ipaddresses"),
+			object:   func() runtime.Object { return &ipamv1.IPAddress{} },
+			touched:  []string{wholeSpec},
+		},
+		{
+			resource: ipamv1.GroupVersion.WithResource("ipaddressclaims"),
+			object:   func() runtime.Object { return &ipamv1.IPAddressClaim{} },
+			touched:  []string{wholeSpec},
+		},
+		{
+			resource: localv1.GroupVersion.WithResource("localmachinepools"),
+			object:   func() runtime.Object { return &localv1.LocalMachinePool{} },
+			touched:  []string{`.?spec.?template.?metadata`},
+		},
+		{
+			resource: localv1.GroupVersion.WithResource("localclustertemplates"),
+			object:   func() runtime.Object { return &localv1.LocalClusterTemplate{} },
+			touched:  []string{wholeSpec},
+		},
+		{
+			resource: localv1.GroupVersion.WithResource("localmachinetemplates"),
+			object:   func() runtime.Object { return &localv1.LocalMachineTemplate{} },
+			touched:  []string{wholeSpec},
+		},
+		{
+			resource: localv1.GroupVersion.WithResource("localmachinepooltemplates"),
+			object:   func() runtime.Object { return &localv1.LocalMachinePoolTemplate{} },
+			touched:  []string{wholeSpec},
+		},
+		{
+			resource: hostedv1.GroupVersion.WithResource("hostedcontrolplanetemplates"),
+			object:   func() runtime.Object { return &hostedv1.HostedControlPlaneTemplate{} },
+			touched:  []string{wholeSpec},
+		},
+	}
+}

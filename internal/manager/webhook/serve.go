@@ -1,0 +1,87 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
+
+	"github.com/slipwayhq/slipway/internal/admission"
+	"github.com/slipwayhq/slipway/internal/conversion"
+)
+
+// Server is what Register needs of the manager's webhook server.
+type Server interface {
+	Register(path string, handler http.Handler)
+}
+
+// Options say how the handlers answer.
+type Options struct {
+	// Gates are the feature gates that are on.
+	Gates admission.Gates
+
+	// VersionOf tells the version to name in references of older versions; see CRDVersions.
+	VersionOf conversion.VersionOf
+}
+
+// Register adds the handlers of defaulting, validation and conversion to a server.
+func Register(server Server, opts Options) error {
+	r := newReviewer(opts.Gates)
+	for path, handle := range map[string]ctrladmission.HandlerFunc{mutatePath: r.mutate, validatePath: r.validate} {
+		handler, err := ctrladmission.StandaloneWebhook(&ctrladmission.Webhook{Handler: handle},
+			ctrladmission.StandaloneOptions{MetricsPath: path})
+		if err != nil {
+			return fmt.Errorf("serving %s: %w", path, err)
+		}
+		server.Register(path, handler)
+	}
+	converter, err := conversion.New(opts.VersionOf)
+	if err != nil {
+		return err
+	}
+	registry, err := registryOf(converter)
+	if err != nil {
+		return err
+	}
+	server.Register(convertPath, ctrlconversion.NewWebhookHandler(converter.Scheme(), registry))
+	return nil
+}
+
+// registryOf makes every kind of the converter known to controller-runtime's handler of conversion reviews.
+func registryOf(converter *conversion.Converter) (ctrlconversion.Registry, error) {
+	registry := ctrlconversion.NewRegistry()
+	seen := map[schema.GroupKind]bool{}
+	for kind := range converter.Scheme().AllKnownTypes() {
+		if seen[kind.GroupKind()] {
+			continue
+		}
+		seen[kind.GroupKind()] = true
+		if err := registry.RegisterConverter(kind.GroupKind(), adapter{converter}); err != nil {
+			return nil, fmt.Errorf("serving the conversion of %s: %w", kind.GroupKind(), err)
+		}
+	}
+	return registry, nil
+}
+
+// adapter lets controller-runtime call the converter.
+type adapter struct{ converter *conversion.Converter }
+
+// ConvertObject fills dst, a pointer to an empty object of the wanted version.
+func (a adapter) ConvertObject(_ context.Context, src, dst runtime.Object) error {
+	wanted := dst.GetObjectKind().GroupVersionKind()
+	out, err := a.converter.Convert(src, wanted.Version)
+	if err != nil {
+		return err
+	}
+	from, to := reflect.ValueOf(out), reflect.ValueOf(dst)
+	if from.Type() != to.Type() {
+		return fmt.Errorf("converting %s: got %T", wanted, out)
+	}
+	to.Elem().Set(from.Elem())
+	return nil
+}

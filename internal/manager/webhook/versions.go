@@ -1,0 +1,38 @@
+package webhook
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/conversion"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// readTimeout bounds one look at a CRD; the API server waits for the conversion meanwhile.
+const readTimeout = 5 * time.Second
+
+// CRDVersions finds the version that serves the newest contract in the labels of CRDs (CL-03, CT-04). The reader
+// should be the manager's cache, which has the metadata of CRDs for the controllers anyway. A kind whose CRD is not
+// there, or cannot be read now, has no version.
+func CRDVersions(reader client.Reader) conversion.VersionOf {
+	return func(kind schema.GroupKind) string {
+		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+		defer cancel()
+		crd := &metav1.PartialObjectMetadata{}
+		crd.SetGroupVersionKind(kube.CRDKind())
+		name := contract.CRDName(kind.Group, kind.Kind)
+		if err := reader.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+			return ""
+		}
+		_, version, err := contract.Resolve(name, crd.Labels)
+		if err != nil {
+			return ""
+		}
+		return version
+	}
+}
