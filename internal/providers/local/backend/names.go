@@ -20,8 +20,8 @@ const (
 	LabelUID = "dev.slipway.uid"
 	// LabelAddress is the address that a node keeps over restarts.
 	LabelAddress = "dev.slipway.address"
-	// LabelVersion is the Kubernetes version that an image carries.
-	LabelVersion = "dev.slipway.kubernetes-version"
+	// LabelVersion is the Kubernetes version that a node image carries, by package nodeimage.
+	LabelVersion = "dev.slipway.node.kubernetes"
 )
 
 // maxName is the longest name of a host (and a container, for which it is our choice).

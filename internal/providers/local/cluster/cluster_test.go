@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -46,6 +47,10 @@ func coreCluster(change func(*clusterv1.Cluster)) *clusterv1.Cluster {
 		change(c)
 	}
 	return c
+}
+
+func withPlane(c *clusterv1.Cluster) {
+	c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{Kind: "HostedControlPlane", APIGroup: "controlplane.slipway.dev", Name: "p"}
 }
 
 func network(subnet string) *backend.Network {
@@ -83,8 +88,14 @@ func TestDecide(t *testing.T) {
 			Object: localCluster(func(o *infrav1.LocalCluster) {
 				o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "h", Port: 1}
 			})}, nil, nil},
-		"hosted control plane": {"it says itself where it listens (IC-02)", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
-			Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.ControlPlaneRef.Kind = "HostedControlPlane" })}, nil, nil},
+		"hosted control plane": {"it listens where the Cluster says", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
+			Cluster: coreCluster(withPlane), Plane: &controlplanev1.HostedControlPlane{}},
+			[]string{"set the control plane endpoint to 172.16.0.1:6443: nobody else provides one"}, []string{"SettingControlPlaneEndpoint"}},
+		"hosted control plane, not there": {"it might bring an endpoint", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
+			Cluster: coreCluster(withPlane)}, nil, []string{"WaitingForControlPlane"}},
+		"hosted control plane, endpoint": {"it was told where to listen (IC-02)", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
+			Cluster: coreCluster(withPlane), Plane: &controlplanev1.HostedControlPlane{Spec: controlplanev1.HostedControlPlaneSpec{
+				ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "h", Port: 1}}}}, nil, nil},
 		"overlap": {"Services would take the nodes' addresses", Snapshot{Object: localCluster(nil), Network: network("172.31.0.0/16"),
 			Cluster: coreCluster(ranges("172.31.128.0/17", "172.31.0.0/20"))}, nil, []string{"RangesOverlap"}},
 		"overlap before": {"said before the network is made", Snapshot{Cluster: coreCluster(ranges("172.31.128.0/17", "172.31.0.0/20")),
@@ -326,7 +337,11 @@ func TestWhatWakes(t *testing.T) {
 	if got := ofCluster(t.Context(), ref("DockerCluster", "infrastructure.cluster.x-k8s.io")); len(got) != 0 {
 		t.Errorf("another provider's: got %v", got)
 	}
-	w := newWorld(t, localCluster(nil))
+	w := newWorld(t, localCluster(nil), ref("LocalCluster", infrav1.GroupVersion.Group))
+	member := &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}}
+	if got := w.ofMember(t.Context(), member); len(got) != 1 || got[0].Name != "lc" {
+		t.Errorf("a LocalMachine of the cluster, which may be the last: got %v", got)
+	}
 	name := backend.NetworkName("i", client.ObjectKey{Namespace: "ns", Name: "lc"})
 	for e, want := range map[backend.Event]int{
 		{}:                  1,

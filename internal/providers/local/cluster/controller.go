@@ -6,11 +6,11 @@ import (
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -47,7 +47,8 @@ func Add(s loop.Setup, cfg Config) error {
 	c.writer = r.Writer
 	return s.Builder(Name, &infrav1.LocalCluster{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
-		Watches(&infrav1.LocalMachine{}, loop.OfCluster(c.client, newList), builder.WithPredicates(s.Filter())).
+		Watches(&controlplanev1.HostedControlPlane{}, handler.EnqueueRequestsFromMapFunc(c.ofMember)).
+		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember)).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
 		Complete(c.gated(r))
 }
@@ -69,6 +70,19 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
+}
+
+// ofMember wakes the LocalCluster of the Cluster that an object belongs to.
+func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[clusterv1.ClusterNameLabel]
+	if name == "" {
+		name = ownerName(o)
+	}
+	cluster := &clusterv1.Cluster{}
+	if err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, cluster); err != nil {
+		return nil
+	}
+	return ofCluster(ctx, cluster)
 }
 
 // ofEvent wakes the LocalClusters when a network or everything may have changed.

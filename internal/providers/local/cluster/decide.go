@@ -18,7 +18,9 @@ const (
 	reasonMachines = "WaitingForMachines"
 	reasonOverlap  = "RangesOverlap"
 	reasonCreating = "CreatingNetwork"
-	reasonEndpoint = "SettingControlPlaneEndpoint"
+	// reasonControlPlane and reasonEndpoint are about the endpoint: the network is there.
+	reasonControlPlane = "WaitingForControlPlane"
+	reasonEndpoint     = "SettingControlPlaneEndpoint"
 )
 
 // apiServerPort is the port of the control plane endpoint, as everywhere in Kubernetes.
@@ -74,10 +76,7 @@ func decideNetwork(s Snapshot, p *loop.Plan) {
 		p.WaitFor(reasonOverlap, "%s", message)
 		return
 	}
-	if providesEndpoint(s) {
-		p.Do(SetEndpoint{Host: s.Network.Gateway.String(), Port: apiServerPort})
-		p.WaitFor(reasonEndpoint, "the control plane endpoint is being set")
-	}
+	decideEndpoint(s, p)
 }
 
 // wantedSubnet returns the range to ask for, invalid for any: a network that was there before keeps its range, since
@@ -109,15 +108,19 @@ func collision(s Snapshot, p netip.Prefix) string {
 	return ""
 }
 
-// providesEndpoint reports whether the endpoint has to come from here: nobody has set it, and the control plane is not
-// one that brings its own (IC-02).
-func providesEndpoint(s Snapshot) bool {
-	set := s.Cluster.Spec.ControlPlaneEndpoint.IsValid() || s.Object.Spec.ControlPlaneEndpoint.IsValid()
-	return !set && s.Cluster.Spec.ControlPlaneRef.Kind != hostedKind
+// decideEndpoint offers the host's address in the network as control plane endpoint where nobody else provides one
+// (IC-02): not the user, not the Cluster, and not a hosted control plane that was told where to listen.
+func decideEndpoint(s Snapshot, p *loop.Plan) {
+	switch {
+	case s.Cluster.Spec.ControlPlaneEndpoint.IsValid(), s.Object.Spec.ControlPlaneEndpoint.IsValid():
+	case hosted(s.Cluster.Spec.ControlPlaneRef) && s.Plane == nil:
+		p.WaitFor(reasonControlPlane, "waiting for %s %s, which may bring an endpoint, to exist", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name)
+	case s.Plane != nil && s.Plane.Spec.ControlPlaneEndpoint.IsValid():
+	default:
+		p.Do(SetEndpoint{Host: s.Network.Gateway.String(), Port: apiServerPort})
+		p.WaitFor(reasonEndpoint, "the control plane endpoint is being set")
+	}
 }
-
-// hostedKind is the control plane that listens on the network's gateway and says so itself.
-const hostedKind = "HostedControlPlane"
 
 // outside returns the Cluster's ranges that are not in its network.
 func outside(s Snapshot) []netip.Prefix {

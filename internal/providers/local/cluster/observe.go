@@ -6,11 +6,11 @@ import (
 	"net/netip"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
@@ -21,6 +21,8 @@ type Snapshot struct {
 	Object *infrav1.LocalCluster
 	// Cluster that owns the object; nil if it is not in the cache yet.
 	Cluster *clusterv1.Cluster
+	// Plane is the hosted control plane of the Cluster; nil if there is none, or another kind.
+	Plane *controlplanev1.HostedControlPlane
 	// Name of the network, whether it exists or not.
 	Name string
 	// Network as it is; nil if there is none.
@@ -34,13 +36,9 @@ type Snapshot struct {
 
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Name: networkName(c.instance, o)}
-	cluster := &clusterv1.Cluster{}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}
-	switch err := c.client.Get(ctx, key, cluster); {
-	case err == nil:
-		s.Cluster = cluster
-	case !apierrors.IsNotFound(err):
-		return s, fmt.Errorf("reading Cluster %s: %w", key, err)
+	if err := c.observeCluster(ctx, &s, key); err != nil {
+		return s, err
 	}
 	var machines infrav1.LocalMachineList
 	if err := c.client.List(ctx, &machines, client.InNamespace(o.Namespace),
@@ -60,6 +58,36 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 		s.Network = &n
 	}
 	return s, nil
+}
+
+func (c *Controller) observeCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) error {
+	cluster := &clusterv1.Cluster{}
+	if err := c.client.Get(ctx, key, cluster); err != nil {
+		return client.IgnoreNotFound(wrap(err, "Cluster", key))
+	}
+	s.Cluster = cluster
+	ref := cluster.Spec.ControlPlaneRef
+	if !hosted(ref) {
+		return nil
+	}
+	plane := &controlplanev1.HostedControlPlane{}
+	key.Name = ref.Name
+	if err := c.client.Get(ctx, key, plane); err != nil {
+		return client.IgnoreNotFound(wrap(err, hostedKind, key))
+	}
+	s.Plane = plane
+	return nil
+}
+
+func wrap(err error, kind string, key client.ObjectKey) error {
+	return fmt.Errorf("reading %s %s: %w", kind, key, err)
+}
+
+// hostedKind is a control plane without machines; it listens where the Cluster says unless told otherwise itself.
+const hostedKind = "HostedControlPlane"
+
+func hosted(ref clusterv1.ContractVersionedObjectReference) bool {
+	return ref.Kind == hostedKind && ref.APIGroup == controlplanev1.GroupVersion.Group
 }
 
 // networkName returns the name that was recorded first: it outlives a move to another management cluster.

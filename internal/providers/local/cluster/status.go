@@ -40,7 +40,7 @@ func networkReady(f Facts) condition.Verdict {
 		return condition.False(why.Reason, why.Message)
 	case f.Fault != nil && f.Object.Status.Network.Name != "":
 		return condition.Unknown(f.Fault.Reason, f.Fault.Message)
-	case len(f.Plan.Wait) > 0 && f.Object.DeletionTimestamp.IsZero() && f.Plan.Wait[0].Reason != reasonEndpoint:
+	case len(f.Plan.Wait) > 0 && f.Object.DeletionTimestamp.IsZero() && !aboutEndpoint(f.Plan.Wait[0]):
 		return condition.False(f.Plan.Wait[0].Reason, f.Plan.Wait[0].Message)
 	case f.Network == nil:
 		return condition.False("NetworkAbsent", "the network is gone")
@@ -51,6 +51,10 @@ func networkReady(f Facts) condition.Verdict {
 			strings.Trim(fmt.Sprint(r), "[]"), f.Network.Subnet))
 	}
 	return condition.True(clusterv1.ReadyReason)
+}
+
+func aboutEndpoint(w loop.Wait) bool {
+	return w.Reason == reasonEndpoint || w.Reason == reasonControlPlane
 }
 
 func deleting(f Facts) condition.Verdict {

@@ -1,0 +1,97 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
+	"github.com/slipwayhq/slipway/internal/providers/local/cluster"
+	"github.com/slipwayhq/slipway/internal/providers/local/machine"
+	"github.com/slipwayhq/slipway/internal/providers/local/machinepool"
+	"github.com/slipwayhq/slipway/internal/providers/local/machinetemplate"
+	"github.com/slipwayhq/slipway/internal/providers/local/wake"
+)
+
+// Config is what the provider needs.
+type Config struct {
+	// Instance names the management cluster on this host; what it makes carries the name. Required, and the same for
+	// the whole life of the management cluster.
+	Instance string
+	// Docker is the address of the engine; empty: DOCKER_HOST, else Docker's default.
+	Docker string
+}
+
+// Add adds all controllers of the provider to the manager. Setup is asked for each controller by its name. It fails
+// if the configuration cannot be used; a host without Docker is no failure: the objects say so in their conditions.
+func Add(setup func(controller string) loop.Setup, cfg Config) error {
+	engine, err := container.New(container.Config{Instance: cfg.Instance, Address: cfg.Docker})
+	if err != nil {
+		return fmt.Errorf("local provider: %w", err)
+	}
+	hub := wake.NewHub(engine)
+	s := setup(cluster.Name)
+	for _, add := range []func() error{
+		func() error {
+			return cluster.Add(s, cluster.Config{Instance: cfg.Instance, Networks: engine, Hub: hub})
+		},
+		func() error {
+			return machine.Add(setup(machine.Name), machine.Config{Instance: cfg.Instance, Machines: engine, Hub: hub})
+		},
+		func() error { return machinepool.Add(setup(machinepool.Name)) },
+		func() error { return machinetemplate.Add(setup(machinetemplate.Name)) },
+		func() error { return s.Manager.Add(hub) },
+		func() error { return s.Manager.Add(sweeper{engine: engine, reader: s.Manager.GetAPIReader()}) },
+	} {
+		if err := add(); err != nil {
+			return fmt.Errorf("local provider: %w", err)
+		}
+	}
+	return nil
+}
+
+// sweeping removes what nobody owns.
+type sweeping interface {
+	Sweep(ctx context.Context, keep container.Keep) error
+}
+
+// sweeper removes, once at the start, what this instance made on the host for objects that do not exist any more: a
+// finalizer was removed by force, or data were restored from a backup. What belongs to a Cluster that is not here (any
+// more) stays: it may have been moved to another management cluster.
+type sweeper struct {
+	engine sweeping
+	reader client.Reader
+}
+
+// Start implements manager.Runnable.
+func (s sweeper) Start(ctx context.Context) error {
+	keep := container.Keep{
+		Machine: func(o backend.Owner) bool { return s.keep(ctx, o, &infrav1.LocalMachine{}) },
+		Network: func(o backend.Owner) bool { return s.keep(ctx, o, &infrav1.LocalCluster{}) },
+	}
+	if err := s.engine.Sweep(ctx, keep); err != nil {
+		ctrl.LoggerFrom(ctx).Info("the host was not searched for what nobody owns", "reason", fault.UserMessage(err))
+	}
+	return nil
+}
+
+// keep reports whether something of the owner stays: only what is certainly not needed goes.
+func (s sweeper) keep(ctx context.Context, o backend.Owner, owner client.Object) bool {
+	if o.Object.Name == "" || o.Cluster == "" {
+		return true
+	}
+	if err := s.reader.Get(ctx, o.Object, owner); !apierrors.IsNotFound(err) {
+		return true
+	}
+	key := client.ObjectKey{Namespace: o.Object.Namespace, Name: o.Cluster}
+	return s.reader.Get(ctx, key, &clusterv1.Cluster{}) != nil
+}

@@ -1,0 +1,89 @@
+package machinetemplate
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// Name of the controller.
+const Name = "local-machinetemplate"
+
+// podsPerNode is what the kubelet allows unless it is told otherwise.
+const podsPerNode = 110
+
+// Controller reconciles LocalMachineTemplates. It has no conditions, finalizer or pause, and so no driver.
+type Controller struct {
+	client client.Client
+	writer *kube.Writer
+	status infrav1.LocalMachineTemplateStatus
+}
+
+// Add adds the controller to the manager. It fails if the host does not tell how much memory it has.
+func Add(s loop.Setup) error {
+	meminfo, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return fmt.Errorf("reading the memory of the host: %w", err)
+	}
+	defer meminfo.Close()
+	memory, err := totalMemory(meminfo)
+	if err != nil {
+		return err
+	}
+	c := &Controller{
+		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),
+		status: statusOf(runtime.NumCPU(), memory, runtime.GOARCH),
+	}
+	return s.Builder(Name, &infrav1.LocalMachineTemplate{}).Complete(c)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := &infrav1.LocalMachineTemplate{}
+	if err := c.client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(c.writer.ApplyStatus(ctx, o, c.status))
+}
+
+// statusOf returns what a node on this host offers; memory in bytes.
+func statusOf(processors int, memory int64, architecture string) infrav1.LocalMachineTemplateStatus {
+	return infrav1.LocalMachineTemplateStatus{
+		Capacity: corev1.ResourceList{
+			corev1.ResourceCPU:    *resource.NewQuantity(int64(processors), resource.DecimalSI),
+			corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
+			corev1.ResourcePods:   *resource.NewQuantity(podsPerNode, resource.DecimalSI),
+		},
+		NodeInfo: infrav1.NodeInfo{Architecture: infrav1.Architecture(architecture), OperatingSystem: "linux"},
+	}
+}
+
+// totalMemory reads the host's memory in bytes from the format of /proc/meminfo.
+func totalMemory(r io.Reader) (int64, error) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) == 3 && f[0] == "MemTotal:" && f[2] == "kB" {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading the memory of the host: %w", err)
+			}
+			return n << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("reading the memory of the host: no total")
+}
