@@ -6,8 +6,11 @@ import (
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -46,9 +49,9 @@ func Add(s loop.Setup, cfg Config) error {
 	r := loop.NewReconciler(s, c.driven())
 	c.writer = r.Writer
 	return s.Builder(Name, &infrav1.LocalCluster{}).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
-		Watches(&controlplanev1.HostedControlPlane{}, handler.EnqueueRequestsFromMapFunc(c.ofMember)).
-		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&controlplanev1.HostedControlPlane{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(ownedOrChanged())).
+		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(gone())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
 		Complete(c.gated(r))
 }
@@ -58,6 +61,20 @@ func (c *Controller) driven() loop.Controller[*infrav1.LocalCluster, Snapshot] {
 		Name: Name, Finalizer: infrav1.LocalClusterFinalizer,
 		New:     func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+	}
+}
+
+// ownedOrChanged lets through what may change where a control plane listens, or whose it is.
+func ownedOrChanged() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+}
+
+// gone lets deletions through: the network waits for the last machine.
+func gone() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -54,9 +55,10 @@ func Add(s loop.Setup, cfg Config) error {
 	}
 	r := loop.NewReconciler(s, c.driven())
 	c.writer, c.events = r.Writer, r.Events
+	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // their status is of no interest
 	return s.Builder(Name, &infrav1.LocalMachine{}).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine)).
-		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool)).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
+		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
 		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
 		Complete(r)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -37,9 +38,9 @@ func Add(s loop.Setup) error {
 	r := loop.NewReconciler(s, c.driven())
 	c.writer, c.events = r.Writer, r.Events
 	return s.Builder(Name, &infrav1.LocalMachinePool{}).
-		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(ofPool)).
+		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(ofPool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(ofLocalMachine)).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine)).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(markedOrChanged())).
 		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
 		Complete(c.gated(r))
 }
@@ -60,6 +61,11 @@ func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
 		New:   func() client.Object { return &infrav1.LocalMachinePool{} },
 		Owned: func(o client.Object) bool { return ownerName(o) != "" },
 	}
+}
+
+// markedOrChanged lets Machines through that may be marked to go first, or are being deleted.
+func markedOrChanged() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }
 
 func newList() client.ObjectList { return &infrav1.LocalMachinePoolList{} }

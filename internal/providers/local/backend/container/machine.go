@@ -86,13 +86,17 @@ func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) 
 	if err := e.deleteVolume(ctx, spec.Name); err != nil { // of a container that somebody removed by hand
 		return err
 	}
-	_, noModules := os.Stat(modulesFolder)
-	r := request{Spec: spec, Labels: labels, Address: address, Profile: p, Modules: noModules == nil}
+	r := request{Spec: spec, Labels: labels, Address: address, Profile: p, Modules: exists(modulesFolder), KernelLog: exists(kernelLog)}
 	_, err = e.api.ContainerCreate(ctx, r.options())
 	if cerrdefs.IsConflict(err) { // the name is taken: an earlier attempt came this far
 		return nil
 	}
 	return e.fault("creating container "+spec.Name, err)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (e *Engine) freeAddress(ctx context.Context, name string) (netip.Addr, error) {

@@ -27,8 +27,8 @@ type request struct {
 	Labels  map[string]string
 	Address netip.Addr
 	Profile profile
-	// Modules is true where the host has /lib/modules to share.
-	Modules bool
+	// Modules and KernelLog are true where the host has /lib/modules and /dev/kmsg to share.
+	Modules, KernelLog bool
 }
 
 // options returns what Docker is asked for. A node needs its own cgroup namespace, a writable /run and /tmp, and a
@@ -81,7 +81,9 @@ func (r request) hostConfig() *container.HostConfig {
 	}
 	h.CapAdd, h.CapDrop = []string{"ALL"}, r.Profile.Without
 	h.Resources.DeviceCgroupRules = []string{"a *:* rwm"}
-	h.Resources.Devices = []container.DeviceMapping{{PathOnHost: "/dev/kmsg", PathInContainer: "/dev/kmsg", CgroupPermissions: "rwm"}}
+	if r.KernelLog { // the kubelet reads it
+		h.Resources.Devices = []container.DeviceMapping{{PathOnHost: kernelLog, PathInContainer: kernelLog, CgroupPermissions: "rwm"}}
+	}
 	return h
 }
 
@@ -96,6 +98,9 @@ func (r request) mounts() []mount.Mount {
 	}
 	return out
 }
+
+// kernelLog is where the kubelet looks for processes that ran out of memory.
+const kernelLog = "/dev/kmsg"
 
 // modulesFolder is where kube-proxy and the network add-on look for kernel modules.
 const modulesFolder = "/lib/modules"

@@ -36,7 +36,7 @@ func TestOptions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := request{Spec: spec, Labels: map[string]string{"a": "b"}, Address: netip.MustParseAddr("172.31.0.2"), Profile: tc.profile}
+			r := request{Spec: spec, Labels: map[string]string{"a": "b"}, Address: netip.MustParseAddr("172.31.0.2"), Profile: tc.profile, KernelLog: true}
 			got := r.options()
 			h := got.HostConfig
 			if !tc.check(h) {
