@@ -20,12 +20,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/create"
 	"github.com/slipwayhq/slipway/internal/cli/delete"
 	"github.com/slipwayhq/slipway/internal/cli/describe"
+	"github.com/slipwayhq/slipway/internal/cli/down"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/get"
 	"github.com/slipwayhq/slipway/internal/cli/kubectl"
 	"github.com/slipwayhq/slipway/internal/cli/plane"
 	"github.com/slipwayhq/slipway/internal/cli/status"
+	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/cli/version"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
 // Run runs the command line args (without the program's name) and returns the
@@ -64,10 +67,17 @@ func verbs() []func(env.Env) *cobra.Command {
 		create.Command,
 		delete.Command,
 		describe.Command,
+		func(e env.Env) *cobra.Command { return down.Command(e, removeInstance) },
 		get.Command,
 		kubectl.Command,
 		plane.Command,
 		status.Command,
+		func(e env.Env) *cobra.Command { return up.Command(e, controllers) },
 		version.Command,
 	}
+}
+
+// removeInstance removes the containers and networks of an instance.
+func removeInstance(ctx context.Context, _, instance string) error {
+	return container.RemoveInstance(ctx, instance)
 }

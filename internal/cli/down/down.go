@@ -96,7 +96,7 @@ func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) e
 	}
 	defer func() { _ = h.Close() }()
 	_, _ = fmt.Fprintln(e.Err, "Deleting workload clusters …")
-	if err := remove(ctx, string(dir), h.Instance); err != nil {
+	if err := remove(ctx, string(dir), h.Instance); err != nil && !pointless(dir, err) {
 		return fault.New(fault.KindOf(err), "DeleteWorkloadClusters",
 			"workload clusters of instance %s could not be removed (%s); the data in %s is kept: make this work, then run the command again",
 			h.Instance, fault.UserMessage(err), dir).From(err)
@@ -106,4 +106,12 @@ func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) e
 	}
 	_, err = fmt.Fprintf(e.Err, "Deleted %s.\n", dir)
 	return err
+}
+
+// pointless tells that an error does not matter, because the instance never
+// had a workload cluster and Docker, which does not answer, may never have been
+// there.
+func pointless(dir datadir.Dir, err error) bool {
+	planes, inspect := process.Inspect(dir.Planes())
+	return fault.KindOf(err) == fault.Unreachable && inspect == nil && len(planes) == 0
 }

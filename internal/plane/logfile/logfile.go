@@ -45,10 +45,10 @@ func Open(path string) (*os.File, error) {
 }
 
 // Redirect makes path the standard error and output of this process, and looks
-// after its size until ctx ends. It returns the earlier standard error and
-// output for what a person should read.
-func Redirect(ctx context.Context, path string) (stdout, stderr *os.File, err error) {
-	stdout, err = duplicate(os.Stdout)
+// after its size until ctx ends. It returns the earlier standard error for what
+// a person should read, and restore, which puts both streams back.
+func Redirect(ctx context.Context, path string) (stderr *os.File, restore func() error, err error) {
+	out, err := duplicate(os.Stdout)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -59,8 +59,12 @@ func Redirect(ctx context.Context, path string) (stdout, stderr *os.File, err er
 	if err := replace(path); err != nil {
 		return nil, nil, fmt.Errorf("log to %s: %w", path, err)
 	}
+	ctx, stop := context.WithCancel(ctx)
 	go Watch(ctx, path)
-	return stdout, stderr, nil
+	return stderr, func() error {
+		stop()
+		return errors.Join(unix.Dup3(int(out.Fd()), 1, 0), unix.Dup3(int(stderr.Fd()), 2, 0))
+	}, nil
 }
 
 func duplicate(f *os.File) (*os.File, error) {

@@ -1,0 +1,146 @@
+package up
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/logfile"
+)
+
+// message is one line that the background process reports.
+type message struct {
+	Step  string `json:"step,omitempty"`
+	Ready bool   `json:"ready,omitempty"`
+	// Of an error; Message empty: there is none.
+	Kind    fault.Kind `json:"kind,omitempty"`
+	Reason  string     `json:"reason,omitempty"`
+	Message string     `json:"message,omitempty"`
+}
+
+// detached starts this program in a session of its own and follows its report
+// until it is ready or has failed.
+func (f flags) detached(ctx context.Context, e env.Env, dir datadir.Dir) error {
+	began := e.Now()
+	executable, err := e.Executable()
+	if err != nil {
+		return err
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reader.Close() }()
+	// The descriptor of the first extra file is 3.
+	cmd := exec.Command(executable, "up", "--data-dir", string(dir), "--listen", f.listen, "--report-fd", strconv.Itoa(3))
+	cmd.ExtraFiles = []*os.File{writer}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Dir = "/"
+	err = cmd.Start()
+	_ = writer.Close()
+	if err != nil {
+		return fmt.Errorf("start in the background: %w", err)
+	}
+	interrupted := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+	defer interrupted()
+	ready, err := follow(e, bufio.NewScanner(reader))
+	if ready {
+		welcome(e.Err, dir, e.Now().Sub(began))
+		return nil
+	}
+	state := cmd.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	return died(dir, state)
+}
+
+func follow(e env.Env, lines *bufio.Scanner) (ready bool, err error) {
+	for lines.Scan() {
+		var m message
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			return false, fmt.Errorf("report of the background process: %w", err)
+		}
+		switch {
+		case m.Ready:
+			return true, nil
+		case m.Message != "":
+			return false, fault.New(m.Kind, m.Reason, "%s", m.Message)
+		default:
+			_, _ = fmt.Fprintln(e.Err, m.Step)
+		}
+	}
+	return false, lines.Err()
+}
+
+// died is the error of a background process that ended without a word.
+func died(dir datadir.Dir, state error) error {
+	tail, _ := logfile.Tail(dir.Log(), 15)
+	return fault.New(fault.Transient, "BackgroundProcessEnded", "the background process ended before it was ready (%v); the end of %s:\n%s",
+		state, dir.Log(), strings.Join(tail, "\n"))
+}
+
+// report is the other end: what the background process says.
+type report struct {
+	mu   sync.Mutex
+	file *os.File // nil: the parent has what it waits for
+}
+
+func openReport(fd int) *report {
+	syscall.CloseOnExec(fd)
+	return &report{file: os.NewFile(uintptr(fd), "report")}
+}
+
+func (r *report) tell(step string) { r.send(message{Step: step}) }
+
+// ready also lets the parent go.
+func (r *report) ready() {
+	r.send(message{Ready: true})
+	r.close()
+}
+
+// finish reports err, which it returns.
+func (r *report) finish(err error) error {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		m := message{Kind: fault.KindOf(err), Message: fault.UserMessage(err)}
+		if f := fault.As(err); f != nil {
+			m.Reason = f.Reason
+		}
+		r.send(m)
+	}
+	r.close()
+	return err
+}
+
+// send does not fail: a parent that is gone wants to hear nothing.
+func (r *report) send(m message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil {
+		return
+	}
+	_ = json.NewEncoder(r.file).Encode(m)
+}
+
+func (r *report) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file != nil {
+		_ = r.file.Close()
+		r.file = nil
+	}
+}

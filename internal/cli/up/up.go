@@ -1,0 +1,111 @@
+package up
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/plane"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// Host is what the controllers are given of the machine and the management
+// cluster they run on.
+type Host struct {
+	Dir        datadir.Dir
+	Instance   string
+	Executable string
+	// Admin may do everything; it prepares the cluster. Manager is the identity of the controllers.
+	Admin, Manager *rest.Config
+	// Ready is to be called once when all controllers have started.
+	Ready func()
+}
+
+// Controllers prepares the management cluster and runs every controller and
+// webhook until ctx ends.
+type Controllers func(ctx context.Context, h Host) error
+
+type flags struct {
+	dataDir  string
+	listen   string
+	detach   bool
+	reportFD int
+}
+
+// Command builds the verb; controllers is run beside the management cluster.
+func Command(e env.Env, controllers Controllers) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the management cluster and all controllers",
+		Long: "Start the management cluster and all controllers, and run until interrupted. With -d, run in the\n" +
+			"background and return when ready. \"slipway down\" stops both.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, controllers) },
+	}
+	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	cmd.Flags().StringVar(&f.listen, "listen", plane.DefaultListen, "loopback ADDRESS:PORT of the API server")
+	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run in the background and return when ready")
+	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor to report progress to")
+	_ = cmd.Flags().MarkHidden("report-fd")
+	return cmd
+}
+
+func (f flags) run(ctx context.Context, e env.Env, controllers Controllers) error {
+	dir, err := e.DataDir(f.dataDir)
+	if err != nil {
+		return err
+	}
+	if f.detach {
+		return f.detached(ctx, e, dir)
+	}
+	s := service{dir: dir, listen: f.listen, controllers: controllers}
+	if f.reportFD > 0 {
+		r := openReport(f.reportFD)
+		s.voice = func(io.Writer) voice { return r }
+		return r.finish(s.serve(ctx, e))
+	}
+	began := e.Now()
+	s.voice = func(w io.Writer) voice { return terminal{w: w, dir: dir, now: e.Now, began: began} }
+	return s.serve(ctx, e)
+}
+
+// voice tells a person how far things are.
+type voice interface {
+	tell(step string)
+	ready()
+}
+
+// terminal is the voice of a process in the foreground.
+type terminal struct {
+	w     io.Writer
+	dir   datadir.Dir
+	now   func() time.Time
+	began time.Time
+}
+
+func (t terminal) tell(step string) { _, _ = fmt.Fprintln(t.w, step) }
+
+func (t terminal) ready() { welcome(t.w, t.dir, t.now().Sub(t.began)) }
+
+// welcome says what to do next.
+func welcome(w io.Writer, dir datadir.Dir, took time.Duration) {
+	suffix := ""
+	if d, err := datadir.Default(noVariables); err != nil || d != dir {
+		suffix = " --data-dir " + string(dir)
+	}
+	_, _ = fmt.Fprintf(w, `Ready after %s.
+
+  export KUBECONFIG=%s
+  slipway create cluster NAME    make a workload cluster
+  slipway status%s
+  slipway down%s
+`, took.Round(10*time.Millisecond), dir.Kubeconfig(), suffix, suffix)
+}
+
+func noVariables(string) string { return "" }
