@@ -55,9 +55,13 @@ func run(ctx context.Context, e env.Env, c *management.Connection, d deletion) e
 	if _, err := cluster.Get(ctx, c.Client, d.key); err != nil {
 		return err
 	}
+	start := e.Now()
 	first, err := tree.Read(ctx, c.Client, d.key, tree.Options{})
+	if apierrors.IsNotFound(err) {
+		return gone(e, d, start) // just now
+	}
 	if err != nil {
-		return client.IgnoreNotFound(err)
+		return err
 	}
 	if err := creation.Delete(ctx, c.Client, d.key); err != nil {
 		return err
@@ -66,11 +70,14 @@ func run(ctx context.Context, e env.Env, c *management.Connection, d deletion) e
 		_, _ = fmt.Fprintf(e.Err, "Cluster %q is being deleted.\n", d.key.Name)
 		return nil
 	}
-	start := e.Now()
 	if err := wait(ctx, e, c, d, first); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "Cluster %q is gone after %s.\n", d.key.Name, progress.Elapsed(e.Now().Sub(start)))
+	return gone(e, d, start)
+}
+
+func gone(e env.Env, d deletion, start time.Time) error {
+	_, err := fmt.Fprintf(e.Out, "Cluster %q is gone after %s.\n", d.key.Name, progress.Elapsed(e.Now().Sub(start)))
 	return err
 }
 

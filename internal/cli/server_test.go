@@ -1,0 +1,259 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/cli"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+)
+
+// user runs verbs against an API server with all CRDs and without controllers.
+type user struct {
+	kubeconfig string
+	client     client.Client
+}
+
+func startUser(t *testing.T) user {
+	t.Helper()
+	all, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []client.Object
+	for _, crd := range all {
+		objects = append(objects, crd)
+	}
+	server := apiserver.Start(t, apiserver.Options{Objects: objects})
+	scheme, err := management.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(server.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user{kubeconfig: server.Kubeconfig, client: c}
+}
+
+type result struct {
+	code     int
+	out, err string
+}
+
+func (u user) run(ctx context.Context, args ...string) result {
+	var out, stderr bytes.Buffer
+	e := env.Env{In: strings.NewReader(""), Out: &out, Err: &stderr, Getenv: func(string) string { return "" }, Now: time.Now}
+	code := cli.Run(ctx, append(args, "--kubeconfig", u.kubeconfig), e)
+	return result{code, out.String(), stderr.String()}
+}
+
+func (r result) wants(t *testing.T, code int, texts ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Fatalf("exit code %d, want %d\n%s%s", r.code, code, r.out, r.err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(r.out+r.err, text) {
+			t.Errorf("%q is not in the output:\n%s%s", text, r.out, r.err)
+		}
+	}
+}
+
+// The verbs, in the order in which a user comes across them. CX-08, CX-09.
+func TestVerbsAgainstAnAPIServer(t *testing.T) {
+	u := startUser(t)
+	t.Run("a wrong name lists what there is", func(t *testing.T) {
+		u.run(t.Context(), "describe", "cluster", "demo").wants(t, cli.ExitNotFound, "nor any other: `slipway create cluster demo`")
+	})
+	t.Run("create in a namespace that does not exist", func(t *testing.T) {
+		u.run(t.Context(), "create", "cluster", "demo", "-n", "team").wants(t, cli.ExitNotFound, "slipway kubectl create namespace team")
+	})
+	t.Run("create without waiting", func(t *testing.T) {
+		u.run(t.Context(), "create", "cluster", "first", "--wait-timeout", "0").wants(t, cli.ExitOK, `Cluster "first" applied`)
+		u.run(t.Context(), "create", "cluster", "first").wants(t, cli.ExitInvalid, "exists already")
+	})
+	t.Run("a dry run writes nothing and takes another network", func(t *testing.T) {
+		r := u.run(t.Context(), "create", "cluster", "second", "--dry-run", "-o", "json")
+		r.wants(t, cli.ExitOK, `"kind": "LocalMachinePool"`)
+		var first localv1.LocalCluster
+		if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "first"}, &first); err != nil {
+			t.Fatal(err)
+		}
+		if taken := first.Spec.Backend.Container.Network.Subnet; taken == "" || strings.Contains(r.out, taken) {
+			t.Errorf("the network %q of the first cluster is used again:\n%s", taken, r.out)
+		}
+		u.run(t.Context(), "describe", "cluster", "second").wants(t, cli.ExitNotFound, "there are: first")
+	})
+	t.Run("create and wait", u.createAndWait)
+	t.Run("a wait that is too short", func(t *testing.T) {
+		u.run(t.Context(), "create", "cluster", "late", "--wait-timeout", "1s").wants(t, cli.ExitError,
+			"still to come: infrastructure", "goes on being created", "slipway describe cluster late --kubeconfig")
+	})
+	t.Run("describe", u.describe)
+	t.Run("get kubeconfig", u.getKubeconfig)
+	t.Run("delete", u.delete)
+	t.Run("the examples are valid", u.examples)
+}
+
+// createAndWait plays the controllers while the verb waits.
+func (u user) createAndWait(t *testing.T) {
+	done := make(chan result, 1)
+	go func() { done <- u.run(t.Context(), "create", "cluster", "demo", "--workers", "2") }()
+	key := client.ObjectKey{Namespace: "default", Name: "demo"}
+	cluster, pool := &clusterv1.Cluster{}, &clusterv1.MachinePool{}
+	eventually(t, func() error {
+		return errors.Join(u.client.Get(t.Context(), key, cluster),
+			u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "demo-workers"}, pool))
+	})
+	yes, two := true, int32(2)
+	pool.Labels = map[string]string{clusterv1.ClusterNameLabel: "demo"}
+	if err := u.client.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	pool.Status.Replicas, pool.Status.ReadyReplicas, pool.Status.AvailableReplicas, pool.Status.UpToDateReplicas = &two, &two, &two, &two
+	cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: &yes, ControlPlaneInitialized: &yes}
+	for _, kind := range []string{"Available", "ControlPlaneAvailable"} {
+		cluster.Status.Conditions = append(cluster.Status.Conditions,
+			metav1.Condition{Type: kind, Status: "True", Reason: "Available", LastTransitionTime: metav1.Now()})
+	}
+	for _, o := range []client.Object{pool, cluster} {
+		if err := u.client.Status().Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	(<-done).wants(t, cli.ExitOK, "MachinePool demo-workers: done, 2 of 2 nodes ready", `Cluster "demo" is ready after`,
+		"slipway kubectl --kubeconfig demo.kubeconfig get nodes", "slipway delete cluster demo --kubeconfig "+u.kubeconfig)
+}
+
+// CX-09
+func (u user) describe(t *testing.T) {
+	r := u.run(t.Context(), "describe", "cluster", "demo", "--echo", "--show-conditions", "cluster")
+	r.wants(t, cli.ExitOK, "Cluster/demo", "|-ClusterInfrastructure - LocalCluster/demo", "`-Workers", "MachinePool/demo-workers",
+		"BootstrapConfig - KubeadmConfig/demo-workers", "Available: True", "| |-Available")
+	if strings.Contains(r.out, "├") || strings.Contains(r.out, "\x1b") {
+		t.Errorf("Unicode or colours in a pipe:\n%s", r.out)
+	}
+	u.run(t.Context(), "describe", "cluster", "demo", "--color").wants(t, cli.ExitOK, "\x1b[32mAvailable: True")
+	r = u.run(t.Context(), "describe", "cluster", "demo", "-o", "json")
+	var root struct {
+		Kind     string
+		Children []struct{ Role, Kind string }
+	}
+	if err := json.Unmarshal([]byte(r.out), &root); err != nil || root.Kind != "Cluster" || len(root.Children) != 3 {
+		t.Errorf("the tree as data: %+v, %v", root, err)
+	}
+}
+
+// CX-08
+func (u user) getKubeconfig(t *testing.T) {
+	u.run(t.Context(), "get", "kubeconfig", "demo").wants(t, cli.ExitNotFound, "`slipway describe cluster demo -n default` shows how far it is")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo-kubeconfig"},
+		Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": []byte("apiVersion: v1\nkind: Config\n")}}
+	if err := u.client.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	r := u.run(t.Context(), "get", "kubeconfig", "demo", "-n", "default")
+	if r.code != cli.ExitOK || r.out != "apiVersion: v1\nkind: Config\n" || r.err != "" {
+		t.Errorf("got %+v, want the kubeconfig and nothing else", r)
+	}
+}
+
+// delete plays the controller that holds the Cluster back until its parts are gone.
+func (u user) delete(t *testing.T) {
+	for _, name := range []string{"demo", "late"} {
+		u.hold(t, name)
+	}
+	u.run(t.Context(), "delete", "cluster", "late", "--wait-timeout", "1s").wants(t, cli.ExitError,
+		"still to come:", "The deletion of cluster \"late\" goes on")
+	done := make(chan result, 1)
+	go func() { done <- u.run(t.Context(), "delete", "cluster", "demo") }()
+	eventually(t, func() error {
+		cluster := &clusterv1.Cluster{}
+		if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "demo"}, cluster); err != nil {
+			return err
+		}
+		if cluster.DeletionTimestamp == nil {
+			return errors.New("nobody has asked for the deletion")
+		}
+		cluster.Finalizers = nil
+		return u.client.Update(t.Context(), cluster)
+	})
+	(<-done).wants(t, cli.ExitOK, "is gone after")
+	u.run(t.Context(), "delete", "cluster", "demo").wants(t, cli.ExitNotFound, "there are: first, late")
+}
+
+// hold puts a finalizer on a Cluster.
+func (u user) hold(t *testing.T, name string) {
+	t.Helper()
+	cluster := &clusterv1.Cluster{}
+	if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, cluster); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Finalizers = []string{"test.slipway.dev/hold"}
+	if err := u.client.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// examples are accepted by the API server with strict validation, as kubectl asks for it.
+func (u user) examples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+			o := &unstructured.Unstructured{}
+			if err := d.Decode(o); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			o.SetNamespace("default")
+			if err := u.client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+				t.Errorf("%s: %s %s: %v", file, o.GetKind(), o.GetName(), err)
+			}
+		}
+	}
+}
+
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		if env.Sleep(t.Context(), 50*time.Millisecond) != nil {
+			t.Fatal(t.Context().Err())
+		}
+	}
+}
