@@ -3,14 +3,17 @@ package container
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/moby/moby/client"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// RemoveInstance removes every container (with its volume) and every network of an instance, and nothing else. It
-// goes on after an error and returns all of them. Nothing there is no error.
+// RemoveInstance removes every container (with its volume) and every network of an instance, and nothing else. Nothing
+// there is no error; what Docker is still busy with is waited for, ten seconds at most. The error is a fault of kind
+// Unreachable if Docker does not answer, else all that went wrong.
 func RemoveInstance(ctx context.Context, instance string) error {
 	e, err := New(Config{Instance: instance})
 	if err != nil {
@@ -18,7 +21,28 @@ func RemoveInstance(ctx context.Context, instance string) error {
 	}
 	defer e.Close()
 	nobody := func(backend.Owner) bool { return false }
-	return e.Sweep(ctx, Keep{Machine: nobody, Network: nobody})
+	for attempt := 1; ; attempt++ {
+		err := e.Sweep(ctx, Keep{Machine: nobody, Network: nobody})
+		if !busy(err) || attempt == busyAttempts {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(busyPause):
+		}
+	}
+}
+
+// How often, and after which pauses, what Docker is busy with is tried again.
+const (
+	busyAttempts = 50
+	busyPause    = 200 * time.Millisecond
+)
+
+func busy(err error) bool {
+	f := fault.As(err)
+	return f != nil && (f.Kind == fault.Conflict || f.Reason == ReasonNetworkInUse)
 }
 
 // Keep says for the owner of a machine or of a network whether it still exists.

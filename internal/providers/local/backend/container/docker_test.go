@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
@@ -55,7 +56,7 @@ func TestMachineLife(t *testing.T) {
 		t.Errorf("creating what runs: %v", err)
 	}
 	n, _, _ := e.InspectNetwork(t.Context(), spec.Network)
-	if err := e.DeleteNetwork(t.Context(), n.Name); fault.As(err) == nil || fault.As(err).Reason != "NetworkInUse" {
+	if err := e.DeleteNetwork(t.Context(), n.Name); fault.As(err) == nil || fault.As(err).Reason != ReasonNetworkInUse {
 		t.Errorf("a network with machines is kept; got %v", err)
 	}
 	if _, err := e.api.ContainerRestart(t.Context(), spec.Name, client.ContainerRestartOptions{}); err != nil {
@@ -198,6 +199,47 @@ func TestBootstrap(t *testing.T) {
 				t.Errorf("the script, which may hold secrets, is removed: %s, %v", out, err)
 			}
 		})
+	}
+}
+
+// Bootstrap data goes all the way: parsed, rendered, run in a container, found successful by its sentinel.
+func TestBootstrapDataInAContainer(t *testing.T) {
+	e := engine(t)
+	spec := e.testMachine(t, "m1")
+	m, err := e.Inspect(t.Context(), spec.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := firstboot.Node{Name: spec.Name, Hostname: m.Hostname, ProviderID: backend.ProviderID(spec.Name), Address: m.Address}
+	data := `## template: jinja
+#cloud-config
+write_files:
+- path: /etc/kubernetes/join.yaml
+  permissions: "0600"
+  content: "name: {{ ds.meta_data.local_hostname }}\n"
+runcmd:
+- [cat, /etc/kubernetes/join.yaml, /etc/default/kubelet]
+- cat /etc/kubernetes/join.yaml /etc/default/kubelet >/var/seen && mkdir -p /run/cluster-api && echo success > /run/cluster-api/bootstrap-success.complete
+`
+	s, err := firstboot.Render(firstboot.Data{Value: []byte(data)}, node, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Bootstrap(t.Context(), spec.Name, s); err != nil {
+		t.Fatal(err)
+	}
+	var p backend.Progress
+	eventually(t, "the end of the bootstrap", func() bool {
+		p, err = e.Progress(t.Context(), spec.Name)
+		return err == nil && p.Phase != backend.InProgress && p.Phase != backend.NotStarted
+	})
+	if p.Phase != backend.Succeeded {
+		t.Fatalf("got %+v", p)
+	}
+	seen, err := e.exec(t.Context(), spec.Name, "cat /var/seen", nil)
+	want := "name: m1\nKUBELET_EXTRA_ARGS=\" --node-ip=" + m.Address.String() + " --provider-id=slipway:///" + spec.Name + "\"\n"
+	if err != nil || seen != want {
+		t.Errorf("got %q, %v, want %q", seen, err, want)
 	}
 }
 

@@ -20,6 +20,8 @@ const (
 	ReasonImageAbsent = "ImageAbsent"
 	// ReasonNetworkAbsent: the cluster's network has been removed.
 	ReasonNetworkAbsent = "NetworkAbsent"
+	// ReasonNetworkInUse: containers are connected to the network that is to be removed.
+	ReasonNetworkInUse = "NetworkInUse"
 	// ReasonNoAddress: the network has no address left for a node.
 	ReasonNoAddress = "NoAddressLeft"
 	// ReasonNoSubnet: no range is free on this host, or the one asked for is taken.

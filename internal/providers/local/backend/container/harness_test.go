@@ -31,7 +31,7 @@ func testImage(t *testing.T, e *Engine) string {
 	t.Helper()
 	name := imageName(e)
 	files := map[string]string{"/bin/sh": "/bin/dash"}
-	for _, tool := range []string{"cat", "mkdir", "mv", "rm", "tail", "sleep", "timeout"} {
+	for _, tool := range []string{"base64", "cat", "chmod", "chown", "mkdir", "mv", "rm", "tail", "sleep", "timeout"} {
 		path, err := exec.LookPath(tool)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func testImage(t *testing.T, e *Engine) string {
 		files["/bin/"+tool] = path
 	}
 	libraries := regexp.MustCompile(`(/\S+) \(0x`)
-	for _, binary := range []string{"/bin/dash", files["/bin/cat"], files["/bin/mv"], files["/bin/mkdir"]} {
+	for _, binary := range []string{"/bin/dash", files["/bin/cat"], files["/bin/mv"], files["/bin/mkdir"], files["/bin/base64"]} {
 		out, err := exec.Command("ldd", binary).Output()
 		if err != nil {
 			t.Fatal(err)

@@ -99,7 +99,7 @@ func (e *Engine) DeleteNetwork(ctx context.Context, name string) error {
 	case err == nil, cerrdefs.IsNotFound(err):
 		return nil
 	case cerrdefs.IsPermissionDenied(err): // "network has active endpoints"
-		return fault.New(fault.Transient, "NetworkInUse",
+		return fault.New(fault.Transient, ReasonNetworkInUse,
 			"containers are still connected to network %s: it is removed once they are gone (docker network inspect %s lists them)", name, name).From(err)
 	}
 	return e.fault("removing network "+name, err)
