@@ -1,0 +1,37 @@
+// Command pause is the first process of every Pod: it holds the Pod's namespaces, collects the children that other
+// processes leave behind, and ends when it is told to.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM)
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, syscall.SIGCHLD)
+	for {
+		select {
+		case <-end:
+			return
+		case <-children:
+			reap()
+		}
+	}
+}
+
+// reap collects every child that has ended; signals of several may have been delivered as one.
+func reap() {
+	for {
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+	}
+}

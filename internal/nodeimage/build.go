@@ -1,0 +1,256 @@
+package nodeimage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/moby/moby/client"
+)
+
+// Build makes the node image that the options ask for, or finds that the engine already has it, made from the same
+// sources. The first build compiles Kubernetes: several minutes, about 3 GB of cache, and a network. Missing programs
+// and unknown versions are faults of kind Invalid, an engine that does not answer is one of kind Unreachable.
+func Build(ctx context.Context, o Options) (Image, error) {
+	o, err := o.complete()
+	if err != nil {
+		return Image{}, err
+	}
+	if err := missing(prerequisites(os.Geteuid() == 0), exec.LookPath); err != nil {
+		return Image{}, err
+	}
+	if _, err := o.Docker.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
+		return Image{}, unreachable(err)
+	}
+	s := store{dir: o.CacheDir, progress: o.Progress}
+	unlock, err := s.lock()
+	if err != nil {
+		return Image{}, err
+	}
+	defer unlock()
+	if err := build(ctx, o, s); err != nil {
+		return Image{}, fmt.Errorf("building the node image %s: %w", o.ref(), err)
+	}
+	s.sweep(time.Now())
+	return find(ctx, o)
+}
+
+func build(ctx context.Context, o Options, s store) error {
+	t, err := newToolchain(ctx, s)
+	if err != nil {
+		return err
+	}
+	p, err := newPlan(ctx, t, o)
+	if err != nil {
+		return err
+	}
+	have, old := labelOf(ctx, o.Docker, o.ref(), labelKey)
+	if have == p.key {
+		fmt.Fprintf(s.progress, "%s is up to date\n", o.ref())
+		return nil
+	}
+	b := builder{Options: o, plan: p, tools: t, store: s, built: map[string]string{}}
+	if err := b.run(ctx); err != nil {
+		return err
+	}
+	if old != "" {
+		// Nodes that still run from the old image keep it; the engine refuses to remove it then.
+		_, _ = o.Docker.ImageRemove(ctx, old, client.ImageRemoveOptions{PruneChildren: true})
+	}
+	return nil
+}
+
+func find(ctx context.Context, o Options) (Image, error) {
+	images, err := List(ctx, o.Docker)
+	for _, i := range images {
+		if i.Ref == o.ref() {
+			return i, nil
+		}
+	}
+	if err != nil {
+		return Image{}, err
+	}
+	return Image{}, fmt.Errorf("the image %s is gone, right after it was built", o.ref())
+}
+
+// builder carries out a plan.
+type builder struct {
+	Options
+	plan  plan
+	tools toolchain
+	store store
+	// built are the compiled programs, by name.
+	built map[string]string
+}
+
+func (b *builder) run(ctx context.Context) error {
+	for _, p := range b.plan.programs {
+		file, err := b.tools.build(ctx, p)
+		if err != nil {
+			return err
+		}
+		b.built[p.name] = file
+	}
+	d := debian{store: b.store, sources: machineSources("/")}
+	system, err := d.make(ctx, b.plan.system)
+	if err != nil {
+		return err
+	}
+	network, err := d.make(ctx, b.plan.network)
+	if err != nil {
+		return err
+	}
+	base, err := b.loadBase(ctx, system)
+	if err != nil {
+		return err
+	}
+	defer b.Docker.ImageRemove(context.WithoutCancel(ctx), base, client.ImageRemoveOptions{})
+	images, err := b.containerImages(ctx, network)
+	if err != nil {
+		return err
+	}
+	return b.assemble(ctx, base, images)
+}
+
+// loadBase gives the engine the image without container images, and returns its name.
+func (b *builder) loadBase(ctx context.Context, system string) (string, error) {
+	programs, err := b.layer(ctx, "layer-node-programs", []entry{
+		programEntry("usr/bin/kubelet", b.built["kubelet"]),
+		programEntry("usr/bin/kubectl", b.built["kubectl"]),
+		programEntry("usr/lib/slipway/kubeadm", b.built["kubeadm"]),
+	})
+	if err != nil {
+		return "", err
+	}
+	files, err := b.nodeFiles()
+	if err != nil {
+		return "", err
+	}
+	config, err := b.layer(ctx, "layer-node-files", files)
+	if err != nil {
+		return "", err
+	}
+	ref := Repository + "/node-base:" + b.plan.key[:16]
+	err = b.store.timed("loading the node's file system", func() error {
+		img, err := image([]string{system, programs, config}, v1.Config{Env: []string{searchPath}, StopSignal: stopSignal}, runtime.GOARCH)
+		if err != nil {
+			return err
+		}
+		return load(ctx, b.Docker, ref, img)
+	})
+	return ref, err
+}
+
+// stopSignal tells systemd to shut the machine down.
+const stopSignal = "SIGRTMIN+3"
+
+// nodeFiles are what images/node lays over Debian.
+func (b *builder) nodeFiles() ([]entry, error) {
+	out, err := treeEntries(sources(), "rootfs")
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].data = []byte(strings.ReplaceAll(string(out[i].data), "@PAUSE@", b.plan.versions.pause()))
+	}
+	text, err := sources().ReadFile("links.txt")
+	if err != nil {
+		return nil, err
+	}
+	links, err := linkEntries(string(text))
+	// An empty machine-id is one to be made when the node starts.
+	return append(append(out, links...), entry{name: "etc/machine-id", mode: 0o644}), err
+}
+
+// layer returns a layer with the given entries.
+func (b *builder) layer(ctx context.Context, name string, entries []entry) (string, error) {
+	parts := []string{layout}
+	for _, e := range entries {
+		// The name of a compiled program says what it was made from.
+		parts = append(parts, e.name, fmt.Sprint(e.mode), e.link, filepath.Base(e.file), string(e.data))
+	}
+	return b.store.run(ctx, step{name: name + ".tar", key: keyOf(parts...), make: func(_ context.Context, file string) error {
+		f, err := os.Create(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := writeLayer(f, entries); err != nil {
+			return err
+		}
+		return f.Close()
+	}})
+}
+
+// containerImages makes the layers of the images to preload.
+func (b *builder) containerImages(ctx context.Context, network string) ([]containerImage, error) {
+	contents := map[string][]entry{"kube-proxy": packetFilterLinks(), "flannel": packetFilterLinks()}
+	for _, p := range b.plan.programs {
+		image := p.name
+		if p.name == "flanneld" || p.name == "cniconf" {
+			image = "flannel"
+		}
+		contents[image] = append(contents[image], programEntry(programPath(p.name), b.built[p.name]))
+	}
+	var err error
+	if contents["busybox"], err = b.busybox(ctx, network); err != nil {
+		return nil, err
+	}
+	for _, onNode := range []string{"kubelet", "kubeadm", "kubectl"} {
+		delete(contents, onNode)
+	}
+	p := parts{network: network, programs: map[string]string{}}
+	for name, entries := range contents {
+		if p.programs[name], err = b.layer(ctx, "layer-"+name, entries); err != nil {
+			return nil, err
+		}
+	}
+	return containerImages(b.plan.versions, p, b.ControlPlane), nil
+}
+
+// busybox takes the program out of the network userland and asks it for its names.
+func (b *builder) busybox(ctx context.Context, network string) ([]entry, error) {
+	program, err := tarFile(network, "bin/busybox")
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(b.store.dir, "busybox.draft")
+	if err := os.WriteFile(file, program, 0o755); err != nil {
+		return nil, err
+	}
+	defer os.Remove(file)
+	help, err := command{args: []string{file, "--help"}}.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(string(help), "BusyBox v"+BusyboxVersion) {
+		return nil, fmt.Errorf("Debian's busybox is not version %s: %.40s", BusyboxVersion, help)
+	}
+	applets, err := command{args: []string{file, "--list"}}.run(ctx)
+	return busyboxEntries(program, string(applets)), err
+}
+
+// assemble preloads the container images and names the result.
+func (b *builder) assemble(ctx context.Context, base string, images []containerImage) error {
+	archive := filepath.Join(b.store.dir, "images.tar.draft")
+	defer os.Remove(archive)
+	err := b.store.timed("writing container images", func() error { return writeArchive(archive, images, runtime.GOARCH) })
+	if err != nil {
+		return err
+	}
+	return b.store.timed("preloading container images", func() error {
+		return preloading{docker: b.Docker, base: base, archive: archive}.commit(ctx, b.ref(), []string{
+			`ENTRYPOINT ["/usr/lib/slipway/entrypoint"]`,
+			`ENV container=docker`,
+			"LABEL " + labelVersion + "=" + b.plan.versions.Kubernetes,
+			"LABEL " + labelRole + "=" + b.role(),
+			"LABEL " + labelKey + "=" + b.plan.key,
+		})
+	})
+}

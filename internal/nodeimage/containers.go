@@ -1,0 +1,109 @@
+package nodeimage
+
+import (
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+)
+
+// containerImage is an image to preload: layers on disk, lowest first, and how its container starts.
+type containerImage struct {
+	ref    string
+	layers []string
+	config v1.Config
+}
+
+// searchPath is the PATH of an image; the static Pods of kubeadm name their programs without a folder.
+const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// parts are the layers that container images are put together from.
+type parts struct {
+	// network is the userland that programs packet filters.
+	network string
+	// programs are layers with one program each, by the program's name.
+	programs map[string]string
+}
+
+// containerImages returns the images of a node.
+func containerImages(v versions, p parts, controlPlane bool) []containerImage {
+	onPath := v1.Config{Env: []string{searchPath}}
+	out := []containerImage{
+		{ref: v.pause(), layers: []string{p.programs["pause"]}, config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}},
+		{ref: v.kube("kube-proxy"), layers: []string{p.network, p.programs["kube-proxy"]}, config: onPath},
+		{ref: v.coredns(), layers: []string{p.programs["coredns"]}, config: v1.Config{Entrypoint: []string{"/coredns"}, WorkingDir: "/"}},
+		{ref: FlannelImage, layers: []string{p.network, p.programs["flannel"]}, config: v1.Config{Env: []string{searchPath}, Entrypoint: []string{"/opt/bin/flanneld"}}},
+		{ref: BusyboxImage, layers: []string{p.programs["busybox"]}, config: v1.Config{Env: []string{searchPath}, Cmd: []string{"sh"}}},
+	}
+	if controlPlane {
+		for _, name := range controlPlaneNames() {
+			out = append(out, containerImage{ref: v.kube(name), layers: []string{p.programs[name]}, config: onPath})
+		}
+		out = append(out, containerImage{ref: v.etcd(), layers: []string{p.programs["etcd"]}, config: onPath})
+	}
+	return out
+}
+
+// programPath is where a program stands in its image. Kubernetes' manifests name some of these paths.
+func programPath(name string) string {
+	switch name {
+	case "pause", "coredns":
+		return name
+	case "flanneld", "cniconf":
+		return "opt/bin/" + name
+	}
+	return "usr/local/bin/" + name
+}
+
+// packetFilterLinks are the names by which iptables is called; Debian makes them when it installs the package, which
+// an extracted userland does not do.
+func packetFilterLinks() []entry {
+	out := []entry{
+		{name: "etc/nsswitch.conf", mode: 0o644, data: []byte("hosts: files dns\n")},
+		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/:/bin/sh\n")},
+		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\n")},
+	}
+	for _, name := range []string{"iptables", "ip6tables"} {
+		for _, suffix := range []string{"", "-save", "-restore"} {
+			out = append(out, entry{name: "usr/sbin/" + name + suffix, link: "xtables-nft-multi"})
+		}
+	}
+	return out
+}
+
+// busyboxEntries returns the busybox image's files: the program and its names.
+func busyboxEntries(program []byte, applets string) []entry {
+	out := []entry{
+		{name: "bin/busybox", mode: 0o755, data: program},
+		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},
+		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\nnogroup:x:65534:\n")},
+	}
+	for _, applet := range lines(applets) {
+		if applet != "busybox" && !strings.ContainsAny(applet, "/ ") {
+			out = append(out, entry{name: "bin/" + applet, link: "busybox"})
+		}
+	}
+	return out
+}
+
+// image returns layers on disk as an image with a config.
+func image(layers []string, config v1.Config, arch string) (v1.Image, error) {
+	img := empty.Image
+	for _, file := range layers {
+		l, err := newLayer(file)
+		if err != nil {
+			return nil, err
+		}
+		if img, err = mutate.AppendLayers(img, l); err != nil {
+			return nil, err
+		}
+	}
+	file, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture, file.Config = "linux", arch, config
+	return mutate.ConfigFile(img, file)
+}

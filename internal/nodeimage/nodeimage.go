@@ -1,0 +1,167 @@
+package nodeimage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/client"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// DefaultVersion is the Kubernetes version that is built when none is asked for: the one Slipway is compiled with.
+const DefaultVersion = "v1.36.3"
+
+// Repository is the prefix of every image in a node. No such registry exists; what bears the name is preloaded.
+const Repository = "slipway.dev"
+
+// Labels of a node image.
+const (
+	labelVersion = "dev.slipway.node.kubernetes"
+	labelRole    = "dev.slipway.node.role"
+	labelKey     = "dev.slipway.node.key"
+)
+
+// Roles of a node image, the values of labelRole.
+const (
+	roleWorker       = "worker"
+	roleControlPlane = "control-plane"
+)
+
+// Ref returns the name of the image for worker nodes of a Kubernetes version such as "v1.36.3".
+func Ref(version string) string { return Repository + "/node:" + version }
+
+// ControlPlaneRef returns the name of the image for nodes on which kubeadm runs a control plane. It serves workers too.
+func ControlPlaneRef(version string) string { return Repository + "/node-control-plane:" + version }
+
+// Options say what to build and where. The zero value of every field but Docker has a default.
+type Options struct {
+	// KubernetesVersion is the version of kubelet, kubeadm and the rest. Default: DefaultVersion.
+	KubernetesVersion string
+	// ControlPlane adds the images of a control plane: kube-apiserver, kube-controller-manager, kube-scheduler, etcd.
+	ControlPlane bool
+	// CacheDir keeps the results of steps. Default: slipway/nodeimage in the user's cache folder.
+	CacheDir string
+	// Progress gets a line for each step: its name and how long it took. Default: nothing is written.
+	Progress io.Writer
+	// Docker is the engine that gets the image. Required.
+	Docker Docker
+}
+
+// Image is a node image that the engine holds.
+type Image struct {
+	// Ref is its name. ID is the engine's.
+	Ref, ID string
+	// KubernetesVersion, such as "v1.36.3".
+	KubernetesVersion string
+	// ControlPlane says that kubeadm can run a control plane on it.
+	ControlPlane bool
+	// Size in bytes.
+	Size int64
+	// Created is when it was built.
+	Created time.Time
+}
+
+// Docker is what this package asks of an engine; *client.Client is one.
+type Docker interface {
+	Ping(context.Context, client.PingOptions) (client.PingResult, error)
+	ImageList(context.Context, client.ImageListOptions) (client.ImageListResult, error)
+	ImageInspect(context.Context, string, ...client.ImageInspectOption) (client.ImageInspectResult, error)
+	ImageLoad(context.Context, io.Reader, ...client.ImageLoadOption) (client.ImageLoadResult, error)
+	ImageRemove(context.Context, string, client.ImageRemoveOptions) (client.ImageRemoveResult, error)
+	ContainerCreate(context.Context, client.ContainerCreateOptions) (client.ContainerCreateResult, error)
+	ContainerStart(context.Context, string, client.ContainerStartOptions) (client.ContainerStartResult, error)
+	ContainerWait(context.Context, string, client.ContainerWaitOptions) client.ContainerWaitResult
+	ContainerLogs(context.Context, string, client.ContainerLogsOptions) (client.ContainerLogsResult, error)
+	ContainerCommit(context.Context, string, client.ContainerCommitOptions) (client.ContainerCommitResult, error)
+	ContainerRemove(context.Context, string, client.ContainerRemoveOptions) (client.ContainerRemoveResult, error)
+	CopyToContainer(context.Context, string, client.CopyToContainerOptions) (client.CopyToContainerResult, error)
+}
+
+var _ Docker = (*client.Client)(nil)
+
+// List returns the node images of an engine, newest version first. An engine that does not answer is a fault of kind
+// Unreachable.
+func List(ctx context.Context, docker Docker) ([]Image, error) {
+	found, err := docker.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("label", labelVersion)})
+	if err != nil {
+		return nil, fmt.Errorf("listing node images: %w", unreachable(err))
+	}
+	var out []Image
+	for _, s := range found.Items {
+		for _, tag := range s.RepoTags {
+			if !strings.HasPrefix(tag, Repository+"/node:") && !strings.HasPrefix(tag, Repository+"/node-control-plane:") {
+				continue
+			}
+			out = append(out, Image{Ref: tag, ID: s.ID, KubernetesVersion: s.Labels[labelVersion],
+				ControlPlane: s.Labels[labelRole] == roleControlPlane, Size: s.Size, Created: time.Unix(s.Created, 0).UTC()})
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return newer(out[i], out[j]) })
+	return out, nil
+}
+
+func newer(a, b Image) bool {
+	va, errA := version.ParseSemantic(a.KubernetesVersion)
+	vb, errB := version.ParseSemantic(b.KubernetesVersion)
+	if errA == nil && errB == nil && !va.EqualTo(vb) {
+		return vb.LessThan(va)
+	}
+	return a.Ref < b.Ref
+}
+
+// complete returns the options with their defaults, or a fault of kind Invalid.
+func (o Options) complete() (Options, error) {
+	if o.Docker == nil {
+		return o, fault.New(fault.Bug, "NoDocker", "nodeimage: no Docker client was given")
+	}
+	if o.KubernetesVersion == "" {
+		o.KubernetesVersion = DefaultVersion
+	}
+	v, err := version.ParseSemantic(o.KubernetesVersion)
+	if err != nil || !strings.HasPrefix(o.KubernetesVersion, "v") || v.Major() != 1 {
+		return o, fault.New(fault.Invalid, "InvalidVersion", "%q is not a Kubernetes version; write it like %s", o.KubernetesVersion, DefaultVersion)
+	}
+	if o.CacheDir == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return o, fmt.Errorf("finding the cache folder: %w", err)
+		}
+		o.CacheDir = filepath.Join(dir, "slipway", "nodeimage")
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	return o, nil
+}
+
+func (o Options) ref() string {
+	if o.ControlPlane {
+		return ControlPlaneRef(o.KubernetesVersion)
+	}
+	return Ref(o.KubernetesVersion)
+}
+
+func (o Options) role() string {
+	if o.ControlPlane {
+		return roleControlPlane
+	}
+	return roleWorker
+}
+
+// unreachable returns a fault that says what to do if the engine could not be reached, else err.
+func unreachable(err error) error {
+	if client.IsErrConnectionFailed(err) || errors.Is(err, os.ErrPermission) {
+		return fault.New(fault.Unreachable, "DockerUnreachable",
+			"Docker does not answer; install it (apt-get install docker.io), start it, and make sure that you may use it (docker info)").From(err)
+	}
+	return err
+}

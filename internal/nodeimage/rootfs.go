@@ -1,0 +1,113 @@
+package nodeimage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// debianArchiveKeys are the keys that Debian's packages are checked with, on Debian and on Ubuntu.
+const debianArchiveKeys = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+// userland is a Debian file system to make.
+type userland struct {
+	name     string
+	packages []string
+	// variant of mmdebstrap: "minbase" is a system, "extract" only the files of the packages and what they need.
+	variant string
+}
+
+// debian makes userlands.
+type debian struct {
+	store   store
+	sources []string
+}
+
+// arguments are what mmdebstrap is told besides where packages come from: no documentation but licences, no devices.
+func (u userland) arguments() []string {
+	args := []string{"--variant=" + u.variant, "--include=" + strings.Join(u.packages, ","), "--format=tar", "--skip=output/dev"}
+	for _, path := range []string{"man", "doc", "locale", "info", "lintian"} {
+		args = append(args, "--dpkgopt=path-exclude=/usr/share/"+path+"/*")
+	}
+	return append(args, "--dpkgopt=path-include=/usr/share/doc/*/copyright")
+}
+
+// key stands for what a userland is made from.
+func (u userland) key() string { return keyOf(append(u.arguments(), debianSuite, runtime.GOARCH)...) }
+
+// make returns the userland as a tar archive. A userland is made again when its packages change or its cached file is
+// removed, not when Debian publishes updates: builds that nobody asked to change do not change.
+func (d debian) make(ctx context.Context, u userland) (string, error) {
+	return d.store.run(ctx, step{name: u.name, key: u.key(), make: func(ctx context.Context, file string) error {
+		if _, err := os.Stat(debianArchiveKeys); err != nil {
+			return fault.New(fault.Invalid, "MissingKeys", "%s is missing: install it with: apt-get install debian-archive-keyring", debianArchiveKeys)
+		}
+		args := append([]string{"mmdebstrap", "--quiet"}, u.arguments()...)
+		args = append(args, proxyOptions(ctx)...)
+		args = append(args, debianSuite, file)
+		_, err := command{env: []string{"LC_ALL=C"}, args: append(args, d.sources...)}.run(ctx)
+		return err
+	}})
+}
+
+// machineSources returns the files of the machine's apt configuration (root is "/") that name a mirror of the suite,
+// so that packages come from where the machine's own come from. Where there is none, as on Ubuntu, mmdebstrap uses
+// Debian's public mirrors. Files that name others beside it are left out: their keys are not known.
+func machineSources(root string) []string {
+	candidates, _ := filepath.Glob(filepath.Join(root, "etc/apt/sources.list.d/debian*"))
+	candidates = append(candidates, filepath.Join(root, "etc/apt/sources.list"))
+	sort.Strings(candidates)
+	var out []string
+	for _, file := range candidates {
+		text, err := os.ReadFile(file)
+		if err == nil && onlySuite(string(text)) {
+			out = append(out, file)
+		}
+	}
+	return out
+}
+
+// onlySuite says whether an apt source file names the suite and nothing but it and its updates.
+func onlySuite(text string) bool {
+	found := false
+	for _, line := range lines(text) {
+		var suites []string
+		if rest, ok := strings.CutPrefix(line, "Suites:"); ok {
+			suites = strings.Fields(rest)
+		} else if f := strings.Fields(line); f[0] == "deb" {
+			for i, word := range f {
+				if strings.Contains(word, "://") && i+1 < len(f) {
+					suites = f[i+1 : i+2]
+				}
+			}
+		}
+		for _, s := range suites {
+			if s != debianSuite && !strings.HasPrefix(s, debianSuite+"-") {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// proxyOptions passes the machine's proxy for apt on to mmdebstrap.
+func proxyOptions(ctx context.Context) []string {
+	out, err := command{args: []string{"apt-config", "dump", "--format", "%f=%v%n", "Acquire::http::Proxy", "Acquire::https::Proxy"}}.run(ctx)
+	if err != nil {
+		return nil
+	}
+	var args []string
+	for _, line := range lines(string(out)) {
+		if name, value, ok := strings.Cut(line, "="); ok && value != "" {
+			args = append(args, fmt.Sprintf("--aptopt=%s %q", name, value))
+		}
+	}
+	return args
+}
