@@ -19,7 +19,6 @@ const (
 )
 
 // LocalMachineSpec is the desired state of a LocalMachine.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID cannot be changed or removed once it is set"
 type LocalMachineSpec struct {
 	// providerID is the identifier that the Node carries in its spec.providerID (IM-02). The controller sets it.
 	// +optional
@@ -31,7 +30,6 @@ type LocalMachineSpec struct {
 	// Kubernetes version. Cannot be changed: a machine is replaced, not altered.
 	// +optional
 	// +kubebuilder:default={container: {}}
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: create a new machine instead"
 	Backend LocalMachineBackend `json:"backend,omitempty,omitzero"`
 
 	// failureDomain is the failure domain that the machine was placed in, for readers of the older contract (IM-03).
@@ -114,7 +112,9 @@ type LocalMachine struct {
 
 	// spec is the desired state. Everything in it has a default.
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default={backend: {container: {}}}
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID cannot be changed or removed once it is set"
+	// +kubebuilder:validation:XValidation:rule="self.backend == oldSelf.backend",message="backend cannot be changed: create a new machine instead"
 	Spec LocalMachineSpec `json:"spec,omitempty,omitzero"`
 
 	// status is the observed state.
