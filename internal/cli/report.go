@@ -58,6 +58,9 @@ func classify(err error) (exit int, hint string) {
 	case fault.Invalid:
 		return ExitInvalid, ""
 	case fault.Unreachable:
+		if fault.As(err) != nil {
+			return ExitUnreachable, "" // a fault says itself what to do
+		}
 		return ExitUnreachable, "see \"slipway status\" for what runs; \"slipway up -d\" starts it"
 	case fault.Gone:
 		return ExitNotFound, ""

@@ -3,6 +3,7 @@ package create
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/create/cluster"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 )
@@ -14,5 +15,6 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Create something",
 	}
 	cmd.AddCommand(cluster.Command(e))
+	argument.Group(cmd)
 	return cmd
 }

@@ -3,6 +3,7 @@ package describe
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/describe/cluster"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 )
@@ -14,5 +15,6 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Show the state of something",
 	}
 	cmd.AddCommand(cluster.Command(e))
+	argument.Group(cmd)
 	return cmd
 }

@@ -3,6 +3,7 @@ package get
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/get/kubeconfig"
 )
@@ -14,5 +15,6 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Get something of a workload cluster",
 	}
 	cmd.AddCommand(kubeconfig.Command(e))
+	argument.Group(cmd)
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
@@ -28,7 +29,7 @@ applies an ordinary Cluster API manifest, which --dry-run prints, and waits unti
 Interrupting the wait changes nothing: the cluster goes on being created.`,
 		Example: `  slipway create cluster demo --workers 2
   slipway create cluster demo --workers 2 --dry-run > demo.yaml`,
-		Args: cobra.ExactArgs(1),
+		Args: argument.One("NAME"),
 	}
 	f := &flags{connection: management.Add(cmd.Flags())}
 	f.add(cmd.Flags())

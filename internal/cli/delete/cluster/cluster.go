@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/screen"
@@ -28,7 +29,7 @@ func Command(e env.Env) *cobra.Command {
 		Long: `Delete a cluster: its nodes, its control plane with all data, its network. The command asks for the
 deletion and waits until everything is gone. Interrupting the wait does not stop the deletion.`,
 		Example: "  slipway delete cluster demo",
-		Args:    cobra.ExactArgs(1),
+		Args:    argument.One("CLUSTER"),
 	}
 	connection := management.Add(cmd.Flags())
 	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait until the cluster is gone; 0 does not wait")

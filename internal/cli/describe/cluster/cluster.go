@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
@@ -28,7 +29,7 @@ func Command(e env.Env) *cobra.Command {
   slipway describe cluster demo --show-conditions=all
   slipway describe cluster demo --show-conditions=MachinePool,Machine/demo-workers-x2c9f
   slipway describe cluster demo -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: argument.One("CLUSTER"),
 	}
 	connection := management.Add(cmd.Flags())
 	show := addFlags(cmd.Flags())

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/clusterctl/kubeconfig"
@@ -16,7 +17,7 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Print the kubeconfig of a workload cluster",
 		Example: `  slipway get kubeconfig demo > demo.kubeconfig
   slipway kubectl --kubeconfig demo.kubeconfig get nodes`,
-		Args: cobra.ExactArgs(1),
+		Args: argument.One("CLUSTER"),
 	}
 	flags := management.Add(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

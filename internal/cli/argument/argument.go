@@ -1,0 +1,43 @@
+package argument
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// One demands exactly one argument, called name.
+func One(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		if len(args) == 0 {
+			return wrong(cmd, "\"%s\" needs one argument, %s", name)
+		}
+		return wrong(cmd, "\"%s\" takes one argument, not %s", strings.Join(args, " "))
+	}
+}
+
+// Group makes cmd a verb that only groups others: alone it prints its help, with anything else it lists what there is.
+func Group(cmd *cobra.Command) {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		return wrong(cmd, "\"%s\" knows: %s", strings.Join(names, ", "))
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+func wrong(cmd *cobra.Command, message, detail string) error {
+	return fault.New(fault.Invalid, "Usage", message+"; see \"%s --help\"", cmd.CommandPath(), detail, cmd.CommandPath())
+}

@@ -1,0 +1,10 @@
+// Package image is the verb "image".
+//
+// Does: groups the verbs below it.
+//
+// Owns: nothing.
+//
+// Never: does anything itself.
+//
+// Read first: the packages build and list.
+package image

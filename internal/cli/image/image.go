@@ -1,0 +1,21 @@
+package image
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/image/build"
+	"github.com/slipwayhq/slipway/internal/cli/image/list"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Build and list the images that nodes in containers are started from",
+	}
+	cmd.AddCommand(build.Command(e), list.Command(e))
+	argument.Group(cmd)
+	return cmd
+}

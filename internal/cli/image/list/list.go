@@ -1,0 +1,80 @@
+package list
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/nodeimage"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the node images that Docker holds",
+		Args:  cobra.NoArgs,
+	}
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		docker, err := client.New(client.FromEnv)
+		if err != nil {
+			return fmt.Errorf("connecting to Docker: %w", err)
+		}
+		defer func() { _ = docker.Close() }()
+		images, err := nodeimage.List(cmd.Context(), docker)
+		if err != nil {
+			return err
+		}
+		rows := rowsOf(images)
+		return format.Print(e.Out, rows, func(w io.Writer) error { return text(w, e.Now(), rows) })
+	}
+	return cmd
+}
+
+// Row is an image as data.
+type Row struct {
+	Image             string    `json:"image"`
+	ID                string    `json:"id"`
+	KubernetesVersion string    `json:"kubernetesVersion"`
+	ControlPlane      bool      `json:"controlPlane"`
+	SizeBytes         int64     `json:"sizeBytes"`
+	Created           time.Time `json:"created"`
+}
+
+// Of returns the image as data.
+func Of(i nodeimage.Image) Row {
+	return Row{i.Ref, i.ID, i.KubernetesVersion, i.ControlPlane, i.Size, i.Created}
+}
+
+func rowsOf(images []nodeimage.Image) []Row {
+	rows := []Row{}
+	for _, i := range images {
+		rows = append(rows, Of(i))
+	}
+	return rows
+}
+
+func text(w io.Writer, now time.Time, rows []Row) error {
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(w, "There is no node image yet; \"slipway image build\" makes one.")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "IMAGE\tKUBERNETES\tROLE\tSIZE\tAGE")
+	for _, r := range rows {
+		role := "worker"
+		if r.ControlPlane {
+			role = "control plane"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%d MB\t%s\n", r.Image, r.KubernetesVersion, role, r.SizeBytes/1e6, duration.HumanDuration(now.Sub(r.Created)))
+	}
+	return t.Flush()
+}
