@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+func TestDecide(t *testing.T) {
+	waiting := `status: {initialization: {provisioned: false}}`
+	cases := map[string]struct {
+		reason string
+		s      Snapshot
+		want   []string
+	}{
+		"settled": {"nothing to do", settled(), nil},
+		"nothing there": {"CL-06: waits for both, with a timer", fresh(),
+			[]string{"wait: FooCluster i does not exist yet", "wait: FooPlane p does not exist yet", "recheck: 30s"}},
+		"not ours": {"CL-04, OR-01: owner and label come first", fresh(func(s *Snapshot) {
+			v := contract.InfraCluster(object("kind: FooCluster\nmetadata: {name: i}\n"+waiting, contract.V1Beta2))
+			s.Infra, s.ControlPlane = &v, control("status: {}")
+		}), []string{"do: own FooCluster i: it is the Cluster's infrastructure", "wait: FooPlane p is not ready as control plane yet"}},
+		"provisioning": {"CL-08: a watch tells when it is done", fresh(func(s *Snapshot) { s.Infra, s.ControlPlane = infra(waiting), control("status: {}") }),
+			[]string{"wait: FooCluster i is not ready as infrastructure yet", "wait: FooPlane p is not ready as control plane yet"}},
+		"endpoint of infrastructure": {"CL-08: copied while there is none", fresh(func(s *Snapshot) { s.Infra, s.ControlPlane = infra(readyInfra), control("status: {}") }),
+			[]string{"do: set endpoint h:6443: FooCluster reports it", "wait: FooPlane p is not ready as control plane yet"}},
+		"endpoint of unprovisioned infrastructure": {"CL-08: not copied before it is provisioned", fresh(func(s *Snapshot) {
+			s.Infra, s.ControlPlane = infra("spec: {controlPlaneEndpoint: {host: h, port: 6443}}\n"+waiting), control(readyControl)
+		}), []string{"wait: FooCluster i is not ready as infrastructure yet"}},
+		"endpoint of control plane": {"CL-09: where the control plane supplies it", settled(func(s *Snapshot) {
+			s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{}
+			s.Infra = infra("status: {initialization: {provisioned: true}}")
+			s.ControlPlane = control("spec: {controlPlaneEndpoint: {host: k, port: 443}}\nstatus: {initialization: {controlPlaneInitialized: true}}")
+		}), []string{"do: set endpoint k:443: FooPlane reports it"}},
+		"endpoint stays": {"CL-08: a valid endpoint is never replaced", settled(func(s *Snapshot) {
+			s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "mine", Port: 1}
+		}), nil},
+		"infrastructure lost": {"CL-06: a person has to say what shall be", settled(func(s *Snapshot) { s.Infra = nil }),
+			[]string{"wait: FooCluster i has been deleted after the infrastructure was in use: restore it, or delete the Cluster"}},
+		"control plane lost": {"CL-06", settled(func(s *Snapshot) { s.ControlPlane = nil }),
+			[]string{"wait: FooPlane p has been deleted after the control plane was in use: restore it, or delete the Cluster"}},
+		"kind not installed": {"CL-03, CL-06: looked at again later, since nothing can be watched", fresh(func(s *Snapshot) { s.InfraProblem, s.ControlPlane = "install it", control(readyControl) }),
+			[]string{"wait: install it", "recheck: 30s"}},
+		"no references": {"CL-07: nothing to wait for", fresh(noControlPlaneRef, func(s *Snapshot) {
+			s.Cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
+		}), nil},
+		"no certificate authority": {"CL-11: the kubeconfig is made from it", settled(noControlPlaneRef),
+			[]string{"wait: Secret c-ca does not exist yet; the kubeconfig is made from it", "recheck: 30s"}},
+		"kubeconfig": {"CL-11", settled(noControlPlaneRef, func(s *Snapshot) { s.Access.CA = certificateAuthority(nil, nil) }),
+			[]string{"do: create Secret c-kubeconfig: the Cluster has no control plane object that would"}},
+		"kubeconfig there": {"CL-11: made once", settled(noControlPlaneRef, func(s *Snapshot) { s.Access.Kubeconfig = true }), nil},
+		"young Machine": {"CL-20: its UpToDate condition is looked for when it is 10 s old", settled(func(s *Snapshot) {
+			s.Machines = append(s.Machines, machine("new", with(), func(m *clusterv1.Machine) { m.CreationTimestamp = metav1.NewTime(ago(4 * time.Second)) }))
+		}), []string{"recheck: 6s"}},
+		"probes fail": {"CL-23: until the grace is over", settled(func(s *Snapshot) {
+			s.Connection.LastProbeSuccess, s.Connection.ConsecutiveFailures = ago(20*time.Second), 2
+		}), []string{"recheck: 30s"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDecideDeletion(t *testing.T) {
+	gone := func(s *Snapshot) { s.Infra, s.ControlPlane, s.Pools, s.Machines = nil, nil, nil, nil }
+	going := metav1.NewTime(now)
+	cases := map[string]struct {
+		reason string
+		s      Snapshot
+		want   []string
+	}{
+		"workers first": {"CL-12: everything that nobody else deletes, at once", settled(deleted, func(s *Snapshot) {
+			s.Deployments = []clusterv1.MachineDeployment{deployment("md")}
+			s.Sets = []clusterv1.MachineSet{set("alone"), set("md-1")}
+			s.Sets[1].OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "md", Controller: ptr(true)}}
+			s.Machines = append(s.Machines, machine("single"), machine("cp", ofControlPlane, ownedBy("FooPlane")))
+		}), []string{"do: delete MachinePool mp: the Cluster is deleted", "do: delete MachineDeployment md: the Cluster is deleted",
+			"do: delete MachineSet alone: the Cluster is deleted", "do: delete Machine single: the Cluster is deleted",
+			"wait: * MachinePool: mp\n* MachineDeployment: md\n* MachineSets: alone, md-1\n* Machines: mp-0, single"}},
+		"workers go": {"CL-12: waits without deleting twice", settled(deleted, func(s *Snapshot) { s.Pools[0].DeletionTimestamp = &going }),
+			[]string{"wait: * MachinePool: mp\n* Machine: mp-0"}},
+		"many workers": {"CL-14: the list is cut", settled(deleted, func(s *Snapshot) {
+			s.Pools = nil
+			s.Machines = []clusterv1.Machine{machine("a", ownedBy("x")), machine("b", ownedBy("x")), machine("c", ownedBy("x")), machine("d", ownedBy("x"))}
+		}), []string{"wait: * Machines: a, b, c, ... (1 more)"}},
+		"control plane second": {"CL-12", settled(deleted, gone, func(s *Snapshot) { s.Infra, s.ControlPlane = infra(readyInfra), control(readyControl) }),
+			[]string{"do: delete FooPlane p: the Cluster is deleted", "wait: * FooPlane: p"}},
+		"control plane Machines": {"CL-15: the control plane object deletes them", settled(deleted, gone, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{machine("cp", ofControlPlane)}
+		}), []string{"wait: * Machine: cp"}},
+		"control plane without object": {"CL-15: here nobody else does", settled(deleted, gone, noControlPlaneRef, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{machine("cp", ofControlPlane)}
+		}), []string{"do: delete Machine cp: the Cluster is deleted", "wait: * Machine: cp"}},
+		"infrastructure last": {"CL-12", settled(deleted, gone, func(s *Snapshot) { s.Infra = infra(readyInfra) }),
+			[]string{"do: delete FooCluster i: the Cluster is deleted", "wait: * FooCluster: i"}},
+		"infrastructure goes": {"CL-12", settled(deleted, gone, func(s *Snapshot) {
+			s.Infra = infra(readyInfra)
+			s.Infra.SetDeletionTimestamp(&going)
+		}), []string{"wait: * FooCluster: i"}},
+		"all gone":   {"CL-12, CL-06: nothing left; what is missing is not missed", settled(deleted, gone), nil},
+		"unreadable": {"a person has to help", settled(deleted, gone, func(s *Snapshot) { s.InfraProblem = "no label" }), []string{"wait: * no label"}},
+		"hook": {"CL-13: nothing is deleted before the hook allows it", settled(deleted, topology, func(s *Snapshot) { s.Settings.DeleteHook = true }),
+			[]string{"wait: Waiting for the BeforeClusterDelete hook to allow the deletion"}},
+		"hook allows": {"CL-13", settled(deleted, gone, topology, func(s *Snapshot) {
+			s.Settings.DeleteHook = true
+			s.Cluster.Annotations = map[string]string{"runtime.cluster.x-k8s.io/ok-to-delete": ""}
+		}), nil},
+		"no hook": {"CL-13: not where the gates are off", settled(deleted, gone, topology), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func topology(s *Snapshot) { s.Cluster.Spec.Topology.ClassRef.Name = "class" }
+
+func TestOwn(t *testing.T) { // CL-04, OR-01
+	cluster := settled().Cluster
+	o := object("metadata: {labels: {a: b}, ownerReferences: [{kind: Other, name: o, uid: o}, {kind: Cluster, name: c, uid: restored}]}", contract.V1Beta2)
+	own(cluster, o)
+	want := []metav1.OwnerReference{{Kind: "Other", Name: "o", UID: "o"},
+		{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster", Name: "c", UID: "cluster", Controller: ptr(false)}}
+	if diff := cmp.Diff(want, o.GetOwnerReferences()); diff != "" {
+		t.Errorf("an owner from before a restore is replaced, others stay (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "b", clusterv1.ClusterNameLabel: "c"}, o.GetLabels()); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if !owned(cluster, o) {
+		t.Error("what own makes is owned")
+	}
+	cluster.Spec.Topology.ClassRef.Name = "class"
+	if owned(cluster, o) {
+		t.Error("with a topology the Cluster is the controller")
+	}
+	own(cluster, o)
+	if owner := metav1.GetControllerOf(o.Unstructured); owner == nil || owner.UID != "cluster" || len(o.GetOwnerReferences()) != 2 {
+		t.Errorf("owners %v", o.GetOwnerReferences())
+	}
+}
