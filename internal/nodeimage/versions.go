@@ -3,12 +3,14 @@ package nodeimage
 import (
 	"fmt"
 	"regexp"
+
+	"github.com/slipwayhq/slipway/config/addons/flannel"
 )
 
 // Versions of what does not come with Kubernetes.
 const (
 	// FlannelVersion is the version of the network add-on's program and image.
-	FlannelVersion = "v0.28.4"
+	FlannelVersion = flannel.Version
 	// BusyboxVersion is the version of the test image; it is bookworm's.
 	BusyboxVersion = "1.35.0"
 	// debianSuite is the userland. A newer one has a systemd without cgroup v1.
