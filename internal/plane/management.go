@@ -34,6 +34,7 @@ type Management struct {
 // is ready and its administrators may use it. It runs until ctx ends, Stop is
 // called, or one of its parts fails.
 func StartManagement(ctx context.Context, cfg ManagementConfig) (*Management, error) {
+	defer starting()()
 	m, err := newManagement(ctx, cfg)
 	if err != nil {
 		return nil, err

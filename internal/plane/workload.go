@@ -47,11 +47,13 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 		return fmt.Errorf("the control plane in %s runs already as process %d", cfg.Folder, other.PID)
 	}
 	defer func() { _ = lock.Release() }()
+	started := starting()
 	g := newGroup(ctx)
 	if err := startWorkload(g, cfg, holder); err != nil {
 		_ = g.stop()
 		return err
 	}
+	started()
 	<-g.done
 	return g.cause()
 }

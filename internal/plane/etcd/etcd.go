@@ -33,6 +33,7 @@ type Config struct {
 type Server struct {
 	etcd     *embed.Etcd
 	endpoint string
+	end      context.CancelFunc
 }
 
 // maxSocketPath is what the kernel accepts for a unix socket, less the
@@ -58,20 +59,24 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	open, end := context.WithCancel(context.Background())
+	embedded.GRPCAdditionalServerOptions = append(embedded.GRPCAdditionalServerOptions, streams(open))
 	e, err := embed.StartEtcd(embedded)
 	if err != nil {
+		end()
 		return nil, fmt.Errorf("start etcd in %s: %w", cfg.Dir, err)
 	}
 	select {
 	case <-e.Server.ReadyNotify():
-		return &Server{etcd: e, endpoint: client.String()}, nil
-	case err := <-e.Err():
-		e.Close()
-		return nil, fmt.Errorf("start etcd in %s: %w", cfg.Dir, err)
+		return &Server{etcd: e, endpoint: client.String(), end: end}, nil
+	case err = <-e.Err():
+		err = fmt.Errorf("start etcd in %s: %w", cfg.Dir, err)
 	case <-ctx.Done():
-		e.Close()
-		return nil, ctx.Err()
+		err = ctx.Err()
 	}
+	end()
+	e.Close()
+	return nil, err
 }
 
 // Endpoint is what a client, kube-apiserver for one, connects to.
@@ -81,7 +86,10 @@ func (s *Server) Endpoint() string { return s.endpoint }
 func (s *Server) Err() <-chan error { return s.etcd.Err() }
 
 // Close stops the member and returns when its data is closed.
-func (s *Server) Close() { s.etcd.Close() }
+func (s *Server) Close() {
+	s.end()
+	s.etcd.Close()
+}
 
 // embedded opens no listener for peers: there are none. What the member says
 // about where it is reached must look like host and port, and nobody reads it.
@@ -103,6 +111,8 @@ func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	c.ListenClientHttpUrls = []url.URL{http} // its own socket: gRPC alone on the other one is leaner
 	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{nowhere}
 	c.InitialCluster = memberName + "=" + nowhere.String()
+	// There is nobody to lose an election to.
+	c.TickMs, c.ElectionMs = 20, 100
 	c.EnableGRPCGateway = false
 	c.WarningUnaryRequestDuration = slowRequest
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger())
