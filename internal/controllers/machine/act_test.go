@@ -1,0 +1,394 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+)
+
+// workloads is one workload cluster behind a fake client.
+type workloads struct {
+	client client.Client
+	down   bool
+}
+
+func (w workloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
+	if w.down {
+		return nil, remote.ErrNotConnected
+	}
+	return w.client, nil
+}
+
+func (w workloads) Watch(context.Context, client.ObjectKey, remote.WatchRequest) error {
+	if w.down {
+		return remote.ErrNotConnected
+	}
+	return nil
+}
+
+func (w workloads) Health(client.ObjectKey) remote.Health {
+	if w.down {
+		return remote.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5}
+	}
+	return remote.Health{Connected: true, LastProbeSuccess: ago(time.Second)}
+}
+
+func (w workloads) Nodes(ctx context.Context, _ client.ObjectKey, id string) ([]corev1.Node, error) {
+	list := &corev1.NodeList{}
+	err := w.client.List(ctx, list)
+	var out []corev1.Node
+	for _, n := range list.Items {
+		if n.Spec.ProviderID == id {
+			out = append(out, n)
+		}
+	}
+	return out, err
+}
+
+var key = client.ObjectKey{Namespace: "ns", Name: "m"}
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err)
+		}
+	}
+	for _, gvk := range []schema.GroupVersionKind{{Group: "i", Version: "v1", Kind: "FooMachine"}, {Group: "b", Version: "v1", Kind: "FooConfig"}, {Group: "p", Version: "v1", Kind: "FooPlane"}} {
+		s.AddKnownTypeWithName(gvk, &unstructured.Unstructured{})
+		gvk.Kind += "List"
+		s.AddKnownTypeWithName(gvk, &unstructured.UnstructuredList{})
+	}
+	return s
+}
+
+func crd(name string) client.Object {
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}}}
+}
+
+func foreign(text string) client.Object {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		panic(err)
+	}
+	return u
+}
+
+// world is a management cluster with a Machine and what it refers to.
+func world(m *clusterv1.Machine, extra ...client.Object) *fake.ClientBuilder {
+	cluster := settled().Cluster
+	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "p", Kind: "FooPlane", Name: "p"}
+	const made = `namespace: ns, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineSet, name: ms, uid: ms, controller: true}]`
+	objs := append([]client.Object{
+		m, cluster, crd("foomachines.i"), crd("fooconfigs.b"), crd("fooplanes.p"),
+		foreign("apiVersion: p/v1\nkind: FooPlane\nmetadata: {name: p, namespace: ns}\nstatus: {externalManagedControlPlane: true}"),
+		foreign("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: i, " + made + "}\n" + readyInfra),
+		foreign("apiVersion: b/v1\nkind: FooConfig\nmetadata: {name: b, " + made + "}\n" + readyBootstrap),
+	}, extra...)
+	b := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Machine{})
+	for field, value := range indexes() {
+		b = b.WithIndex(&clusterv1.Machine{}, field, value)
+	}
+	return b
+}
+
+func bare(s Snapshot) *clusterv1.Machine {
+	s.Machine.Generation, s.Machine.OwnerReferences, s.Machine.Labels = 0, nil, nil
+	return s.Machine
+}
+
+func controller(c client.WithWatch, w workloads) (*Controller, *loop.Reconciler[*clusterv1.Machine, Snapshot]) {
+	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, settings: Settings{}.withDefaults(), workloads: w}
+	r := &loop.Reconciler[*clusterv1.Machine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	ctl.writer = r.Writer
+	return ctl, r
+}
+
+// settle reconciles until a pass neither fails nor writes.
+func settle(t *testing.T, c client.WithWatch, w workloads) {
+	t.Helper()
+	_, r := controller(c, w)
+	quiet := 0
+	for range 40 {
+		before := fingerprint(t, c, w.client)
+		_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
+			t.Fatal(err)
+		}
+		if err == nil && fingerprint(t, c, w.client) == before {
+			if quiet++; quiet == 2 {
+				return
+			}
+		} else {
+			quiet = 0
+		}
+	}
+	t.Fatal("does not settle")
+}
+
+// fingerprint is the resource versions of what the controller writes.
+func fingerprint(t *testing.T, c, workload client.Client) string {
+	t.Helper()
+	machines, nodes := &clusterv1.MachineList{}, &corev1.NodeList{}
+	if err := errors.Join(c.List(context.Background(), machines), workload.List(context.Background(), nodes)); err != nil {
+		t.Fatal(err)
+	}
+	out := ""
+	for _, m := range machines.Items {
+		out += m.Name + m.ResourceVersion + " "
+	}
+	for _, n := range nodes.Items {
+		out += n.Name + n.ResourceVersion + " "
+	}
+	return out
+}
+
+// workload returns a workload cluster with one Node, held back by its taint.
+func workload() *fake.ClientBuilder {
+	n := node()
+	n.Spec.Taints = []corev1.Taint{clusterv1.NodeUninitializedTaint}
+	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(n)
+}
+
+func TestEveryWriteFailsOnce(t *testing.T) { // MA-01 to MA-06, MA-08, MA-10, MA-13, MA-25
+	flaky.EveryWrite(t, func() *fake.ClientBuilder { return world(bare(fresh())) }, func(t *testing.T, c client.WithWatch) {
+		w := workloads{client: workload().Build()}
+		settle(t, c, w)
+		got, n := &clusterv1.Machine{}, &corev1.Node{}
+		if err := errors.Join(c.Get(context.Background(), key, got), w.client.Get(context.Background(), client.ObjectKey{Name: "n"}, n)); err != nil {
+			t.Fatal(err)
+		}
+		set := condition.Set(got.Status.Conditions)
+		if len(got.Finalizers) != 1 || got.Labels[clusterv1.ClusterNameLabel] != "c" || got.OwnerReferences[0].Kind != "Cluster" ||
+			got.Spec.ProviderID != "x://1" || *got.Spec.Bootstrap.DataSecretName != "data" || got.Status.Phase != "Running" ||
+			got.Status.NodeRef.Name != "n" || !set.IsTrue("Ready") || !set.IsTrue("Available") || !set.IsFalse("Paused") {
+			t.Errorf("machine %+v", got)
+		}
+		if n.Annotations[clusterv1.MachineAnnotation] != "m" || len(n.Spec.Taints) > 0 {
+			t.Errorf("node %+v", n)
+		}
+		for kind, name := range map[string]string{"FooMachine": "i", "FooConfig": "b"} {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(schema.GroupVersionKind{Group: name, Version: "v1", Kind: kind})
+			if err := c.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: name}, u); err != nil {
+				t.Fatal(err)
+			}
+			if owner := metav1.GetControllerOf(u); owner == nil || owner.Kind != "Machine" || len(u.GetOwnerReferences()) != 1 || u.GetLabels()[clusterv1.ClusterNameLabel] != "c" {
+				t.Errorf("MA-06: %s: owners %v, labels %v", kind, u.GetOwnerReferences(), u.GetLabels())
+			}
+		}
+	})
+}
+
+// TestEveryWriteToTheNodeFailsOnce does the same for the writes to the workload cluster.
+func TestEveryWriteToTheNodeFailsOnce(t *testing.T) { // MA-13, MA-18
+	patches := 0
+	flaky.EveryWrite(t, workload, func(t *testing.T, remoteClient client.WithWatch) {
+		patches = 0
+		counting := interceptor.NewClient(remoteClient, interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				patches++
+				return c.Patch(ctx, o, p, opts...)
+			},
+		})
+		c := world(bare(fresh())).WithReturnManagedFields().Build()
+		settle(t, c, workloads{client: counting})
+		n := &corev1.Node{}
+		if err := remoteClient.Get(context.Background(), client.ObjectKey{Name: "n"}, n); err != nil {
+			t.Fatal(err)
+		}
+		if n.Annotations[clusterv1.MachineAnnotation] != "m" || len(n.Spec.Taints) > 0 {
+			t.Errorf("node %+v", n)
+		}
+	})
+	if patches != 1 {
+		t.Errorf("%d patches of the Node, want one for labels, annotations and taint", patches)
+	}
+}
+
+func TestDeletionWhileWritesFail(t *testing.T) { // MD-01, MD-14, MD-15, MD-16
+	flaky.EveryWrite(t, func() *fake.ClientBuilder {
+		m := settled(deleted).Machine
+		m.Generation, m.Finalizers = 0, []string{clusterv1.MachineFinalizer}
+		return world(m)
+	}, func(t *testing.T, c client.WithWatch) {
+		w := workloads{client: workload().Build()}
+		settle(t, c, w)
+		for name, gvk := range map[string]schema.GroupVersionKind{"i": {Group: "i", Version: "v1", Kind: "FooMachine"}, "b": {Group: "b", Version: "v1", Kind: "FooConfig"},
+			"m": clusterv1.GroupVersion.WithKind("Machine")} {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(gvk)
+			if err := c.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: name}, u); !apierrors.IsNotFound(err) {
+				t.Errorf("%s still exists: %v", gvk.Kind, err)
+			}
+		}
+		if err := w.client.Get(context.Background(), client.ObjectKey{Name: "n"}, &corev1.Node{}); !apierrors.IsNotFound(err) {
+			t.Errorf("Node still exists: %v", err)
+		}
+	})
+}
+
+func TestFinalizerComesFirst(t *testing.T) { // MA-01
+	c := world(bare(fresh())).WithReturnManagedFields().Build()
+	_, r := controller(c, workloads{client: workload().Build()})
+	if _, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key}); err != nil {
+		t.Fatal(err)
+	}
+	got := &clusterv1.Machine{}
+	if err := c.Get(context.Background(), key, got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{clusterv1.MachineFinalizer}, got.Finalizers); diff != "" || len(got.Status.Conditions)+len(got.OwnerReferences) > 0 {
+		t.Errorf("the first pass adds the finalizer and nothing else: %+v", got)
+	}
+}
+
+func TestPaused(t *testing.T) { // PA-01
+	m := bare(fresh())
+	m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	c := world(m).WithReturnManagedFields().Build()
+	settle(t, c, workloads{client: workload().Build()})
+	got := &clusterv1.Machine{}
+	if err := c.Get(context.Background(), key, got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Status.Conditions) != 1 || !condition.Set(got.Status.Conditions).IsTrue("Paused") || got.Spec.ProviderID != "" {
+		t.Errorf("nothing but the Paused condition: %+v", got)
+	}
+}
+
+func TestOwnLeavesOtherMachinesAlone(t *testing.T) { // MA-06
+	c := world(bare(fresh()), foreign("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: taken, namespace: ns, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: other, uid: other, controller: true}]}")).Build()
+	ctl, _ := controller(c, workloads{})
+	s := fresh(func(s *Snapshot) {
+		s.Infra = infra("")
+		s.Infra.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Machine", Name: "other", UID: "other", Controller: ptr(true)}})
+	})
+	if err := ctl.own(context.Background(), s, Own{What: infrastructure, Kind: "FooMachine", Name: "taken"}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("%v", err)
+	}
+}
+
+// observed reads the snapshot of a settled Machine in a changed world.
+func observed(t *testing.T, m *clusterv1.Machine, w workloads, extra ...client.Object) Snapshot {
+	t.Helper()
+	ctl, _ := controller(world(m, extra...).Build(), w)
+	s, err := ctl.observe(context.Background(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestObserveNode(t *testing.T) { // MA-08, MA-20
+	twin := node()
+	twin.Name = "twin"
+	other := node()
+	other.Spec.ProviderID = "x://2"
+	nameless := node()
+	nameless.Spec.ProviderID = ""
+	build := func(nodes ...client.Object) workloads {
+		return workloads{client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(nodes...).Build()}
+	}
+	cases := map[string]struct {
+		reason string
+		w      workloads
+		want   Node
+	}{
+		"found":      {"by provider ID", build(node()), Node{Asked: true, Item: node()}},
+		"none":       {"gone", build(), Node{Asked: true}},
+		"twins":      {"a provider ID has to be unique", build(node(), twin), Node{Asked: true, Rivals: []string{"n", "twin"}}},
+		"name taken": {"a Node of the known name with another provider ID is another machine's", build(other), Node{Asked: true}},
+		"by name":    {"the Node that was found before has lost its provider ID", build(nameless.DeepCopy()), Node{Asked: true, Item: nameless}},
+		"down":       {"not connected is a fact, not an error", workloads{down: true}, Node{Down: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := observed(t, settled().Machine, tc.w).Node
+			if got.Item != nil {
+				got.Item.ResourceVersion, got.Item.TypeMeta = "", metav1.TypeMeta{}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestObserveRevision(t *testing.T) { // MA-14
+	m := settled().Machine
+	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "ms", UID: "ms", Controller: ptr(true)}}
+	for current, want := range map[string]bool{"2": true, "1": false, "": false} {
+		set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ms", Annotations: map[string]string{clusterv1.RevisionAnnotation: "1"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineDeployment", Name: "md", UID: "md", Controller: ptr(true)}}}}
+		md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md", Annotations: map[string]string{clusterv1.RevisionAnnotation: current}}}
+		if got := observed(t, m.DeepCopy(), workloads{client: workload().Build()}, set, md).Outdated; got != want {
+			t.Errorf("MachineSet 1 of MachineDeployment %q: outdated %v", current, got)
+		}
+	}
+}
+
+func TestObserveControlPlane(t *testing.T) { // MD-01
+	m := settled(deleted).Machine
+	m.Finalizers = []string{clusterv1.MachineFinalizer}
+	cp := settled().Machine
+	cp.Name, cp.Labels[clusterv1.MachineControlPlaneLabel] = "cp", ""
+	got := observed(t, m, workloads{client: workload().Build()}, cp).ControlPlane
+	if diff := cmp.Diff(ControlPlane{External: true, Others: 1}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNodeFindsItsMachine(t *testing.T) { // MA-09
+	named := settled().Machine
+	named.Generation = 0
+	c := world(named).Build()
+	ctl, _ := controller(c, workloads{})
+	cluster := client.ObjectKey{Namespace: "ns", Name: "c"}
+	marked := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x", Annotations: map[string]string{
+		clusterv1.ClusterNameAnnotation: "c", clusterv1.ClusterNamespaceAnnotation: "ns", clusterv1.MachineAnnotation: "m"}}}
+	strange := marked.DeepCopy()
+	strange.Annotations[clusterv1.ClusterNameAnnotation] = "other"
+	cases := map[string]struct {
+		node *corev1.Node
+		want int
+	}{
+		"by annotation":      {marked, 1},
+		"by name":            {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, 1},
+		"by provider ID":     {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: corev1.NodeSpec{ProviderID: "x://1"}}, 1},
+		"of no Machine":      {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, 0},
+		"of another cluster": {strange, 0},
+	}
+	for name, tc := range cases {
+		got := ctl.ofNode(context.Background(), cluster, tc.node)
+		if len(got) != tc.want || tc.want == 1 && got[0].NamespacedName != key {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := ctl.ofCluster(context.Background(), cluster); len(got) != 1 {
+		t.Errorf("a cluster wakes its Machines: %v", got)
+	}
+}

@@ -1,0 +1,142 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+func TestDecide(t *testing.T) {
+	unowned := func(kind, rest string) contract.Object {
+		return object("kind: "+kind+"\nmetadata: {name: x, ownerReferences: [{kind: MachineSet, name: ms, uid: ms, controller: true}]}\n"+rest, contract.V1Beta2)
+	}
+	cases := map[string]struct {
+		reason string
+		s      Snapshot
+		want   []string
+	}{
+		"settled": {"nothing to do", settled(), nil},
+		"no cluster": {"a watch on Clusters wakes it", settled(func(s *Snapshot) { s.Cluster = nil }),
+			[]string{"wait: Cluster c does not exist; the Machine goes on when it does"}},
+		"no label":    {"MA-03: always enforced", settled(func(s *Snapshot) { s.Machine.Labels = nil }), []string{"do: join Cluster c"}},
+		"wrong label": {"MA-03", settled(func(s *Snapshot) { s.Machine.Labels[clusterv1.ClusterNameLabel] = "x" }), []string{"do: join Cluster c"}},
+		"standalone":  {"MA-02: adopted", settled(func(s *Snapshot) { s.Machine.OwnerReferences = nil }), []string{"do: join Cluster c"}},
+		"restored set": {"MA-02: its MachineSet will adopt it", settled(func(s *Snapshot) {
+			s.Machine.OwnerReferences, s.Machine.Labels[clusterv1.MachineSetNameLabel] = nil, "ms"
+		}), nil},
+		"restored pool": {"MA-02", settled(func(s *Snapshot) {
+			s.Machine.OwnerReferences, s.Machine.Labels[clusterv1.MachinePoolNameLabel] = nil, "mp"
+		}), nil},
+		"restored control plane": {"MA-02", settled(func(s *Snapshot) {
+			s.Machine.OwnerReferences, s.Machine.Labels[clusterv1.MachineControlPlaneNameLabel] = nil, "cp"
+		}), nil},
+		"controlled": {"MA-02: belongs to its controller", settled(ofPool), nil},
+		"nothing there": {"waits for both, with a timer", fresh(),
+			[]string{"wait: FooConfig b does not exist yet", "wait: FooMachine i does not exist yet", "recheck: 30s"}},
+		"made by a set": {"MA-06: the Machine takes over", fresh(func(s *Snapshot) {
+			b, i := contract.BootstrapConfig(unowned("FooConfig", "")), contract.InfraMachine(unowned("FooMachine", ""))
+			s.Bootstrap, s.Infra = &b, &i
+		}), []string{"do: own FooConfig b: it is the Machine's bootstrap config", "do: own FooMachine i: it is the Machine's infrastructure"}},
+		"bootstrap to come": {"MA-04", fresh(func(s *Snapshot) { s.Bootstrap, s.Infra = bootstrap("status: {}"), infra("status: {}") }),
+			[]string{"wait: FooConfig b has not finished as the Machine's bootstrap config yet", "wait: FooMachine i has not finished as the Machine's infrastructure yet"}},
+		"bootstrap done": {"MA-04: the name of the Secret is copied", fresh(func(s *Snapshot) { s.Bootstrap, s.Infra = bootstrap(readyBootstrap), infra("status: {}") }),
+			[]string{"do: take over what bootstrap and infrastructure report", "wait: FooMachine i has not finished as the Machine's infrastructure yet"}},
+		"no provider ID": {"MA-05: provisioned is not enough", fresh(func(s *Snapshot) {
+			s.Bootstrap, s.Infra = bootstrap("status: {}"), infra("status: {initialization: {provisioned: true}}")
+		}), []string{"wait: FooConfig b has not finished as the Machine's bootstrap config yet", "wait: FooMachine i has not finished as the Machine's infrastructure yet"}},
+		"infrastructure done": {"MA-05", settled(func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), []string{"do: take over what bootstrap and infrastructure report"}},
+		"moved":               {"MA-05: the failure domain follows", settled(func(s *Snapshot) { s.Machine.Spec.FailureDomain = "b" }), []string{"do: take over what bootstrap and infrastructure report"}},
+		"older contract": {"MA-05: v1beta1 has other fields", fresh(func(s *Snapshot) {
+			s.Bootstrap, s.Infra = bootstrap(readyBootstrap), infraOf(contract.V1Beta1, "spec: {providerID: x://1, failureDomain: z}\nstatus: {ready: true}")
+		}), []string{"do: take over what bootstrap and infrastructure report"}},
+		"infrastructure lost": {"MA-07: waiting for a person", settled(func(s *Snapshot) { s.Infra = nil }),
+			[]string{"wait: FooMachine i has been deleted after the Machine was provisioned: delete the Machine"}},
+		"bootstrap lost": {"MA-04: its work is done", settled(func(s *Snapshot) { s.Bootstrap = nil }), nil},
+		"kind not installed": {"looked at again later", fresh(func(s *Snapshot) { s.InfraProblem, s.Bootstrap = "install it", bootstrap("status: {}") }),
+			[]string{"wait: FooConfig b has not finished as the Machine's bootstrap config yet", "wait: install it", "recheck: 30s"}},
+		"pool Machine":  {"MP-07: no bootstrap config to wait for", fresh(ofPool, func(s *Snapshot) { s.Infra = infra("status: {}") }), []string{"wait: FooMachine i has not finished as the Machine's infrastructure yet"}},
+		"new Node":      {"MA-10, MA-18: one patch", settled(func(s *Snapshot) { s.Node.Item = node() }), []string{"do: sync labels, annotations and taints to Node n"}},
+		"not available": {"MA-23: woken when it will be", settled(was(metav1.Condition{Type: "Ready", Status: "True", LastTransitionTime: metav1.NewTime(ago(4 * time.Second))}), func(s *Snapshot) { s.Machine.Spec.MinReadySeconds = ptr[int32](10) }), []string{"recheck: 6s"}},
+		"connection down": {"MA-20: woken when the grace is over", settled(func(s *Snapshot) {
+			s.Node = Node{Down: true}
+			s.Connection = remote.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5}
+		}), []string{"recheck: 4m0s"}},
+		"cache fills": {"asked again soon", settled(func(s *Snapshot) { s.Node = Node{Down: true} }), []string{"recheck: 5s"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestFollow(t *testing.T) { // MA-04, MA-05
+	s := fresh(func(s *Snapshot) { s.Infra, s.Bootstrap = infra(readyInfra), bootstrap(readyBootstrap) })
+	follow(s, s.Machine)
+	if s.Machine.Spec.ProviderID != "x://1" || s.Machine.Spec.FailureDomain != "a" || *s.Machine.Spec.Bootstrap.DataSecretName != "data" {
+		t.Errorf("%+v", s.Machine.Spec)
+	}
+	s = settled(func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = ptr("mine") })
+	follow(s, s.Machine)
+	if *s.Machine.Spec.Bootstrap.DataSecretName != "mine" {
+		t.Error("a data secret that is set stays")
+	}
+}
+
+func TestDecideDeletion(t *testing.T) {
+	external := func(s *Snapshot) { s.ControlPlane.External = true }
+	goneBut := func(changes ...func(*Snapshot)) Snapshot {
+		return settled(append([]func(*Snapshot){deleted, noProviders, external}, changes...)...)
+	}
+	tried := was(is("Deleting", "True", "DeletingNode", ""))
+	down := func(s *Snapshot) { s.Node = Node{Down: true} }
+	deleteNode := []string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists", "recheck: 10s"}
+	cases := map[string]struct {
+		reason string
+		s      Snapshot
+		want   []string
+	}{
+		"infrastructure first": {"MD-14", settled(deleted, external), []string{"do: delete FooMachine i: the Machine is deleted", "wait: FooMachine i still exists", "recheck: 15m0s"}},
+		"infrastructure goes": {"MD-14: awaited, not deleted twice", settled(deleted, external, func(s *Snapshot) {
+			s.Infra.SetDeletionTimestamp(ptr(metav1.NewTime(now)))
+		}), []string{"wait: FooMachine i still exists", "recheck: 15m0s"}},
+		"then bootstrap": {"MD-14", settled(deleted, external, func(s *Snapshot) { s.Infra = nil }), []string{"do: delete FooConfig b: the Machine is deleted", "wait: FooConfig b still exists", "recheck: 15m0s"}},
+		"then the Node":  {"MD-15", goneBut(), deleteNode},
+		"Node gone":      {"MD-16: nothing left", goneBut(noNode), nil},
+		"unreadable":     {"a person has to help", settled(deleted, func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "no label" }), []string{"wait: no label", "recheck: 30s"}},
+		"cluster deleted too": {"MD-01: the Node goes with it", goneBut(func(s *Snapshot) {
+			s.Cluster.DeletionTimestamp = ptr(metav1.NewTime(now))
+		}), nil},
+		"no cluster":             {"MD-01", goneBut(func(s *Snapshot) { s.Cluster = nil }), nil},
+		"control plane deleted":  {"MD-01", goneBut(func(s *Snapshot) { s.ControlPlane.Deleting = true }), nil},
+		"no control plane left":  {"MD-01: nobody could delete it", goneBut(func(s *Snapshot) { s.ControlPlane = ControlPlane{} }), nil},
+		"control plane Machines": {"MD-01: another is left", goneBut(func(s *Snapshot) { s.ControlPlane = ControlPlane{Others: 1} }), deleteNode},
+		"never had a Node":       {"MD-01", goneBut(noNode, func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), nil},
+		"found by provider ID":   {"MD-01: the retry", goneBut(func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), deleteNode},
+		"late":                   {"MD-15: tried once however late it is", goneBut(deletedSince(time.Minute)), []string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists", "recheck: 14m0s"}},
+		"given up":               {"MD-15: after the timeout", goneBut(deletedSince(time.Minute), tried), nil},
+		"tried again":            {"MD-15: until the timeout", goneBut(deletedSince(4*time.Second), tried), []string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists", "recheck: 6s"}},
+		"forever": {"MD-15: 0 is never", goneBut(deletedSince(time.Hour), tried, func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](0) }),
+			[]string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists"}},
+		"own timeout":      {"MD-15", goneBut(deletedSince(4*time.Second), func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](60) }), []string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists", "recheck: 56s"}},
+		"not connected":    {"MD-15: waits until the timeout", goneBut(down), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 10s"}},
+		"never connected":  {"MD-15: given up", goneBut(down, deletedSince(time.Minute)), nil},
+		"pool Machine":     {"MP-07: has no bootstrap config", settled(ofPool, deleted, external, func(s *Snapshot) { s.Infra = nil }), deleteNode},
+		"no bootstrap ref": {"MD-14: what is missing is not missed", settled(deleted, noProviders, noNode), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package machine
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+func TestSync(t *testing.T) {
+	s := settled(func(s *Snapshot) {
+		s.Machine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "ms", Controller: ptr(true)}}
+		s.Machine.Labels = map[string]string{
+			"node-role.kubernetes.io/worker": "", "node-restriction.kubernetes.io/a": "1", "x.node-restriction.kubernetes.io/b": "2",
+			"node.cluster.x-k8s.io/c": "3", "gpu.node.cluster.x-k8s.io/d": "4", "extra.example/e": "5",
+			clusterv1.ClusterNameLabel: "c", "notnode.cluster.x-k8s.io/f": "6", "x.node-role.kubernetes.io/g": "7",
+		}
+		s.Machine.Annotations = map[string]string{"node.cluster.x-k8s.io/h": "8", "x.node.cluster.x-k8s.io/i": "9", "other/j": "10", "extra.example/k": "11"}
+		s.Settings.SyncLabels = []*regexp.Regexp{regexp.MustCompile(`^extra\.example/`)}
+		s.Settings.SyncAnnotations = []*regexp.Regexp{regexp.MustCompile(`^extra\.example/`)}
+		s.Infra = infra(readyInfra[:len(readyInfra)-1] + ", interruptible: true}")
+	})
+	n := node()
+	n.Labels = map[string]string{"kubernetes.io/hostname": "n", "node.cluster.x-k8s.io/old": "x", "node.cluster.x-k8s.io/foreign": "y"}
+	n.Annotations = map[string]string{clusterv1.LabelsFromMachineAnnotation: "node.cluster.x-k8s.io/old,node.cluster.x-k8s.io/c",
+		clusterv1.AnnotationsFromMachineAnnotation: "node.cluster.x-k8s.io/old", "node.cluster.x-k8s.io/old": "x", "foreign": "z"}
+	foreign := corev1.Taint{Key: "mine", Effect: "NoSchedule"}
+	n.Spec.Taints = []corev1.Taint{clusterv1.NodeUninitializedTaint, foreign, clusterv1.NodeOutdatedRevisionTaint}
+	sync(s, n)
+
+	labels := map[string]string{ // MA-11, MA-15
+		"node-role.kubernetes.io/worker": "", "node-restriction.kubernetes.io/a": "1", "x.node-restriction.kubernetes.io/b": "2",
+		"node.cluster.x-k8s.io/c": "3", "gpu.node.cluster.x-k8s.io/d": "4", "extra.example/e": "5",
+		"cluster.x-k8s.io/interruptible": "", "kubernetes.io/hostname": "n", "node.cluster.x-k8s.io/foreign": "y",
+	}
+	if diff := cmp.Diff(labels, n.Labels); diff != "" {
+		t.Errorf("MA-11: managed labels come, dropped ones go, foreign ones stay; MA-15: interruptible (-want +got):\n%s", diff)
+	}
+	annotations := map[string]string{ // MA-10, MA-12
+		"cluster.x-k8s.io/cluster-name": "c", "cluster.x-k8s.io/cluster-namespace": "ns", "cluster.x-k8s.io/machine": "m",
+		"cluster.x-k8s.io/owner-kind": "MachineSet", "cluster.x-k8s.io/owner-name": "ms",
+		"cluster.x-k8s.io/labels-from-machine":      "extra.example/e,gpu.node.cluster.x-k8s.io/d,node-restriction.kubernetes.io/a,node-role.kubernetes.io/worker,node.cluster.x-k8s.io/c,x.node-restriction.kubernetes.io/b",
+		"cluster.x-k8s.io/annotations-from-machine": "extra.example/k,node.cluster.x-k8s.io/h,x.node.cluster.x-k8s.io/i",
+		"node.cluster.x-k8s.io/h":                   "8", "x.node.cluster.x-k8s.io/i": "9", "extra.example/k": "11", "foreign": "z",
+	}
+	if diff := cmp.Diff(annotations, n.Annotations); diff != "" {
+		t.Errorf("MA-10, MA-12 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]corev1.Taint{foreign}, n.Spec.Taints); diff != "" {
+		t.Errorf("MA-13: the uninitialized taint goes with the first sync; MA-14: not outdated (-want +got):\n%s", diff)
+	}
+	if !synced(s, n) {
+		t.Error("MA-18: a Node that was synced needs no patch")
+	}
+	s.Outdated = true
+	if synced(s, n) {
+		t.Error("MA-14: an outdated Machine has to be told apart")
+	}
+	sync(s, n)
+	if diff := cmp.Diff([]corev1.Taint{foreign, clusterv1.NodeOutdatedRevisionTaint}, n.Spec.Taints); diff != "" {
+		t.Errorf("MA-14 (-want +got):\n%s", diff)
+	}
+}
+
+func TestNodeMatters(t *testing.T) { // MA-09
+	cases := map[string]struct {
+		reason string
+		change func(*corev1.Node)
+		want   bool
+	}{
+		"heartbeat":   {"nothing that anybody looks at", func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now) }, false},
+		"not ready":   {"a condition changes", func(n *corev1.Node) { n.Status.Conditions[0].Status = "False" }, true},
+		"label":       {"somebody took our label away", func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }, true},
+		"annotation":  {"somebody took our annotation away", func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }, true},
+		"taint":       {"MA-13", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{clusterv1.NodeUninitializedTaint} }, true},
+		"provider ID": {"MA-08", func(n *corev1.Node) { n.Spec.ProviderID = "x://2" }, true},
+		"version":     {"status.nodeInfo", func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.37.0" }, true},
+		"swap":        {"the same swap in another place in memory", func(n *corev1.Node) { n.Status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: ptr[int64](1)} }, false},
+		"deleted":     {"going", func(n *corev1.Node) { n.DeletionTimestamp = ptr(metav1.NewTime(now)) }, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before, after := node(), node()
+			before.Status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: ptr[int64](1)}
+			after.Status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: ptr[int64](1)}
+			tc.change(after)
+			if got := nodeMatters(before, after); got != tc.want {
+				t.Errorf("%s: %v", tc.reason, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,240 @@
+package machine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+func status(s Snapshot, out loop.Outcome) clusterv1.MachineStatus {
+	return Report(s, Decide(s), out).Status.(clusterv1.MachineStatus)
+}
+
+func verdictOf(t *testing.T, s Snapshot, out loop.Outcome, conditionType string) condition.Verdict {
+	t.Helper()
+	c := condition.Set(status(s, out).Conditions).Get(conditionType)
+	if c == nil {
+		t.Fatalf("no condition %s", conditionType)
+	}
+	return condition.Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
+}
+
+// TestConditions proves each condition with each of its reasons.
+func TestConditions(t *testing.T) {
+	down := func(last time.Duration) func(*Snapshot) {
+		return func(s *Snapshot) {
+			s.Node = Node{Down: true}
+			s.Connection = remote.Health{LastProbeSuccess: ago(last), ConsecutiveFailures: 5}
+		}
+	}
+	external := func(s *Snapshot) { s.ControlPlane.External = true }
+	cases := map[string]struct {
+		reason    string
+		s         Snapshot
+		err       error
+		condition string
+		want      condition.Verdict
+	}{
+		"not deleting":        {"MD-16", settled(), nil, "Deleting", condition.False("NotDeleting", "")},
+		"deleting infra":      {"MD-14", settled(deleted), nil, "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "FooMachine i still exists")},
+		"deleting bootstrap":  {"MD-14", settled(deleted, func(s *Snapshot) { s.Infra = nil }), nil, "Deleting", condition.TrueBecause("WaitingForBootstrapDeletion", "FooConfig b still exists")},
+		"deleting Node":       {"MD-15", settled(deleted, noProviders, external), nil, "Deleting", condition.TrueBecause("DeletingNode", "Node n still exists")},
+		"deleting Node fails": {"MD-15: what it waits for is the news", settled(deleted, noProviders, external), errors.New("x"), "Deleting", condition.TrueBecause("DeletingNode", "Node n still exists")},
+		"deletion completed":  {"MD-16", settled(deleted, noProviders, noNode), nil, "Deleting", condition.True("DeletionCompleted")},
+		"deletion fails":      {"MD-14", settled(deleted), errors.New("x"), "Deleting", condition.TrueBecause("InternalError", "Could not delete FooMachine i: the Machine is deleted; it is tried again")},
+		"deletion conflicts":  {"a conflict is no news", settled(deleted), fault.New(fault.Conflict, "x", "x"), "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "FooMachine i still exists")},
+
+		"not updating": {"MA-21", settled(), nil, "Updating", condition.False("NotUpdating", "")},
+		"updating":     {"MA-21", settled(inPlace), nil, "Updating", condition.True("InPlaceUpdating")},
+
+		"data secret provided": {"MA-04", settled(func(s *Snapshot) {
+			s.Bootstrap, s.Machine.Spec.Bootstrap.ConfigRef = nil, clusterv1.ContractVersionedObjectReference{}
+		}), nil, "BootstrapConfigReady", condition.True("DataSecretProvided")},
+		"pool Machine":       {"MA-04, MP-07: the empty name is one", settled(ofPool), nil, "BootstrapConfigReady", condition.True("DataSecretProvided")},
+		"bootstrap ready":    {"mirrored", settled(), nil, "BootstrapConfigReady", condition.True("Fine")},
+		"bootstrap fallback": {"CT-07: judged by the flag", settled(func(s *Snapshot) { s.Bootstrap = bootstrap("status: {}") }), nil, "BootstrapConfigReady", condition.True("Ready")},
+		"bootstrap waits":    {"CT-07", fresh(func(s *Snapshot) { s.Bootstrap = bootstrap("status: {}") }), nil, "BootstrapConfigReady", condition.False("NotReady", "FooConfig status.initialization.dataSecretCreated is false")},
+		"bootstrap invalid":  {"CT-07", settled(func(s *Snapshot) { s.Bootstrap = bootstrap("status: {conditions: [{type: Ready, status: Maybe}]}") }), nil, "BootstrapConfigReady", condition.Unknown("InvalidConditionReported", `field status.conditions[Ready]: status is "Maybe", want True, False or Unknown`)},
+		"bootstrap problem":  {"a person has to help", fresh(func(s *Snapshot) { s.BootstrapProblem = "install it" }), nil, "BootstrapConfigReady", condition.Unknown("InternalError", "install it")},
+		"bootstrap missing":  {"not yet", fresh(), nil, "BootstrapConfigReady", condition.False("ObjectDoesNotExist", "FooConfig does not exist")},
+		"bootstrap deleted":  {"it was there", settled(func(s *Snapshot) { s.Bootstrap = nil }), nil, "BootstrapConfigReady", condition.False("ObjectDeleted", "FooConfig has been deleted while the Machine still exists")},
+		"bootstrap goes too": {"MD-14", settled(deleted, noProviders), nil, "BootstrapConfigReady", condition.False("ObjectDeleted", "FooConfig has been deleted")},
+
+		"infra ready":    {"mirrored", settled(), nil, "InfrastructureReady", condition.True("Fine")},
+		"infra fallback": {"CT-07", settled(func(s *Snapshot) { s.Infra = infra("status: {}") }), nil, "InfrastructureReady", condition.True("Ready")},
+		"infra waits":    {"CT-07", fresh(func(s *Snapshot) { s.Infra = infra("status: {}") }), nil, "InfrastructureReady", condition.False("NotReady", "FooMachine status.initialization.provisioned is false")},
+		"infra bad": {"mirrored", settled(func(s *Snapshot) {
+			s.Infra = infra("status: {conditions: [{type: Ready, status: 'False', reason: Quota, message: no more}]}")
+		}), nil, "InfrastructureReady", condition.False("Quota", "no more")},
+		"infra invalid":  {"CT-07", settled(func(s *Snapshot) { s.Infra = infra("status: {conditions: [{type: Ready, status: Maybe}]}") }), nil, "InfrastructureReady", condition.Unknown("InvalidConditionReported", `field status.conditions[Ready]: status is "Maybe", want True, False or Unknown`)},
+		"infra problem":  {"a person has to help", fresh(func(s *Snapshot) { s.InfraProblem = "install it" }), nil, "InfrastructureReady", condition.Unknown("InternalError", "install it")},
+		"infra missing":  {"not yet", fresh(), nil, "InfrastructureReady", condition.False("ObjectDoesNotExist", "FooMachine does not exist")},
+		"infra deleted":  {"MA-07", settled(func(s *Snapshot) { s.Infra = nil }), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooMachine has been deleted while the Machine still exists")},
+		"infra goes too": {"MD-14", settled(deleted, noProviders), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooMachine has been deleted")},
+
+		"Node ready":            {"MA-19", settled(), nil, "NodeReady", condition.True("NodeReady")},
+		"Node not ready":        {"MA-19", settled(nodeSays("Ready", "False", "no network")), nil, "NodeReady", condition.False("NodeNotReady", "* Node.Ready: no network")},
+		"Node unknown":          {"MA-19", settled(nodeSays("Ready", "Unknown", "no heartbeat")), nil, "NodeReady", condition.Unknown("NodeReadyUnknown", "* Node.Ready: no heartbeat")},
+		"Node says nothing":     {"MA-19", settled(func(s *Snapshot) { s.Node.Item.Status.Conditions = nil }), nil, "NodeReady", condition.Unknown("NodeReadyUnknown", "Node.Ready: Condition not yet reported")},
+		"Node healthy":          {"MA-19", settled(), nil, "NodeHealthy", condition.True("NodeHealthy")},
+		"Node under pressure":   {"MA-19", settled(nodeSays("DiskPressure", "True", "full"), nodeSays("PIDPressure", "Unknown", "?")), nil, "NodeHealthy", condition.False("NodeNotHealthy", "* Node.DiskPressure: full\n* Node.PIDPressure: ?")},
+		"Node health unknown":   {"MA-19", settled(nodeSays("MemoryPressure", "Unknown", "no heartbeat")), nil, "NodeHealthy", condition.Unknown("NodeHealthyUnknown", "* Node.MemoryPressure: no heartbeat")},
+		"Node lacks conditions": {"MA-19", settled(func(s *Snapshot) { s.Node.Item.Status.Conditions = s.Node.Item.Status.Conditions[:3] }), nil, "NodeHealthy", condition.Unknown("NodeHealthyUnknown", "* Node.PIDPressure: Condition not yet reported")},
+		"not asked":             {"MA-09: not before the control plane is initialized", fresh(func(s *Snapshot) { s.Node = Node{Waiting: "Waiting for Cluster control plane to be initialized"} }), nil, "NodeHealthy", condition.Unknown("InspectionFailed", "Waiting for Cluster control plane to be initialized")},
+		"no provider ID":        {"MA-08", fresh(), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for FooMachine to report spec.providerID")},
+		"no Node yet":           {"MA-08", settled(noNode, func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for a Node with spec.providerID x://1 to exist")},
+		"two Nodes":             {"MA-08: a provider ID has to be unique", settled(func(s *Snapshot) { s.Node = Node{Asked: true, Rivals: []string{"a", "b"}} }), nil, "NodeHealthy", condition.Unknown("InspectionFailed", "Nodes a, b have the same spec.providerID x://1: a provider ID has to be unique")},
+		"Node deleted":          {"MA-19", settled(noNode), nil, "NodeHealthy", condition.False("NodeDeleted", "Node n has been deleted while the Machine still exists")},
+		"Node goes too":         {"MD-15", settled(noNode, deleted), nil, "NodeReady", condition.False("NodeDeleted", "Node n has been deleted")},
+		"down within grace":     {"MA-20: the last value stays", settled(down(299*time.Second), was(is("NodeReady", "True", "NodeReady", ""), is("NodeHealthy", "False", "NodeNotHealthy", "full"))), nil, "NodeHealthy", condition.False("NodeNotHealthy", "full")},
+		"down for long":         {"MA-20", settled(down(5*time.Minute), was(is("NodeReady", "True", "NodeReady", ""), is("NodeHealthy", "True", "NodeHealthy", ""))), nil, "NodeHealthy", condition.Unknown("ConnectionDown", "The workload cluster does not answer")},
+		"down from the start":   {"MA-20: there is no last value", fresh(down(time.Hour)), nil, "NodeReady", condition.Unknown("ConnectionDown", "The workload cluster does not answer")},
+		"cache fills":           {"MA-20: the cluster answers, its Nodes are just being read", settled(was(is("NodeReady", "True", "NodeReady", "")), func(s *Snapshot) { s.Node = Node{Down: true} }), nil, "NodeReady", condition.True("NodeReady")},
+
+		"ready":             {"MA-21", settled(), nil, "Ready", condition.True("Ready")},
+		"not ready":         {"MA-21", settled(nodeSays("Ready", "False", "no network")), nil, "Ready", condition.False("NotReady", "* NodeHealthy:\n  * Node.Ready: no network")},
+		"ready unknown":     {"MA-21", settled(nodeSays("Ready", "Unknown", "no heartbeat")), nil, "Ready", condition.Unknown("ReadyUnknown", "* NodeHealthy:\n  * Node.Ready: no heartbeat")},
+		"health check":      {"MA-21: if present", settled(was(is("HealthCheckSucceeded", "False", "x", "unhealthy for 5m"))), nil, "Ready", condition.False("NotReady", "* HealthCheckSucceeded: unhealthy for 5m")},
+		"in place":          {"MA-21", settled(inPlace), nil, "Ready", condition.False("NotReady", "* Updating: InPlaceUpdating")},
+		"gates":             {"MA-21: both polarities", settled(gates, was(is("Gpu", "False", "x", "no driver"), is("Broken", "True", "x", "yes"))), nil, "Ready", condition.False("NotReady", "* Gpu: no driver\n* Broken: yes")},
+		"deletion":          {"MA-22: without its details", settled(deleted, external), nil, "Ready", condition.False("NotReady", "* Deleting: Machine deletion in progress, stage: WaitingForInfrastructureDeletion")},
+		"stale deletion":    {"MA-22: after 15 minutes", settled(deletedSince(16*time.Minute), external), nil, "Ready", condition.False("NotReady", "* Deleting: Machine deletion in progress for more than 15m, stage: WaitingForInfrastructureDeletion")},
+		"components same":   {"MA-22: said once", settled(planeGates, was(is("APIServerPodHealthy", "Unknown", "x", "no answer"), is("SchedulerPodHealthy", "Unknown", "x", "no answer"), is("ControllerManagerPodHealthy", "True", "x", ""))), nil, "Ready", condition.Unknown("ReadyUnknown", "* Control plane components: no answer")},
+		"components differ": {"MA-22: each for itself", settled(planeGates, was(is("APIServerPodHealthy", "False", "x", "a"), is("SchedulerPodHealthy", "False", "x", "b"), is("ControllerManagerPodHealthy", "True", "x", ""))), nil, "Ready", condition.False("NotReady", "* APIServerPodHealthy: a\n* SchedulerPodHealthy: b")},
+
+		"available":           {"MA-23", settled(), nil, "Available", condition.True("Available")},
+		"not yet available":   {"MA-23", settled(minReady, was(metav1.Condition{Type: "Ready", Status: "True", LastTransitionTime: metav1.NewTime(ago(9 * time.Second))})), nil, "Available", condition.False("WaitingForMinReadySeconds", "")},
+		"available after":     {"MA-23", settled(minReady, was(metav1.Condition{Type: "Ready", Status: "True", LastTransitionTime: metav1.NewTime(ago(10 * time.Second))})), nil, "Available", condition.True("Available")},
+		"not ready, not that": {"MA-23", settled(noNode), nil, "Available", condition.False("NotReady", "")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			out := loop.Outcome{Err: tc.err}
+			if tc.err != nil {
+				out.Failed = Decide(tc.s).Actions[0]
+			}
+			if diff := cmp.Diff(tc.want, verdictOf(t, tc.s, out, tc.condition)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func inPlace(s *Snapshot) {
+	s.Machine.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+}
+
+func minReady(s *Snapshot) { s.Machine.Spec.MinReadySeconds = ptr[int32](10) }
+
+func gates(s *Snapshot) {
+	s.Machine.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Gpu"}, {ConditionType: "Broken", Polarity: clusterv1.NegativePolarityCondition}}
+}
+
+func planeGates(s *Snapshot) {
+	s.Machine.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{
+		{ConditionType: "APIServerPodHealthy"}, {ConditionType: "ControllerManagerPodHealthy"}, {ConditionType: "SchedulerPodHealthy"}}
+}
+
+func TestPhase(t *testing.T) { // MA-25
+	older := func(s *Snapshot) {
+		s.Infra = infraOf(contract.V1Beta1, "spec: {providerID: x://1}\nstatus: {ready: true, failureReason: Bad}")
+	}
+	for name, tc := range map[string]struct {
+		s    Snapshot
+		want string
+	}{
+		"new":                    {fresh(), "Pending"},
+		"bootstrap data":         {fresh(func(s *Snapshot) { s.Bootstrap = bootstrap(readyBootstrap) }), "Provisioning"},
+		"provisioned, no Node":   {settled(noNode, func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), "Provisioned"},
+		"running":                {settled(), "Running"},
+		"in place":               {settled(inPlace), "Updating"},
+		"contract v1beta1 fails": {settled(older), "Failed"},
+		"deleting":               {settled(deleted), "Deleting"},
+		"deleted":                {settled(deleted, noProviders, noNode), "Deleted"},
+	} {
+		if got := status(tc.s, loop.Outcome{}).Phase; got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+	if got := status(settled(), loop.Outcome{}).LastUpdated; !got.IsZero() {
+		t.Errorf("lastUpdated moves with the phase only: %v", got)
+	}
+	if got := status(settled(noNode, deleted), loop.Outcome{}).LastUpdated; !got.Time.Equal(now) {
+		t.Errorf("lastUpdated moves with the phase: %v", got)
+	}
+}
+
+func TestStatus(t *testing.T) { // MA-04, MA-05, MA-08
+	s := fresh(func(s *Snapshot) {
+		s.Infra, s.Bootstrap, s.Node.Item = infra(readyInfra), bootstrap(readyBootstrap), node()
+	})
+	r := Report(s, Decide(s), loop.Outcome{})
+	got := r.Status.(clusterv1.MachineStatus)
+	want := clusterv1.MachineStatus{
+		Initialization: clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr(true), BootstrapDataSecretCreated: ptr(true)},
+		NodeRef:        clusterv1.MachineNodeReference{Name: "n"}, NodeInfo: &node().Status.NodeInfo, FailureDomain: "a",
+		Addresses: clusterv1.MachineAddresses{{Type: "InternalIP", Address: "10.0.0.1"}}, Phase: "Running", ObservedGeneration: 7, LastUpdated: metav1.NewTime(now),
+	}
+	got.Conditions, got.Deprecated = nil, nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(r.Events) != 1 || r.Events[0].Reason != "SuccessfulSetNodeRef" {
+		t.Errorf("MA-08: events %v", r.Events)
+	}
+	if r := Report(settled(), Decide(settled()), loop.Outcome{}); len(r.Events) != 0 {
+		t.Errorf("MA-08: once: %v", r.Events)
+	}
+	kept := settled(noProviders, func(s *Snapshot) {
+		s.Node, s.Machine.Status.Addresses = Node{Down: true}, want.Addresses
+	})
+	if got := status(kept, loop.Outcome{}); got.NodeRef.Name != "n" || len(got.Addresses) != 1 || !isTrue(got.Initialization.InfrastructureProvisioned) || got.ObservedGeneration != 0 {
+		t.Errorf("MA-07: what was reached stays, and the pass is one in error: %+v", got)
+	}
+	failing := settled(deleted, noProviders, func(s *Snapshot) { s.ControlPlane.External = true })
+	plan := Decide(failing)
+	if r := Report(failing, plan, loop.Outcome{Failed: plan.Actions[0], Err: errors.New("x")}); len(r.Events) != 1 || r.Events[0].Reason != "FailedDeleteNode" {
+		t.Errorf("MD-15: events %v", r.Events)
+	}
+}
+
+func TestDeprecated(t *testing.T) { // CO-02, MA-07
+	type brief struct{ Type, Status, Severity, Reason string }
+	read := func(s Snapshot) []brief {
+		var out []brief
+		for _, c := range status(s, loop.Outcome{}).Deprecated.V1Beta1.Conditions {
+			out = append(out, brief{string(c.Type), string(c.Status), string(c.Severity), c.Reason})
+		}
+		return out
+	}
+	good := []brief{{"Ready", "True", "", ""}, {"BootstrapReady", "True", "", ""}, {"InfrastructureReady", "True", "", ""}, {"NodeHealthy", "True", "", ""}}
+	if diff := cmp.Diff(good, read(settled())); diff != "" {
+		t.Errorf("good (-want +got):\n%s", diff)
+	}
+	waits := fresh(func(s *Snapshot) { s.Infra, s.Bootstrap = infra("status: {}"), bootstrap("status: {}") })
+	want := []brief{{"Ready", "False", "Info", "NotReady"}, {"BootstrapReady", "False", "Info", "WaitingForDataSecret"},
+		{"InfrastructureReady", "False", "Info", "WaitingForInfrastructure"}, {"NodeHealthy", "Unknown", "", "NodeProvisioning"}}
+	if diff := cmp.Diff(want, read(waits)); diff != "" {
+		t.Errorf("waiting (-want +got):\n%s", diff)
+	}
+	if got := read(settled(noNode))[3]; got != (brief{"NodeHealthy", "False", "Error", "NodeNotFound"}) {
+		t.Errorf("%v", got)
+	}
+	if got := read(settled(nodeSays("Ready", "False", "x")))[3]; got != (brief{"NodeHealthy", "False", "Warning", "NodeConditionsFailed"}) {
+		t.Errorf("%v", got)
+	}
+	lost := status(settled(func(s *Snapshot) { s.Infra = nil }), loop.Outcome{}).Deprecated.V1Beta1
+	if lost.FailureReason == nil || *lost.FailureReason != "InvalidConfiguration" {
+		t.Errorf("MA-07: %v", lost.FailureReason)
+	}
+}

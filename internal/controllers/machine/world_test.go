@@ -1,0 +1,150 @@
+package machine
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func ptr[T any](v T) *T { return &v }
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+func object(text string, version contract.Version) contract.Object {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		panic(err)
+	}
+	return contract.Object{Unstructured: u, Contract: version}
+}
+
+const ownedMeta = `namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c}, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: m, uid: machine, controller: true}]`
+
+func infra(rest string) *contract.InfraMachineView { return infraOf(contract.V1Beta2, rest) }
+
+func infraOf(version contract.Version, rest string) *contract.InfraMachineView {
+	v := contract.InfraMachine(object("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: i, "+ownedMeta+"}\n"+rest, version))
+	return &v
+}
+
+func bootstrap(rest string) *contract.BootstrapConfigView {
+	v := contract.BootstrapConfig(object("apiVersion: b/v1\nkind: FooConfig\nmetadata: {name: b, "+ownedMeta+"}\n"+rest, contract.V1Beta2))
+	return &v
+}
+
+const (
+	readyInfra     = "spec: {providerID: x://1}\nstatus: {initialization: {provisioned: true}, failureDomain: a, addresses: [{type: InternalIP, address: 10.0.0.1}], conditions: [{type: Ready, status: 'True', reason: Fine}]}"
+	readyBootstrap = "status: {dataSecretName: data, initialization: {dataSecretCreated: true}, conditions: [{type: Ready, status: 'True', reason: Fine}]}"
+)
+
+func is(t, status, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: t, Status: metav1.ConditionStatus(status), Reason: reason, Message: message}
+}
+
+// settled is a Machine that runs, with all it needs.
+func settled(changes ...func(*Snapshot)) Snapshot {
+	s := Snapshot{
+		Now: now, Settings: Settings{}.withDefaults(),
+		Machine: &clusterv1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "machine", Generation: 7, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: "cluster"}}},
+			Spec: clusterv1.MachineSpec{ClusterName: "c", ProviderID: "x://1", FailureDomain: "a",
+				Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr("data"),
+					ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "b", Kind: "FooConfig", Name: "b"}},
+				InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachine", Name: "i"}},
+		},
+		Cluster:    &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster"}},
+		Bootstrap:  bootstrap(readyBootstrap),
+		Infra:      infra(readyInfra),
+		Connection: remote.Health{Connected: true, LastProbeSuccess: ago(time.Second)},
+	}
+	s.Cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr(true), ControlPlaneInitialized: ptr(true)}
+	s.Machine.Status.Initialization = clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr(true), BootstrapDataSecretCreated: ptr(true)}
+	s.Machine.Status.NodeRef.Name = "n"
+	s.Machine.Status.Phase = "Running"
+	s.Node = Node{Asked: true, Item: node()}
+	sync(s, s.Node.Item)
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+// fresh is a Machine that has just been created, and has nothing yet.
+func fresh(changes ...func(*Snapshot)) Snapshot {
+	return settled(append([]func(*Snapshot){func(s *Snapshot) {
+		s.Infra, s.Bootstrap, s.Node = nil, nil, Node{Asked: true}
+		s.Machine.Spec.ProviderID, s.Machine.Spec.FailureDomain, s.Machine.Spec.Bootstrap.DataSecretName = "", "", nil
+		s.Machine.Status = clusterv1.MachineStatus{}
+	}}, changes...)...)
+}
+
+func node(conditions ...corev1.NodeCondition) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node"}, Spec: corev1.NodeSpec{ProviderID: "x://1"}}
+	n.Status.NodeInfo.KubeletVersion = "v1.36.0"
+	n.Status.Conditions = append([]corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: "True"}, {Type: corev1.NodeMemoryPressure, Status: "False"},
+		{Type: corev1.NodeDiskPressure, Status: "False"}, {Type: corev1.NodePIDPressure, Status: "False"},
+	}, conditions...)
+	return n
+}
+
+// nodeSays changes one condition of the Node.
+func nodeSays(t corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*Snapshot) {
+	return func(s *Snapshot) {
+		for i := range s.Node.Item.Status.Conditions {
+			if c := &s.Node.Item.Status.Conditions[i]; c.Type == t {
+				c.Status, c.Message = status, message
+			}
+		}
+	}
+}
+
+func deleted(s *Snapshot) { s.Machine.DeletionTimestamp = ptr(metav1.NewTime(now)) }
+
+func deletedSince(d time.Duration) func(*Snapshot) {
+	return func(s *Snapshot) { s.Machine.DeletionTimestamp = ptr(metav1.NewTime(ago(d))) }
+}
+
+func noProviders(s *Snapshot) { s.Infra, s.Bootstrap = nil, nil }
+
+func noNode(s *Snapshot) { s.Node.Item = nil }
+
+func was(conditions ...metav1.Condition) func(*Snapshot) {
+	return func(s *Snapshot) { s.Machine.Status.Conditions = conditions }
+}
+
+// ofPool makes the Machine one of a MachinePool: no bootstrap of its own.
+func ofPool(s *Snapshot) {
+	s.Machine.Labels[clusterv1.MachinePoolNameLabel] = "mp"
+	s.Machine.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "mp", UID: "mp", Controller: ptr(true)}}
+	s.Machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr("")}
+	s.Bootstrap = nil
+	if s.Node.Item != nil {
+		sync(*s, s.Node.Item)
+	}
+}
+
+func texts(p loop.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		out = append(out, "do: "+a.String())
+	}
+	for _, w := range p.Wait {
+		out = append(out, "wait: "+w.Message)
+	}
+	if p.Recheck > 0 {
+		out = append(out, "recheck: "+p.Recheck.String())
+	}
+	return out
+}
