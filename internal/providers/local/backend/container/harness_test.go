@@ -1,14 +1,9 @@
 package container
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/testimage"
 )
 
 // The tests in this file use the Docker Engine of this host. Everything they make belongs to an instance of its own,
@@ -26,55 +22,13 @@ const patience = time.Minute
 
 func imageName(e *Engine) string { return "slipway-test-node:" + e.instance }
 
-// testImage makes a small image out of this host's shell and tools, and returns its name. Nothing is pulled.
+// testImage makes the image of the tests and returns its name.
 func testImage(t *testing.T, e *Engine) string {
 	t.Helper()
-	name := imageName(e)
-	files := map[string]string{"/bin/sh": "/bin/dash"}
-	for _, tool := range []string{"base64", "cat", "chmod", "chown", "mkdir", "mv", "rm", "tail", "sleep", "timeout"} {
-		path, err := exec.LookPath(tool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files["/bin/"+tool] = path
-	}
-	libraries := regexp.MustCompile(`(/\S+) \(0x`)
-	for _, binary := range []string{"/bin/dash", files["/bin/cat"], files["/bin/mv"], files["/bin/mkdir"], files["/bin/base64"]} {
-		out, err := exec.Command("ldd", binary).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range libraries.FindAllStringSubmatch(string(out), -1) {
-			files[m[1]] = m[1]
-		}
-	}
-	var image bytes.Buffer
-	w := tar.NewWriter(&image)
-	for target, source := range files {
-		content, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.WriteHeader(&tar.Header{Name: strings.TrimPrefix(target, "/"), Mode: 0o755, Size: int64(len(content))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(content); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
+	if err := testimage.Import(t.Context(), e.api, imageName(e)); err != nil {
 		t.Fatal(err)
 	}
-	r, err := e.api.ImageImport(t.Context(), client.ImageImportSource{Source: &image, SourceName: "-"}, name, client.ImageImportOptions{
-		Changes: []string{`CMD ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]`, "LABEL " + backend.LabelVersion + "=v1.36.3"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, r); err != nil {
-		t.Fatal(err)
-	}
-	return name
+	return imageName(e)
 }
 
 // engine returns the host's engine with an instance that is removed when the test ends.
