@@ -237,6 +237,7 @@ func (c *child) start(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Info("started control plane process", "controlPlane", c.name, "pid", own.process.Pid)
 	c.own, c.asked = own, false
+	c.transition(true, c.s.cfg.Now()) // now, because it may be dead at the next look
 	return nil
 }
 

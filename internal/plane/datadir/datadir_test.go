@@ -1,0 +1,207 @@
+package datadir_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+var holder = datadir.Holder{PID: os.Getpid(), Host: "here", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Version: "v1"}
+
+func open(t *testing.T, dir datadir.Dir) *datadir.Handle {
+	t.Helper()
+	h, err := datadir.Open(dir, holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+func wantReason(t *testing.T, err error, reason string, says ...string) {
+	t.Helper()
+	f := fault.As(err)
+	if f == nil || f.Kind != fault.Invalid || f.Reason != reason {
+		t.Fatalf("got %v, want a fault of reason %s", err, reason)
+	}
+	for _, s := range says {
+		if !strings.Contains(f.Message, s) {
+			t.Errorf("message %q does not say %q", f.Message, s)
+		}
+	}
+}
+
+func TestOpenKeepsTheInstanceAndTheMode(t *testing.T) {
+	dir := datadir.Dir(filepath.Join(t.TempDir(), "deep", "data"))
+	h := open(t, dir)
+	if len(h.Instance) != 16 {
+		t.Errorf("instance %q is not 16 digits", h.Instance)
+	}
+	info, err := os.Stat(string(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %o, want 700", info.Mode().Perm())
+	}
+	first := h.Instance
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if again := open(t, dir); again.Instance != first {
+		t.Errorf("instance changed from %s to %s", first, again.Instance)
+	}
+	if id, err := datadir.ReadInstance(dir); err != nil || id != first {
+		t.Errorf("ReadInstance: %q, %v", id, err)
+	}
+}
+
+func TestOpenSaysWhoHoldsTheDirectory(t *testing.T) {
+	dir := datadir.Dir(t.TempDir())
+	open(t, dir)
+	_, err := datadir.Open(dir, holder)
+	wantReason(t, err, datadir.ReasonHeld, strconv.Itoa(holder.PID), "on here", "slipway down", "--data-dir")
+	state, err := datadir.Inspect(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !state.Held || !state.Exists || cmp.Diff(holder, state.Holder) != "" {
+		t.Errorf("state: %+v", state)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	tests := map[string]struct {
+		files  map[string]string
+		reason string
+		says   []string
+	}{
+		"a newer format":       {map[string]string{"version": "2\n"}, datadir.ReasonFormat, []string{`"2"`, "up to 1", "--data-dir"}},
+		"an unreadable format": {map[string]string{"version": "what\n"}, datadir.ReasonFormat, []string{`"what"`}},
+		"files of others":      {map[string]string{"thesis.txt": "x"}, datadir.ReasonForeign, []string{"thesis.txt", "--data-dir"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := datadir.Dir(t.TempDir())
+			for file, content := range test.files {
+				if err := os.WriteFile(dir.Path(file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := datadir.Open(dir, holder)
+			wantReason(t, err, test.reason, test.says...)
+			for file, content := range test.files {
+				if got, err := os.ReadFile(dir.Path(file)); err != nil || string(got) != content {
+					t.Errorf("%s was changed to %q (%v)", file, got, err)
+				}
+			}
+		})
+	}
+}
+
+func TestOpenSaysThatADirectoryCannotBeUsed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := datadir.Open(datadir.Dir(filepath.Join(file, "below")), holder)
+	wantReason(t, err, datadir.ReasonUnusable, "make it writable", "--data-dir")
+}
+
+func TestLockIsAskedAboutWithoutBeingTaken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if _, held, err := datadir.Probe(path); held || err != nil {
+		t.Fatalf("a missing lock: held %v, %v", held, err)
+	}
+	l, _, held, err := datadir.Acquire(path, holder)
+	if err != nil || held {
+		t.Fatalf("held %v, %v", held, err)
+	}
+	for range 3 {
+		got, held, err := datadir.Probe(path)
+		if err != nil || !held || got.PID != holder.PID {
+			t.Fatalf("probe: %+v, held %v, %v", got, held, err)
+		}
+	}
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, held, err := datadir.Probe(path); held || err != nil {
+		t.Fatalf("after release: held %v, %v", held, err)
+	}
+}
+
+func TestRunIsShownOnlyOfTheProcessThatHolds(t *testing.T) {
+	dir := datadir.Dir(t.TempDir())
+	h := open(t, dir)
+	run := datadir.Run{PID: holder.PID, Since: holder.Since, Server: "https://127.0.0.1:6440", Ready: true}
+	if err := h.WriteRun(run); err != nil {
+		t.Fatal(err)
+	}
+	state, err := datadir.Inspect(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Run == nil || cmp.Diff(run, *state.Run) != "" {
+		t.Errorf("run: %+v", state.Run)
+	}
+	run.PID++ // left by a process that was killed
+	if err := h.WriteRun(run); err != nil {
+		t.Fatal(err)
+	}
+	if state, err = datadir.Inspect(dir); err != nil || state.Run != nil {
+		t.Errorf("the run of another process is shown: %+v, %v", state.Run, err)
+	}
+	if err := errors.Join(h.ClearRun(), h.ClearRun()); err != nil {
+		t.Errorf("clear twice: %v", err)
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b")
+	write := func(data string, mode os.FileMode, want bool) {
+		t.Helper()
+		changed, err := datadir.WriteFile(path, []byte(data), mode)
+		if err != nil || changed != want {
+			t.Errorf("write %q %o: changed %v, want %v (%v)", data, mode, changed, want, err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != mode {
+			t.Errorf("mode: %v, %v", info.Mode(), err)
+		}
+	}
+	write("one", 0o600, true)
+	write("one", 0o600, false)
+	write("one", 0o644, true)
+	write("two", 0o644, true)
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%d files left, want one (%v)", len(entries), err)
+	}
+}
+
+func TestDefault(t *testing.T) {
+	tests := map[string]struct {
+		env  map[string]string
+		want datadir.Dir
+	}{
+		"XDG_DATA_HOME":          {map[string]string{"XDG_DATA_HOME": "/x", "HOME": "/h"}, "/x/slipway"},
+		"home":                   {map[string]string{"HOME": "/h"}, "/h/.local/share/slipway"},
+		"relative XDG_DATA_HOME": {map[string]string{"XDG_DATA_HOME": "x", "HOME": "/h"}, "/h/.local/share/slipway"},
+	}
+	for name, test := range tests {
+		got, err := datadir.Default(func(k string) string { return test.env[k] })
+		if err != nil || got != test.want {
+			t.Errorf("%s: %s, want %s (%v)", name, got, test.want, err)
+		}
+	}
+}
