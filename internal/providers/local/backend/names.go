@@ -57,8 +57,13 @@ func MachineOf(providerID string) (string, bool) {
 }
 
 // DefaultImage returns the name of the node image that `slipway image build` makes for a Kubernetes version, which
-// has a leading v.
-func DefaultImage(version string) string { return "slipway.dev/node:" + version }
+// has a leading v. Nodes that run a control plane need more programs than others.
+func DefaultImage(version string, controlPlane bool) string {
+	if controlPlane {
+		return "slipway.dev/node-control-plane:" + version
+	}
+	return "slipway.dev/node:" + version
+}
 
 // fit makes a name of at most 63 characters; sum makes it unique where the name alone does not.
 func fit(name, sum string, always bool) string {

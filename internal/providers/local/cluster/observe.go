@@ -123,9 +123,3 @@ func (s Snapshot) ranges() []netip.Prefix {
 	}
 	return out
 }
-
-// provisioned reports whether the object was provisioned once (IC-04).
-func (s Snapshot) provisioned() bool {
-	p := s.Object.Status.Initialization.Provisioned
-	return p != nil && *p
-}

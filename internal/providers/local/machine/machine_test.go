@@ -119,6 +119,7 @@ func TestDecide(t *testing.T) {
 		"own image": {"an image in kind's layout, by name", func(s *Snapshot) {
 			s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{Image: "kindest/node:v1.36.0"}
 		}, []string{"make and start container " + name + " of kindest/node:v1.36.0: the machine has none yet"}, []string{"CreatingContainer"}},
+		"control plane": {"its image has more in it", func(s *Snapshot) { s.Machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} }, []string{"make and start container " + name + " of slipway.dev/node-control-plane:v1.36.3: the machine has none yet"}, []string{"CreatingContainer"}},
 		"of a pool": {"the pool's data and version serve; the Machine's data is empty (MP-07)", func(s *Snapshot) {
 			empty, data := "", "pool-data"
 			s.Machine.Spec.Bootstrap.DataSecretName = &empty

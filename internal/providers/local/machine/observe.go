@@ -163,9 +163,18 @@ func (s Snapshot) image() string {
 		return c.Image
 	}
 	if v := s.version(); v != "" {
-		return backend.DefaultImage(v)
+		return backend.DefaultImage(v, s.controlPlane())
 	}
 	return ""
+}
+
+// controlPlane reports whether the machine is to run a control plane.
+func (s Snapshot) controlPlane() bool {
+	if s.Machine == nil {
+		return false
+	}
+	_, ok := s.Machine.Labels[clusterv1.MachineControlPlaneLabel]
+	return ok
 }
 
 // failureDomain returns where the machine is placed (IM-03, FD-01): domains are names on one host.
