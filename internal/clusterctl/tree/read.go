@@ -51,14 +51,26 @@ func (s *Snapshot) readCore(ctx context.Context, r client.Reader) error {
 		pools       clusterv1.MachinePoolList
 		machines    clusterv1.MachineList
 	)
-	for _, list := range []client.ObjectList{&deployments, &sets, &pools, &machines} {
-		err := r.List(ctx, list, client.InNamespace(s.Cluster.Namespace),
-			client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name})
+	here := client.InNamespace(s.Cluster.Namespace)
+	labelled := client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name}
+	for _, read := range []struct {
+		list    client.ObjectList
+		options []client.ListOption
+	}{
+		// What users write has no label before its controller has seen it; there are few of these.
+		{&deployments, []client.ListOption{here}},
+		{&pools, []client.ListOption{here}},
+		{&sets, []client.ListOption{here, labelled}},
+		{&machines, []client.ListOption{here, labelled}},
+	} {
+		err := r.List(ctx, read.list, read.options...)
 		if err != nil && !meta.IsNoMatchError(err) {
-			return fmt.Errorf("listing %T: %w", list, err)
+			return fmt.Errorf("listing %T: %w", read.list, err)
 		}
 	}
-	s.Deployments, s.Sets, s.Pools, s.Machines = deployments.Items, sets.Items, pools.Items, machines.Items
+	s.Deployments = slices.DeleteFunc(deployments.Items, func(d clusterv1.MachineDeployment) bool { return d.Spec.ClusterName != s.Cluster.Name })
+	s.Pools = slices.DeleteFunc(pools.Items, func(p clusterv1.MachinePool) bool { return p.Spec.ClusterName != s.Cluster.Name })
+	s.Sets, s.Machines = sets.Items, machines.Items
 	byName(s.Deployments, func(o *clusterv1.MachineDeployment) string { return o.Name })
 	byName(s.Sets, func(o *clusterv1.MachineSet) string { return o.Name })
 	byName(s.Pools, func(o *clusterv1.MachinePool) string { return o.Name })

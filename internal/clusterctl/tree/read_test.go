@@ -1,0 +1,110 @@
+package tree_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+)
+
+// CX-09: what belongs to the cluster is found by references, labels and clusterName; nothing else is.
+func TestRead(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, addonsv1.AddToScheme, localv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	local := clusterv1.ContractVersionedObjectReference{APIGroup: localv1.GroupVersion.Group}
+	refTo := func(kind, name string) clusterv1.ContractVersionedObjectReference {
+		r := local
+		r.Kind, r.Name = kind, name
+		return r
+	}
+	at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
+	mine := func(name string) metav1.ObjectMeta {
+		m := at(name)
+		m.Labels = map[string]string{clusterv1.ClusterNameLabel: "demo"}
+		return m
+	}
+	pool := func(m metav1.ObjectMeta, cluster string) *clusterv1.MachinePool {
+		p := &clusterv1.MachinePool{ObjectMeta: m}
+		p.Spec.ClusterName = cluster
+		p.Spec.Template.Spec.InfrastructureRef = refTo("LocalMachinePool", m.Name)
+		return p
+	}
+	objects := []client.Object{
+		&clusterv1.Cluster{ObjectMeta: at("demo"), Spec: clusterv1.ClusterSpec{
+			InfrastructureRef: refTo("LocalCluster", "demo"),
+			ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: "nobody.example.com", Kind: "Plane", Name: "demo"},
+		}},
+		&localv1.LocalCluster{ObjectMeta: at("demo")},
+		pool(at("new"), "demo"), pool(mine("old"), "demo"), pool(at("other"), "other"),
+		&localv1.LocalMachinePool{ObjectMeta: mine("old")},
+		&clusterv1.Machine{ObjectMeta: mine("m"), Spec: clusterv1.MachineSpec{InfrastructureRef: refTo("LocalMachine", "m")}},
+		&clusterv1.Machine{ObjectMeta: at("stranger")},
+		&localv1.LocalMachine{ObjectMeta: mine("m")},
+		&addonsv1.ClusterResourceSetBinding{ObjectMeta: at("demo"), Spec: addonsv1.ClusterResourceSetBindingSpec{
+			Bindings: []addonsv1.ResourceSetBinding{{ClusterResourceSetName: "storage"}}}},
+	}
+	mapper := apimeta.NewDefaultRESTMapper([]schema.GroupVersion{clusterv1.GroupVersion, addonsv1.GroupVersion, localv1.GroupVersion})
+	for kind := range scheme.AllKnownTypes() {
+		mapper.Add(kind, apimeta.RESTScopeNamespace)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).Build()
+	got, err := tree.Read(t.Context(), c, client.ObjectKey{Namespace: "default", Name: "demo"}, tree.Options{ShowResourceSets: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pools []string
+	for _, p := range got.Pools {
+		pools = append(pools, p.Name)
+	}
+	if d := cmp.Diff([]string{"new", "old"}, pools); d != "" {
+		t.Errorf("pools (-want +got):\n%s", d)
+	}
+	if len(got.Machines) != 1 || got.Machines[0].Name != "m" {
+		t.Errorf("machines: %v", got.Machines)
+	}
+	if d := cmp.Diff([]string{"storage"}, got.ResourceSets); d != "" {
+		t.Errorf("resource sets (-want +got):\n%s", d)
+	}
+	group := localv1.GroupVersion.Group
+	for _, ref := range []tree.Ref{{Group: group, Kind: "LocalCluster", Name: "demo"}, {Group: group, Kind: "LocalMachinePool", Name: "old"}, {Group: group, Kind: "LocalMachine", Name: "m"}} {
+		if got.Objects[ref] == nil {
+			t.Errorf("%+v was not found", ref)
+		}
+	}
+	want := map[tree.Ref]string{
+		{Group: group, Kind: "LocalMachinePool", Name: "new"}:                             "does not exist",
+		{Group: "nobody.example.com", Kind: "Plane", Name: "demo"}:                        "the kind Plane.nobody.example.com is not installed in the management cluster",
+		{Group: addonsv1.GroupVersion.Group, Kind: "ClusterResourceSet", Name: "storage"}: "does not exist",
+	}
+	if d := cmp.Diff(want, got.Missing); d != "" {
+		t.Errorf("missing (-want +got):\n%s", d)
+	}
+}
+
+// Objects of the older contract are read in the form they have.
+func TestConditionsOf(t *testing.T) {
+	older := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
+		map[string]any{"type": "Zeta", "status": "True"},
+		map[string]any{"type": "Ready", "status": "False", "severity": "Error", "reason": "Broken"},
+		"nonsense",
+	}}}}
+	want := []tree.Condition{{Type: "Ready", Status: "False", Severity: "Error", Reason: "Broken"}, {Type: "Zeta", Status: "True"}}
+	if d := cmp.Diff(want, tree.ConditionsOf(older)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
