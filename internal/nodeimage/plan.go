@@ -83,7 +83,11 @@ func (p *plan) readPrograms(ctx context.Context, t toolchain, o Options) error {
 	if err != nil {
 		return err
 	}
-	p.programs = kubernetesPrograms(p.versions, main)
+	proxy, err := fs.ReadFile(sources(), "kube-proxy/main.go.embed")
+	if err != nil {
+		return err
+	}
+	p.programs = kubernetesPrograms(p.versions, main, string(proxy))
 	others, err := p.otherPrograms(ctx, t, modules)
 	if err != nil {
 		return err

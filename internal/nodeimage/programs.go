@@ -99,22 +99,28 @@ func (t toolchain) place(m goModule) (string, error) {
 	return dir, os.WriteFile(file, []byte(m.Mod), 0o644)
 }
 
-// kubernetesPrograms returns the programs of Kubernetes and etcd's server, by name.
-func kubernetesPrograms(v versions, m goModule) []program {
+// stamp is how Kubernetes' programs know their version.
+func (v versions) stamp() []string {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(v.Kubernetes, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	const component = "k8s.io/component-base/version."
-	stamp := []string{component + "gitVersion=" + v.Kubernetes, component + "gitMajor=" + major, component + "gitMinor=" + minor}
+	return []string{component + "gitVersion=" + v.Kubernetes, component + "gitMajor=" + major, component + "gitMinor=" + minor}
+}
+
+// kubernetesPrograms returns the programs of Kubernetes that every node has; kube-proxy's main package is ours.
+func kubernetesPrograms(v versions, m goModule, proxyMain string) []program {
+	stamp := v.stamp()
 	var out []program
-	for _, name := range []string{"kubelet", "kubeadm", "kubectl", "kube-proxy"} {
+	for _, name := range []string{"kubelet", "kubeadm", "kubectl"} {
 		out = append(out, program{name: name, pkg: "k8s.io/kubernetes/cmd/" + name, module: m, stamp: stamp})
 	}
-	return out
+	m.Files = map[string]string{"main.go": proxyMain}
+	return append(out, program{name: "kube-proxy", pkg: ".", module: m, stamp: stamp})
 }
 
 // controlPlanePrograms returns the programs of a control plane.
 func controlPlanePrograms(v versions, m goModule) []program {
-	stamp := kubernetesPrograms(v, m)[0].stamp
+	stamp := v.stamp()
 	var out []program
 	for _, name := range controlPlaneNames() {
 		out = append(out, program{name: name, pkg: "k8s.io/kubernetes/cmd/" + name, module: m, stamp: stamp})
