@@ -230,6 +230,29 @@ func (l live) left() string {
 	return strings.Join(out, ", ")
 }
 
+// templates makes one of each kind, with defaults only, and waits for the capacity of a machine (IC-06, IM-08, IM-10,
+// IP2-09).
+func (l live) templates() {
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "t"}
+	labelled := clusterv1.ObjectMeta{Labels: map[string]string{"a": "b"}}
+	m := &infrav1.LocalMachineTemplate{ObjectMeta: meta}
+	m.Spec.Template.ObjectMeta = labelled
+	c := &infrav1.LocalClusterTemplate{ObjectMeta: meta}
+	c.Spec.Template.ObjectMeta = labelled
+	p := &infrav1.LocalMachinePoolTemplate{ObjectMeta: meta}
+	p.Spec.Template.ObjectMeta = labelled
+	for _, o := range []client.Object{m, c, p} {
+		l.must(l.Create(l.t.Context(), o))
+	}
+	l.await("a machine template knows what its machines offer", func() string {
+		l.get("t", m)
+		if m.Status.Capacity.Cpu().IsZero() || m.Status.Capacity.Memory().IsZero() || m.Status.NodeInfo.OperatingSystem != "linux" {
+			return fmt.Sprintf("%+v", m.Status)
+		}
+		return ""
+	})
+}
+
 // The wiring: from an image that is not there to a pool that heals itself, and to an empty host. IC-02, IC-04, IM-05,
 // IM-06, IP2-05, IP2-06, IP2-08, MP-08, MP-16.
 func TestLive(t *testing.T) {
@@ -283,6 +306,7 @@ func TestLive(t *testing.T) {
 	l.must(l.Delete(t.Context(), victim))
 	l.ids("a machine that somebody deletes is replaced", 2, ids[0])
 
+	l.templates()
 	l.must(l.Delete(t.Context(), &infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}))
 	l.must(l.Delete(t.Context(), &infrav1.LocalMachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "mp"}}))
 	l.await("everything is gone", func() string {
