@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,31 +41,32 @@ type Options struct {
 	ConversionWebhook *apiextensionsv1.WebhookClientConfig
 }
 
-// Install writes all CRDs to the cluster behind c and waits until each is established. A CRD whose content is the one
-// last applied is not written. c needs apiextensions.k8s.io/v1 in its scheme, and must read the API server, not a
-// cache. It ends with the context's error when the cluster does not accept the names in time.
+// Install writes all CRDs to the cluster behind c and waits until they are established. A CRD whose content is the one
+// last applied is not written, and not waited for: the API server established it then, or does so when it starts. c
+// needs apiextensions.k8s.io/v1 in its scheme, and must read the API server, not a cache. It ends with the context's
+// error when the cluster does not accept the names in time.
 func Install(ctx context.Context, c client.Client, opts Options) error {
 	list, err := All()
 	if err != nil {
 		return err
 	}
+	for _, crd := range list {
+		withConversion(crd, opts.ConversionWebhook)
+	}
 	applied, err := appliedHashes(ctx, c)
 	if err != nil {
 		return err
 	}
-	writer := kube.NewWriter(c, writerName)
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelWrites)
-	for _, crd := range list {
-		withConversion(crd, opts.ConversionWebhook)
-		group.Go(func() error {
-			if err := apply(groupCtx, writer, crd, applied[crd.Name]); err != nil {
-				return err
-			}
-			return awaitEstablished(groupCtx, c, crd.Name)
-		})
+	written, err := applyAll(ctx, kube.NewWriter(c, writerName), list, applied)
+	if err != nil {
+		return err
 	}
-	return group.Wait()
+	for _, name := range written {
+		if err := awaitEstablished(ctx, c, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // appliedHashes returns the hash annotation of every CRD in the cluster, by name.
@@ -81,16 +83,24 @@ func appliedHashes(ctx context.Context, c client.Client) (map[string]string, err
 	return hashes, nil
 }
 
-// apply writes one CRD unless the cluster has the same content from an earlier Install.
-func apply(ctx context.Context, w *kube.Writer, crd *apiextensionsv1.CustomResourceDefinition, applied string) error {
-	object, hash, err := desired(crd)
-	if err != nil {
-		return err
+// applyAll writes the CRDs that are not in the cluster with the same content from before, and returns their names.
+func applyAll(ctx context.Context, w *kube.Writer, list []*apiextensionsv1.CustomResourceDefinition,
+	applied map[string]string) ([]string, error) {
+	var written []string
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelWrites)
+	for _, crd := range list {
+		object, hash, err := desired(crd)
+		if err != nil {
+			return nil, errors.Join(err, group.Wait())
+		}
+		if hash == applied[crd.Name] {
+			continue
+		}
+		written = append(written, crd.Name)
+		group.Go(func() error { return w.Apply(ctx, nil, object) })
 	}
-	if hash == applied {
-		return nil
-	}
-	return w.Apply(ctx, nil, object)
+	return written, group.Wait()
 }
 
 // desired returns what is applied for a CRD, its hash included.

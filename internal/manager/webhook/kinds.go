@@ -27,9 +27,9 @@ type kind struct {
 
 // Parts of the CEL expressions.
 const (
-	lacksClusterLabel = `object.metadata.?labels[?'cluster.x-k8s.io/cluster-name'] != optional.of(object.spec.clusterName)`
+	lacksClusterLabel = `object.metadata.?labels[?'cluster.x-k8s.io/cluster-name'] != object.?spec.?clusterName`
 	lacksV            = `.?version.orValue('v').startsWith('v')`
-	templateOfMachine = `object.spec.?template.?spec`
+	templateOfMachine = `object.?spec.?template.?spec`
 	timeout           = `.?deletion.?nodeDeletionTimeoutSeconds.hasValue()`
 	wholeSpec         = `.?spec`
 )
