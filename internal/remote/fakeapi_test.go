@@ -31,7 +31,7 @@ type api struct {
 	stuck    bool // lists of Nodes are refused
 }
 
-func newAPI(t *testing.T) *api {
+func newAPI(t testing.TB) *api {
 	t.Helper()
 	a := &api{token: "one", watchers: map[chan []byte]struct{}{}}
 	mux := http.NewServeMux()

@@ -32,7 +32,7 @@ var key = client.ObjectKey{Namespace: "ns", Name: "c1"}
 
 // bench is a management cluster with one Cluster, and the component under test.
 type bench struct {
-	t        *testing.T
+	t        testing.TB
 	mgmt     client.Client
 	clusters *Clusters
 	clock    *clocktesting.FakePassiveClock
@@ -40,7 +40,7 @@ type bench struct {
 	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-func newBench(t *testing.T, change func(*Config)) *bench {
+func newBench(t testing.TB, change func(*Config)) *bench {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, corev1.AddToScheme} {
