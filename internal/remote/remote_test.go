@@ -416,6 +416,9 @@ func TestSelfHosted(t *testing.T) { // RC-05
 	if err != nil || self == nil {
 		t.Fatalf("%v, %v", self, err)
 	}
+	if _, err := SelfFromEnvironment(func(k string) string { return env[k] }, nil); !errors.Is(err, rest.ErrNotInCluster) {
+		t.Errorf("the variables are set and this is no Pod: %v", err)
+	}
 	if none, err := SelfFromEnvironment(func(string) string { return "" }, inCluster); none != nil || err != nil {
 		t.Errorf("outside of a Pod: %v, %v", none, err)
 	}

@@ -23,13 +23,16 @@ type Self struct {
 }
 
 // SelfFromEnvironment reads POD_NAMESPACE, POD_NAME and POD_UID and the Pod's
-// in-cluster configuration. It returns nil without an error when one of the
-// variables is missing.
+// in-cluster configuration; a nil inCluster is rest.InClusterConfig. It returns nil
+// without an error when one of the variables is missing.
 func SelfFromEnvironment(getenv func(string) string, inCluster func() (*rest.Config, error)) (*Self, error) {
 	pod := types.NamespacedName{Namespace: getenv("POD_NAMESPACE"), Name: getenv("POD_NAME")}
 	uid := types.UID(getenv("POD_UID"))
 	if pod.Namespace == "" || pod.Name == "" || uid == "" {
 		return nil, nil
+	}
+	if inCluster == nil {
+		inCluster = rest.InClusterConfig
 	}
 	cfg, err := inCluster()
 	if err != nil {
