@@ -50,8 +50,7 @@ func build(ctx context.Context, o Options, s store) error {
 	if err != nil {
 		return err
 	}
-	have, old := labelOf(ctx, o.Docker, o.ref(), labelKey)
-	if have == p.key {
+	if labelOf(ctx, o.Docker, o.ref(), labelKey) == p.key {
 		fmt.Fprintf(s.progress, "%s is up to date\n", o.ref())
 		return nil
 	}
@@ -59,11 +58,21 @@ func build(ctx context.Context, o Options, s store) error {
 	if err := b.run(ctx); err != nil {
 		return err
 	}
-	if old != "" {
-		// Nodes that still run from the old image keep it; the engine refuses to remove it then.
-		_, _ = o.Docker.ImageRemove(ctx, old, client.ImageRemoveOptions{PruneChildren: true})
-	}
+	removeReplaced(ctx, o.Docker)
 	return nil
+}
+
+// removeReplaced removes node images that have lost their name to a newer one. Nodes that still run from one keep it:
+// the engine refuses to remove it then, and the next build tries again.
+func removeReplaced(ctx context.Context, docker Docker) {
+	filters := make(client.Filters).Add("label", labelVersion).Add("dangling", "true")
+	old, err := docker.ImageList(ctx, client.ImageListOptions{Filters: filters})
+	if err != nil {
+		return
+	}
+	for _, i := range old.Items {
+		_, _ = docker.ImageRemove(ctx, i.ID, client.ImageRemoveOptions{PruneChildren: true})
+	}
 }
 
 func find(ctx context.Context, o Options) (Image, error) {
@@ -138,7 +147,7 @@ func (b *builder) loadBase(ctx context.Context, system string) (string, error) {
 	}
 	ref := Repository + "/node-base:" + b.plan.key[:16]
 	err = b.store.timed("loading the node's file system", func() error {
-		img, err := image([]string{system, programs, config}, v1.Config{Env: []string{searchPath}, StopSignal: stopSignal}, runtime.GOARCH)
+		img, err := layered([]string{system, programs, config}, v1.Config{Env: []string{searchPath}, StopSignal: stopSignal}, runtime.GOARCH)
 		if err != nil {
 			return err
 		}

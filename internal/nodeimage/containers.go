@@ -87,8 +87,8 @@ func busyboxEntries(program []byte, applets string) []entry {
 	return out
 }
 
-// image returns layers on disk as an image with a config.
-func image(layers []string, config v1.Config, arch string) (v1.Image, error) {
+// layered returns layers on disk as an image with a config.
+func layered(layers []string, config v1.Config, arch string) (v1.Image, error) {
 	img := empty.Image
 	for _, file := range layers {
 		l, err := newLayer(file)

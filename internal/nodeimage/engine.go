@@ -42,13 +42,13 @@ func load(ctx context.Context, docker Docker, ref string, img v1.Image) error {
 	return nil
 }
 
-// labelOf returns a label of an image, and the image's ID; both empty if there is no such image or label.
-func labelOf(ctx context.Context, docker Docker, ref, label string) (value, id string) {
+// labelOf returns a label of an image; empty if there is no such image or label.
+func labelOf(ctx context.Context, docker Docker, ref, label string) string {
 	got, err := docker.ImageInspect(ctx, ref)
 	if err != nil || got.Config == nil {
-		return "", ""
+		return ""
 	}
-	return got.Config.Labels[label], got.ID
+	return got.Config.Labels[label]
 }
 
 // preloading is the container in which container images become part of a node image.
@@ -154,7 +154,7 @@ func writeArchive(file string, images []containerImage, arch string) error {
 		if err != nil {
 			return err
 		}
-		if all[ref], err = image(c.layers, c.config, arch); err != nil {
+		if all[ref], err = layered(c.layers, c.config, arch); err != nil {
 			return fmt.Errorf("putting together %s: %w", c.ref, err)
 		}
 	}

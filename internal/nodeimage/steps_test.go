@@ -1,0 +1,124 @@
+package nodeimage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestKeyOf(t *testing.T) {
+	seen := map[string]string{}
+	for name, parts := range map[string][]string{
+		"nothing": {}, "empty": {""}, "one": {"ab"}, "two": {"a", "b"}, "other order": {"b", "a"}, "moved": {"", "ab"}, "length inside": {"1:a1:b"},
+	} {
+		key := keyOf(parts...)
+		if other, ok := seen[key]; ok {
+			t.Errorf("%s has the key of %s", name, other)
+		}
+		seen[key] = name
+		if key != keyOf(parts...) {
+			t.Errorf("%s has two keys", name)
+		}
+	}
+}
+
+func TestStoreRun(t *testing.T) {
+	var progress bytes.Buffer
+	s := store{dir: t.TempDir(), progress: &progress}
+	made := 0
+	st := func(key, content string, err error) step {
+		return step{name: "thing", key: keyOf(key), make: func(_ context.Context, file string) error {
+			made++
+			if e := os.WriteFile(file, []byte(content), 0o600); e != nil {
+				return e
+			}
+			return err
+		}}
+	}
+	broken := errors.New("no disk")
+	if _, err := s.run(t.Context(), st("a", "half", broken)); !errors.Is(err, broken) || !strings.Contains(err.Error(), "thing") {
+		t.Fatalf("the error of a step is not passed on: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.dir, "*")); len(left) != 0 {
+		t.Errorf("a failed step leaves %v", left)
+	}
+	var file string
+	for _, c := range []struct {
+		key, content string
+		made         int
+		reason       string
+	}{
+		{"a", "first", 2, "what failed is made again"},
+		{"a", "never", 2, "what is there is not made again"},
+		{"b", "second", 3, "another key is another result"},
+		{"a", "never", 3, "and leaves the first alone"},
+	} {
+		var err error
+		if file, err = s.run(t.Context(), st(c.key, c.content, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if made != c.made {
+			t.Errorf("made %d times, want %d: %s", made, c.made, c.reason)
+		}
+	}
+	if text, _ := os.ReadFile(file); string(text) != "first" {
+		t.Errorf("the result is %q", text)
+	}
+	if n := strings.Count(progress.String(), "thing "); n != 2 {
+		t.Errorf("%d lines of progress for two results:\n%s", n, progress.String())
+	}
+}
+
+func TestStoreSweep(t *testing.T) {
+	s := store{dir: t.TempDir()}
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, age := range map[string]time.Duration{"fresh": time.Hour, "old": keepUnused + time.Hour, "lock": 10 * keepUnused} {
+		file := filepath.Join(s.dir, name)
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, now, now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.sweep(now)
+	left, err := filepath.Glob(filepath.Join(s.dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range left {
+		left[i] = filepath.Base(left[i])
+	}
+	if strings.Join(left, " ") != "fresh lock" {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestProgramKey(t *testing.T) {
+	base := func() (toolchain, program) {
+		return toolchain{version: "go1.26"}, program{name: "x", pkg: ".", module: goModule{Mod: "m", Files: map[string]string{"a.go": "a"}}, stamp: []string{"v=1"}}
+	}
+	first := func() string { c, p := base(); return c.key(p) }()
+	for name, change := range map[string]func(*toolchain, *program){
+		"compiler":     func(c *toolchain, _ *program) { c.version = "go1.27" },
+		"package":      func(_ *toolchain, p *program) { p.pkg = "x/y" },
+		"requirements": func(_ *toolchain, p *program) { p.module.Mod = "n" },
+		"source":       func(_ *toolchain, p *program) { p.module.Files["a.go"] = "b" },
+		"file name":    func(_ *toolchain, p *program) { p.module.Files = map[string]string{"b.go": "a"} },
+		"version":      func(_ *toolchain, p *program) { p.stamp[0] = "v=2" },
+	} {
+		c, p := base()
+		change(&c, &p)
+		if c.key(p) == first {
+			t.Errorf("another %s, and the program is not built again", name)
+		}
+	}
+	if c, p := base(); c.key(p) != first {
+		t.Error("the same program is built again")
+	}
+}
