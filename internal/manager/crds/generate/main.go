@@ -117,6 +117,9 @@ func writeIfChanged(name string, content []byte) error {
 	if err == nil && bytes.Equal(old, content) {
 		return nil
 	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return fmt.Errorf("making the folder of %s: %w", name, err)
+	}
 	if err := os.WriteFile(name, content, 0o644); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
