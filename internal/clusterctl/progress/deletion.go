@@ -28,7 +28,7 @@ func Deletion(first, last tree.Snapshot) []Step {
 	if !gone {
 		step.Detail = leaving(last.Cluster.Status.Conditions)
 	}
-	return append(steps, step)
+	return whole(steps, step)
 }
 
 func workersGone(s tree.Snapshot) Step {
@@ -37,9 +37,9 @@ func workersGone(s tree.Snapshot) Step {
 	if step.Done {
 		return step
 	}
-	step.Detail = fmt.Sprintf("%d Machines left", len(s.Machines))
+	step.Detail = count(len(s.Machines), "Machine") + " left"
 	if len(s.Machines) == 0 {
-		step.Detail = fmt.Sprintf("%d groups left", groups)
+		step.Detail = count(groups, "group") + " left"
 		for _, p := range s.Pools {
 			if why := leaving(p.Status.Conditions); why != "" {
 				step.Detail = "MachinePool " + p.Name + ": " + why
@@ -53,6 +53,13 @@ func workersGone(s tree.Snapshot) Step {
 		}
 	}
 	return step
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func partGone(name string, ref clusterv1.ContractVersionedObjectReference, s tree.Snapshot) Step {

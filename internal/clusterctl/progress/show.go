@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Plain prints one line per change of a step: for logs and pipes.
+// Plain prints one line per change of a step, and what ends a wait with its first line: for logs and pipes.
 type Plain struct {
 	w     io.Writer
 	now   func() time.Time
@@ -27,8 +27,11 @@ func (p *Plain) Show(steps []Step) {
 	at := Elapsed(p.now().Sub(p.start))
 	for _, s := range steps {
 		i := slices.IndexFunc(p.last, func(l Step) bool { return l.Name == s.Name })
-		if i < 0 || p.last[i].Done != s.Done || p.last[i].Detail != s.Detail {
+		switch {
+		case i < 0 || p.last[i].Done != s.Done:
 			_, _ = fmt.Fprintf(p.w, "%6s  %s\n", at, s)
+		case p.last[i].Detail != s.Detail && s.Detail != "":
+			_, _ = fmt.Fprintf(p.w, "%6s  %s: %s\n", at, s.Name, s.Detail)
 		}
 	}
 	p.last = slices.Clone(steps)

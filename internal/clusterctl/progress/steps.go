@@ -52,7 +52,16 @@ func Creation(s tree.Snapshot) ([]Step, error) {
 		steps = append(steps, workers("MachinePool "+p.Name, machinesOf(s, p.Name, clusterv1.MachinePoolNameLabel),
 			counts{p.Spec.Replicas, p.Status.Replicas, p.Status.AvailableReplicas}, p.Status.Conditions))
 	}
-	return append(steps, available(s)), nil
+	return whole(steps, available(s)), nil
+}
+
+// whole appends the step of the whole, which says something of its own only when all others are done: before, it
+// would repeat them.
+func whole(steps []Step, all Step) []Step {
+	if !done(steps) {
+		all.Detail = ""
+	}
+	return append(steps, all)
 }
 
 // hopeless names what a person has to change before waiting makes sense.

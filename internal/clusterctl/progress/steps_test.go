@@ -207,7 +207,7 @@ func TestDeletion(t *testing.T) {
 		want   []string
 	}{
 		"machines": {"machines go first", draining, []string{
-			"workers: waits until their nodes are removed (1 Machines left; Machine a: waits for Pod web)",
+			"workers: waits until their nodes are removed (1 Machine left; Machine a: waits for Pod web)",
 			"control plane: waits until ExamplePlane demo is gone", "infrastructure: waits until ExampleCluster demo is gone", "cluster: waits until Cluster demo is gone"}},
 		"pools": {"then what made them", pools, []string{
 			"workers: waits until their nodes are removed (MachinePool pool: its infrastructure)",
