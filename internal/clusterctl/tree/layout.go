@@ -12,6 +12,7 @@ const narrowest = 30
 // end of a line.
 func (t *table) String() string {
 	widths := t.widths()
+	columns := columns{widths: widths, painted: 5} // STATUS
 	last := len(widths) - 1
 	before := 0
 	for _, w := range widths[:last] {
@@ -21,9 +22,8 @@ func (t *table) String() string {
 	if t.style.Width-before >= narrowest {
 		room = t.style.Width - before
 	}
-	painted := last - 3 // STATUS, and READY of the deprecated form, stand there or further left
 	if t.style.Deprecated {
-		painted = 1
+		columns.painted = 1 // READY
 	}
 	var out strings.Builder
 	for _, l := range t.lines {
@@ -33,7 +33,7 @@ func (t *table) String() string {
 			if i == 0 {
 				copy(cells, l.cells[:last])
 			}
-			write(&out, cells, widths, painted, l.paint)
+			columns.write(&out, cells, l.paint)
 		}
 	}
 	return out.String()
@@ -49,7 +49,13 @@ func (t *table) widths() []int {
 	return widths
 }
 
-func write(out *strings.Builder, cells []string, widths []int, painted int, paint string) {
+// columns are the widths of a table, and the column that colours go to.
+type columns struct {
+	widths  []int
+	painted int
+}
+
+func (k columns) write(out *strings.Builder, cells []string, paint string) {
 	end := len(cells)
 	for end > 0 && cells[end-1] == "" {
 		end--
@@ -58,9 +64,9 @@ func write(out *strings.Builder, cells []string, widths []int, painted int, pain
 	for i, c := range cells[:end] {
 		pad := ""
 		if i < end-1 {
-			pad = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c)+2)
+			pad = strings.Repeat(" ", k.widths[i]-utf8.RuneCountInString(c)+2)
 		}
-		if i == painted && paint != "" && c != "" {
+		if i == k.painted && paint != "" && c != "" {
 			c = paint + c + plain
 		}
 		row.WriteString(c + pad)

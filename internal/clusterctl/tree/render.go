@@ -75,7 +75,7 @@ func (t *table) object(o *Object, lead, below string) {
 	if len(conditions) > 0 {
 		head = below + open + t.glyphs.bar
 	}
-	t.add(lead+o.title(), head, o.Replicas, o.Headline(), o.note())
+	t.add(entry{lead + o.title(), head, o.Replicas, o.Headline(), o.note()})
 	for i, c := range conditions {
 		branch, rest := t.glyphs.tee, below+open+t.glyphs.bar
 		if i == len(conditions)-1 {
@@ -92,34 +92,43 @@ func (t *table) object(o *Object, lead, below string) {
 	}
 }
 
+// entry is what the row of an object is made from.
+type entry struct {
+	name, below string
+	replicas    *Replicas
+	condition   *Condition
+	note        string
+}
+
 // add adds the row of an object.
-func (t *table) add(name, below string, r *Replicas, c *Condition, note string) {
+func (t *table) add(e entry) {
 	var status, severity, reason, since, message, paint string
-	if c != nil {
+	if c := e.condition; c != nil {
 		status, severity, reason, message = string(c.Status), c.Severity, c.Reason, c.Message
 		since, paint = t.since(c.LastTransitionTime), t.color(c)
 	}
-	if note != "" {
-		message = strings.TrimSpace(note + "\n" + message)
+	if e.note != "" {
+		message = strings.TrimSpace(e.note + "\n" + message)
 	}
 	if t.style.Deprecated {
-		t.lines = append(t.lines, line{[]string{name, status, severity, reason, since, message}, below, paint})
+		t.lines = append(t.lines, line{[]string{e.name, status, severity, reason, since, message}, e.below, paint})
 		return
 	}
-	if c != nil {
-		status = c.Type + ": " + status
+	if e.condition != nil {
+		status = e.condition.Type + ": " + status
 	}
+	r := e.replicas
 	if r == nil {
 		r = &Replicas{}
 	}
-	cells := []string{name, ratio(r), text(r.Available), text(r.Ready), text(r.UpToDate), status, reason, since, message}
-	t.lines = append(t.lines, line{cells, below, paint})
+	cells := []string{e.name, ratio(r), text(r.Available), text(r.Ready), text(r.UpToDate), status, reason, since, message}
+	t.lines = append(t.lines, line{cells, e.below, paint})
 }
 
 // condition adds the row of a condition.
 func (t *table) condition(name, below string, c Condition) {
 	if t.style.Deprecated {
-		t.add(name, below, nil, &c, "")
+		t.add(entry{name: name, below: below, condition: &c})
 		return
 	}
 	cells := []string{name, "", "", "", "", string(c.Status), c.Reason, t.since(c.LastTransitionTime), c.Message}
