@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -24,27 +25,53 @@ type ManagementConfig struct {
 	Now    func() time.Time // the clock of certificates; default time.Now
 }
 
-// Management is a management cluster that is ready.
+// Management is a management cluster that runs.
 type Management struct {
 	Server string // https URL
-	group  *group
+	// Root is a client configuration of group system:masters, good for as long as the cluster runs.
+	Root  *rest.Config
+	group *group
+	ready <-chan struct{}
 }
 
 // StartManagement starts the management cluster and returns when its API server
-// is ready and its administrators may use it. It runs until ctx ends, Stop is
+// serves Root; Ready waits for everybody else. It runs until ctx ends, Stop is
 // called, or one of its parts fails.
 func StartManagement(ctx context.Context, cfg ManagementConfig) (*Management, error) {
-	defer starting()()
 	m, err := newManagement(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	g := newGroup(ctx)
-	if err := m.start(g); err != nil {
-		g.stop()
-		return nil, err
+	root, err := m.start(g)
+	if err != nil {
+		return nil, errors.Join(err, g.stop())
 	}
-	return &Management{Server: m.pki.server, group: g}, nil
+	ready := make(chan struct{})
+	m.finish(g, root, func() { close(ready) })
+	return &Management{Server: m.pki.server, Root: jsonConfig(root), group: g, ready: ready}, nil
+}
+
+// jsonConfig is a loopback configuration for clients of every kind of object:
+// custom resources do not speak Protobuf.
+func jsonConfig(c *rest.Config) *rest.Config {
+	c = rest.CopyConfig(c)
+	c.ContentType, c.AcceptContentTypes = "", ""
+	c.QPS = -1
+	return c
+}
+
+// Ready waits until the API server has the default roles, so that everybody may
+// do what they may.
+func (m *Management) Ready(ctx context.Context) error {
+	select {
+	case <-m.ready:
+		return nil
+	case <-m.Done():
+		return m.Stop()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Done is closed when the management cluster has stopped.
@@ -58,6 +85,8 @@ type management struct {
 	cfg      ManagementConfig
 	listener net.Listener
 	pki      managementPKI
+	server   *apiserver.Server
+	loops    *controllers.Manager
 }
 
 func newManagement(ctx context.Context, cfg ManagementConfig) (*management, error) {
@@ -79,51 +108,55 @@ func newManagement(ctx context.Context, cfg ManagementConfig) (*management, erro
 	return m, nil
 }
 
-func (m *management) start(g *group) error {
+// start returns the loopback configuration of a server that serves.
+func (m *management) start(g *group) (*rest.Config, error) {
 	defer func() { g.onStop(func() { _ = m.listener.Close() }) }()
 	db, err := etcd.Start(g.ctx, etcd.Config{Dir: m.cfg.Dir.Etcd()})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	g.onStop(db.Close)
 	g.watch("etcd", db.Err())
+	if err := m.configure(db.Endpoint()); err != nil {
+		return nil, err
+	}
+	loopback := make(chan *rest.Config, 1)
+	g.run("kube-apiserver", func(ctx context.Context) error {
+		return m.server.Run(ctx, func(c *rest.Config) { loopback <- c })
+	})
+	select {
+	case c := <-loopback:
+		return c, awaitReady(g, c, rolesHook)
+	case <-g.ctx.Done():
+		return nil, errors.Join(g.cause(), g.ctx.Err())
+	}
+}
 
+func (m *management) configure(endpoint string) (err error) {
 	auth := m.cfg.Dir.Path("pki", "authentication.json")
 	if err := writeAuthentication(auth, healthPaths[:]...); err != nil {
 		return err
 	}
-	server, err := apiserver.New(managementFlags(m.pki.folder, db.Endpoint(), auth), m.listener, nil)
-	if err != nil {
+	if m.server, err = apiserver.New(managementFlags(m.pki.folder, endpoint, auth), m.listener, nil); err != nil {
 		return err
 	}
-	loops, err := controllers.New(managementControllerFlags(m.pki.folder, m.pki.controllersKubeconfig()))
-	if err != nil {
+	if m.loops, err = controllers.New(managementControllerFlags(m.pki.folder, m.pki.controllersKubeconfig())); err != nil {
 		return err
 	}
-	if err := server.Gates(); err != nil {
-		return err
-	}
-	loopback := make(chan *rest.Config, 1)
-	g.run("kube-apiserver", func(ctx context.Context) error {
-		return server.Run(ctx, func(c *rest.Config) { loopback <- c })
-	})
-	if err := m.settle(g, loopback); err != nil {
-		return err
-	}
-	g.run("kube-controller-manager", loops.Run)
-	go keepFresh(g.ctx, m.pki.ensure)
-	return nil
+	return m.server.Gates()
 }
 
-// settle waits for the API server and makes its administrators administrators.
-func (m *management) settle(g *group, loopback <-chan *rest.Config) error {
-	select {
-	case c := <-loopback:
-		if err := awaitReady(g, c); err != nil {
+// finish starts what needs the default roles when they are there.
+func (m *management) finish(g *group, root *rest.Config, ready func()) {
+	go keepFresh(g.ctx, m.pki.ensure)
+	g.run("kube-controller-manager", func(ctx context.Context) error {
+		if err := awaitReady(g, root); err != nil {
 			return err
 		}
-		return bindAdmins(g.ctx, c, AdminGroup)
-	case <-g.ctx.Done():
-		return g.cause()
-	}
+		if err := bindAdmins(ctx, root, AdminGroup); err != nil {
+			return err
+		}
+		ready()
+		return m.loops.Run(ctx)
+	})
 }

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -47,7 +48,7 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 		return fmt.Errorf("the control plane in %s runs already as process %d", cfg.Folder, other.PID)
 	}
 	defer func() { _ = lock.Release() }()
-	started := starting()
+	started := Starting()
 	g := newGroup(ctx)
 	if err := startWorkload(g, cfg, holder); err != nil {
 		_ = g.stop()
@@ -151,7 +152,7 @@ func (p workloadParts) start(g *group) error {
 			return err
 		}
 	case <-g.ctx.Done():
-		return g.cause()
+		return errors.Join(g.cause(), g.ctx.Err())
 	}
 	g.run("kube-controller-manager", p.loops.Run)
 	g.run("kube-scheduler", p.scheduler.Run)

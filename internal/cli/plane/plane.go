@@ -13,6 +13,7 @@ package plane
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 
@@ -72,10 +73,15 @@ func (f flags) run(ctx context.Context, e env.Env) error {
 			cancel()
 		}()
 	}
+	started := controlplane.Starting()
 	m, err := controlplane.StartManagement(ctx, controlplane.ManagementConfig{Dir: dir, Listen: f.listen, Now: e.Now})
 	if err != nil {
 		return err
 	}
+	if err := m.Ready(ctx); err != nil {
+		return errors.Join(err, m.Stop())
+	}
+	started()
 	if err := json.NewEncoder(e.Out).Encode(Ready{Server: m.Server, Kubeconfig: dir.Kubeconfig()}); err != nil {
 		return err
 	}

@@ -48,6 +48,7 @@ func (s service) serve(ctx context.Context, e env.Env) error {
 
 func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice) error {
 	v.tell("Starting the management cluster in " + string(s.dir) + " …")
+	started := plane.Starting()
 	m, err := s.startPlane(ctx, e)
 	if err != nil {
 		return err
@@ -62,10 +63,14 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	defer func() { _ = h.ClearRun() }()
 	v.tell("Kubernetes " + run.KubernetesVersion + " serves at " + m.Server + "; starting the controllers …")
 	err = s.runControllers(ctx, e, m, h.Instance, func() error {
+		if err := m.Ready(ctx); err != nil {
+			return err
+		}
 		run.Ready = true
 		if err := h.WriteRun(run); err != nil {
 			return err
 		}
+		started()
 		v.ready()
 		return nil
 	})
@@ -93,7 +98,7 @@ func (s service) startPlane(ctx context.Context, e env.Env) (*plane.Management, 
 // runControllers returns when ctx ends, with nil, or the controllers or the
 // management cluster fail.
 func (s service) runControllers(ctx context.Context, e env.Env, m *plane.Management, instance string, ready func() error) error {
-	host, err := s.host(e, instance)
+	host, err := s.host(e, m, instance)
 	if err != nil {
 		return err
 	}
@@ -126,17 +131,13 @@ func (s service) runControllers(ctx context.Context, e env.Env, m *plane.Managem
 	return errors.Join(failed, err)
 }
 
-func (s service) host(e env.Env, instance string) (Host, error) {
-	admin, err := unlimited(s.dir.Kubeconfig())
-	if err != nil {
-		return Host{}, err
-	}
+func (s service) host(e env.Env, m *plane.Management, instance string) (Host, error) {
 	manager, err := unlimited(s.dir.ManagerKubeconfig())
 	if err != nil {
 		return Host{}, err
 	}
 	executable, err := e.Executable()
-	return Host{Dir: s.dir, Instance: instance, Executable: executable, Admin: admin, Manager: manager}, err
+	return Host{Dir: s.dir, Instance: instance, Executable: executable, Root: m.Root, Manager: manager}, err
 }
 
 // unlimited is a client configuration without limits of its own: the server is

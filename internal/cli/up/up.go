@@ -20,8 +20,8 @@ type Host struct {
 	Dir        datadir.Dir
 	Instance   string
 	Executable string
-	// Admin may do everything; it prepares the cluster. Manager is the identity of the controllers.
-	Admin, Manager *rest.Config
+	// Root may do everything; it prepares the cluster. Manager is the identity of the controllers.
+	Root, Manager *rest.Config
 	// Ready is to be called once when all controllers have started.
 	Ready func()
 }
