@@ -1,0 +1,71 @@
+package cli_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md anew")
+
+// docs/cli.md is what the command says of itself.
+func TestDocument(t *testing.T) {
+	const path = "../../docs/cli.md"
+	e := env.Env{Getenv: func(string) string { return "" }, In: strings.NewReader("")}
+	// A test binary is not stamped with the version of Kubernetes that it is linked with.
+	got := strings.ReplaceAll(cli.Document(cli.Root(e)), buildinfo.Kubernetes(), "v1.36.3")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s is out of date; `go generate ./internal/cli` writes it anew (-want +got):\n%s", path, d)
+	}
+	if home, err := os.UserHomeDir(); err == nil && strings.Contains(got, home+"/") {
+		t.Errorf("the document names %s, a folder of this machine", home)
+	}
+}
+
+// Links between the pages of this repository lead somewhere.
+func TestLinksOfDocuments(t *testing.T) {
+	root := "../.."
+	pages, err := filepath.Glob(root + "/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob(root + "/docs/decisions/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	found := 0
+	for _, page := range append(append(pages, more...), root+"/README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			found++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no link was found in any page")
+	}
+}
