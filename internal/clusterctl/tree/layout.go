@@ -9,31 +9,27 @@ import (
 const narrowest = 30
 
 // String lays the lines out: every column as wide as its widest cell, two spaces between columns, none at the
-// end of a line.
+// end of a line. Messages stand in the last column, or below their row where the terminal is too narrow for that.
 func (t *table) String() string {
 	widths := t.widths()
 	columns := columns{widths: widths, painted: 5} // STATUS
-	last := len(widths) - 1
-	before := 0
-	for _, w := range widths[:last] {
-		before += w + 2
-	}
-	room := 0
-	if t.style.Width-before >= narrowest {
-		room = t.style.Width - before
-	}
 	if t.style.Deprecated {
 		columns.painted = 1 // READY
 	}
+	before := 0
+	for _, w := range widths[:len(widths)-1] {
+		before += w + 2
+	}
+	room := t.style.Width - before
 	var out strings.Builder
-	for _, l := range t.lines {
-		for i, part := range wrap(l.cells[last], room) {
-			cells := make([]string, len(widths))
-			cells[0], cells[last] = l.below, part
-			if i == 0 {
-				copy(cells, l.cells[:last])
-			}
-			columns.write(&out, cells, l.paint)
+	for n, l := range t.lines {
+		switch {
+		case t.style.Width <= 0:
+			columns.beside(&out, l, 0)
+		case room >= narrowest:
+			columns.beside(&out, l, room)
+		default:
+			columns.under(&out, l, t.style.Width, n == 0)
 		}
 	}
 	return out.String()
@@ -53,6 +49,31 @@ func (t *table) widths() []int {
 type columns struct {
 	widths  []int
 	painted int
+}
+
+// beside prints a line with its message in the last column, which has the width room; 0 is any width.
+func (k columns) beside(out *strings.Builder, l line, room int) {
+	last := len(l.cells) - 1
+	for i, part := range wrap(l.cells[last], room) {
+		cells := make([]string, len(l.cells))
+		cells[0], cells[last] = l.below, part
+		if i == 0 {
+			copy(cells, l.cells[:last])
+		}
+		k.write(out, cells, l.paint)
+	}
+}
+
+// under prints a line with its message on lines of its own; the heading has none.
+func (k columns) under(out *strings.Builder, l line, width int, heading bool) {
+	last := len(l.cells) - 1
+	k.write(out, l.cells[:last], l.paint)
+	if heading || l.cells[last] == "" {
+		return
+	}
+	for _, part := range wrap(l.cells[last], max(narrowest, width-utf8.RuneCountInString(l.below)-2)) {
+		out.WriteString(l.below + "  " + part + "\n")
+	}
 }
 
 func (k columns) write(out *strings.Builder, cells []string, paint string) {

@@ -49,6 +49,7 @@ func TestDescribe(t *testing.T) {
 		"plain":      {"what a pipe gets by default", tree.Options{Grouping: true}, ascii},
 		"color":      {"status is painted by meaning, not by word", tree.Options{Grouping: true}, tree.Style{Now: now(), Unicode: true, Color: true}},
 		"narrow":     {"messages wrap below their column", tree.Options{Grouping: true}, tree.Style{Now: now(), Unicode: true, Width: 165}},
+		"below":      {"messages stand below their row where no column is left for them", tree.Options{Grouping: true}, tree.Style{Now: now(), Unicode: true, Width: 130}},
 		"all":        {"every object and every condition", tree.Options{Echo: true, ShowConditions: []string{"all"}, ShowMachineSets: true, ShowResourceSets: true, ShowTemplates: true}, unicode},
 		"conditions": {"conditions of a kind and of one object", tree.Options{Grouping: true, ShowConditions: []string{"cluster", "machine/pool-b"}}, unicode},
 		"echo":       {"objects of machines also where they only echo them", tree.Options{Echo: true, Grouping: true}, unicode},
