@@ -75,14 +75,17 @@ func (s store) run(ctx context.Context, st step) (string, error) {
 	return file, os.Rename(draft, file)
 }
 
-// timed runs f and writes a line: what, and how many seconds it took.
+// timed runs f and writes a line: what, when it begins, then how many seconds it took or that it failed.
 func (s store) timed(what string, f func() error) error {
+	fmt.Fprintf(s.progress, "%-32s", what)
 	start := time.Now()
 	err := f()
-	if err == nil {
-		fmt.Fprintf(s.progress, "%-32s %6.1f s\n", what, time.Since(start).Seconds())
+	if err != nil {
+		fmt.Fprintln(s.progress, " failed")
+		return err
 	}
-	return err
+	fmt.Fprintf(s.progress, " %6.1f s\n", time.Since(start).Seconds())
+	return nil
 }
 
 // sweep removes what no build has used for keepUnused. It is best effort: what stays costs space, nothing else.

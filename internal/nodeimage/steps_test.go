@@ -69,8 +69,8 @@ func TestStoreRun(t *testing.T) {
 	if text, _ := os.ReadFile(file); string(text) != "first" {
 		t.Errorf("the result is %q", text)
 	}
-	if n := strings.Count(progress.String(), "thing "); n != 2 {
-		t.Errorf("%d lines of progress for two results:\n%s", n, progress.String())
+	if made, failed := strings.Count(progress.String(), " s\n"), strings.Count(progress.String(), " failed\n"); made != 2 || failed != 1 {
+		t.Errorf("%d made and %d failed in the progress, want 2 and 1:\n%s", made, failed, progress.String())
 	}
 }
 
