@@ -1,0 +1,62 @@
+package logfile_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/plane/logfile"
+)
+
+func TestOpenTurnsALargeFileOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log", "x.log")
+	write := func(text string) {
+		t.Helper()
+		f, err := logfile.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one\n")
+	write("two\n")
+	if data, err := os.ReadFile(path); err != nil || string(data) != "one\ntwo\n" {
+		t.Fatalf("appended: %q, %v", data, err)
+	}
+	if err := os.Truncate(path, logfile.MaxSize+1); err != nil {
+		t.Fatal(err)
+	}
+	write("three\n")
+	if data, err := os.ReadFile(path); err != nil || string(data) != "three\n" {
+		t.Errorf("turned over: %q, %v", data, err)
+	}
+	if info, err := os.Stat(path + ".1"); err != nil || info.Size() != logfile.MaxSize+1 {
+		t.Errorf("the older file: %v, %v", info, err)
+	}
+}
+
+func TestTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.log")
+	if lines, err := logfile.Tail(path, 3); err != nil || lines != nil {
+		t.Errorf("a missing file: %q, %v", lines, err)
+	}
+	content := strings.Repeat(strings.Repeat("x", 99)+"\n", 2000) + "a\nb\r\nc"
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := logfile.Tail(path, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, lines); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,346 @@
+package plane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func config() workload.Config {
+	return workload.Config{
+		Cluster: "demo", Version: "v1.36.3", Endpoint: "172.31.0.1:6443",
+		ServiceCIDRs: []string{"172.31.112.0/20"}, PodCIDRs: []string{"172.31.128.0/17"},
+	}
+}
+
+func TestNodeMask(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		pods   string
+		want   int
+	}{
+		"usual":             {"256 addresses for each of 128 nodes", "172.31.128.0/17", 24},
+		"large":             {"256 addresses for each of 256 nodes", "10.0.0.0/16", 24},
+		"huge":              {"the allocator takes at most 2^16 parts", "0.0.0.0/4", 20},
+		"small":             {"at least 16 nodes", "172.31.128.0/22", 26},
+		"a single address":  {"there is nothing to divide", "172.31.128.1/32", 32},
+		"IPv6":              {"the customary 64 bits", "fd00::/56", 64},
+		"IPv6 beyond 2^16":  {"the allocator takes at most 2^16 parts", "fd00::/40", 56},
+		"small IPv6 range":  {"at least 16 nodes", "fd00::/108", 112},
+		"smaller IPv4 net":  {"at least 16 nodes", "10.1.2.0/24", 28},
+		"smallest sensible": {"at least 16 nodes, one address each", "10.1.2.0/28", 32},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := nodeMask(netip.MustParsePrefix(test.pods)); got != test.want {
+				t.Errorf("%s is divided into /%d, want /%d: %s", test.pods, got, test.want, test.reason)
+			}
+		})
+	}
+}
+
+func TestNodeMasksOfTwoFamilies(t *testing.T) {
+	got := nodeMasks([]string{"10.0.0.0/16", "fd00::/56"})
+	if diff := cmp.Diff([]string{"--node-cidr-mask-size-ipv4=24", "--node-cidr-mask-size-ipv6=64"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFlagsGivenTakeThePlaceOfOurs(t *testing.T) {
+	own := []string{"--profiling=false", "--etcd-servers=unix:///x", "--v=0"}
+	tests := map[string]struct {
+		reason string
+		extra  []string
+		want   []string
+	}{
+		"none":             {"ours as they are", nil, own},
+		"another":          {"added", []string{"--audit-log-maxage=3"}, append(slices.Clone(own), "--audit-log-maxage=3")},
+		"one of ours":      {"the user's value counts", []string{"--v=4"}, []string{own[0], own[1], "--v=4"}},
+		"one that is ours": {"the control plane could not work with another", []string{"--etcd-servers=http://10.0.0.1"}, own},
+		"repeated":         {"every value is kept", []string{"--v=1", "--v=2"}, []string{own[0], own[1], "--v=1", "--v=2"}},
+	}
+	for name, test := range tests {
+		if diff := cmp.Diff(test.want, override(own, test.extra)); diff != "" {
+			t.Errorf("%s: %s: %s", name, test.reason, diff)
+		}
+	}
+}
+
+// Every flag that is given to a component exists, and no feature is left to static tokens or plain ports.
+func TestFlagsSayWhatMatters(t *testing.T) {
+	folder := pki.Folder{Path: "/pki"}
+	c := config()
+	sets := map[string][]string{
+		"management server":      managementFlags(folder, "unix:///s", "/auth"),
+		"management controllers": managementControllerFlags(folder, "/kubeconfig"),
+		"workload server":        workloadAPIServerFlags(c, folder, "unix:///s", "/auth"),
+		"workload controllers":   workloadControllerFlags(c, folder, "/kubeconfig"),
+		"workload scheduler":     workloadSchedulerFlags(c, "/kubeconfig"),
+	}
+	want := map[string][]string{
+		"management server":      {"--authorization-mode=RBAC", "--etcd-servers=unix:///s", "--authentication-config=/auth"},
+		"management controllers": {"--use-service-account-credentials=true"},
+		"workload server":        {"--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth=true", "--advertise-address=172.31.0.1"},
+		"workload controllers":   {"--allocate-node-cidrs=true", "--cluster-cidr=172.31.128.0/17", "--node-cidr-mask-size=24"},
+		"workload scheduler":     {"--kubeconfig=/kubeconfig"},
+	}
+	for name, flags := range sets {
+		for _, f := range want[name] {
+			if !slices.Contains(flags, f) {
+				t.Errorf("%s: %s is missing", name, f)
+			}
+		}
+		for _, f := range flags {
+			if strings.HasPrefix(f, "--token-auth-file") || strings.HasPrefix(f, "--insecure") {
+				t.Errorf("%s: %s", name, f)
+			}
+		}
+	}
+}
+
+func managementCerts(t *testing.T, now *time.Time) managementPKI {
+	t.Helper()
+	m := newManagementPKI(datadir.Dir(t.TempDir()), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6440}, func() time.Time { return *now })
+	if err := m.ensure(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// The certificates of a management cluster are renewed while it runs, before they expire, and its kubeconfigs with them.
+func TestManagementCertificatesAreRenewed(t *testing.T) {
+	now := start
+	m := managementCerts(t, &now)
+	read := func() map[string]string {
+		out := map[string]string{}
+		for _, path := range []string{m.folder.Cert("apiserver"), m.folder.Cert("manager"), m.folder.Cert("controllers"), m.dir.Kubeconfig(), m.folder.Cert("ca")} {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[filepath.Base(path)] = string(data)
+		}
+		return out
+	}
+	first := read()
+	now = start.Add(30 * 24 * time.Hour)
+	if err := m.ensure(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, read()); diff != "" {
+		t.Errorf("written again after a month: %s", diff)
+	}
+	now = start.Add(pki.LeafLifetime * 3 / 4)
+	if err := m.ensure(); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range read() {
+		if (content == first[name]) != (name == "ca.crt") {
+			t.Errorf("after nine months %s is changed: %v", name, content != first[name])
+		}
+	}
+}
+
+func TestManagementKubeconfigsArePrivate(t *testing.T) {
+	now := start
+	m := managementCerts(t, &now)
+	for _, path := range []string{m.dir.Kubeconfig(), m.dir.ManagerKubeconfig(), m.controllersKubeconfig()} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %o, want 600", path, info.Mode().Perm())
+		}
+	}
+}
+
+// A workload cluster's serving certificate names every way to reach the server.
+func TestWorkloadServingCertificate(t *testing.T) {
+	c := config()
+	c.Names = []string{"demo.example.com", "192.0.2.7"}
+	folder := pki.Folder{Path: t.TempDir(), Now: func() time.Time { return start }}
+	for _, name := range []string{workload.CA, workload.ProxyCA} {
+		if _, err := folder.Authority(name, pki.Authority{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.CertificateDays = 30
+	w := workloadPKI{config: c, folder: folder, local: "127.0.0.1:1"}
+	if err := w.ensure(); err != nil {
+		t.Fatal(err)
+	}
+	serving, err := w.load("apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"172.31.0.1", "172.31.112.1", "127.0.0.1", "localhost", "kubernetes.default.svc.cluster.local", "demo.example.com", "192.0.2.7"} {
+		if err := serving.Cert.VerifyHostname(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if want := start.Add(30 * 24 * time.Hour); !serving.Cert.NotAfter.Equal(want) {
+		t.Errorf("it ends %s, want %s", serving.Cert.NotAfter, want)
+	}
+}
+
+func TestWorkloadNeedsItsAuthorities(t *testing.T) {
+	w := workloadPKI{config: config(), folder: pki.Folder{Path: t.TempDir(), Now: func() time.Time { return start }}}
+	if err := w.ensure(); err == nil || !strings.Contains(err.Error(), "authority ca") {
+		t.Errorf("without authorities: %v", err)
+	}
+}
+
+func TestAnonymousRequests(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "auth.json")
+	if err := writeAuthentication(path, "/readyz", clusterInfoPath); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Anonymous struct {
+			Enabled    bool
+			Conditions []struct{ Path string }
+		}
+	}
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if !got.Anonymous.Enabled || len(got.Anonymous.Conditions) != 2 || got.Anonymous.Conditions[1].Path != clusterInfoPath {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestListenLoopback(t *testing.T) {
+	l, err := listenLoopback(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	tests := map[string]struct {
+		address, reason, says string
+	}{
+		"taken":        {l.Addr().String(), ReasonPortTaken, "--listen 127.0.0.1:PORT"},
+		"all":          {"0.0.0.0:6440", "ListenAddress", "loopback"},
+		"a name":       {"localhost:6440", "ListenAddress", "loopback"},
+		"without port": {"127.0.0.1", "ListenAddress", "ADDRESS:PORT"},
+	}
+	for name, test := range tests {
+		_, err := listenLoopback(t.Context(), test.address)
+		f := fault.As(err)
+		if f == nil || f.Kind != fault.Invalid || f.Reason != test.reason || !strings.Contains(f.Message, test.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A control plane may start before its network's bridge exists.
+func TestListenFreeNeedsNoInterface(t *testing.T) {
+	l, err := listenFree(t.Context(), "192.0.2.1:0") // an address for documentation, on no machine
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestJoinAcceptsFromBoth(t *testing.T) {
+	first, second := listen(t), listen(t)
+	both := join(first, second)
+	if both.Addr() != first.Addr() {
+		t.Errorf("address %s, want that of the first", both.Addr())
+	}
+	for _, l := range []net.Listener{first, second, first} {
+		out, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := both.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.RemoteAddr().String() != out.LocalAddr().String() {
+			t.Errorf("accepted %s, dialed from %s", in.RemoteAddr(), out.LocalAddr())
+		}
+		_, _ = out.Close(), in.Close()
+	}
+	if err := both.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := both.Accept(); err == nil {
+		t.Error("accepts after Close")
+	}
+	if _, err := net.Dial("tcp", second.Addr().String()); err == nil {
+		t.Error("the second listener is still open")
+	}
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestGroup(t *testing.T) {
+	broken := errors.New("disk full")
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	tests := map[string]struct {
+		reason string
+		run    func(*group)
+		want   error
+	}{
+		"stopped":          {"asked for: no error", func(g *group) { g.run("a", wait); g.cancel(errStopped) }, nil},
+		"one part fails":   {"all end, with its error", func(g *group) { g.run("a", wait); g.run("b", func(context.Context) error { return broken }) }, broken},
+		"one part returns": {"a part that ends is a failure", func(g *group) { g.run("a", func(context.Context) error { return nil }) }, errAny},
+		"a watched error": {"as of a part", func(g *group) {
+			errs := make(chan error, 1)
+			errs <- broken
+			g.watch("etcd", errs)
+		}, broken},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := newGroup(t.Context())
+			var stopped []int
+			g.onStop(func() { stopped = append(stopped, 1) })
+			g.onStop(func() { stopped = append(stopped, 2) })
+			test.run(g)
+			<-g.done
+			err := g.stop()
+			if (test.want == nil) != (err == nil) || (test.want != nil && test.want != errAny && !errors.Is(err, test.want)) {
+				t.Errorf("got %v, want %v: %s", err, test.want, test.reason)
+			}
+			g.onStop(func() { stopped = append(stopped, 3) })
+			if diff := cmp.Diff([]int{2, 1, 3}, stopped); diff != "" {
+				t.Errorf("stopped in this order: %s", diff)
+			}
+		})
+	}
+}
+
+var errAny = io.EOF // stands for any error

@@ -1,0 +1,108 @@
+package workload_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+func config() workload.Config {
+	return workload.Config{
+		Cluster: "demo", Version: "v1.36.3", Endpoint: "172.31.0.1:6443",
+		ServiceCIDRs: []string{"172.31.112.0/20"}, PodCIDRs: []string{"172.31.128.0/17"},
+	}
+}
+
+func TestValidate(t *testing.T) {
+	tests := map[string]struct {
+		change func(*workload.Config)
+		says   string // empty: valid
+	}{
+		"good":            {func(*workload.Config) {}, ""},
+		"dual stack":      {func(c *workload.Config) { c.PodCIDRs = append(c.PodCIDRs, "fd00::/56") }, ""},
+		"no cluster":      {func(c *workload.Config) { c.Cluster = "" }, "name of its cluster"},
+		"no version":      {func(c *workload.Config) { c.Version = "" }, "Kubernetes version"},
+		"host name":       {func(c *workload.Config) { c.Endpoint = "demo:6443" }, "IP address of this machine"},
+		"no port":         {func(c *workload.Config) { c.Endpoint = "172.31.0.1:0" }, "172.31.0.1:6443"},
+		"no Pod range":    {func(c *workload.Config) { c.PodCIDRs = nil }, "Pod address range"},
+		"no range at all": {func(c *workload.Config) { c.ServiceCIDRs = []string{"x"} }, `"x" is not a range`},
+	}
+	for name, test := range tests {
+		c := config()
+		test.change(&c)
+		err := c.Validate()
+		switch {
+		case test.says == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case test.says != "" && (fault.KindOf(err) != fault.Invalid || err == nil || !strings.Contains(err.Error(), test.says)):
+			t.Errorf("%s: got %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+func TestSaveAndLoad(t *testing.T) {
+	f := workload.Folder(t.TempDir())
+	c := config()
+	c.APIServer = []string{"--v=2"}
+	if err := c.Save(f.Config()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := workload.Load(f.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c, got); diff != "" {
+		t.Error(diff)
+	}
+	if got.Hash() != c.Hash() || c.Hash() == config().Hash() {
+		t.Error("the hash does not stand for the content")
+	}
+	if err := os.WriteFile(f.Config(), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := workload.Load(f.Config()); err == nil {
+		t.Error("half a file was read")
+	}
+}
+
+// What a process says about itself counts only while that process lives.
+func TestReadRun(t *testing.T) {
+	f := workload.Folder(filepath.Join(t.TempDir(), "demo"))
+	if _, alive, err := f.ReadRun(); alive || err != nil {
+		t.Fatalf("nothing there: alive %v, %v", alive, err)
+	}
+	run := workload.Run{PID: os.Getpid(), Version: "v1.36.3", Config: "c", Local: "127.0.0.1:1"}
+	if err := f.WriteRun(run); err != nil {
+		t.Fatal(err)
+	}
+	if _, alive, err := f.ReadRun(); alive || err != nil {
+		t.Errorf("left by a process that is gone: alive %v, %v", alive, err)
+	}
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	lock, _, _, err := datadir.Acquire(f.Lock(), datadir.Holder{PID: os.Getpid(), Since: since})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, alive, err := f.ReadRun(); !alive || err != nil || cmp.Diff(run, got) != "" {
+		t.Errorf("alive %v, %v: %s", alive, err, cmp.Diff(run, got))
+	}
+	run.PID++
+	if err := f.WriteRun(run); err != nil {
+		t.Fatal(err)
+	}
+	want := workload.Run{PID: os.Getpid(), Since: since}
+	if got, alive, err := f.ReadRun(); !alive || err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("written by an earlier process: alive %v, %v: %s", alive, err, cmp.Diff(want, got))
+	}
+	if err := lock.Release(); err != nil {
+		t.Error(err)
+	}
+}
