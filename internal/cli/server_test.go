@@ -63,7 +63,10 @@ type result struct {
 func (u user) run(ctx context.Context, args ...string) result {
 	var out, stderr bytes.Buffer
 	e := env.Env{In: strings.NewReader(""), Out: &out, Err: &stderr, Getenv: func(string) string { return "" }, Now: time.Now}
-	code := cli.Run(ctx, append(args, "--kubeconfig", u.kubeconfig), e)
+	if args[0] != "__complete" { // its last argument is the one to complete
+		args = append(args, "--kubeconfig", u.kubeconfig)
+	}
+	code := cli.Run(ctx, args, e)
 	return result{code, out.String(), stderr.String()}
 }
 
@@ -108,6 +111,9 @@ func TestVerbsAgainstAnAPIServer(t *testing.T) {
 	t.Run("a wait that is too short", func(t *testing.T) {
 		u.run(t.Context(), "create", "cluster", "late", "--wait-timeout", "1s").wants(t, cli.ExitError,
 			"still to come: infrastructure", "goes on being created", "slipway describe cluster late --kubeconfig")
+	})
+	t.Run("names are completed", func(t *testing.T) {
+		u.run(t.Context(), "__complete", "describe", "cluster", "--kubeconfig="+u.kubeconfig, "").wants(t, cli.ExitOK, "demo\nfirst\nlate\n:4")
 	})
 	t.Run("describe", u.describe)
 	t.Run("get kubeconfig", u.getKubeconfig)

@@ -35,6 +35,9 @@ if it has been started once; else to what KUBECONFIG or ~/.kube/config say.`,
   slipway get kubeconfig demo > demo.kubeconfig
   slipway kubectl --kubeconfig demo.kubeconfig get nodes`,
 		DisableFlagParsing: true,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
+			return complete(e, args, last)
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			a, err := parse(args)
 			if err != nil {
@@ -75,15 +78,29 @@ func kubeconfig(e env.Env, a arguments) (string, error) {
 
 // run becomes kubectl: the process ends with kubectl's exit code where that is not 0.
 func run(e env.Env, args []string, path string) error {
-	// kubectl's own loading rules, its config command and its plugins all read the variable.
-	if path != "" {
-		if err := os.Setenv(clientcmd.RecommendedConfigPathEnvVar, path); err != nil {
-			return err
-		}
+	if err := point(path); err != nil {
+		return err
 	}
 	// kubectl handles signals itself, or wants to be ended by them.
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: e.In, Out: e.Out, ErrOut: e.Err}
+	if err := cli.RunNoErrOutput(build(streams, args)); err != nil {
+		cmdutil.CheckErr(err)
+	}
+	return nil
+}
+
+// point names the kubeconfig to kubectl's own loading rules, its config command and its plugins, which all read the
+// variable. An empty path leaves it as it is.
+func point(path string) error {
+	if path == "" {
+		return nil
+	}
+	return os.Setenv(clientcmd.RecommendedConfigPathEnvVar, path)
+}
+
+// build makes kubectl's command with its arguments.
+func build(streams genericiooptions.IOStreams, args []string) *cobra.Command {
 	root := kubectlcmd.NewDefaultKubectlCommandWithArgs(kubectlcmd.KubectlOptions{
 		PluginHandler: kubectlcmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes),
 		Arguments:     append([]string{"kubectl"}, args...),
@@ -92,8 +109,5 @@ func run(e env.Env, args []string, path string) error {
 		IOStreams: streams,
 	})
 	root.SetArgs(args)
-	if err := cli.RunNoErrOutput(root); err != nil {
-		cmdutil.CheckErr(err)
-	}
-	return nil
+	return root
 }

@@ -32,6 +32,7 @@ deletion and waits until everything is gone. Interrupting the wait does not stop
 		Args:    argument.One("CLUSTER"),
 	}
 	connection := management.Add(cmd.Flags())
+	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait until the cluster is gone; 0 does not wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *timeout < 0 {

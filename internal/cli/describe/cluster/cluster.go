@@ -32,6 +32,7 @@ func Command(e env.Env) *cobra.Command {
 		Args: argument.One("CLUSTER"),
 	}
 	connection := management.Add(cmd.Flags())
+	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	show := addFlags(cmd.Flags())
 	format := output.Flag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

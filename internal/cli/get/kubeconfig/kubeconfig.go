@@ -20,6 +20,7 @@ func Command(e env.Env) *cobra.Command {
 		Args: argument.One("CLUSTER"),
 	}
 	flags := management.Add(cmd.Flags())
+	cmd.ValidArgsFunction = flags.CompleteCluster(e)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := flags.Connect(e)
 		if err != nil {
