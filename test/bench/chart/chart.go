@@ -1,0 +1,169 @@
+package chart
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Chart is a drawing.
+type Chart struct {
+	Title  string
+	Panels []Panel
+	Marks  []Mark // in order of time
+}
+
+// Panel is one pair of axes. The upright one begins at zero.
+type Panel struct {
+	Title string // with the unit
+	Lines []Line
+}
+
+// Line is one quantity over time.
+type Line struct {
+	Name   string
+	Points []Point // in order of time
+}
+
+// Point is one value of a line.
+type Point struct {
+	At    time.Duration
+	Value float64
+}
+
+// Mark is a moment with a name.
+type Mark struct {
+	At   time.Duration
+	Name string
+}
+
+// Sizes in pixels. Names of marks stand upright above the first panel.
+const (
+	width, left, right     = 960, 64, 60
+	top, height, gap, foot = 190, 180, 46, 40
+	inner                  = width - left - right
+	between                = 14 // the least distance of two names of marks
+)
+
+// style adapts to dark and light pages.
+const style = `text{font:12px sans-serif;fill:#555}.title{font-size:15px;font-weight:bold}.grid{stroke:#8884;stroke-width:1}` +
+	`.mark{stroke:#888;stroke-width:1;stroke-dasharray:3 3}.line{fill:none;stroke-width:1.6}` +
+	`.c0{stroke:#0b6bcb}.c1{stroke:#d9822b}.c2{stroke:#2e8540}text.c0{fill:#0b6bcb;stroke:none}text.c1{fill:#d9822b;stroke:none}` +
+	`text.c2{fill:#2e8540;stroke:none}@media(prefers-color-scheme:dark){text{fill:#bbb}}`
+
+// colours is the number of classes c0, c1 … in style.
+const colours = 3
+
+// WriteSVG draws the chart.
+func (c Chart) WriteSVG(w io.Writer) error {
+	d := &drawing{seconds: niceCeil(c.end().Seconds())}
+	total := top + len(c.Panels)*(height+gap) - gap + foot
+	d.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img">`, width, total)
+	d.add(`<title>%s</title><style>%s</style>`, html.EscapeString(c.Title), style)
+	d.add(`<text class="title" x="%d" y="22">%s</text>`, left, html.EscapeString(c.Title))
+	bottom := top + len(c.Panels)*(height+gap) - gap
+	d.marks(c.Marks, bottom)
+	for i, p := range c.Panels {
+		d.panel(p, top+i*(height+gap))
+	}
+	d.time(bottom)
+	d.add("</svg>")
+	_, err := io.WriteString(w, d.String())
+	return err
+}
+
+// end is the latest moment of the chart, at least a second.
+func (c Chart) end() time.Duration {
+	last := time.Second
+	for _, p := range c.Panels {
+		for _, l := range p.Lines {
+			for _, point := range l.Points {
+				last = max(last, point.At)
+			}
+		}
+	}
+	for _, m := range c.Marks {
+		last = max(last, m.At)
+	}
+	return last
+}
+
+type drawing struct {
+	strings.Builder
+	seconds float64 // at the right end
+}
+
+func (d *drawing) add(format string, args ...any) {
+	fmt.Fprintf(d, format+"\n", args...)
+}
+
+func (d *drawing) x(at time.Duration) float64 { return left + at.Seconds()/d.seconds*inner }
+
+// marks draws a line for each, and its name moved to the right where it would stand on the one before.
+func (d *drawing) marks(all []Mark, bottom int) {
+	free := math.Inf(-1)
+	for _, m := range all {
+		x := d.x(m.At)
+		at := max(x, free)
+		free = at + between
+		d.add(`<polyline class="mark" fill="none" points="%.1f,%d %.1f,%d %.1f,%d"/>`, at, top-14, x, top-4, x, bottom)
+		d.add(`<text transform="translate(%.1f %d) rotate(-90)">%s, %s s</text>`, at+4, top-18, html.EscapeString(m.Name), number(m.At.Seconds()))
+	}
+}
+
+func (d *drawing) panel(p Panel, y int) {
+	most := 1.0
+	for _, l := range p.Lines {
+		for _, point := range l.Points {
+			most = max(most, point.Value)
+		}
+	}
+	most = niceCeil(most)
+	const steps = 4
+	for i := range steps + 1 {
+		at := float64(y) + height*(1-float64(i)/steps)
+		d.add(`<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`, left, at, width-right, at)
+		d.add(`<text x="%d" y="%.1f" text-anchor="end">%s</text>`, left-8, at+4, number(most*float64(i)/steps))
+	}
+	d.add(`<text x="%d" y="%d">%s</text>`, left+6, y+14, html.EscapeString(p.Title))
+	for i, l := range p.Lines {
+		class := i % colours
+		d.add(`<text class="c%d" x="%d" y="%d">%s</text>`, class, left+6, y+30+16*i, html.EscapeString(l.Name))
+		var points []string
+		for _, point := range l.Points {
+			points = append(points, fmt.Sprintf("%.1f,%.1f", d.x(point.At), float64(y)+height*(1-point.Value/most)))
+		}
+		d.add(`<polyline class="line c%d" points="%s"/>`, class, strings.Join(points, " "))
+	}
+}
+
+// time writes the seconds below the last panel.
+func (d *drawing) time(bottom int) {
+	const steps = 10
+	for i := range steps + 1 {
+		s := d.seconds * float64(i) / steps
+		d.add(`<text x="%.1f" y="%d" text-anchor="middle">%s</text>`, left+s/d.seconds*inner, bottom+18, number(s))
+	}
+	d.add(`<text x="%d" y="%d" text-anchor="end">seconds</text>`, width-right, bottom+34)
+}
+
+// niceCeil is the next number of the form 1, 2, 2.5, 3, 4, 5, 6 or 8 times a power of ten.
+func niceCeil(v float64) float64 {
+	if v <= 0 {
+		return 1
+	}
+	scale := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, n := range []float64{1, 2, 2.5, 3, 4, 5, 6, 8} {
+		if v <= n*scale*(1+1e-9) {
+			return n * scale
+		}
+	}
+	return 10 * scale
+}
+
+// number has one digit after the point where that is not zero.
+func number(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }

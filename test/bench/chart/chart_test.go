@@ -1,0 +1,99 @@
+package chart_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipwayhq/slipway/test/bench/chart"
+)
+
+func TestWriteSVG(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		chart  chart.Chart
+		want   []string // in the drawing
+	}{
+		"empty": {
+			reason: "nothing to draw is still a drawing, of a second",
+			chart:  chart.Chart{Title: "nothing"},
+			want:   []string{"<title>nothing</title>", ">seconds<"},
+		},
+		"escaped": {
+			reason: "names are text, not markup",
+			chart:  chart.Chart{Title: "a < b & c", Marks: []chart.Mark{{Name: "<b>"}}},
+			want:   []string{"a &lt; b &amp; c", "&lt;b&gt;"},
+		},
+		"line": {
+			reason: "time runs from 64 to 900 over 10 s; 800 of 800 is the upper edge (190), 0 the lower (370)",
+			chart: chart.Chart{Panels: []chart.Panel{{Title: "MB", Lines: []chart.Line{
+				{Name: "one", Points: []chart.Point{{At: 0, Value: 0}, {At: 10 * time.Second, Value: 800}}},
+			}}}},
+			want: []string{`points="64.0,370.0 900.0,190.0"`, ">800<", ">MB<", ">one<"},
+		},
+		"panels": {
+			reason: "the second panel is below the first",
+			chart: chart.Chart{Panels: []chart.Panel{
+				{Lines: []chart.Line{{Points: []chart.Point{{At: time.Second, Value: 1}}}}},
+				{Lines: []chart.Line{{Points: []chart.Point{{At: time.Second, Value: 1}}}}},
+			}},
+			want: []string{`points="900.0,190.0"`, `points="900.0,416.0"`},
+		},
+		"marks close together": {
+			reason: "the names do not stand on each other, the lines stay where they are",
+			chart:  chart.Chart{Marks: []chart.Mark{{At: 10 * time.Second, Name: "first"}, {At: 10 * time.Second, Name: "second"}}},
+			want:   []string{"translate(904.0 172)", "translate(918.0 172)", "900.0,186"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := tt.chart.WriteSVG(&out); err != nil {
+				t.Fatal(err)
+			}
+			for d := xml.NewDecoder(bytes.NewReader(out.Bytes())); ; {
+				if _, err := d.Token(); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatalf("not XML: %v\n%s", err, out.String())
+				}
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("%s: there is no %s in\n%s", tt.reason, want, out.String())
+				}
+			}
+		})
+	}
+}
+
+func TestAxisCoversEveryValue(t *testing.T) {
+	for _, most := range []float64{0.3, 1, 9.9, 10, 11, 99, 101, 555, 1234} {
+		c := chart.Chart{Panels: []chart.Panel{{Lines: []chart.Line{{Points: []chart.Point{{Value: most}}}}}}}
+		var out bytes.Buffer
+		if err := c.WriteSVG(&out); err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(out.String(), `class="line c0" points="64.0,`)
+		text, _, _ := strings.Cut(rest, `"`)
+		y, err := strconv.ParseFloat(text, 64)
+		if err != nil || y < 190 || y > 370 {
+			t.Errorf("%v is drawn at %q, want within 190 and 370", most, text)
+		}
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestWriteSVGFails(t *testing.T) {
+	if err := (chart.Chart{}).WriteSVG(full{}); err == nil {
+		t.Error("no error from a writer that fails")
+	}
+}
