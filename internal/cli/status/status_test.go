@@ -1,0 +1,114 @@
+package status_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/status"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func run(t *testing.T, dir datadir.Dir, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := status.Command(env.Env{Out: &out, Now: func() time.Time { return now }})
+	cmd.SetArgs(append([]string{"--data-dir", string(dir)}, args...))
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// used is a data directory that this process holds since two hours.
+func used(t *testing.T) *datadir.Handle {
+	t.Helper()
+	holder := datadir.Holder{PID: os.Getpid(), Host: "here", Since: now.Add(-2 * time.Hour), Version: "v0.1.0"}
+	h, err := datadir.Open(datadir.Dir(t.TempDir()), holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestStates(t *testing.T) {
+	state := func(dir datadir.Dir) status.State {
+		t.Helper()
+		s, err := status.Collect(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.State
+	}
+	if got := state(datadir.Dir(t.TempDir())); got != status.Absent {
+		t.Errorf("an empty folder is %s", got)
+	}
+	h := used(t)
+	if got := state(h.Dir); got != status.Starting {
+		t.Errorf("held, and nothing said yet: %s", got)
+	}
+	if err := h.WriteRun(datadir.Run{PID: os.Getpid(), Ready: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(h.Dir); got != status.Running {
+		t.Errorf("ready: %s", got)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(h.Dir); got != status.Stopped {
+		t.Errorf("not held any more: %s", got)
+	}
+}
+
+func TestText(t *testing.T) {
+	h := used(t)
+	defer func() { _ = h.Close() }()
+	r := datadir.Run{PID: os.Getpid(), Ready: true, Server: "https://127.0.0.1:6440", KubernetesVersion: "v1.36.3"}
+	if err := h.WriteRun(r); err != nil {
+		t.Fatal(err)
+	}
+	folder := workload.Folder(h.Path("planes", "default.demo"))
+	c := workload.Config{
+		Cluster: "demo", Version: "v1.36.3", Endpoint: "172.31.0.1:6443",
+		ServiceCIDRs: []string{"10.1.0.0/16"}, PodCIDRs: []string{"10.2.0.0/16"},
+	}
+	if err := c.Save(folder.Config()); err != nil {
+		t.Fatal(err)
+	}
+	lock, _, _, err := datadir.Acquire(folder.Lock(), datadir.Holder{PID: os.Getpid(), Since: now.Add(-5 * time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Release() }()
+	if err := folder.WriteRun(workload.Run{PID: os.Getpid(), Since: now.Add(-5 * time.Minute), Version: "v1.36.3"}); err != nil {
+		t.Fatal(err)
+	}
+	text := run(t, h.Dir)
+	for _, s := range []string{"Running", "for 120m", "Kubernetes v1.36.3", "https://127.0.0.1:6440", h.Kubeconfig(), "MiB", "default.demo", "172.31.0.1:6443", "5m"} {
+		if !strings.Contains(text, s) {
+			t.Errorf("it does not say %q:\n%s", s, text)
+		}
+	}
+	var s status.Status
+	if err := json.Unmarshal([]byte(run(t, h.Dir, "-o", "json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Planes) != 1 || s.Planes[0].PID != os.Getpid() || s.Planes[0].Memory == 0 || s.Management.Memory == 0 {
+		t.Errorf("as JSON: %+v", s)
+	}
+}
+
+func TestTextSaysHowToStart(t *testing.T) {
+	dir := datadir.Dir(t.TempDir())
+	if text := run(t, dir); !strings.Contains(text, "slipway up -d --data-dir "+string(dir)) || !strings.Contains(text, "No hosted control planes") {
+		t.Errorf("it says:\n%s", text)
+	}
+}
