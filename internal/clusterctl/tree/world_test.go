@@ -102,6 +102,7 @@ func world() tree.Snapshot {
 				},
 				ControlPlane: &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: n(1), Replicas: n(1), AvailableReplicas: n(1), ReadyReplicas: n(1), UpToDateReplicas: n(1)},
 				Workers:      &clusterv1.WorkersStatus{DesiredReplicas: n(6), Replicas: n(6), AvailableReplicas: n(4), ReadyReplicas: n(4), UpToDateReplicas: n(5)},
+				//lint:ignore SA1019 the deprecated conditions are what --v1beta2=false shows
 				Deprecated: &clusterv1.ClusterDeprecatedStatus{V1Beta1: &clusterv1.ClusterV1Beta1DeprecatedStatus{Conditions: clusterv1.Conditions{
 					{Type: "Ready", Status: "False", Severity: "Info", Reason: "WaitingForWorkers", Message: "waiting for a machine", LastTransitionTime: metav1.NewTime(now().Add(-3 * time.Minute))},
 				}}},
