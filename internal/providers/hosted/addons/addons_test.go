@@ -1,0 +1,168 @@
+package addons_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+)
+
+var server *apiserver.Server // set once, by TestMain
+
+func TestMain(m *testing.M) {
+	os.Exit(apiserver.Main(m, apiserver.Options{}, func(s *apiserver.Server) { server = s }))
+}
+
+func params() addons.Params {
+	return addons.Params{
+		ClusterName: "demo", Version: "v1.36.3", Host: "172.31.0.1", Port: 6443, CA: server.Config.CAData,
+		ServiceCIDR: "192.0.2.0/24", PodCIDR: "172.31.128.0/17", ServiceDomain: "cluster.local", ImageRepository: "example.test/images",
+		CoreDNS: true, KubeProxy: true, Flannel: true,
+	}
+}
+
+// What `kubeadm join` looks for, and the add-ons, are there after Apply, and a second one changes nothing.
+func TestApply(t *testing.T) {
+	if err := addons.Apply(t.Context(), server.Config, params()); err != nil {
+		t.Fatal(err)
+	}
+	api := kubernetes.NewForConfigOrDie(server.Config)
+	joining(t, api)
+	images(t, api)
+	before := revisions(t, api)
+	if err := addons.Apply(t.Context(), server.Config, params()); err != nil {
+		t.Fatalf("again: %v", err)
+	}
+	for name, revision := range revisions(t, api) {
+		if before[name] != revision {
+			t.Errorf("%s was written again", name)
+		}
+	}
+}
+
+func joining(t *testing.T, api kubernetes.Interface) {
+	t.Helper()
+	info, err := api.CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.Load([]byte(info.Data["kubeconfig"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range config.Clusters {
+		if c.Server != "https://172.31.0.1:6443" || string(c.CertificateAuthorityData) != string(server.Config.CAData) {
+			t.Errorf("cluster-info: %s", c.Server)
+		}
+	}
+	if len(config.Clusters) != 1 || len(config.AuthInfos) != 0 {
+		t.Errorf("cluster-info has %d clusters and %d users, want one and none", len(config.Clusters), len(config.AuthInfos))
+	}
+	for name, key := range map[string]string{"kubeadm-config": "ClusterConfiguration", "kubelet-config": "kubelet"} {
+		c, err := api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || c.Data[key] == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{
+		"kubeadm:get-nodes", "kubeadm:kubelet-bootstrap", "kubeadm:node-autoapprove-bootstrap", "kubeadm:node-autoapprove-certificate-rotation",
+	} {
+		if _, err := api.RbacV1().ClusterRoleBindings().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// images come from the repository that was named, so that nothing is asked elsewhere.
+func images(t *testing.T, api kubernetes.Interface) {
+	t.Helper()
+	var used []string
+	sets, err := api.AppsV1().DaemonSets("kube-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sets.Items {
+		for _, c := range append(s.Spec.Template.Spec.InitContainers, s.Spec.Template.Spec.Containers...) {
+			used = append(used, c.Image)
+		}
+	}
+	dns, err := api.AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used = append(used, dns.Spec.Template.Spec.Containers[0].Image)
+	for _, name := range []string{"kube-proxy", "flannel", "coredns"} {
+		if !strings.Contains(strings.Join(used, " "), name) {
+			t.Errorf("no image of %s among %v", name, used)
+		}
+	}
+	for _, image := range used {
+		if !strings.HasPrefix(image, "example.test/images/") {
+			t.Errorf("image %s is not of the repository that was named", image)
+		}
+	}
+	proxy, err := api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kube-proxy", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{"mode: iptables", "maxPerCore: 0", "clusterCIDR: 172.31.128.0/17"} {
+		if !strings.Contains(proxy.Data["config.conf"], s) {
+			t.Errorf("kube-proxy is not told %q", s)
+		}
+	}
+}
+
+// revisions of everything that Apply makes, by name.
+func revisions(t *testing.T, api kubernetes.Interface) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	sets, err := api.AppsV1().DaemonSets("kube-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sets.Items {
+		out["DaemonSet "+s.Name] = s.ResourceVersion
+	}
+	for _, namespace := range []string{"kube-system", "kube-public"} {
+		maps, err := api.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range maps.Items {
+			out["ConfigMap "+m.Name] = m.ResourceVersion
+		}
+	}
+	return out
+}
+
+func TestLeftOut(t *testing.T) {
+	p := params()
+	p.CoreDNS, p.KubeProxy, p.Flannel = false, false, false
+	all := params()
+	if p.Hash() == all.Hash() || all.Hash() != params().Hash() {
+		t.Error("the hash does not stand for what is applied")
+	}
+	fresh := apiserver.Start(t, apiserver.Options{})
+	if err := addons.Apply(t.Context(), fresh.Config, p); err != nil {
+		t.Fatal(err)
+	}
+	sets, err := kubernetes.NewForConfigOrDie(fresh.Config).AppsV1().DaemonSets("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(sets.Items) != 0 {
+		t.Errorf("%d DaemonSets, want none (%v)", len(sets.Items), err)
+	}
+}
+
+func TestNetworkNeedsIPv4(t *testing.T) {
+	p := params()
+	p.PodCIDR = "fd00::/56"
+	if err := addons.Apply(t.Context(), server.Config, p); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("got %v, want a fault of kind Invalid", err)
+	}
+}
