@@ -17,7 +17,10 @@ import (
 
 // benchmarked are the packages whose Go benchmarks are run.
 func benchmarked() []string {
-	return []string{"./internal/controllers/machinepool", "./internal/condition", "./internal/cloudconfig", "./internal/conversion"}
+	return []string{
+		"./internal/controllers/machinepool", "./internal/condition",
+		"./internal/providers/kubeadm/bootstrap/cloudinit", "./internal/conversion",
+	}
 }
 
 // measureFunctions runs Go benchmarks.
