@@ -203,7 +203,7 @@ func (b builder) details(row *Object, spec clusterv1.MachineSpec, infrastructure
 }
 
 // echoes reports whether a child says nothing that is not said by its parent: it is ready, or reports no
-// state, or reports the same as the parent.
+// state, or has the same status and a message that the parent's message contains.
 func echoes(child, parent *Object) bool {
 	if child.Missing != "" || child.DeletedAt != nil && parent.DeletedAt == nil {
 		return false
@@ -212,7 +212,17 @@ func echoes(child, parent *Object) bool {
 	if c == nil || c.Status == metav1.ConditionTrue {
 		return true
 	}
-	return p != nil && c.Status == p.Status && c.Reason == p.Reason && c.Message == p.Message
+	return p != nil && c.Status == p.Status && (c.Message != "" || c.Reason == p.Reason) && says(p.Message, c.Message)
+}
+
+// says reports whether every line of part is in message, apart from how it is indented.
+func says(message, part string) bool {
+	for line := range strings.Lines(part) {
+		if !strings.Contains(message, strings.TrimSpace(strings.TrimLeft(line, "* "))) {
+			return false
+		}
+	}
+	return true
 }
 
 func (b builder) addons() *Object {

@@ -170,7 +170,7 @@ func providers(s *tree.Snapshot) {
 	for _, m := range s.Machines {
 		infra := raw("Ready", "True", "Ready", "")
 		if m.Name == "pool-c" {
-			infra = raw("Ready", "False", "ImageMissing", "the container has no image")
+			infra = raw("Ready", "False", "ImageMissing", "the container has no image: build one")
 		}
 		put(s, tree.Ref{Group: infraGroup, Kind: "ExampleMachine", Name: m.Name}, nil, map[string]any{"conditions": []any{infra}})
 		put(s, tree.Ref{Group: bootstrapGroup, Kind: "ExampleConfig", Name: m.Name}, nil, map[string]any{"conditions": []any{raw("Ready", "True", "Ready", "")}})
