@@ -2,9 +2,11 @@ package plane
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"syscall"
 
@@ -58,6 +60,28 @@ func listenFree(ctx context.Context, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return l, nil
+}
+
+// localTries is how many loopback addresses are tried for one that has the port free.
+const localTries = 64
+
+// listenBeside opens the port of endpoint on a loopback address: the components
+// of this process and tools on this machine use it, whether or not the
+// endpoint's address exists. The port must be the same, because kube-apiserver
+// announces that of its listener as the port of the Service "kubernetes"; the
+// address differs from control plane to control plane, because many have the
+// same port.
+func listenBeside(ctx context.Context, endpoint netip.AddrPort) (net.Listener, error) {
+	sum := sha256.Sum256(endpoint.Addr().AsSlice())
+	for i := range localTries {
+		address := netip.AddrFrom4([4]byte{127, 1 + sum[0]%254, sum[1], byte(1 + (int(sum[2])+i)%254)})
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", netip.AddrPortFrom(address, endpoint.Port()).String())
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		return l, err
+	}
+	return nil, fault.New(fault.Transient, ReasonPortTaken, "port %d is taken on every loopback address that was tried", endpoint.Port())
 }
 
 // joined is one listener over two. Its address is that of the first.

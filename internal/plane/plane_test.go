@@ -184,7 +184,7 @@ func TestWorkloadServingCertificate(t *testing.T) {
 		}
 	}
 	c.CertificateDays = 30
-	w := workloadPKI{config: c, folder: folder, local: "127.0.0.1:1"}
+	w := workloadPKI{config: c, folder: folder, local: "127.9.8.7:6443"}
 	if err := w.ensure(); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestWorkloadServingCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"172.31.0.1", "172.31.112.1", "127.0.0.1", "localhost", "kubernetes.default.svc.cluster.local", "demo.example.com", "192.0.2.7"} {
+	for _, name := range []string{"172.31.0.1", "172.31.112.1", "127.9.8.7", "127.0.0.1", "localhost", "kubernetes.default.svc.cluster.local", "demo.example.com", "192.0.2.7"} {
 		if err := serving.Cert.VerifyHostname(name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -263,6 +263,25 @@ func TestListenFreeNeedsNoInterface(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// kube-apiserver announces the port of its listener to Pods, so the listener beside the endpoint has the same; control
+// planes with one port do not get in each other's way.
+func TestListenBesideHasThePortOfTheEndpoint(t *testing.T) {
+	port := listen(t).Addr().(*net.TCPAddr).AddrPort().Port()
+	used := map[string]bool{}
+	for _, endpoint := range []string{"172.31.0.1", "172.30.0.1", "172.31.0.1", "fd00::1"} {
+		l, err := listenBeside(t.Context(), netip.AddrPortFrom(netip.MustParseAddr(endpoint), port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		got := l.Addr().(*net.TCPAddr).AddrPort()
+		if got.Port() != port || !got.Addr().Unmap().IsLoopback() || used[got.String()] {
+			t.Errorf("beside %s: %s, want port %d on a loopback address of its own", endpoint, got, port)
+		}
+		used[got.String()] = true
 	}
 }
 

@@ -92,22 +92,27 @@ func startWorkload(g *group, cfg WorkloadConfig, holder datadir.Holder) error {
 	return parts.start(g)
 }
 
-// workloadListeners opens the endpoint and a loopback port that the components
-// of this process and tools on this machine use, whether or not the endpoint's
-// address exists.
+// workloadListeners opens the endpoint and, where that is not loopback itself, a
+// listener beside it.
 func workloadListeners(g *group, cfg WorkloadConfig) (local string, both net.Listener, err error) {
-	public, err := listenFree(g.ctx, cfg.Endpoint)
+	endpoint, err := cfg.Address()
 	if err != nil {
 		return "", nil, err
 	}
-	loopback, err := (&net.ListenConfig{}).Listen(g.ctx, "tcp", "127.0.0.1:0")
+	both, err = listenFree(g.ctx, cfg.Endpoint)
 	if err != nil {
-		_ = public.Close()
 		return "", nil, err
 	}
-	both = join(loopback, public)
+	if !endpoint.Addr().IsLoopback() {
+		loopback, err := listenBeside(g.ctx, endpoint)
+		if err != nil {
+			_ = both.Close()
+			return "", nil, err
+		}
+		both = join(loopback, both)
+	}
 	g.onStop(func() { _ = both.Close() })
-	return loopback.Addr().String(), both, nil
+	return both.Addr().String(), both, nil
 }
 
 // kubeadmAdmins is the group that kubeadm gives to administrators and to the

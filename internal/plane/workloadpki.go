@@ -99,6 +99,9 @@ func (w workloadPKI) serving() (pki.Leaf, error) {
 		Names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + w.config.Domain()},
 		IPs:   []net.IP{net.IPv4(127, 0, 0, 1), endpoint.Addr().AsSlice()},
 	}
+	if local, err := netip.ParseAddrPort(w.local); err == nil {
+		leaf.IPs = append(leaf.IPs, local.Addr().AsSlice())
+	}
 	for _, r := range w.config.ServiceCIDRs {
 		p, err := netip.ParsePrefix(r)
 		if err != nil {
