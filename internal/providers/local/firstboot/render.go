@@ -71,13 +71,16 @@ func Render(data Data, node Node, timeout time.Duration) (backend.Script, error)
 }
 
 // prologue waits, for a minute at most, until the services of a node image answer; images without them (no init)
-// have nothing to wait for. Cloud-init, too, runs the commands at the end of the boot.
+// have nothing to wait for. Cloud-init, too, runs the commands at the end of the boot. containerd's socket accepts
+// connections before the part that the kubelet talks to has read its state; that part's last words before it answers
+// are what serving looks for.
 const prologue = `#!/bin/sh
 cd /
 say() { echo "slipway: $*"; }
 await() { tries=0; until "$@" || [ $tries -ge 600 ]; do tries=$((tries+1)); sleep 0.1; done; }
 booted() { case "$(systemctl is-system-running 2>/dev/null)" in running|degraded) true;; *) false;; esac; }
-if [ -x /sbin/init ]; then await booted; await test -S /run/containerd/containerd.sock; fi
+serving() { journalctl -q -u containerd -o cat 2>/dev/null | grep -q 'Start streaming server'; }
+if [ -x /sbin/init ]; then await booted; await test -S /run/containerd/containerd.sock; await serving; fi
 `
 
 // kubeletSettings adds the provider ID and the address to the arguments that the kubelet's unit reads from
