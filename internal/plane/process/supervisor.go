@@ -79,9 +79,7 @@ func (s *Supervisor) Ensure(_ context.Context, name string, cfg workload.Config)
 	if err := cfg.Save(s.Folder(name).Config()); err != nil {
 		return Status{}, fmt.Errorf("control plane %s: %w", name, err)
 	}
-	c := s.child(name)
-	c.want(&cfg)
-	return c.status(), nil
+	return s.child(name, &cfg).status(), nil
 }
 
 // Status returns what is known of name; found is false where Ensure was never
@@ -178,16 +176,20 @@ func (s *Supervisor) notify(name string) {
 	}
 }
 
-// child returns the loop that looks after name, starting it the first time.
-func (s *Supervisor) child(name string) *child {
+// child returns the loop that looks after name and wants cfg, starting it the
+// first time: it must not begin without knowing that the process is wanted.
+func (s *Supervisor) child(name string, cfg *workload.Config) *child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.children[name]
-	if c == nil {
-		c = newChild(s, name)
-		s.children[name] = c
-		s.wait.Go(func() { c.loop(s.ctx) })
+	if c != nil {
+		c.want(cfg)
+		return c
 	}
+	c = newChild(s, name)
+	c.want(cfg)
+	s.children[name] = c
+	s.wait.Go(func() { c.loop(s.ctx) })
 	return c
 }
 
