@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Chart is a drawing.
@@ -41,19 +42,21 @@ type Mark struct {
 	Name string
 }
 
-// Sizes in pixels. Names of marks stand upright above the first panel.
+// Sizes in pixels. Names of marks stand upright above the first panel; every panel has its title and the names of its
+// lines above it.
 const (
-	width, left, right     = 960, 64, 60
-	top, height, gap, foot = 190, 180, 46, 40
-	inner                  = width - left - right
-	between                = 14 // the least distance of two names of marks
+	width, left, right      = 960, 64, 60
+	head, height, gap, foot = 72, 180, 46, 40
+	inner                   = width - left - right
+	between                 = 14  // the least distance of two names of marks
+	perLetter               = 6.6 // of a name
 )
 
 // style adapts to dark and light pages.
 const style = `text{font:12px sans-serif;fill:#555}.title{font-size:15px;font-weight:bold}.grid{stroke:#8884;stroke-width:1}` +
 	`.mark{stroke:#888;stroke-width:1;stroke-dasharray:3 3}.line{fill:none;stroke-width:1.6}` +
-	`.c0{stroke:#0b6bcb}.c1{stroke:#d9822b}.c2{stroke:#2e8540}text.c0{fill:#0b6bcb;stroke:none}text.c1{fill:#d9822b;stroke:none}` +
-	`text.c2{fill:#2e8540;stroke:none}@media(prefers-color-scheme:dark){text{fill:#bbb}}`
+	`.c0{stroke:#0b6bcb}.c1{stroke:#d9822b}.c2{stroke:#2e8540}tspan.c0{fill:#0b6bcb;stroke:none}tspan.c1{fill:#d9822b;stroke:none}` +
+	`tspan.c2{fill:#2e8540;stroke:none}@media(prefers-color-scheme:dark){text{fill:#bbb}}`
 
 // colours is the number of classes c0, c1 … in style.
 const colours = 3
@@ -61,12 +64,13 @@ const colours = 3
 // WriteSVG draws the chart.
 func (c Chart) WriteSVG(w io.Writer) error {
 	d := &drawing{seconds: niceCeil(c.end().Seconds())}
+	top := head + c.names()
 	total := top + len(c.Panels)*(height+gap) - gap + foot
 	d.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img">`, width, total)
 	d.add(`<title>%s</title><style>%s</style>`, html.EscapeString(c.Title), style)
 	d.add(`<text class="title" x="%d" y="22">%s</text>`, left, html.EscapeString(c.Title))
 	bottom := top + len(c.Panels)*(height+gap) - gap
-	d.marks(c.Marks, bottom)
+	d.marks(c.Marks, top, bottom)
 	for i, p := range c.Panels {
 		d.panel(p, top+i*(height+gap))
 	}
@@ -92,6 +96,17 @@ func (c Chart) end() time.Duration {
 	return last
 }
 
+// names is the height of the names of the marks.
+func (c Chart) names() int {
+	longest := 0
+	for _, m := range c.Marks {
+		longest = max(longest, utf8.RuneCountInString(m.label()))
+	}
+	return int(math.Ceil(float64(longest) * perLetter))
+}
+
+func (m Mark) label() string { return m.Name + ", " + number(m.At.Seconds()) + " s" }
+
 type drawing struct {
 	strings.Builder
 	seconds float64 // at the right end
@@ -104,14 +119,14 @@ func (d *drawing) add(format string, args ...any) {
 func (d *drawing) x(at time.Duration) float64 { return left + at.Seconds()/d.seconds*inner }
 
 // marks draws a line for each, and its name moved to the right where it would stand on the one before.
-func (d *drawing) marks(all []Mark, bottom int) {
+func (d *drawing) marks(all []Mark, top, bottom int) {
 	free := math.Inf(-1)
 	for _, m := range all {
 		x := d.x(m.At)
 		at := max(x, free)
 		free = at + between
-		d.add(`<polyline class="mark" fill="none" points="%.1f,%d %.1f,%d %.1f,%d"/>`, at, top-14, x, top-4, x, bottom)
-		d.add(`<text transform="translate(%.1f %d) rotate(-90)">%s, %s s</text>`, at+4, top-18, html.EscapeString(m.Name), number(m.At.Seconds()))
+		d.add(`<polyline class="mark" fill="none" points="%.1f,%d %.1f,%d %.1f,%d"/>`, at, top-34, x, top-24, x, bottom)
+		d.add(`<text transform="translate(%.1f %d) rotate(-90)">%s</text>`, at+4, top-38, html.EscapeString(m.label()))
 	}
 }
 
@@ -129,16 +144,17 @@ func (d *drawing) panel(p Panel, y int) {
 		d.add(`<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`, left, at, width-right, at)
 		d.add(`<text x="%d" y="%.1f" text-anchor="end">%s</text>`, left-8, at+4, number(most*float64(i)/steps))
 	}
-	d.add(`<text x="%d" y="%d">%s</text>`, left+6, y+14, html.EscapeString(p.Title))
+	legend := ""
 	for i, l := range p.Lines {
 		class := i % colours
-		d.add(`<text class="c%d" x="%d" y="%d">%s</text>`, class, left+6, y+30+16*i, html.EscapeString(l.Name))
+		legend += fmt.Sprintf(` · <tspan class="c%d">%s</tspan>`, class, html.EscapeString(l.Name))
 		var points []string
 		for _, point := range l.Points {
 			points = append(points, fmt.Sprintf("%.1f,%.1f", d.x(point.At), float64(y)+height*(1-point.Value/most)))
 		}
 		d.add(`<polyline class="line c%d" points="%s"/>`, class, strings.Join(points, " "))
 	}
+	d.add(`<text x="%d" y="%d" text-anchor="end">%s%s</text>`, width-right, y-10, html.EscapeString(p.Title), legend)
 }
 
 // time writes the seconds below the last panel.

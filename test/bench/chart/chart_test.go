@@ -30,11 +30,11 @@ func TestWriteSVG(t *testing.T) {
 			want:   []string{"a &lt; b &amp; c", "&lt;b&gt;"},
 		},
 		"line": {
-			reason: "time runs from 64 to 900 over 10 s; 800 of 800 is the upper edge (190), 0 the lower (370)",
+			reason: "time runs from 64 to 900 over 10 s; 800 of 800 is the upper edge (72), 0 the lower (252)",
 			chart: chart.Chart{Panels: []chart.Panel{{Title: "MB", Lines: []chart.Line{
 				{Name: "one", Points: []chart.Point{{At: 0, Value: 0}, {At: 10 * time.Second, Value: 800}}},
 			}}}},
-			want: []string{`points="64.0,370.0 900.0,190.0"`, ">800<", ">MB<", ">one<"},
+			want: []string{`points="64.0,252.0 900.0,72.0"`, ">800<", ">MB · <", ">one<"},
 		},
 		"panels": {
 			reason: "the second panel is below the first",
@@ -42,12 +42,12 @@ func TestWriteSVG(t *testing.T) {
 				{Lines: []chart.Line{{Points: []chart.Point{{At: time.Second, Value: 1}}}}},
 				{Lines: []chart.Line{{Points: []chart.Point{{At: time.Second, Value: 1}}}}},
 			}},
-			want: []string{`points="900.0,190.0"`, `points="900.0,416.0"`},
+			want: []string{`points="900.0,72.0"`, `points="900.0,298.0"`},
 		},
 		"marks close together": {
 			reason: "the names do not stand on each other, the lines stay where they are",
 			chart:  chart.Chart{Marks: []chart.Mark{{At: 10 * time.Second, Name: "first"}, {At: 10 * time.Second, Name: "second"}}},
-			want:   []string{"translate(904.0 172)", "translate(918.0 172)", "900.0,186"},
+			want:   []string{"translate(904.0 114)", "translate(918.0 114)", "900.0,128"},
 		},
 	}
 	for name, tt := range tests {
@@ -82,8 +82,8 @@ func TestAxisCoversEveryValue(t *testing.T) {
 		_, rest, _ := strings.Cut(out.String(), `class="line c0" points="64.0,`)
 		text, _, _ := strings.Cut(rest, `"`)
 		y, err := strconv.ParseFloat(text, 64)
-		if err != nil || y < 190 || y > 370 {
-			t.Errorf("%v is drawn at %q, want within 190 and 370", most, text)
+		if err != nil || y < 72 || y > 252 {
+			t.Errorf("%v is drawn at %q, want within 72 and 252", most, text)
 		}
 	}
 }

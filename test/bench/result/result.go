@@ -3,6 +3,7 @@ package result
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -92,9 +93,14 @@ func (f Figure) Met() (met, known bool) {
 	return f.Value <= *f.Goal, true
 }
 
-// MarshalJSON adds whether the goal was met.
+// MarshalJSON adds whether the goal was met, and leaves out digits that mean nothing.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	type plain Figure
+	runs := f.Runs
+	f.Value, f.Runs = thousandths(f.Value), nil
+	for _, v := range runs {
+		f.Runs = append(f.Runs, thousandths(v))
+	}
 	out := struct {
 		plain
 		Met *bool `json:"met,omitempty"`
@@ -104,6 +110,8 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(out)
 }
+
+func thousandths(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // Step is something that happened while the quickstart came up.
 type Step struct {
@@ -116,7 +124,7 @@ func (s Step) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Name    string  `json:"name"`
 		Seconds float64 `json:"seconds"`
-	}{s.Name, round(s.After.Seconds())})
+	}{s.Name, thousandths(s.After.Seconds())})
 }
 
 // Function is what one call of a benchmarked function costs.
