@@ -48,7 +48,7 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 		return fmt.Errorf("the control plane in %s runs already as process %d", cfg.Folder, other.PID)
 	}
 	defer func() { _ = lock.Release() }()
-	started := Starting()
+	started := Starting(StartWorkloadMemory)
 	g := newGroup(ctx)
 	if err := startWorkload(g, cfg, holder); err != nil {
 		_ = g.stop()

@@ -73,7 +73,7 @@ func (f flags) run(ctx context.Context, e env.Env) error {
 			cancel()
 		}()
 	}
-	started := controlplane.Starting()
+	started := controlplane.Starting(controlplane.StartManagementMemory)
 	m, err := controlplane.StartManagement(ctx, controlplane.ManagementConfig{Dir: dir, Listen: f.listen, Now: e.Now})
 	if err != nil {
 		return err

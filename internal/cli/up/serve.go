@@ -48,7 +48,7 @@ func (s service) serve(ctx context.Context, e env.Env) error {
 
 func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice) error {
 	v.tell("Starting the management cluster in " + string(s.dir) + " …")
-	started := plane.Starting()
+	started := plane.Starting(plane.StartManagementMemory)
 	m, err := s.startPlane(ctx, e)
 	if err != nil {
 		return err
