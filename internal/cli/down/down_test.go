@@ -1,0 +1,117 @@
+package down_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/cli/down"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+// stopped is a data directory that nobody holds.
+func stopped(t *testing.T) *datadir.Handle {
+	t.Helper()
+	h, err := datadir.Open(datadir.Dir(t.TempDir()), datadir.Holder{PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func run(t *testing.T, dir datadir.Dir, remove down.Delete, args ...string) (string, error) {
+	t.Helper()
+	var said bytes.Buffer
+	cmd := down.Command(env.Env{Err: &said, Now: time.Now}, remove)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(append([]string{"--data-dir", string(dir)}, args...))
+	err := cmd.ExecuteContext(t.Context())
+	return said.String(), err
+}
+
+func never(context.Context, string, string) error { panic("nothing is to be deleted") }
+
+func TestWithoutDelete(t *testing.T) {
+	h := stopped(t)
+	said, err := run(t, h.Dir, never)
+	if err != nil || !strings.Contains(said, "Data is kept in "+string(h.Dir)) {
+		t.Errorf("%v: %s", err, said)
+	}
+	if _, err := datadir.ReadInstance(h.Dir); err != nil {
+		t.Errorf("the data: %v", err)
+	}
+	unused := datadir.Dir(t.TempDir())
+	if said, err := run(t, unused, never, "--delete"); err != nil || !strings.Contains(said, "Nothing to stop") {
+		t.Errorf("a folder that is not slipway's: %v: %s", err, said)
+	}
+	if _, err := os.Stat(string(unused)); err != nil {
+		t.Errorf("it was removed: %v", err)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	unreachable := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
+	tests := map[string]struct {
+		reason string
+		planes bool // the instance had a workload cluster
+		err    error
+		kept   bool
+	}{
+		"all removed":                         {"then the data goes too", true, nil, false},
+		"Docker down":                         {"containers would be left behind", true, unreachable, true},
+		"Docker down, and never was anything": {"there is nothing that could be left behind", false, unreachable, false},
+		"another error":                       {"something would be left behind", false, errors.New("container busy"), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := stopped(t)
+			if test.planes {
+				if err := os.MkdirAll(string(workload.Folder(h.Path("planes", "default.demo"))), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var asked string
+			_, err := run(t, h.Dir, func(_ context.Context, dataDir, instance string) error {
+				asked = dataDir + " " + instance
+				return test.err
+			}, "--delete")
+			if want := string(h.Dir) + " " + h.Instance; asked != want {
+				t.Errorf("asked to delete %q, want %q", asked, want)
+			}
+			if (err != nil) != test.kept || (err != nil && !strings.Contains(err.Error(), "is kept")) {
+				t.Errorf("error %v: %s", err, test.reason)
+			}
+			if _, err := os.Stat(string(h.Dir)); (err == nil) != test.kept {
+				t.Errorf("the data is kept: %v, want %v: %s", err == nil, test.kept, test.reason)
+			}
+		})
+	}
+}
+
+func TestDeleteIsRefusedWhileHeld(t *testing.T) {
+	dir := datadir.Dir(t.TempDir())
+	holder := datadir.Holder{PID: 1 << 30, Host: "other"} // no process has this ID
+	h, err := datadir.Open(dir, holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	cmd := down.Command(env.Env{Err: &bytes.Buffer{}, Now: time.Now}, never)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{"--data-dir", string(dir), "--delete"})
+	if err := cmd.ExecuteContext(ctx); err == nil {
+		t.Error("deleted while another holds it")
+	}
+}
