@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/completion"
 	"github.com/slipwayhq/slipway/internal/cli/controlplane"
 	"github.com/slipwayhq/slipway/internal/cli/create"
@@ -23,7 +24,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/down"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/get"
+	"github.com/slipwayhq/slipway/internal/cli/image"
 	"github.com/slipwayhq/slipway/internal/cli/kubectl"
+	"github.com/slipwayhq/slipway/internal/cli/manager"
 	"github.com/slipwayhq/slipway/internal/cli/plane"
 	"github.com/slipwayhq/slipway/internal/cli/status"
 	"github.com/slipwayhq/slipway/internal/cli/up"
@@ -46,10 +49,14 @@ func Root(e env.Env) *cobra.Command {
 		Short:         "Kubernetes clusters from one binary, with the Cluster API",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       buildinfo.Version(),
 		CompletionOptions: cobra.CompletionOptions{
 			DisableDefaultCmd: true,
 		},
 	}
+	// A flag of this name stands in for the one that Kubernetes' libraries add to every command.
+	root.PersistentFlags().Bool("version", false, "print the version of slipway")
+	_ = root.PersistentFlags().MarkHidden("version")
 	root.SetIn(e.In)
 	root.SetOut(e.Out)
 	root.SetErr(e.Err)
@@ -69,10 +76,12 @@ func verbs() []func(env.Env) *cobra.Command {
 		describe.Command,
 		func(e env.Env) *cobra.Command { return down.Command(e, removeInstance) },
 		get.Command,
+		image.Command,
 		kubectl.Command,
+		manager.Command,
 		plane.Command,
 		status.Command,
-		func(e env.Env) *cobra.Command { return up.Command(e, controllers) },
+		func(e env.Env) *cobra.Command { return up.Command(e, manager.Embedded) },
 		version.Command,
 	}
 }

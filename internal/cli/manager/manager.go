@@ -1,0 +1,213 @@
+// Package manager is the verb "manager".
+//
+// Does: runs the controllers against a Kubernetes cluster named by a kubeconfig, or the one the process runs in, with
+// the flags of Cluster API's managers (rows FL-*, ME-03, PA-02).
+//
+// Owns: the names and defaults of these flags.
+//
+// Never: holds logic of controllers; package internal/manager does.
+//
+// Read first: Command.
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/featuregate"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// options are the values of the flags.
+type options struct {
+	config              manager.Config
+	gates               featuregate.MutableFeatureGate
+	kubeconfig, context string
+	namespace           string
+	dataDir             string
+	minTLS              string
+	ciphers             []string
+	qps                 float32
+	burst, verbosity    int
+	jsonLog             bool
+	concurrency         map[string]*int
+	contentionProfiling bool
+}
+
+// controllers are those with a concurrency flag, with its default (FL-02).
+func controllers() map[string]int {
+	return map[string]int{
+		"cluster": 50, "machine": 100, "machinepool": 50, "kubeadmconfig": 100, "hostedcontrolplane": 10,
+		"local-cluster": 10, "local-machine": 20, "local-machinepool": 10,
+	}
+}
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	o := &options{concurrency: map[string]*int{}}
+	cmd := &cobra.Command{
+		Use:   "manager",
+		Short: "Run the controllers against any Kubernetes cluster",
+		Long: "Run every controller and webhook against the cluster of a kubeconfig, or against the one this process runs in.\n" +
+			"`slipway up` runs the same on its own management cluster.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), e) },
+	}
+	gates, err := manager.NewGates()
+	if err != nil { // the gates are constants of the program
+		panic(err)
+	}
+	o.gates = gates
+	o.bind(cmd.Flags())
+	return cmd
+}
+
+func (o *options) bind(f *pflag.FlagSet) {
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; default: KUBECONFIG, else the cluster this process runs in")
+	f.StringVar(&o.context, "kubeconfig-context", "", "context to use of that kubeconfig")
+	f.StringVar(&o.namespace, "namespace", "", "watch this namespace only; default: all")
+	f.StringVar(&o.config.WatchFilter, "watch-filter", "", "process only objects with the label cluster.x-k8s.io/watch-filter of this value")
+	f.StringVar(&o.dataDir, "data-dir", "", "directory for the data of hosted control planes")
+	f.DurationVar(&o.config.SyncPeriod, "sync-period", 10*time.Minute, "how often every object is looked at without an event")
+	f.DurationVar(&o.config.BootstrapTokenTTL, "bootstrap-token-ttl", 15*time.Minute, "how long a join token lives")
+	f.BoolVar(&o.config.LeaderElection.Enabled, "leader-elect", false, "elect one manager that works, among several")
+	f.DurationVar(&o.config.LeaderElection.Lease, "leader-elect-lease-duration", 15*time.Second, "how long a leader stays without renewing")
+	f.DurationVar(&o.config.LeaderElection.Renew, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew before it gives up")
+	f.DurationVar(&o.config.LeaderElection.Retry, "leader-elect-retry-period", 2*time.Second, "how often others try to become leader")
+	f.Float32Var(&o.qps, "kube-api-qps", 100, "requests a second to the management cluster")
+	f.IntVar(&o.burst, "kube-api-burst", 200, "requests at once to the management cluster")
+	f.StringVar(&o.config.Endpoints.Health, "health-addr", ":9440", "address that serves /healthz and /readyz; 0: none")
+	f.StringVar(&o.config.Endpoints.Diagnostics, "diagnostics-address", ":8443", "address that serves metrics and profiles; 0: none")
+	f.BoolVar(&o.config.Endpoints.Insecure, "insecure-diagnostics", false, "serve diagnostics in plain HTTP, to anybody")
+	f.StringVar(&o.config.Endpoints.Profiler, "profiler-address", "", "address that serves pprof in plain HTTP; empty: none")
+	f.BoolVar(&o.contentionProfiling, "contention-profiling", false, "record contention for profiles")
+	f.IntVar(&o.config.Webhook.Port, "webhook-port", 9443, "port of the webhooks")
+	f.StringVar(&o.config.Webhook.CertDir, "webhook-cert-dir", "", "directory with a certificate for webhooks made by somebody else; default: one that this program makes and renews itself")
+	f.StringVar(&o.config.Webhook.CertName, "webhook-cert-name", "tls.crt", "file of the certificate in that directory")
+	f.StringVar(&o.config.Webhook.KeyName, "webhook-key-name", "tls.key", "file of the key in that directory")
+	f.StringVar(&o.minTLS, "tls-min-version", "VersionTLS12", "oldest TLS version to serve: VersionTLS12 or VersionTLS13")
+	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites to serve with TLS 1.2; default: Go's")
+	f.IntVarP(&o.verbosity, "v", "v", 2, "how much to log: 0 to 10")
+	f.BoolVar(&o.jsonLog, "log-json", false, "log as JSON")
+	o.gates.AddFlag(f)
+	for name, n := range controllers() {
+		o.concurrency[name] = f.Int(name+"-concurrency", n, "objects of controller "+name+" to work on at once")
+	}
+}
+
+func (o *options) run(ctx context.Context, e env.Env) error {
+	cfg, err := o.complete(e)
+	if err != nil {
+		return err
+	}
+	dir, err := o.open(e)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // the lock ends with the process
+	cfg.Host.DataDir, cfg.Host.Instance = string(dir.Dir), dir.Instance
+	if cfg.Host.Executable, err = e.Executable(); err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	ctrl.SetLogger(cfg.Log)
+	return manager.Run(ctx, cfg)
+}
+
+// complete makes the manager's configuration of the flags.
+func (o *options) complete(e env.Env) (manager.Config, error) {
+	cfg := o.config
+	access, err := o.access(e)
+	if err != nil {
+		return cfg, err
+	}
+	access.QPS, access.Burst = o.qps, o.burst
+	cfg.REST, cfg.Gates, cfg.Log = access, o.gates, logger(e, o.jsonLog, o.verbosity)
+	if o.namespace != "" {
+		cfg.Namespaces = []string{o.namespace}
+	}
+	cfg.Concurrency = map[string]int{}
+	for name, n := range o.concurrency {
+		cfg.Concurrency[name] = *n
+	}
+	if cfg.Endpoints.TLS, err = o.tls(); err != nil {
+		return cfg, err
+	}
+	return cfg, nil
+}
+
+func (o *options) access(e env.Env) (*rest.Config, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.kubeconfig}
+	if o.kubeconfig == "" {
+		rules.ExplicitPath = e.Getenv("KUBECONFIG")
+	}
+	if rules.ExplicitPath == "" {
+		access, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "NoManagementCluster",
+				"no management cluster: give --kubeconfig, or set KUBECONFIG, or run in a Pod").From(err)
+		}
+		return access, nil
+	}
+	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "KubeconfigInvalid", "kubeconfig %s cannot be used", rules.ExplicitPath).From(err)
+	}
+	return access, nil
+}
+
+// tls is how to serve (FL-05).
+func (o *options) tls() ([]func(*tls.Config), error) {
+	version, err := cliflag.TLSVersion(o.minTLS)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "InvalidFlag", "--tls-min-version").From(err)
+	}
+	suites, err := cliflag.TLSCipherSuites(o.ciphers)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "InvalidFlag", "--tls-cipher-suites").From(err)
+	}
+	return []func(*tls.Config){func(c *tls.Config) {
+		c.MinVersion = version
+		if len(suites) > 0 {
+			c.CipherSuites = suites
+		}
+	}}, nil
+}
+
+// open takes the data directory, which no other manager may use at the same time.
+func (o *options) open(e env.Env) (*datadir.Handle, error) {
+	dir, err := e.DataDir(o.dataDir)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("asking for the name of this machine: %w", err)
+	}
+	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version()})
+}
+
+// logger writes to standard error. Verbosity v shows what is logged with V(v) and below.
+func logger(e env.Env, asJSON bool, verbosity int) logr.Logger {
+	options := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
+	var handler slog.Handler = slog.NewTextHandler(e.Err, options)
+	if asJSON {
+		handler = slog.NewJSONHandler(e.Err, options)
+	}
+	return logr.FromSlogHandler(handler)
+}

@@ -1,0 +1,123 @@
+package manager
+
+import (
+	"crypto/tls"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
+)
+
+// Namespace of the manager's own objects.
+const Namespace = "slipway-system"
+
+// Config says how to run the manager. REST is required; the zero value of everything else is the default.
+type Config struct {
+	// REST is how to reach the management cluster, with the manager's own identity.
+	REST *rest.Config
+	// Log receives what the controllers say.
+	Log logr.Logger
+	// Namespaces to watch; none: all.
+	Namespaces []string
+	// WatchFilter limits the controllers to objects labelled cluster.x-k8s.io/watch-filter with it (PA-02).
+	WatchFilter string
+	// SyncPeriod is how often every object is looked at without an event. Default 10 min (FL-03).
+	SyncPeriod time.Duration
+	// Gates are the feature gates; nil: the defaults.
+	Gates featuregate.FeatureGate
+	// Concurrency by controller name; missing ones run with 10 (FL-02).
+	Concurrency map[string]int
+	// LeaderElection, off by default (FL-01).
+	LeaderElection LeaderElection
+	// Endpoints that the manager itself serves.
+	Endpoints Endpoints
+	// Webhook says where the API server finds the webhooks.
+	Webhook Webhook
+	// BootstrapTokenTTL is how long a join token lives. Default 15 min (KB-09).
+	BootstrapTokenTTL time.Duration
+	// Host is the machine that the Local provider and the hosted control planes use.
+	Host Host
+	// Ready, where set, is called once all controllers have started.
+	Ready func()
+}
+
+// LeaderElection says whether and how managers elect one that works (FL-01).
+type LeaderElection struct {
+	Enabled bool
+	// Durations; zero: 15 s, 10 s, 2 s.
+	Lease, Renew, Retry time.Duration
+}
+
+// Endpoints are the addresses the manager serves at. "0" turns one off.
+type Endpoints struct {
+	// Health serves /healthz and /readyz. Default :9440 (FL-06).
+	Health string
+	// Diagnostics serves metrics and profiles. Default :8443 (ME-03).
+	Diagnostics string
+	// Insecure serves diagnostics in plain HTTP without authentication.
+	Insecure bool
+	// Profiler serves pprof in plain HTTP; empty: off.
+	Profiler string
+	// TLS changes how diagnostics and webhooks are served (FL-05).
+	TLS []func(*tls.Config)
+}
+
+// Webhook says how webhooks are served (FL-04).
+type Webhook struct {
+	// Host and Port to listen at. Port 0: 9443.
+	Host string
+	Port int
+	// Local webhooks are reached by the API server at https://Host:Port, else through the Service
+	// slipway-webhook in the manager's namespace.
+	Local bool
+	// CertDir, where set, holds tls.crt and tls.key made by somebody else; by default the manager makes and
+	// rotates its own certificate.
+	CertDir, CertName, KeyName string
+}
+
+// Host is what the Local provider and the hosted control planes need of the machine they run on.
+type Host struct {
+	// DataDir holds the data of hosted control planes.
+	DataDir string
+	// Instance names this management cluster among others on the machine.
+	Instance string
+	// Executable is started for every hosted control plane.
+	Executable string
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.SyncPeriod == 0 {
+		c.SyncPeriod = 10 * time.Minute
+	}
+	if c.BootstrapTokenTTL == 0 {
+		c.BootstrapTokenTTL = 15 * time.Minute
+	}
+	if c.Endpoints.Health == "" {
+		c.Endpoints.Health = ":9440"
+	}
+	if c.Endpoints.Diagnostics == "" {
+		c.Endpoints.Diagnostics = ":8443"
+	}
+	if c.Webhook.Port == 0 {
+		c.Webhook.Port = 9443
+	}
+	if c.Gates == nil {
+		gates, err := NewGates()
+		if err != nil {
+			return c, err
+		}
+		c.Gates = gates
+	}
+	return c, nil
+}
+
+// defaultConcurrency is how many objects of a kind are reconciled at once where nothing else is said.
+const defaultConcurrency = 10
+
+func (c Config) concurrency(controller string) int {
+	if n := c.Concurrency[controller]; n > 0 {
+		return n
+	}
+	return defaultConcurrency
+}

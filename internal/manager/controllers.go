@@ -1,0 +1,72 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/controllers/cluster"
+	"github.com/slipwayhq/slipway/internal/controllers/machine"
+	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/process"
+	"github.com/slipwayhq/slipway/internal/providers/hosted"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
+	"github.com/slipwayhq/slipway/internal/providers/local"
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+// addControllers is the one list of all controllers.
+func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error {
+	setup := func(name string) loop.Setup {
+		return loop.Setup{Manager: mgr, WatchFilter: cfg.WatchFilter, Concurrency: cfg.concurrency(name)}
+	}
+	clusters, err := addRemote(mgr)
+	if err != nil {
+		return err
+	}
+	add := []func() error{
+		func() error { return cluster.Add(setup(cluster.Name), clusters, cluster.Settings{}) },
+		func() error { return machine.Add(setup(machine.Name), clusters, machine.Settings{}) },
+		func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
+		func() error { return addHosted(ctx, setup(hosted.Name), cfg.Host) },
+		func() error { return local.Add(setup, local.Config{Instance: cfg.Host.Instance}) },
+	}
+	if cfg.Gates.Enabled(GateMachinePool) {
+		add = append(add, func() error { return machinepool.Add(setup(machinepool.Name), clusters) })
+	}
+	for _, f := range add {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addRemote adds the connections to workload clusters.
+func addRemote(mgr manager.Manager) (*remote.Clusters, error) {
+	self, err := remote.SelfFromEnvironment(os.Getenv, nil)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := remote.New(remote.Config{Management: mgr.GetClient(), Self: self, Registerer: ctrlmetrics.Registry})
+	if err != nil {
+		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)
+	}
+	return clusters, clusters.SetupWithManager(mgr)
+}
+
+// addHosted adds HostedControlPlanes. Their processes outlive the manager: its next start takes them over.
+func addHosted(ctx context.Context, s loop.Setup, host Host) error {
+	supervisor := process.New(ctx, process.Config{
+		Root: datadir.Dir(host.DataDir).Planes(), Command: []string{host.Executable, "control-plane", "run", "--config"},
+		Versions: []string{buildinfo.Kubernetes()}, Now: time.Now,
+	})
+	return hosted.Add(s, hosted.Config{Processes: hosted.NewSupervised(supervisor), Carried: supervisor.Versions()})
+}

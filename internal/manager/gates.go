@@ -1,0 +1,36 @@
+package manager
+
+import (
+	"k8s.io/component-base/featuregate"
+)
+
+// The feature gates (FG-01).
+const (
+	GateMachinePool               featuregate.Feature = "MachinePool"
+	GateMachineSetPreflightChecks featuregate.Feature = "MachineSetPreflightChecks"
+	GatePriorityQueue             featuregate.Feature = "PriorityQueue"
+	GateReconcilerRateLimiting    featuregate.Feature = "ReconcilerRateLimiting"
+	GateVolumeAttachments         featuregate.Feature = "MachineWaitForVolumeDetachConsiderVolumeAttachments"
+	GateClusterTopology           featuregate.Feature = "ClusterTopology"
+	GateRuntimeSDK                featuregate.Feature = "RuntimeSDK"
+	GateInPlaceUpdates            featuregate.Feature = "InPlaceUpdates"
+	GateKubeadmBootstrapIgnition  featuregate.Feature = "KubeadmBootstrapFormatIgnition"
+	GateMachineTaintPropagation   featuregate.Feature = "MachineTaintPropagation"
+)
+
+// NewGates returns the feature gates with their defaults.
+func NewGates() (featuregate.MutableFeatureGate, error) {
+	gates := featuregate.NewFeatureGate()
+	return gates, gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{
+		GateMachinePool:               {Default: true, PreRelease: featuregate.Beta},
+		GateMachineSetPreflightChecks: {Default: true, PreRelease: featuregate.Beta},
+		GatePriorityQueue:             {Default: true, PreRelease: featuregate.Beta},
+		GateReconcilerRateLimiting:    {Default: true, PreRelease: featuregate.Beta},
+		GateVolumeAttachments:         {Default: true, PreRelease: featuregate.GA},
+		GateClusterTopology:           {Default: false, PreRelease: featuregate.Alpha},
+		GateRuntimeSDK:                {Default: false, PreRelease: featuregate.Alpha},
+		GateInPlaceUpdates:            {Default: false, PreRelease: featuregate.Alpha},
+		GateKubeadmBootstrapIgnition:  {Default: false, PreRelease: featuregate.Alpha},
+		GateMachineTaintPropagation:   {Default: false, PreRelease: featuregate.Alpha},
+	})
+}

@@ -1,0 +1,78 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/config/rbac"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+const rightsPoll, rightsTimeout = 20 * time.Millisecond, 30 * time.Second
+
+// Install prepares a management cluster for [Run], with an administrator's access: the manager's namespace and its
+// rights. What is there already is not written again. CRDs and webhook configurations the manager keeps itself.
+func Install(ctx context.Context, admin *rest.Config) error {
+	scheme, err := NewScheme()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(admin, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("connecting to the management cluster: %w", err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
+	if err := c.Create(ctx, ns); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating namespace %s: %w", Namespace, err)
+	}
+	if err := installRights(ctx, c, kube.NewWriter(c, "install")); err != nil {
+		return err
+	}
+	return awaitRights(ctx, c)
+}
+
+// awaitRights waits until the API server has seen the rights: it reads them from a cache of its own.
+func awaitRights(ctx context.Context, c client.Client) error {
+	err := wait.PollUntilContextTimeout(ctx, rightsPoll, rightsTimeout, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: rbac.User, ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "infrastructure.slipway.dev", Resource: "localmachines", Verb: "watch"},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return false, err
+		}
+		return review.Status.Allowed, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the rights of %s: %w", rbac.User, err)
+	}
+	return nil
+}
+
+func installRights(ctx context.Context, c client.Client, w *kube.Writer) error {
+	objects, err := rbac.Objects()
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		live := o.DeepCopy()
+		err := c.Get(ctx, client.ObjectKeyFromObject(o), live)
+		if apierrors.IsNotFound(err) {
+			err = w.Apply(ctx, nil, o)
+		} else if err == nil {
+			err = w.Apply(ctx, live, o)
+		}
+		if err != nil {
+			return fmt.Errorf("installing %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return nil
+}

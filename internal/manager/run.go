@@ -1,0 +1,135 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/manager/webhook"
+)
+
+// stopTimeout is how long controllers get to end their passes.
+const stopTimeout = 10 * time.Second
+
+// Run runs all controllers and webhooks until ctx ends. The management cluster must have been prepared with
+// [Install].
+func Run(ctx context.Context, cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	certificates, err := prepareWebhooks(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("preparing webhooks: %w", err)
+	}
+	mgr, err := newManager(cfg, certificates)
+	if err != nil {
+		return err
+	}
+	if err := addWebhooks(mgr, cfg, certificates); err != nil {
+		return fmt.Errorf("adding webhooks: %w", err)
+	}
+	if err := addControllers(ctx, mgr, cfg); err != nil {
+		return fmt.Errorf("adding controllers: %w", err)
+	}
+	if err := addHealth(mgr); err != nil {
+		return err
+	}
+	if cfg.Ready != nil {
+		if err := mgr.Add(afterCaches{mgr: mgr, ready: cfg.Ready}); err != nil {
+			return err
+		}
+	}
+	return mgr.Start(ctx)
+}
+
+func newManager(cfg Config, certificates *webhook.Certificates) (manager.Manager, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	caching, err := cacheOptions(cfg)
+	if err != nil {
+		return nil, err
+	}
+	stop, unique := stopTimeout, true
+	return ctrl.NewManager(cfg.REST, ctrl.Options{
+		Scheme: scheme, Logger: cfg.Log, Cache: caching, Client: clientOptions(),
+		Metrics: diagnostics(cfg.Endpoints), HealthProbeBindAddress: cfg.Endpoints.Health, PprofBindAddress: cfg.Endpoints.Profiler,
+		WebhookServer:  webhookServer(cfg, certificates),
+		LeaderElection: cfg.LeaderElection.Enabled, LeaderElectionID: "controller-leader-election-capi", LeaderElectionNamespace: Namespace,
+		LeaseDuration: duration(cfg.LeaderElection.Lease, 15*time.Second), RenewDeadline: duration(cfg.LeaderElection.Renew, 10*time.Second),
+		RetryPeriod: duration(cfg.LeaderElection.Retry, 2*time.Second), LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout: &stop,
+		Controller:              ctrlconfig.Controller{SkipNameValidation: &unique},
+	})
+}
+
+func duration(d, otherwise time.Duration) *time.Duration {
+	if d == 0 {
+		d = otherwise
+	}
+	return &d
+}
+
+// cacheOptions keep in memory what controllers look at: of Secrets and ConfigMaps those of clusters, of managed
+// fields our own (RC-07).
+func cacheOptions(cfg Config) (cache.Options, error) {
+	ofClusters, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, err
+	}
+	labelled := cache.ByObject{Label: labels.NewSelector().Add(*ofClusters)}
+	options := cache.Options{
+		SyncPeriod: &cfg.SyncPeriod, DefaultTransform: kube.KeepOwnFields,
+		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: labelled, &corev1.ConfigMap{}: labelled},
+	}
+	for _, ns := range cfg.Namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[ns] = cache.Config{}
+	}
+	return options, nil
+}
+
+// clientOptions read provider objects from the cache too, and Secrets and ConfigMaps from the API server: the
+// cache has only some of them.
+func clientOptions() client.Options {
+	return client.Options{Cache: &client.CacheOptions{
+		Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}},
+	}}
+}
+
+func addHealth(mgr manager.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
+}
+
+// afterCaches tells that the caches are filled, which is when the controllers begin.
+type afterCaches struct {
+	mgr   manager.Manager
+	ready func()
+}
+
+func (a afterCaches) Start(ctx context.Context) error {
+	if a.mgr.GetCache().WaitForCacheSync(ctx) {
+		a.ready()
+	}
+	<-ctx.Done()
+	return nil
+}

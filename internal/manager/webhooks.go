@@ -1,0 +1,78 @@
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strconv"
+
+	"k8s.io/component-base/featuregate"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/slipwayhq/slipway/internal/admission"
+	"github.com/slipwayhq/slipway/internal/manager/webhook"
+)
+
+// webhookService is the Service in front of the managers, where they do not run on the API server's machine.
+const webhookService = "slipway-webhook"
+
+// address is where the API server finds the webhooks.
+func (w Webhook) address() webhook.Address {
+	if w.Local {
+		return webhook.Address{URL: "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port))}
+	}
+	return webhook.Address{Service: webhook.Service{Namespace: Namespace, Name: webhookService}}
+}
+
+// prepareWebhooks makes the certificate, installs CRDs and webhook configurations, and returns what serves with the
+// certificate. Where somebody else supplies the certificate, they install the configurations too.
+func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, error) {
+	if cfg.Webhook.CertDir != "" {
+		return nil, nil
+	}
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	live, err := client.New(cfg.REST, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
+	}
+	certificates := webhook.NewCertificates(live, Namespace, cfg.Webhook.address())
+	if err := certificates.Load(ctx); err != nil {
+		return nil, err
+	}
+	return certificates, webhook.Install(ctx, live, cfg.Webhook.address(), certificates.CA())
+}
+
+func webhookServer(cfg Config, certificates *webhook.Certificates) ctrlwebhook.Server {
+	options := ctrlwebhook.Options{
+		Host: cfg.Webhook.Host, Port: cfg.Webhook.Port, TLSOpts: cfg.Endpoints.TLS,
+		CertDir: cfg.Webhook.CertDir, CertName: cfg.Webhook.CertName, KeyName: cfg.Webhook.KeyName,
+	}
+	if certificates != nil {
+		options.TLSOpts = append(append([]func(*tls.Config){}, cfg.Endpoints.TLS...), certificates.Serve)
+	}
+	return ctrlwebhook.NewServer(options)
+}
+
+func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certificates) error {
+	err := webhook.Register(mgr.GetWebhookServer(), webhook.Options{
+		Gates: admissionGates(cfg.Gates), VersionOf: webhook.CRDVersions(mgr.GetCache()),
+	})
+	if err != nil || certificates == nil {
+		return err
+	}
+	return mgr.Add(certificates)
+}
+
+func admissionGates(gates featuregate.FeatureGate) admission.Gates {
+	return admission.Gates{
+		ClusterTopology:                gates.Enabled(GateClusterTopology),
+		KubeadmBootstrapFormatIgnition: gates.Enabled(GateKubeadmBootstrapIgnition),
+		MachineTaintPropagation:        gates.Enabled(GateMachineTaintPropagation),
+	}
+}

@@ -1,0 +1,115 @@
+package hosted
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+// soon is when to look again for what no watch tells of.
+const soon = 100 * time.Millisecond
+
+// The actions of the controller. Each may be repeated.
+type (
+	// CreateAuthority makes one of the cluster's authorities.
+	CreateAuthority struct {
+		Purpose Purpose
+		Cluster string
+	}
+	// WriteKubeconfig makes the cluster's kubeconfig, or makes it anew.
+	WriteKubeconfig struct{ Cluster, Why string }
+	// StartProcess starts the control plane, or starts it again with another configuration.
+	StartProcess struct{ Version, Why string }
+	// ApplyAddons puts into the workload cluster what nodes need.
+	ApplyAddons struct{ Hash string }
+	// RemoveProcess stops the control plane and removes its data.
+	RemoveProcess struct{}
+)
+
+func (a CreateAuthority) String() string {
+	return fmt.Sprintf("create Secret %s: the cluster has no such authority yet", a.Purpose.secret(a.Cluster))
+}
+func (a WriteKubeconfig) String() string {
+	return fmt.Sprintf("write Secret %s: %s", PurposeKubeconfig.secret(a.Cluster), a.Why)
+}
+func (a StartProcess) String() string {
+	return fmt.Sprintf("start the control plane at %s: %s", a.Version, a.Why)
+}
+func (a ApplyAddons) String() string {
+	return "apply what nodes need to the workload cluster, revision " + a.Hash
+}
+func (RemoveProcess) String() string {
+	return "stop the control plane and remove its data: it is deleted"
+}
+
+func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+	switch a := action.(type) {
+	case CreateAuthority:
+		data, err := newAuthority(s, a.Purpose)
+		if err != nil {
+			return err
+		}
+		return c.writer.Create(ctx, newSecret(s, a.Purpose, data))
+	case WriteKubeconfig:
+		return c.writeKubeconfig(ctx, s)
+	case StartProcess:
+		return c.processes.Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), files(s))
+	case ApplyAddons:
+		access, err := clientcmd.RESTConfigFromKubeConfig(s.Secrets[PurposeKubeconfig].Data[kubeconfigKey])
+		if err != nil {
+			return fault.New(fault.Invalid, "KubeconfigInvalid", "Secret %s cannot be read", PurposeKubeconfig.secret(s.Cluster.Name)).From(err)
+		}
+		access.Timeout, access.QPS, access.Burst = addonTimeout, -1, -1
+		return c.furnish(ctx, access, addonsOf(s, endpointOf(s)))
+	case RemoveProcess:
+		return c.processes.Remove(ctx, nameOf(s.Plane))
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the hosted control plane controller does not know how to %s", action)
+}
+
+// addonTimeout ends one call to the workload cluster.
+const addonTimeout = 10 * time.Second
+
+func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
+	data, err := newKubeconfig(s, endpointOf(s))
+	if err != nil {
+		return err
+	}
+	if secret := s.Secrets[PurposeKubeconfig]; secret != nil {
+		return c.writer.Patch(ctx, secret, func(o client.Object) { o.(*corev1.Secret).Data = data })
+	}
+	return c.writer.Create(ctx, newSecret(s, PurposeKubeconfig, data))
+}
+
+// files are the authorities as the process reads them, by name within its PKI folder.
+func files(s Snapshot) map[string][]byte {
+	out := map[string][]byte{}
+	for purpose, name := range map[Purpose]string{PurposeCA: workload.CA, PurposeEtcd: workload.EtcdCA, PurposeProxy: workload.ProxyCA} {
+		out[name+".crt"] = s.Secrets[purpose].Data[corev1.TLSCertKey]
+		out[name+".key"] = s.Secrets[purpose].Data[corev1.TLSPrivateKeyKey]
+	}
+	out[workload.SigningSA+".pub"] = s.Secrets[PurposeSA].Data[corev1.TLSCertKey]
+	out[workload.SigningSA+".key"] = s.Secrets[PurposeSA].Data[corev1.TLSPrivateKeyKey]
+	return out
+}
+
+// fingerprint stands for the content of the authorities.
+func fingerprint(s Snapshot) string {
+	sum := sha256.New()
+	for _, purpose := range authorities() {
+		for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+			sum.Write(s.Secrets[purpose].Data[key]) // never fails
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:12])
+}

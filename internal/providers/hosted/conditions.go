@@ -1,0 +1,135 @@
+package hosted
+
+import (
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+// judged is a snapshot with what became of the plan.
+type judged struct {
+	Snapshot
+	// waiting is the first thing the plan waits for; empty: nothing.
+	waiting, reason string
+	// failed says what the pass could not do; empty: nothing.
+	failed string
+	// addons is true when the workload cluster has what nodes need.
+	addons bool
+}
+
+// conditions is the table of CP-12.
+var conditions = condition.Table[judged]{
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
+	{Type: hostedv1.VersionCarriedCondition, Of: judged.versionCarried},
+	{Type: hostedv1.CertificatesAvailableCondition, Of: judged.certificates},
+	{Type: hostedv1.ProcessRunningCondition, Of: judged.processRunning},
+	{Type: hostedv1.EtcdClusterAvailableCondition, Of: judged.etcd},
+	{Type: hostedv1.AddonsAppliedCondition, Of: judged.addonsApplied},
+	{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative, Of: judged.rollingOut},
+	{Type: hostedv1.AvailableCondition, Over: judged.available},
+}
+
+func (j judged) deleting() condition.Verdict {
+	switch {
+	case j.Plane.DeletionTimestamp.IsZero():
+		return condition.False(clusterv1.NotDeletingReason, "")
+	case j.waiting != "":
+		return condition.TrueBecause(j.reason, j.waiting)
+	}
+	return condition.True(clusterv1.DeletionCompletedReason)
+}
+
+func (j judged) versionCarried() condition.Verdict {
+	if carried(j.Snapshot) {
+		return condition.True("Carried")
+	}
+	return condition.False("NotCarried", notCarried(j.Snapshot))
+}
+
+func (j judged) certificates() condition.Verdict {
+	if j.Cluster == nil {
+		return condition.Unknown("WaitingForCluster", j.waiting)
+	}
+	for _, purpose := range purposes() {
+		secret, ok := j.Secrets[purpose]
+		if !ok {
+			if j.waiting == "" {
+				return condition.False("NotAvailable", "Secret "+purpose.secret(j.Cluster.Name)+" is being created")
+			}
+			return condition.False(j.reason, j.waiting)
+		}
+		if purpose == PurposeKubeconfig {
+			continue
+		}
+		if text := problem(purpose, secret); text != "" {
+			return condition.False("Invalid", text)
+		}
+	}
+	return condition.True("Available")
+}
+
+func (j judged) processRunning() condition.Verdict {
+	switch {
+	case j.Process.Running:
+		return condition.True("Running")
+	case !j.Process.Exists:
+		return condition.False("NotStarted", j.orWaiting("The control plane is not started yet"))
+	case j.Process.LastExit == "":
+		return condition.False("Starting", "The control plane is starting")
+	}
+	message := "The control plane died (" + j.Process.LastExit + ") and is started again"
+	if j.Process.Log != "" {
+		message += "; it last said:\n" + j.Process.Log
+	}
+	return condition.False("Died", message)
+}
+
+// etcd lives in the process of the API server, whose readiness includes it.
+func (j judged) etcd() condition.Verdict {
+	if j.Process.Ready {
+		return condition.True("Available")
+	}
+	if !j.Process.Running {
+		return condition.False("NotAvailable", "The control plane does not run")
+	}
+	return condition.Unknown("NotYetKnown", "The API server does not answer yet")
+}
+
+func (j judged) addonsApplied() condition.Verdict {
+	switch {
+	case j.failed != "":
+		return condition.False("ApplyFailed", j.failed)
+	case j.addons:
+		return condition.True("Applied")
+	}
+	return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))
+}
+
+func (j judged) rollingOut() condition.Verdict {
+	have, want := j.Process.Version, j.Plane.Spec.Version
+	if have != "" && have != want && carried(j.Snapshot) {
+		return condition.TrueBecause(clusterv1.RollingOutReason, "Restarting the control plane at "+want+", from "+have)
+	}
+	return condition.False(clusterv1.NotRollingOutReason, "")
+}
+
+func (j judged) available(set condition.Set) condition.Verdict {
+	if !j.Plane.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
+	}
+	if !j.Process.Ready {
+		return condition.False(clusterv1.NotAvailableReason, j.orWaiting(notReady(j.Snapshot)))
+	}
+	return condition.Summarize(set, condition.Reasons{
+		Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,
+	}, condition.Part{Type: hostedv1.CertificatesAvailableCondition}, condition.Part{Type: hostedv1.EtcdClusterAvailableCondition},
+		condition.Part{Type: hostedv1.AddonsAppliedCondition})
+}
+
+func (j judged) orWaiting(otherwise string) string {
+	if j.waiting != "" {
+		return j.waiting
+	}
+	return otherwise
+}

@@ -1,0 +1,92 @@
+package hosted
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+)
+
+// Name of the controller.
+const Name = "hostedcontrolplane"
+
+// Processes keeps control planes running on this machine, by name.
+type Processes interface {
+	// Status tells about a control plane; one that was never started does not exist.
+	Status(ctx context.Context, name string) (Process, error)
+	// Start starts a control plane with this configuration and these files in its PKI folder, or restarts one that
+	// runs with another. It does not wait until the API server answers.
+	Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error
+	// Remove stops a control plane and removes its data.
+	Remove(ctx context.Context, name string) error
+	// Source wakes a controller when a control plane starts, dies, or begins to answer.
+	Source(to func(name string) []reconcile.Request) source.Source
+}
+
+// Config is what the controller needs of its surroundings.
+type Config struct {
+	Processes Processes
+	// Carried lists the Kubernetes versions that the processes can run.
+	Carried []string
+}
+
+// Controller reconciles HostedControlPlanes.
+type Controller struct {
+	client    client.Client
+	writer    *kube.Writer
+	processes Processes
+	carried   []string
+	furnish   func(context.Context, *rest.Config, addons.Params) error
+	now       func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, cfg Config) error {
+	c := &Controller{
+		client: s.Manager.GetClient(), processes: cfg.Processes, carried: cfg.Carried, furnish: addons.Apply, now: time.Now,
+	}
+	r := loop.NewReconciler(s, c.definition())
+	c.writer = r.Writer
+	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
+		WatchesRawSource(cfg.Processes.Source(ofProcess)).
+		Complete(r)
+}
+
+func (c *Controller) definition() loop.Controller[*hostedv1.HostedControlPlane, Snapshot] {
+	return loop.Controller[*hostedv1.HostedControlPlane, Snapshot]{
+		Name: Name, Finalizer: hostedv1.HostedControlPlaneFinalizer,
+		New:     func() *hostedv1.HostedControlPlane { return &hostedv1.HostedControlPlane{} },
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+	}
+}
+
+// ofCluster wakes the control plane that a Cluster refers to.
+func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.Cluster).Spec.ControlPlaneRef
+	if ref.Kind != "HostedControlPlane" || ref.APIGroup != hostedv1.GroupVersion.Group {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
+}
+
+// ofProcess wakes the control plane that a process runs.
+func ofProcess(name string) []reconcile.Request {
+	namespace, name, ok := strings.Cut(name, ".")
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+}

@@ -1,0 +1,326 @@
+package hosted
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+)
+
+const version = "v1.36.3"
+
+var now = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+
+func plane() *hostedv1.HostedControlPlane {
+	return &hostedv1.HostedControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "plane", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: "cluster"}}},
+		Spec: hostedv1.HostedControlPlaneSpec{Version: version},
+	}
+}
+
+func cluster() *clusterv1.Cluster {
+	yes := true
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster"}}
+	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "172.31.0.1", Port: 6443}
+	c.Status.Initialization.InfrastructureProvisioned = &yes
+	return c
+}
+
+// running is a control plane that has all it needs.
+func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
+	t.Helper()
+	s := Snapshot{Now: now, Plane: plane(), Cluster: cluster(), Secrets: map[Purpose]*corev1.Secret{}, Carried: []string{version}}
+	for _, p := range authorities() {
+		data, err := newAuthority(s, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Secrets[p] = newSecret(s, p, data)
+	}
+	data, err := newKubeconfig(s, endpointOf(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Secrets[PurposeKubeconfig] = newSecret(s, PurposeKubeconfig, data)
+	s.Kubeconfig = inspectKubeconfig(s.Secrets[PurposeKubeconfig])
+	s.Process = Process{Exists: true, Running: true, Ready: true, PID: 42, Version: version, Config: configOf(s, endpointOf(s)).Hash()}
+	s.Plane.Status.AddonsHash = addonsOf(s, endpointOf(s)).Hash()
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+func texts(p loop.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		out = append(out, "do: "+a.String())
+	}
+	for _, w := range p.Wait {
+		out = append(out, "wait: "+w.Message)
+	}
+	return out
+}
+
+func TestDecide(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		s      Snapshot
+		want   []string
+	}{
+		"settled":  {"nothing to do", running(t), nil},
+		"no owner": {"CP-01: no owner, nothing happens", running(t, func(s *Snapshot) { s.Cluster = nil }), []string{"wait: waiting for the Cluster to own this control plane"}},
+		"no infrastructure": {"the endpoint comes from there", running(t, func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }),
+			[]string{"wait: waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"}},
+		"own endpoint": {"CP-02: used where the Cluster has none", running(t, func(s *Snapshot) {
+			s.Plane.Spec.ControlPlaneEndpoint, s.Cluster.Spec.ControlPlaneEndpoint = s.Cluster.Spec.ControlPlaneEndpoint, clusterv1.APIEndpoint{}
+		}), nil},
+		"first": {"SE-02, CP-15", running(t, func(s *Snapshot) { s.Secrets, s.Process = map[Purpose]*corev1.Secret{}, Process{} }),
+			[]string{"do: create Secret c-ca: the cluster has no such authority yet", "do: create Secret c-etcd: the cluster has no such authority yet",
+				"do: create Secret c-proxy: the cluster has no such authority yet", "do: create Secret c-sa: the cluster has no such authority yet"}},
+		"authority lost": {"a new one would not fit what was signed", running(t, func(s *Snapshot) { delete(s.Secrets, PurposeSA) }),
+			[]string{"wait: Secret c-sa is gone; restore it from a backup: the cluster was made with it"}},
+		"authority broken": {"SE-02: a user's Secret that cannot be used", running(t, func(s *Snapshot) { s.Secrets[PurposeCA].Data["tls.key"] = []byte("x") }),
+			[]string{"wait: Secret c-ca cannot be used: no private key in PEM data"}},
+		"no kubeconfig": {"CP-14", running(t, func(s *Snapshot) { s.Kubeconfig = Kubeconfig{}; delete(s.Secrets, PurposeKubeconfig) }),
+			[]string{"do: write Secret c-kubeconfig: there is none that can be read"}},
+		"half life": {"SE-01: the client certificate is rotated at half life", running(t, func(s *Snapshot) { s.Now = now.Add(183 * 24 * time.Hour) }),
+			[]string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
+		"other endpoint": {"the kubeconfig follows; so does the process, and what it publishes", running(t, func(s *Snapshot) { s.Cluster.Spec.ControlPlaneEndpoint.Port = 7443 }),
+			[]string{"do: write Secret c-kubeconfig: the endpoint is https://172.31.0.1:7443", "do: start the control plane at v1.36.3: its configuration changed", "wait: the API server is starting"}},
+		"kubeconfig of the user": {"SE-02: left alone", running(t, func(s *Snapshot) {
+			s.Secrets[PurposeKubeconfig].OwnerReferences = nil
+			s.Kubeconfig.Server = "https://other"
+		}), nil},
+		"not carried": {"what runs goes on running", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }),
+			[]string{"wait: Kubernetes v1.99.0 is not carried by this binary, which carries v1.36.3; set spec.version to one of these or run a release of slipway that carries it"}},
+		"start": {"", running(t, func(s *Snapshot) { s.Process = Process{} }), []string{"do: start the control plane at v1.36.3: it does not run yet", "wait: the API server is starting"}},
+		"another version": {"CP-04: restarted in place", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.37.0"; s.Carried = append(s.Carried, "v1.37.0") }),
+			[]string{"do: start the control plane at v1.37.0: it runs v1.36.3", "wait: the API server is starting"}},
+		"slipway restarted": {"the process is taken over", running(t, func(s *Snapshot) { s.Process.Config, s.Process.Ready = "", false }),
+			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: the API server is starting"}},
+		"died": {"the supervisor starts it again", running(t, func(s *Snapshot) {
+			s.Process.Running, s.Process.Ready, s.Process.LastExit = false, false, "signal: killed"
+		}), []string{"wait: the control plane died (signal: killed) and is started again"}},
+		"starting": {"", running(t, func(s *Snapshot) { s.Process.Ready = false }), []string{"wait: the API server does not answer yet"}},
+		"bad host": {"the endpoint must be of this machine", running(t, func(s *Snapshot) {
+			s.Cluster.Spec.ControlPlaneEndpoint.Host = "api.example"
+			s.Kubeconfig.Server = "https://api.example:6443"
+		}), []string{`wait: control plane endpoint "api.example:6443" must be an IP address of this machine and a port, for example 172.31.0.1:6443`}},
+		"deleting": {"", running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
+			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: the control plane is being stopped and its data removed"}},
+		"deleted": {"", running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp, s.Process = &metav1.Time{Time: now}, Process{} }), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAddonsFollowTheirParams(t *testing.T) {
+	s := running(t, func(s *Snapshot) { s.Plane.Spec.Addons.CoreDNS.Disabled = true })
+	if got := Decide(s).Actions; len(got) != 1 || !strings.HasPrefix(got[0].String(), "apply what nodes need") {
+		t.Errorf("another set of add-ons is applied: %v", got)
+	}
+	p := addonsOf(running(t), clusterv1.APIEndpoint{Host: "h", Port: 1})
+	if p.ServiceCIDR != defaultServices || p.PodCIDR != defaultPods || p.ServiceDomain != "cluster.local" || p.ImageRepository != "slipway.dev" || !p.Flannel || !p.CoreDNS || !p.KubeProxy {
+		t.Errorf("defaults: %+v", p)
+	}
+}
+
+func TestConditions(t *testing.T) { // CP-12
+	type wants = map[string]string
+	cases := map[string]struct {
+		s    Snapshot
+		out  loop.Outcome
+		want wants
+	}{
+		"settled": {s: running(t), want: wants{
+			"Available": "True Available", "CertificatesAvailable": "True Available", "EtcdClusterAvailable": "True Available", "ProcessRunning": "True Running",
+			"VersionCarried": "True Carried", "AddonsApplied": "True Applied", "RollingOut": "False NotRollingOut", "Deleting": "False NotDeleting"}},
+		"waiting": {s: running(t, func(s *Snapshot) { s.Cluster, s.Process = nil, Process{} }), want: wants{
+			"Available":             "False NotAvailable: waiting for the Cluster to own this control plane",
+			"CertificatesAvailable": "Unknown WaitingForCluster: waiting for the Cluster to own this control plane", "ProcessRunning": "False NotStarted: waiting for the Cluster to own this control plane"}},
+		"authority lost": {s: running(t, func(s *Snapshot) { delete(s.Secrets, PurposeCA) }), want: wants{
+			"CertificatesAvailable": "False CertificatesMissing: Secret c-ca is gone; restore it from a backup: the cluster was made with it"}},
+		"starting": {s: running(t, func(s *Snapshot) { s.Process.Ready = false }), want: wants{
+			"Available": "False NotAvailable: the API server does not answer yet", "EtcdClusterAvailable": "Unknown NotYetKnown: The API server does not answer yet"}},
+		"died": {s: running(t, func(s *Snapshot) {
+			s.Process = Process{Exists: true, Config: s.Process.Config, LastExit: "exit status 1", Log: "no space left"}
+		}), want: wants{
+			"ProcessRunning": "False Died: The control plane died (exit status 1) and is started again; it last said:\nno space left", "EtcdClusterAvailable": "False NotAvailable: The control plane does not run"}},
+		"not carried": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }), want: wants{
+			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not carried by this binary, which carries v1.36.3; set spec.version to one of these or run a release of slipway that carries it",
+			"Available":      "True Available"}},
+		"rolling out": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.37.0"; s.Carried = append(s.Carried, "v1.37.0") }), want: wants{
+			"RollingOut": "True RollingOut: Restarting the control plane at v1.37.0, from v1.36.3"}},
+		"add-ons failed": {s: running(t, func(s *Snapshot) { s.Plane.Status.AddonsHash = "" }), out: loop.Outcome{Failed: ApplyAddons{}, Err: fault.New(fault.Invalid, "x", "no such thing")}, want: wants{
+			"AddonsApplied": "False ApplyFailed: no such thing", "Available": "False NotAvailable: * AddonsApplied: no such thing"}},
+		"deleting": {s: running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }), want: wants{
+			"Deleting": "True ControlPlaneStopping: the control plane is being stopped and its data removed", "Available": "False NotAvailable: Deletion in progress"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			status := Report(tc.s, Decide(tc.s), tc.out).Status.(hostedv1.HostedControlPlaneStatus)
+			for conditionType, want := range tc.want {
+				c := condition.Set(status.Conditions).Get(conditionType)
+				if c == nil {
+					t.Fatalf("no condition %s", conditionType)
+				}
+				got := string(c.Status) + " " + c.Reason
+				if c.Message != "" {
+					got += ": " + c.Message
+				}
+				if got != want {
+					t.Errorf("%s\n got %s\nwant %s", conditionType, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	s := running(t)
+	status := Report(s, Decide(s), loop.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
+	if !isTrue(status.Initialization.ControlPlaneInitialized) || !isTrue(status.ExternalManagedControlPlane) { // CP-08, CP-10
+		t.Errorf("%+v", status)
+	}
+	if status.Version != version || !cmp.Equal(status.Versions, []clusterv1.StatusVersion{{Version: version, Replicas: 1}}) { // CP-04
+		t.Errorf("versions %v", status.Versions)
+	}
+	down := running(t, func(s *Snapshot) {
+		s.Plane.Status = status
+		s.Process = Process{Exists: true, Config: s.Process.Config, LastExit: "signal: killed", Restarts: 1}
+	})
+	report := Report(down, Decide(down), loop.Outcome{})
+	if after := report.Status.(hostedv1.HostedControlPlaneStatus); !isTrue(after.Initialization.ControlPlaneInitialized) || after.Version != "" {
+		t.Errorf("initialized stays, the version that runs does not: %+v", after)
+	}
+	if len(report.Events) != 1 || report.Events[0].Reason != "ControlPlaneDied" {
+		t.Errorf("events %v", report.Events)
+	}
+}
+
+func TestStatusStaysAfterARestartOfSlipway(t *testing.T) {
+	s := running(t, func(s *Snapshot) { s.Process.Config, s.Process.Ready = "", false })
+	if report := Report(s, Decide(s), loop.Outcome{}); report.Status != nil {
+		t.Errorf("nothing is known yet: %+v", report.Status)
+	}
+}
+
+func TestSecrets(t *testing.T) { // SE-01, SE-02, SE-03
+	s := running(t)
+	for purpose, secret := range s.Secrets {
+		if secret.Type != clusterv1.ClusterSecretType || secret.Labels[clusterv1.ClusterNameLabel] != "c" || secret.Name != "c-"+string(purpose) || !ours(secret, s.Plane) {
+			t.Errorf("%s: %+v", purpose, secret.ObjectMeta)
+		}
+	}
+	ca, err := pki.ParsePair(s.Secrets[PurposeCA].Data["tls.crt"], s.Secrets[PurposeCA].Data["tls.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if years := ca.Cert.NotAfter.Sub(now).Hours() / 24 / 365; years < 9.9 || years > 10.1 {
+		t.Errorf("the authority lives %.1f years, want 10", years)
+	}
+	k := s.Kubeconfig
+	if !k.Readable || k.Server != "https://172.31.0.1:6443" || k.Until.Sub(now).Hours() < 364*24 {
+		t.Errorf("kubeconfig %+v", k)
+	}
+	s.Plane.Spec.CertificateValidityDays = 30
+	data, err := newKubeconfig(s, endpointOf(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := inspectKubeconfig(&corev1.Secret{Data: data}); k.Until.Sub(now).Round(time.Hour) != 30*24*time.Hour {
+		t.Errorf("certificate validity: %v", k.Until.Sub(now))
+	}
+}
+
+// processes is a supervisor whose processes are ready at once.
+type processes struct{ p *Process }
+
+func (f processes) Status(context.Context, string) (Process, error) { return *f.p, nil }
+
+func (f processes) Start(_ context.Context, _ string, cfg workload.Config, _ map[string][]byte) error {
+	*f.p = Process{Exists: true, Running: true, Ready: true, PID: 1, Version: cfg.Version, Config: cfg.Hash()}
+	return nil
+}
+
+func (f processes) Remove(context.Context, string) error { *f.p = Process{}; return nil }
+
+func (f processes) Source(func(string) []reconcile.Request) source.Source { return nil }
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, corev1.AddToScheme, hostedv1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func settle(t *testing.T, c client.WithWatch, p *Process) {
+	t.Helper()
+	ctl := &Controller{client: c, processes: processes{p}, carried: []string{version}, now: func() time.Time { return now },
+		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }}
+	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	ctl.writer = r.Writer
+	for range 12 { // a fixed point lies well below
+		if _, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "p"}}); err != nil && !errors.Is(err, flaky.ErrInjected) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEveryWriteFailsOnce(t *testing.T) { // CP-01, CP-10, CP-14, CP-15
+	build := func() *fake.ClientBuilder {
+		return fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(plane(), cluster()).WithStatusSubresource(&hostedv1.HostedControlPlane{})
+	}
+	flaky.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+		p := &Process{}
+		settle(t, c, p)
+		got := &hostedv1.HostedControlPlane{}
+		if err := c.Get(context.Background(), client.ObjectKeyFromObject(plane()), got); err != nil {
+			t.Fatal(err)
+		}
+		if !isTrue(got.Status.Initialization.ControlPlaneInitialized) || !condition.Set(got.Status.Conditions).IsTrue("Available") {
+			t.Errorf("status %+v", got.Status)
+		}
+		if err := c.Delete(context.Background(), got); errors.Is(err, flaky.ErrInjected) {
+			return // this run's failure was the test's own write
+		}
+		settle(t, c, p)
+		if err := c.Get(context.Background(), client.ObjectKeyFromObject(plane()), got); !apierrors.IsNotFound(err) || p.Exists {
+			t.Errorf("still there: %v, process %v", err, p.Exists)
+		}
+	})
+}

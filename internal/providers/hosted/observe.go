@@ -1,0 +1,112 @@
+package hosted
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+)
+
+// Snapshot is everything that a decision about a HostedControlPlane looks at.
+type Snapshot struct {
+	Now   time.Time
+	Plane *hostedv1.HostedControlPlane
+	// Cluster is nil where the control plane has no owner yet, or it does not exist.
+	Cluster *clusterv1.Cluster
+	// Secrets by purpose; those that do not exist are missing.
+	Secrets map[Purpose]*corev1.Secret
+	// Kubeconfig says what is in that Secret.
+	Kubeconfig Kubeconfig
+	// Process is the control plane's process.
+	Process Process
+	// Carried lists the Kubernetes versions that this binary carries.
+	Carried []string
+}
+
+// Process is what the supervisor says of the process of a control plane.
+type Process struct {
+	// Exists is false where there is neither a process nor data.
+	Exists bool
+	// Running tells whether the process lives, Ready whether its API server answers.
+	Running, Ready bool
+	PID            int
+	Since          time.Time
+	// Version of Kubernetes that runs.
+	Version string
+	// Config is the hash of the configuration that was last asked for; empty where this program has not asked yet,
+	// so that nothing is known of the process but that it lives.
+	Config string
+	// Restarts counts how often it was started again after it died; LastExit tells how.
+	Restarts int
+	LastExit string
+	// Log is the last lines it said before it died.
+	Log string
+}
+
+func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlPlane) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Carried: c.carried}
+	if err := c.readCluster(ctx, &s); err != nil {
+		return s, err
+	}
+	status, err := c.processes.Status(ctx, nameOf(plane))
+	if err != nil {
+		return s, fmt.Errorf("asking for the process: %w", err)
+	}
+	s.Process = status
+	if s.Cluster == nil {
+		return s, nil
+	}
+	return s, c.readSecrets(ctx, &s)
+}
+
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
+	name := clusterName(s.Plane)
+	if name == "" {
+		return nil
+	}
+	cluster := &clusterv1.Cluster{}
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Cluster %s: %w", name, err)
+	}
+	s.Cluster = cluster
+	return nil
+}
+
+func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
+	for _, purpose := range purposes() {
+		secret := &corev1.Secret{}
+		err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: purpose.secret(s.Cluster.Name)}, secret)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading Secret %s: %w", purpose.secret(s.Cluster.Name), err)
+		}
+		s.Secrets[purpose] = secret
+	}
+	s.Kubeconfig = inspectKubeconfig(s.Secrets[PurposeKubeconfig])
+	return nil
+}
+
+// clusterName is the name of the Cluster that owns the control plane; empty without an owner (CP-01).
+func clusterName(plane *hostedv1.HostedControlPlane) string {
+	for _, ref := range plane.OwnerReferences {
+		if ref.Kind == "Cluster" {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+// nameOf identifies a control plane among the processes of this machine. A namespace has no dot in it.
+func nameOf(plane *hostedv1.HostedControlPlane) string { return plane.Namespace + "." + plane.Name }

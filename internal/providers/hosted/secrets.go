@@ -1,0 +1,165 @@
+package hosted
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+)
+
+// Purpose of a Secret of the cluster; it is named <cluster>-<purpose> (SE-01, SE-02).
+type Purpose string
+
+// The purposes.
+const (
+	PurposeCA         Purpose = "ca"
+	PurposeEtcd       Purpose = "etcd"
+	PurposeProxy      Purpose = "proxy"
+	PurposeSA         Purpose = "sa"
+	PurposeKubeconfig Purpose = "kubeconfig"
+)
+
+const (
+	kubeconfigKey = "value"
+	// adminUser is who the kubeconfig is for: the administrator that kubeadm knows too.
+	adminUser, adminGroup = "kubernetes-admin", "system:masters"
+)
+
+// authorities are the purposes that hold a certificate or key pair.
+func authorities() []Purpose { return []Purpose{PurposeCA, PurposeEtcd, PurposeProxy, PurposeSA} }
+
+func purposes() []Purpose { return append(authorities(), PurposeKubeconfig) }
+
+func (p Purpose) secret(cluster string) string { return cluster + "-" + string(p) }
+
+// newAuthority makes the content of an authority's Secret.
+func newAuthority(s Snapshot, p Purpose) (map[string][]byte, error) {
+	if p == PurposeSA {
+		public, private, err := pki.SigningKey("")
+		return map[string][]byte{corev1.TLSCertKey: public, corev1.TLSPrivateKeyKey: private}, err
+	}
+	names := map[Purpose]string{PurposeCA: "kubernetes", PurposeEtcd: "etcd-ca", PurposeProxy: "front-proxy-ca"}
+	pair, err := pki.NewAuthority(pki.Authority{Name: names[p]}, s.Now)
+	return map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM}, err
+}
+
+// problem says what is wrong with the content of an authority's Secret; empty: nothing.
+func problem(p Purpose, secret *corev1.Secret) string {
+	cert, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
+	if len(cert) == 0 || len(key) == 0 {
+		return fmt.Sprintf("Secret %s must have the keys tls.crt and tls.key", secret.Name)
+	}
+	var err error
+	if p == PurposeSA {
+		_, err = pki.PublicKey(key)
+	} else {
+		_, err = pki.ParsePair(cert, key)
+	}
+	if err != nil {
+		return fmt.Sprintf("Secret %s cannot be used: %s", secret.Name, err)
+	}
+	return ""
+}
+
+// newSecret returns a Secret of the cluster with the content (SE-01, SE-02).
+func newSecret(s Snapshot, p Purpose, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Plane.Namespace, Name: p.secret(s.Cluster.Name),
+			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Plane, hostedv1.GroupVersion.WithKind("HostedControlPlane"))},
+		},
+		Type: clusterv1.ClusterSecretType, Data: data,
+	}
+}
+
+// newKubeconfig makes the content of the kubeconfig's Secret.
+func newKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint) (map[string][]byte, error) {
+	secret := s.Secrets[PurposeCA]
+	ca, err := pki.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "AuthorityInvalid", "Secret %s cannot be used", secret.Name).From(err)
+	}
+	leaf, err := ca.Issue(pki.Leaf{User: adminUser, Groups: []string{adminGroup}, Client: true, Lifetime: lifetime(s.Plane)}, s.Now)
+	if err != nil {
+		return nil, err
+	}
+	access := pki.Access{Context: s.Cluster.Name + "-admin@" + s.Cluster.Name, User: s.Cluster.Name + "-admin", Server: server(endpoint), CA: ca.CertPEM}
+	text, err := access.Embedded(leaf)
+	return map[string][]byte{kubeconfigKey: text}, err
+}
+
+func server(e clusterv1.APIEndpoint) string {
+	return "https://" + net.JoinHostPort(e.Host, fmt.Sprint(e.Port))
+}
+
+// lifetime of leaf certificates; zero: the default of package pki, a year.
+func lifetime(plane *hostedv1.HostedControlPlane) time.Duration {
+	return time.Duration(plane.Spec.CertificateValidityDays) * 24 * time.Hour
+}
+
+// Kubeconfig is what can be told of a kubeconfig's Secret.
+type Kubeconfig struct {
+	// Readable is false where there is none, or it cannot be used.
+	Readable bool
+	Server   string
+	CA       []byte
+	// From and Until bound the validity of its client certificate; zero where it has none.
+	From, Until time.Time
+}
+
+func inspectKubeconfig(secret *corev1.Secret) Kubeconfig {
+	if secret == nil {
+		return Kubeconfig{}
+	}
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[kubeconfigKey])
+	if err != nil {
+		return Kubeconfig{}
+	}
+	k := Kubeconfig{Readable: true, Server: cfg.Host, CA: cfg.CAData}
+	if cert := firstCertificate(cfg.CertData); cert != nil {
+		k.From, k.Until = cert.NotBefore, cert.NotAfter
+	}
+	return k
+}
+
+func firstCertificate(data []byte) *x509.Certificate {
+	cert, err := pki.ParseCert(data)
+	if err != nil {
+		return nil
+	}
+	return cert
+}
+
+// outdated says why the kubeconfig must be written anew; empty: it need not (CP-14, SE-01).
+func (k Kubeconfig) outdated(s Snapshot, endpoint clusterv1.APIEndpoint) string {
+	switch {
+	case !k.Readable:
+		return "there is none that can be read"
+	case k.Server != server(endpoint):
+		return "the endpoint is " + server(endpoint)
+	case !bytes.Equal(bytes.TrimSpace(k.CA), bytes.TrimSpace(s.Secrets[PurposeCA].Data[corev1.TLSCertKey])):
+		return "the authority is another"
+	case !k.Until.IsZero() && !s.Now.Before(k.halfLife()):
+		return "half of its client certificate's life is over"
+	}
+	return ""
+}
+
+func (k Kubeconfig) halfLife() time.Time { return k.From.Add(k.Until.Sub(k.From) / 2) }
+
+// ours reports whether the Secret was made by this controller: those of users are left alone (SE-02).
+func ours(secret *corev1.Secret, plane *hostedv1.HostedControlPlane) bool {
+	owner := metav1.GetControllerOf(secret)
+	return owner != nil && owner.Kind == "HostedControlPlane" && owner.Name == plane.Name
+}

@@ -1,0 +1,70 @@
+package hosted
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// Report says the status of a HostedControlPlane after a pass. Right after a restart of this program nothing is known
+// of the process yet, so the status stays what it was.
+func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+	if s.Process.Exists && s.Process.Config == "" && s.Plane.DeletionTimestamp.IsZero() && out.Err == nil {
+		return loop.Report{}
+	}
+	yes := true
+	status := hostedv1.HostedControlPlaneStatus{
+		Initialization:              s.Plane.Status.Initialization, // never taken back (CP-10)
+		ExternalManagedControlPlane: &yes,                          // CP-08
+		AddonsHash:                  s.Plane.Status.AddonsHash,
+		Process:                     processStatus(s),
+	}
+	if s.Process.Running && s.Process.Version != "" { // CP-04
+		status.Version = s.Process.Version
+		status.Versions = []clusterv1.StatusVersion{{Version: s.Process.Version, Replicas: 1}}
+	}
+	for _, a := range out.Done {
+		if applied, ok := a.(ApplyAddons); ok {
+			status.AddonsHash = applied.Hash
+		}
+	}
+	if status.AddonsHash != "" && s.Process.Ready {
+		status.Initialization.ControlPlaneInitialized = &yes
+	}
+	j := judged{Snapshot: s, addons: status.AddonsHash != ""}
+	if len(p.Wait) > 0 {
+		j.reason, j.waiting = p.Wait[0].Reason, p.Wait[0].Message
+	}
+	if _, ok := out.Failed.(ApplyAddons); ok {
+		j.failed = fault.UserMessage(out.Err)
+	}
+	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Plane, s.Now))
+	return loop.Report{Status: status, Events: events(s, status, out)}
+}
+
+func processStatus(s Snapshot) hostedv1.ProcessStatus {
+	out := hostedv1.ProcessStatus{Restarts: int32(s.Process.Restarts), LastExit: s.Process.LastExit}
+	if s.Process.Running {
+		out.PID, out.Since = int32(s.Process.PID), metav1.NewTime(s.Process.Since)
+	}
+	return out
+}
+
+func events(s Snapshot, status hostedv1.HostedControlPlaneStatus, out loop.Outcome) []loop.Event {
+	var list []loop.Event
+	for _, a := range out.Done {
+		if start, ok := a.(StartProcess); ok {
+			list = append(list, loop.Normal("ControlPlaneStarted", "Started the control plane at %s: %s", start.Version, start.Why))
+		}
+	}
+	if int32(s.Process.Restarts) > s.Plane.Status.Process.Restarts {
+		list = append(list, loop.Warning("ControlPlaneDied", "The control plane died (%s) and was started again", s.Process.LastExit))
+	}
+	if isTrue(status.Initialization.ControlPlaneInitialized) && !isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) {
+		list = append(list, loop.Normal("ControlPlaneInitialized", "The API server answers at %s", server(endpointOf(s))))
+	}
+	return list
+}
