@@ -61,8 +61,8 @@ func jsonConfig(c *rest.Config) *rest.Config {
 	return c
 }
 
-// Ready waits until the API server has the default roles, so that everybody may
-// do what they may.
+// Ready waits until the API server says that it is ready, the check of its
+// default roles included.
 func (m *Management) Ready(ctx context.Context) error {
 	select {
 	case <-m.ready:
@@ -126,10 +126,21 @@ func (m *management) start(g *group) (*rest.Config, error) {
 	})
 	select {
 	case c := <-loopback:
-		return c, awaitReady(g, c, rolesHook)
+		return c, m.admit(g, c)
 	case <-g.ctx.Done():
 		return nil, errors.Join(g.cause(), g.ctx.Err())
 	}
+}
+
+// admit waits until the server serves, and lets everybody do what they may.
+func (m *management) admit(g *group, root *rest.Config) error {
+	if err := awaitReady(g, root, rolesHook); err != nil {
+		return err
+	}
+	if err := primeRoles(g.ctx, root); err != nil {
+		return err
+	}
+	return bindAdmins(g.ctx, root, AdminGroup)
 }
 
 func (m *management) configure(endpoint string) (err error) {
@@ -146,14 +157,14 @@ func (m *management) configure(endpoint string) (err error) {
 	return m.server.Gates()
 }
 
-// finish starts what needs the default roles when they are there.
+// finish starts the rest; what needs the default roles waits for them.
 func (m *management) finish(g *group, root *rest.Config, ready func()) {
 	go keepFresh(g.ctx, m.pki.ensure)
+	g.run(controllers.Aggregation, func(ctx context.Context) error {
+		return controllers.RunAggregation(ctx, root)
+	})
 	g.run("kube-controller-manager", func(ctx context.Context) error {
 		if err := awaitReady(g, root); err != nil {
-			return err
-		}
-		if err := bindAdmins(ctx, root, AdminGroup); err != nil {
 			return err
 		}
 		ready()

@@ -38,14 +38,14 @@ var droppedAdmission = [...]string{
 }
 
 // managementControllers are the loops that ownership, namespaces, service
-// accounts, aggregated roles and certificate requests need.
+// accounts and certificate requests need. The one of aggregated roles runs
+// beside them (controllers.RunAggregation).
 var managementControllers = [...]string{
 	"garbage-collector-controller",
 	"namespace-controller",
 	"serviceaccount-controller",
 	"serviceaccount-token-controller",
 	"root-ca-certificate-publisher-controller",
-	"clusterrole-aggregation-controller",
 	"certificatesigningrequest-signing-controller",
 	"certificatesigningrequest-approving-controller",
 	"certificatesigningrequest-cleaner-controller",

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -52,21 +49,4 @@ func awaitReady(g *group, c *rest.Config, exclude ...string) error {
 			return fmt.Errorf("kube-apiserver is not ready after %s: %w: %s", readyWithin, err, answer)
 		}
 	}
-}
-
-// bindAdmins gives group the role cluster-admin.
-func bindAdmins(ctx context.Context, c *rest.Config, group string) error {
-	client, err := kubernetes.NewForConfig(c)
-	if err != nil {
-		return err
-	}
-	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: group},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
-	}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("bind %s to cluster-admin: %w", group, err)
-	}
-	return nil
 }

@@ -76,22 +76,22 @@ func (c *child) close() {
 }
 
 // stop makes the process unwanted and returns when it is gone.
-func (c *child) stop(ctx context.Context) error {
+func (c *child) stop(ctx context.Context, patience time.Duration) error {
 	c.want(nil)
 	c.acting.Lock()
 	defer c.acting.Unlock()
-	return c.end(ctx)
+	return c.end(ctx, patience)
 }
 
 // end is called with acting held.
-func (c *child) end(ctx context.Context) error {
+func (c *child) end(ctx context.Context, patience time.Duration) error {
 	c.asked = true
 	if c.own != nil {
-		if err := c.own.end(ctx); err != nil {
+		if err := c.own.end(ctx, patience); err != nil {
 			return err
 		}
 	}
-	return stopFolder(ctx, c.folder)
+	return stopFolder(ctx, c.folder, patience)
 }
 
 // loop looks, decides and acts until ctx ends or the child is closed.

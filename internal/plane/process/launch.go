@@ -39,12 +39,15 @@ func (l *launched) lives() bool {
 	}
 }
 
-// end ends it, gracefully first, and returns when it is gone.
-func (l *launched) end(ctx context.Context) error {
+// end ends it, gracefully first where there is patience, and returns when it is gone.
+func (l *launched) end(ctx context.Context, patience time.Duration) error {
 	for _, s := range []struct {
 		signal os.Signal
 		wait   time.Duration
-	}{{syscall.SIGTERM, graceful}, {syscall.SIGKILL, time.Minute}} {
+	}{{syscall.SIGTERM, patience}, {syscall.SIGKILL, time.Minute}} {
+		if s.wait == 0 {
+			continue
+		}
 		if err := l.process.Signal(s.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
@@ -114,8 +117,8 @@ func StopAll(ctx context.Context, root string) error {
 
 // stopFolder ends the process that holds the folder's lock and returns when the
 // lock is free.
-func stopFolder(ctx context.Context, f workload.Folder) error {
-	_, err := Terminate(ctx, f.Lock(), graceful)
+func stopFolder(ctx context.Context, f workload.Folder, patience time.Duration) error {
+	_, err := Terminate(ctx, f.Lock(), patience)
 	return err
 }
 

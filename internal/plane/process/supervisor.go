@@ -119,6 +119,10 @@ func (s *Supervisor) List() ([]Status, error) {
 // Stop ends the process of name, gracefully first, and returns when it is gone.
 // It is not started again until Ensure asks for it.
 func (s *Supervisor) Stop(ctx context.Context, name string) error {
+	return s.end(ctx, name, graceful)
+}
+
+func (s *Supervisor) end(ctx context.Context, name string, patience time.Duration) error {
 	if err := validName(name); err != nil {
 		return err
 	}
@@ -126,14 +130,15 @@ func (s *Supervisor) Stop(ctx context.Context, name string) error {
 	c := s.children[name]
 	s.mu.Unlock()
 	if c != nil {
-		return c.stop(ctx)
+		return c.stop(ctx, patience)
 	}
-	return stopFolder(ctx, s.Folder(name))
+	return stopFolder(ctx, s.Folder(name), patience)
 }
 
-// Remove stops name and deletes its folder with all data.
+// Remove kills name and deletes its folder with all data: there is nothing left
+// to end gracefully for.
 func (s *Supervisor) Remove(ctx context.Context, name string) error {
-	if err := s.Stop(ctx, name); err != nil {
+	if err := s.end(ctx, name, 0); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -1,0 +1,74 @@
+package plane
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+)
+
+// rolesAtOnce bounds how many roles are written at the same time.
+const rolesAtOnce = 16
+
+// primeRoles writes the default roles and their bindings to a cluster that has
+// none. kube-apiserver does so itself, and keeps them as they should be, but it
+// begins after a second's pause and writes one after the other; what is started
+// meanwhile may do nothing, not even ask which APIs there are.
+func primeRoles(ctx context.Context, root *rest.Config) error {
+	root = rest.CopyConfig(root)
+	root.QPS = -1
+	client, err := kubernetes.NewForConfig(root)
+	if err != nil {
+		return err
+	}
+	rbac := client.RbacV1()
+	if _, err := rbac.ClusterRoles().Get(ctx, "cluster-admin", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(rolesAtOnce)
+	for _, bindings := range [][]rbacv1.ClusterRoleBinding{bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()} {
+		for _, b := range bindings {
+			g.Go(func() error {
+				_, err := rbac.ClusterRoleBindings().Create(ctx, &b, metav1.CreateOptions{})
+				return unlessThere("ClusterRoleBinding "+b.Name, err)
+			})
+		}
+	}
+	for _, roles := range [][]rbacv1.ClusterRole{bootstrappolicy.ControllerRoles(), bootstrappolicy.ClusterRoles()} {
+		for _, r := range roles {
+			g.Go(func() error {
+				_, err := rbac.ClusterRoles().Create(ctx, &r, metav1.CreateOptions{})
+				return unlessThere("ClusterRole "+r.Name, err)
+			})
+		}
+	}
+	return g.Wait()
+}
+
+// bindAdmins gives group the role cluster-admin.
+func bindAdmins(ctx context.Context, c *rest.Config, group string) error {
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return err
+	}
+	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: group},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
+	}, metav1.CreateOptions{})
+	return unlessThere("ClusterRoleBinding "+group, err)
+}
+
+func unlessThere(what string, err error) error {
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create %s: %w", what, err)
+	}
+	return nil
+}
