@@ -145,7 +145,7 @@ func (c *child) round(ctx context.Context) (time.Duration, error) {
 		return lookEvery, c.start(ctx)
 	case end:
 		klog.FromContext(ctx).Info("ending control plane process", "controlPlane", c.name, "pid", st.PID, "reason", reason)
-		return 0, c.end(ctx)
+		return 0, c.end(ctx, graceful)
 	}
 	wake := lookEvery
 	if !again.IsZero() {

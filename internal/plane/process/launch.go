@@ -106,7 +106,7 @@ func StopAll(ctx context.Context, root string) error {
 	for i, st := range all {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			errs[i] = stopFolder(ctx, workload.Folder(root+"/"+st.Name))
+			errs[i] = stopFolder(ctx, workload.Folder(root+"/"+st.Name), graceful)
 		}()
 	}
 	for range all {
