@@ -31,6 +31,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/status"
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/cli/version"
+	"github.com/slipwayhq/slipway/internal/cli/wait"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
@@ -83,6 +84,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		status.Command,
 		func(e env.Env) *cobra.Command { return up.Command(e, manager.Embedded) },
 		version.Command,
+		wait.Command,
 	}
 }
 

@@ -44,16 +44,25 @@ func newInstallation(t *testing.T) *installation {
 	}
 	in := &installation{t: t, binary: binary, dataDir: filepath.Join(dir, "data"), listen: "127.0.0.1:0"}
 	t.Cleanup(func() {
-		if out, err := in.try("down", "--delete"); err != nil {
-			t.Errorf("down --delete: %v\n%s", err, out)
-		}
 		if t.Failed() {
 			t.Logf("log of the installation:\n%s", tail(filepath.Join(in.dataDir, "log", "slipway.log"), 60))
+		}
+		if out, err := in.try("down", "--delete"); err != nil {
+			t.Errorf("down --delete: %v\n%s", err, out)
 		}
 		_ = os.RemoveAll(dir)
 	})
 	return in
 }
+
+// with returns the installation for a subtest.
+func (in *installation) with(t *testing.T) *installation {
+	c := *in
+	c.t = t
+	return &c
+}
+
+func (w workload) with(t *testing.T) workload { return workload{w.in.with(t), w.kubeconfig} }
 
 // up starts the management cluster and waits until it is ready.
 func (in *installation) up() {
@@ -79,15 +88,14 @@ func (in *installation) try(args ...string) (string, error) {
 }
 
 func (in *installation) within(ctx context.Context, args ...string) (string, error) {
-	args = append([]string{args[0], "--data-dir", in.dataDir}, args[1:]...)
-	if args[0] == "get" || args[0] == "describe" || args[0] == "create" || args[0] == "delete" || args[0] == "kubectl" {
-		args = append(args[:1:1], args[3:]...)
-		if args[0] != "kubectl" {
-			args = append(args, "--data-dir", in.dataDir)
-		}
+	switch {
+	case args[0] != "kubectl":
+		args = append(args, "--data-dir", in.dataDir)
+	case args[1] != "--kubeconfig":
+		args = append([]string{"kubectl", "--kubeconfig", filepath.Join(in.dataDir, "kubeconfig")}, args[1:]...)
 	}
 	cmd := exec.CommandContext(ctx, in.binary, args...)
-	cmd.Env = append(append(os.Environ(), in.env...), "KUBECONFIG="+filepath.Join(in.dataDir, "kubeconfig"), "NO_COLOR=1")
+	cmd.Env = append(append(os.Environ(), in.env...), "NO_COLOR=1")
 	var out, problem bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problem
 	if err := cmd.Run(); err != nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
-	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
@@ -120,16 +118,7 @@ func hostRoutes() ([]netip.Prefix, error) {
 func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	src := progress.NewAPI(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name})
-	return progress.Run(ctx, src, func(s tree.Snapshot, err error) ([]progress.Step, error) {
-		if apierrors.IsNotFound(err) {
-			return nil, fault.New(fault.Gone, progress.ReasonDeleted, "cluster %q was deleted", name).From(err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return progress.Creation(s)
-	}, screen.Reporter(e))
+	return progress.Created(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}, screen.Reporter(e))
 }
 
 // list is what kubectl makes of several objects in JSON.
