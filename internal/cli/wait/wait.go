@@ -1,0 +1,60 @@
+// Package wait is the verb "wait".
+//
+// Does: waits until a cluster that was applied by any means is available with all its nodes, and shows what waits for
+// what, as "create cluster" does for its own.
+//
+// Owns: nothing.
+//
+// Never: changes anything.
+//
+// Read first: Command.
+package wait
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/screen"
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "wait", Short: "Wait for something of a workload cluster"}
+	cmd.AddCommand(cluster(e))
+	argument.Group(cmd)
+	return cmd
+}
+
+func cluster(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "cluster NAME",
+		Short:   "Wait until a cluster is available with all its nodes",
+		Example: "  slipway kubectl apply -f examples/quickstart.yaml\n  slipway wait cluster quickstart",
+		Args:    argument.One("NAME"),
+	}
+	connection := management.Add(cmd.Flags())
+	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), *timeout)
+		defer cancel()
+		began := e.Now()
+		if err := progress.Created(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: args[0]}, screen.Reporter(e)); err != nil {
+			return c.Explain(err)
+		}
+		_, err = fmt.Fprintf(e.Out, "Cluster %q is ready after %s.\n", args[0], progress.Elapsed(e.Now().Sub(began)))
+		return err
+	}
+	return cmd
+}
