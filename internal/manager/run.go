@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,6 +31,8 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	cfg.REST = rest.CopyConfig(cfg.REST)
+	cfg.REST.WarningHandler = rest.NoWarnings{} // they are about names that Cluster API chose long ago
 	certificates, err := prepareWebhooks(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("preparing webhooks: %w", err)

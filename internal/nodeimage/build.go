@@ -239,7 +239,7 @@ func (b *builder) busybox(ctx context.Context, network string) ([]entry, error) 
 		return nil, err
 	}
 	if !strings.HasPrefix(string(help), "BusyBox v"+BusyboxVersion) {
-		return nil, fmt.Errorf("Debian's busybox is not version %s: %.40s", BusyboxVersion, help)
+		return nil, fmt.Errorf("busybox of Debian is not version %s: %.40s", BusyboxVersion, help)
 	}
 	applets, err := command{args: []string{file, "--list"}}.run(ctx)
 	return busyboxEntries(program, string(applets)), err

@@ -77,8 +77,9 @@ func killTree(t *testing.T, in *installation) {
 
 // TestDockerAway takes Docker away before the first node, then gives it back.
 func TestDockerAway(t *testing.T) {
-	in := newInstallation(t)
 	engine := newGate(t)
+	in := newInstallation(t)
+	t.Cleanup(engine.open) // so that what the test made can be removed
 	in.env = []string{"DOCKER_HOST=unix://" + engine.path}
 	engine.shut()
 	in.up()
@@ -120,7 +121,6 @@ func newGate(t *testing.T) *gate {
 	g := &gate{t: t, path: filepath.Join(dir, "docker.sock")}
 	t.Cleanup(func() { g.shut(); _ = os.RemoveAll(dir) })
 	g.open()
-	t.Cleanup(func() { g.open() }) // so that what the test made can be removed
 	return g
 }
 

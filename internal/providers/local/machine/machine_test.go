@@ -498,3 +498,19 @@ func TestWhatWakes(t *testing.T) {
 		}
 	}
 }
+
+func TestAddressesAreNeverEmpty(t *testing.T) { // IM-04: the API refuses an address without a value
+	cases := map[string]struct {
+		reason string
+		m      backend.Machine
+		want   int
+	}{
+		"nothing known": {"Docker did not answer, or the container is not made yet", backend.Machine{}, 0},
+		"only a name":   {"the container has no address yet", backend.Machine{Hostname: "m"}, 1},
+	}
+	for name, tc := range cases {
+		if got := addresses(tc.m); len(got) != tc.want {
+			t.Errorf("%s: got %v (%s)", name, got, tc.reason)
+		}
+	}
+}

@@ -155,9 +155,12 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: eventsOf(s, status, out)}
 }
 
-// addresses of a machine (IM-04).
+// addresses of a machine, as far as they are known (IM-04).
 func addresses(m backend.Machine) clusterv1.MachineAddresses {
-	out := clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: m.Hostname}}
+	var out clusterv1.MachineAddresses
+	if m.Hostname != "" {
+		out = append(out, clusterv1.MachineAddress{Type: clusterv1.MachineHostName, Address: m.Hostname})
+	}
 	if m.Address.IsValid() {
 		out = append(out, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: m.Address.String()})
 	}
