@@ -18,7 +18,7 @@ import (
 func TestKilledWhileProvisioning(t *testing.T) {
 	in := newInstallation(t)
 	in.up()
-	in.apply(quickstart(t, "killed", 27, 2))
+	in.apply(quickstart(t, "killed", 2))
 	eventually(t, long, "a first container", func() error {
 		if out := docker(t, "ps", "-q", "--filter", "label=dev.slipway.instance="+in.instance()); len(out) == 0 {
 			return fmt.Errorf("none yet")
@@ -83,7 +83,7 @@ func TestDockerAway(t *testing.T) {
 	in.env = []string{"DOCKER_HOST=unix://" + engine.path}
 	engine.shut()
 	in.up()
-	in.apply(quickstart(t, "away", 26, 1))
+	in.apply(quickstart(t, "away", 1))
 	untilContains(t, short, "the LocalCluster says that Docker does not answer", "Docker", func() string {
 		return in.condition("localcluster/away", "Ready")
 	})
@@ -183,7 +183,7 @@ func TestImageAbsent(t *testing.T) {
 	in := newInstallation(t)
 	in.up()
 	absent := "slipway.dev/e2e-absent:" + filepath.Base(filepath.Dir(in.dataDir))
-	manifest := strings.ReplaceAll(quickstart(t, "absent", 25, 1), "container: {}", "container: {image: "+absent+"}")
+	manifest := strings.ReplaceAll(quickstart(t, "absent", 1), "container: {}", "container: {image: "+absent+"}")
 	in.apply(manifest)
 	untilContains(t, long, "the condition names the image and what to do", "image", func() string {
 		return in.get("localmachines", `{range .items[*].status.conditions[?(@.type=="ContainerProvisioned")]}{.reason}: {.message}{"\n"}{end}`)

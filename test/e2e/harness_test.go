@@ -286,14 +286,29 @@ func tail(file string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// quickstart is examples/quickstart.yaml with its own name, address range and number of workers.
-func quickstart(t *testing.T, name string, network, workers int) string {
+// quickstart is examples/quickstart.yaml with its own name and number of workers, on a range that is free.
+func quickstart(t *testing.T, name string, workers int) string {
 	t.Helper()
 	data, err := os.ReadFile("../../examples/quickstart.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := strings.ReplaceAll(string(data), "quickstart", name)
-	text = strings.ReplaceAll(text, "172.30.", fmt.Sprintf("172.%d.", network))
+	text = strings.ReplaceAll(text, "172.30.", freeNetwork(t))
 	return strings.ReplaceAll(text, "replicas: 2", fmt.Sprintf("replicas: %d", workers))
+}
+
+// freeNetwork is the first half of a /16 that no Docker network has: what an earlier run left behind, because it was
+// killed, must not fail this one.
+func freeNetwork(t *testing.T) string {
+	t.Helper()
+	used := strings.Join(docker(t, append([]string{"network", "inspect", "--format", "{{range .IPAM.Config}}{{.Subnet}} {{end}}"},
+		docker(t, "network", "ls", "-q")...)...), " ")
+	for n := 29; n > 17; n-- {
+		if half := fmt.Sprintf("172.%d.", n); !strings.Contains(used, half) {
+			return half
+		}
+	}
+	t.Fatalf("every /16 that tests may use is taken by Docker networks: %s", used)
+	return ""
 }

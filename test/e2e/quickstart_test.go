@@ -13,7 +13,7 @@ import (
 func TestQuickstart(t *testing.T) {
 	in := newInstallation(t)
 	in.up()
-	in.apply(quickstart(t, "quick", 29, 2))
+	in.apply(quickstart(t, "quick", 2))
 	w := in.untilReady("quick", 2)
 	untilContains(t, long, "Cluster Available", "True", func() string { return in.condition("cluster/quick", "Available") })
 

@@ -1,0 +1,54 @@
+package loop_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+func TestWatchFilter(t *testing.T) { // PA-02, CT-09
+	labelled := machine(func(m *clusterv1.Machine) { m.Labels[clusterv1.WatchLabel] = "x" })
+	cases := map[string]struct {
+		filter string
+		m      *clusterv1.Machine
+		want   bool
+	}{
+		"no filter":                  {"", machine(nil), true},
+		"no filter, labelled object": {"", labelled, true},
+		"its own":                    {"x", labelled, true},
+		"another's":                  {"y", labelled, false},
+		"not labelled":               {"x", machine(nil), false},
+	}
+	for name, tc := range cases {
+		if got := (loop.Setup{WatchFilter: tc.filter}).Filter().Create(event.CreateEvent{Object: tc.m}); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestClusterMatters(t *testing.T) {
+	yes := true
+	now := metav1.Now()
+	cases := map[string]struct {
+		change func(*clusterv1.Cluster)
+		want   bool
+	}{
+		"spec":                 {func(c *clusterv1.Cluster) { c.Generation++ }, true},
+		"deletion":             {func(c *clusterv1.Cluster) { c.DeletionTimestamp = &now }, true},
+		"infrastructure ready": {func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = &yes }, true},
+		"control plane ready":  {func(c *clusterv1.Cluster) { c.Status.Initialization.ControlPlaneInitialized = &yes }, true},
+		"other status":         {func(c *clusterv1.Cluster) { c.Status.Phase = "Provisioned" }, false},
+	}
+	for name, tc := range cases {
+		before := &clusterv1.Cluster{}
+		after := before.DeepCopy()
+		tc.change(after)
+		if got := loop.ClusterMatters().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
