@@ -96,8 +96,11 @@ const plainPattern = `^[A-Za-z/][A-Za-z0-9_./=,+@&|>$()'-]*( [A-Za-z0-9_./=,+@&|
 // reserved are words that some parser takes for something else than a string.
 const reserved = `^(?i:y|n|yes|no|on|off|true|false|null)$`
 
+// Compiled once; a Regexp does not change.
+var isPlain, isReserved = regexp.MustCompile(plainPattern), regexp.MustCompile(reserved)
+
 func plain(s string) bool {
-	return regexp.MustCompile(plainPattern).MatchString(s) && !regexp.MustCompile(reserved).MatchString(s)
+	return isPlain.MatchString(s) && !isReserved.MatchString(s)
 }
 
 // literal reports whether s is text of several lines that survives a literal block: printable, no tab or
