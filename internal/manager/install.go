@@ -30,14 +30,26 @@ func Install(ctx context.Context, admin *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the management cluster: %w", err)
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
-	if err := c.Create(ctx, ns); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating namespace %s: %w", Namespace, err)
+	if err := ensureNamespace(ctx, c); err != nil {
+		return err
 	}
 	if err := installRights(ctx, c, kube.NewWriter(c, "install")); err != nil {
 		return err
 	}
 	return awaitRights(ctx, c)
+}
+
+// ensureNamespace makes the manager's namespace where it is missing.
+func ensureNamespace(ctx context.Context, c client.Client) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
+	err := c.Get(ctx, client.ObjectKeyFromObject(ns), ns)
+	if apierrors.IsNotFound(err) {
+		err = c.Create(ctx, ns)
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making namespace %s: %w", Namespace, err)
+	}
+	return nil
 }
 
 // awaitRights waits until the API server has seen the rights: it reads them from a cache of its own.

@@ -41,6 +41,9 @@ func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, er
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
+	if err := ensureNamespace(ctx, live); err != nil {
+		return nil, err
+	}
 	certificates := webhook.NewCertificates(live, Namespace, cfg.Webhook.address())
 	if err := certificates.Load(ctx); err != nil {
 		return nil, err

@@ -97,6 +97,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.config.Endpoints.Insecure, "insecure-diagnostics", false, "serve diagnostics in plain HTTP, to anybody")
 	f.StringVar(&o.config.Endpoints.Profiler, "profiler-address", "", "address that serves pprof in plain HTTP; empty: none")
 	f.BoolVar(&o.contentionProfiling, "contention-profiling", false, "record contention for profiles")
+	f.StringVar(&o.config.Webhook.Host, "webhook-host", "", "address of this machine at which the API server reaches the webhooks; default: it goes through the Service slipway-webhook in namespace slipway-system")
 	f.IntVar(&o.config.Webhook.Port, "webhook-port", 9443, "port of the webhooks")
 	f.StringVar(&o.config.Webhook.CertDir, "webhook-cert-dir", "", "directory with a certificate for webhooks made by somebody else; default: one that this program makes and renews itself")
 	f.StringVar(&o.config.Webhook.CertName, "webhook-cert-name", "tls.crt", "file of the certificate in that directory")
@@ -138,6 +139,7 @@ func (o *options) complete(e env.Env) (manager.Config, error) {
 	}
 	access.QPS, access.Burst = o.qps, o.burst
 	cfg.REST, cfg.Gates, cfg.Log = access, o.gates, logger(e, o.jsonLog, o.verbosity)
+	cfg.Webhook.Local = cfg.Webhook.Host != ""
 	if o.namespace != "" {
 		cfg.Namespaces = []string{o.namespace}
 	}
