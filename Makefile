@@ -42,7 +42,7 @@ demo: image ## from nothing to a running workload cluster
 	@hack/demo.sh bin/slipway '$(DATA_DIR)'
 
 .PHONY: check
-check: crds ## lint, unit tests and simulations: no Docker, no API server
+check: crds ## lint, unit tests and simulations; no Docker
 	@hack/lint.sh
 	@cd sdk && go test ./...
 	@go test $$(go list ./... | grep -v -e /test/ -e /internal/providers/local$$ -e /backend/container)

@@ -22,6 +22,9 @@ func CRDKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 }
 
+// reasonNotInstalled is the reason of the fault for a kind without a CRD.
+const reasonNotInstalled = "KindNotInstalled"
+
 // References reads provider objects by the references that the core's objects hold.
 type References struct {
 	reader client.Reader
@@ -54,6 +57,24 @@ func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObj
 	return contract.Object{Unstructured: u, Contract: version}, nil
 }
 
+// Look returns the object that an object of ours refers to, and what a person has to change before it can be read;
+// empty: nothing. A reference that is not set, and one to a kind that is not installed (any more) by an object that is
+// being deleted, points to nothing: there is nothing left of that kind to wait for.
+func (r *References) Look(ctx context.Context, from client.Object, ref clusterv1.ContractVersionedObjectReference) (contract.Object, string, error) {
+	if !ref.IsDefined() {
+		return contract.Object{}, "", nil
+	}
+	o, err := r.Get(ctx, ref, from.GetNamespace())
+	f := fault.As(err)
+	if f == nil || f.Kind != fault.Invalid {
+		return o, "", err
+	}
+	if !from.GetDeletionTimestamp().IsZero() && f.Reason == reasonNotInstalled {
+		return contract.Object{}, "", nil
+	}
+	return contract.Object{}, f.Message, nil
+}
+
 // List returns the objects of a provider's kind in the namespace that match the labels.
 func (r *References) List(ctx context.Context, group, kind, namespace string, labels map[string]string) ([]contract.Object, error) {
 	version, u, err := r.kind(ctx, clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind})
@@ -82,7 +103,7 @@ func (r *References) kind(ctx context.Context, ref clusterv1.ContractVersionedOb
 	name := contract.CRDNameOf(ref)
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
-			return "", nil, fault.New(fault.Invalid, "KindNotInstalled",
+			return "", nil, fault.New(fault.Invalid, reasonNotInstalled,
 				"kind %s of group %s is not installed; install the provider it belongs to (CRD %s)", ref.Kind, ref.APIGroup, name).From(err)
 		}
 		return "", nil, fmt.Errorf("reading CRD %s: %w", name, err)

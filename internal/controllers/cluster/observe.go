@@ -12,7 +12,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -67,7 +66,7 @@ func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (S
 }
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
-	o, problem, err := c.readReference(ctx, s, s.Cluster.Spec.InfrastructureRef)
+	o, problem, err := c.refs.Look(ctx, s.Cluster, s.Cluster.Spec.InfrastructureRef)
 	s.InfraProblem = problem
 	if err == nil && o.Unstructured != nil {
 		view := contract.InfraCluster(o)
@@ -77,31 +76,13 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 }
 
 func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
-	o, problem, err := c.readReference(ctx, s, s.Cluster.Spec.ControlPlaneRef)
+	o, problem, err := c.refs.Look(ctx, s.Cluster, s.Cluster.Spec.ControlPlaneRef)
 	s.ControlPlaneProblem = problem
 	if err == nil && o.Unstructured != nil {
 		view := contract.ControlPlane(o)
 		s.ControlPlane = &view
 	}
 	return err
-}
-
-// readReference reads a provider object. A kind that is not installed is a
-// problem for a person, except while the Cluster is deleted: then there is
-// nothing of that kind left to delete.
-func (c *Controller) readReference(ctx context.Context, s *Snapshot, ref clusterv1.ContractVersionedObjectReference) (contract.Object, string, error) {
-	if !ref.IsDefined() {
-		return contract.Object{}, "", nil
-	}
-	o, err := c.refs.Get(ctx, ref, s.Cluster.Namespace)
-	f := fault.As(err)
-	if f == nil || f.Kind != fault.Invalid {
-		return o, "", err
-	}
-	if deleting(*s) && f.Reason == "KindNotInstalled" {
-		return contract.Object{}, "", nil
-	}
-	return contract.Object{}, f.Message, nil
 }
 
 func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {

@@ -92,7 +92,7 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
 }
 
 func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
-	o, problem, err := c.readReference(ctx, s, s.Machine.Spec.Bootstrap.ConfigRef)
+	o, problem, err := c.refs.Look(ctx, s.Machine, s.Machine.Spec.Bootstrap.ConfigRef)
 	s.BootstrapProblem = problem
 	if err == nil && o.Unstructured != nil {
 		view := contract.BootstrapConfig(o)
@@ -102,31 +102,13 @@ func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
 }
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
-	o, problem, err := c.readReference(ctx, s, s.Machine.Spec.InfrastructureRef)
+	o, problem, err := c.refs.Look(ctx, s.Machine, s.Machine.Spec.InfrastructureRef)
 	s.InfraProblem = problem
 	if err == nil && o.Unstructured != nil {
 		view := contract.InfraMachine(o)
 		s.Infra = &view
 	}
 	return err
-}
-
-// readReference reads a provider object. A kind that is not installed is a
-// problem for a person, except while the Machine is deleted: then there is nothing
-// of that kind left to delete.
-func (c *Controller) readReference(ctx context.Context, s *Snapshot, ref clusterv1.ContractVersionedObjectReference) (contract.Object, string, error) {
-	if !ref.IsDefined() {
-		return contract.Object{}, "", nil
-	}
-	o, err := c.refs.Get(ctx, ref, s.Machine.Namespace)
-	f := fault.As(err)
-	if f == nil || f.Kind != fault.Invalid {
-		return o, "", err
-	}
-	if deleting(*s) && f.Reason == "KindNotInstalled" {
-		return contract.Object{}, "", nil
-	}
-	return contract.Object{}, f.Message, nil
 }
 
 // readRevision compares the MachineSet of the Machine with its MachineDeployment (MA-14).
@@ -166,7 +148,7 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) || s.Cluster == nil {
 		return nil
 	}
-	o, _, err := c.readReference(ctx, s, s.Cluster.Spec.ControlPlaneRef)
+	o, _, err := c.refs.Look(ctx, s.Machine, s.Cluster.Spec.ControlPlaneRef)
 	if err != nil {
 		return err
 	}

@@ -76,15 +76,8 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
 }
 
 func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
-	ref := s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef
-	if ref.Name == "" {
-		return nil
-	}
-	o, err := c.refs.Get(ctx, ref, s.Pool.Namespace)
-	if fault.KindOf(err) == fault.Invalid {
-		s.BootstrapProblem = fault.UserMessage(err)
-		return nil
-	}
+	o, problem, err := c.refs.Look(ctx, s.Pool, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef)
+	s.BootstrapProblem = problem
 	if err == nil && o.Unstructured != nil {
 		view := contract.BootstrapConfig(o)
 		s.Bootstrap = &view
@@ -94,11 +87,8 @@ func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	ref := s.Pool.Spec.Template.Spec.InfrastructureRef
-	o, err := c.refs.Get(ctx, ref, s.Pool.Namespace)
-	if fault.KindOf(err) == fault.Invalid {
-		s.InfraProblem = fault.UserMessage(err)
-		return nil
-	}
+	o, problem, err := c.refs.Look(ctx, s.Pool, ref)
+	s.InfraProblem = problem
 	if err != nil || o.Unstructured == nil {
 		return err
 	}
