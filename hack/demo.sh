@@ -9,8 +9,7 @@ cluster=quickstart
 say() { printf '\n==> %s\n' "$*"; }
 
 say "starting the management cluster"
-"$slipway" status --data-dir "$data" >/dev/null 2>&1 && running=yes || running=no
-[ $running = yes ] || "$slipway" up --detach --data-dir "$data"
+"$slipway" status --data-dir "$data" | grep -q 'Management cluster: *Running' || "$slipway" up --detach --data-dir "$data"
 
 say "applying examples/quickstart.yaml"
 "$slipway" kubectl --kubeconfig "$data/kubeconfig" apply -f "$(dirname "$0")/../examples/quickstart.yaml"

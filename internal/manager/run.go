@@ -33,6 +33,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	cfg.REST = rest.CopyConfig(cfg.REST)
 	cfg.REST.WarningHandler = rest.NoWarnings{} // they are about names that Cluster API chose long ago
+	if err := checkServer(cfg.REST, cfg.Gates); err != nil {
+		return err
+	}
 	certificates, err := prepareWebhooks(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("preparing webhooks: %w", err)
