@@ -85,13 +85,15 @@ func (j judged) processRunning() condition.Verdict {
 	return condition.False("Died", message)
 }
 
-// etcd lives in the process of the API server, whose readiness includes it.
 func (j judged) etcd() condition.Verdict {
-	if j.Process.Ready {
+	if j.Process.EtcdReady {
 		return condition.True("Available")
 	}
 	if !j.Process.Running {
 		return condition.False("NotAvailable", "The control plane does not run")
+	}
+	if j.Process.Ready {
+		return condition.False("NotAvailable", "The API server answers, and etcd does not")
 	}
 	return condition.Unknown("NotYetKnown", "The API server does not answer yet")
 }

@@ -68,7 +68,7 @@ func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 	}
 	s.Secrets[PurposeKubeconfig] = newSecret(s, PurposeKubeconfig, data)
 	s.Kubeconfig = inspectKubeconfig(s.Secrets[PurposeKubeconfig])
-	s.Process = Process{Exists: true, Running: true, Ready: true, PID: 42, Version: version, Config: configOf(s, endpointOf(s)).Hash()}
+	s.Process = Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 42, Version: version, Config: configOf(s, endpointOf(s)).Hash()}
 	s.Plane.Status.AddonsHash = addonsOf(s, endpointOf(s)).Hash()
 	for _, change := range changes {
 		change(&s)
@@ -125,7 +125,7 @@ func TestDecide(t *testing.T) {
 		"slipway restarted": {"the process is taken over", running(t, func(s *Snapshot) { s.Process.Config, s.Process.Ready = "", false }),
 			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: the API server is starting"}},
 		"died": {"the supervisor starts it again", running(t, func(s *Snapshot) {
-			s.Process.Running, s.Process.Ready, s.Process.LastExit = false, false, "signal: killed"
+			s.Process.Running, s.Process.Ready, s.Process.EtcdReady, s.Process.LastExit = false, false, false, "signal: killed"
 		}), []string{"wait: the control plane died (signal: killed) and is started again"}},
 		"starting": {"", running(t, func(s *Snapshot) { s.Process.Ready = false }), []string{"wait: the API server does not answer yet"}},
 		"bad host": {"the endpoint must be of this machine", running(t, func(s *Snapshot) {
@@ -171,7 +171,9 @@ func TestConditions(t *testing.T) { // CP-12
 			"CertificatesAvailable": "Unknown WaitingForCluster: waiting for the Cluster to own this control plane", "ProcessRunning": "False NotStarted: waiting for the Cluster to own this control plane"}},
 		"authority lost": {s: running(t, func(s *Snapshot) { delete(s.Secrets, PurposeCA) }), want: wants{
 			"CertificatesAvailable": "False CertificatesMissing: Secret c-ca is gone; restore it from a backup: the cluster was made with it"}},
-		"starting": {s: running(t, func(s *Snapshot) { s.Process.Ready = false }), want: wants{
+		"etcd down": {s: running(t, func(s *Snapshot) { s.Process.EtcdReady = false }), want: wants{
+			"EtcdClusterAvailable": "False NotAvailable: The API server answers, and etcd does not", "Available": "False NotAvailable: * EtcdClusterAvailable: The API server answers, and etcd does not"}},
+		"starting": {s: running(t, func(s *Snapshot) { s.Process.Ready, s.Process.EtcdReady = false, false }), want: wants{
 			"Available": "False NotAvailable: the API server does not answer yet", "EtcdClusterAvailable": "Unknown NotYetKnown: The API server does not answer yet"}},
 		"died": {s: running(t, func(s *Snapshot) {
 			s.Process = Process{Exists: true, Config: s.Process.Config, LastExit: "exit status 1", Log: "no space left"}
@@ -270,7 +272,7 @@ type processes struct{ p *Process }
 func (f processes) Status(context.Context, string) (Process, error) { return *f.p, nil }
 
 func (f processes) Start(_ context.Context, _ string, cfg workload.Config, _ map[string][]byte) error {
-	*f.p = Process{Exists: true, Running: true, Ready: true, PID: 1, Version: cfg.Version, Config: cfg.Hash()}
+	*f.p = Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 1, Version: cfg.Version, Config: cfg.Hash()}
 	return nil
 }
 

@@ -33,10 +33,10 @@ type Snapshot struct {
 type Process struct {
 	// Exists is false where there is neither a process nor data.
 	Exists bool
-	// Running tells whether the process lives, Ready whether its API server answers.
-	Running, Ready bool
-	PID            int
-	Since          time.Time
+	// Running tells whether the process lives, Ready whether its API server answers, EtcdReady whether its etcd does.
+	Running, Ready, EtcdReady bool
+	PID                       int
+	Since                     time.Time
 	// Version of Kubernetes that runs.
 	Version string
 	// Config is the hash of the configuration that was last asked for; empty where this program has not asked yet,
