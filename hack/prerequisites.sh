@@ -49,6 +49,14 @@ install_go() {
 	as_root ln -sf "$dir/bin/go" /usr/local/bin/go
 }
 
+# A daemon that was killed leaves its process ID behind, which then belongs to nobody or to something else; the next one
+# takes it for a running daemon and refuses to start.
+forget_dead() {
+	local file=$1 program=$2 pid
+	pid=$(as_root cat "$file" 2>/dev/null) || return 0
+	grep -aqs "$program" "/proc/$pid/cmdline" || as_root rm -f "$file"
+}
+
 start_docker() {
 	docker info >/dev/null 2>&1 && return
 	if as_root test -S /var/run/docker.sock && as_root docker info >/dev/null 2>&1; then
@@ -58,6 +66,8 @@ start_docker() {
 	if [ -d /run/systemd/system ]; then
 		as_root systemctl start docker
 	else
+		forget_dead /var/run/docker.pid dockerd
+		forget_dead /var/run/docker/containerd/containerd.pid containerd
 		as_root sh -c 'setsid nohup dockerd >/var/log/dockerd.log 2>&1 </dev/null &'
 	fi
 	for _ in $(seq 60); do
