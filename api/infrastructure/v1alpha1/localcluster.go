@@ -16,8 +16,8 @@ const (
 
 // LocalClusterSpec is the desired state of a LocalCluster.
 type LocalClusterSpec struct {
-	// controlPlaneEndpoint is where the workload cluster's API server is reached (IC-02). Leave it out when the
-	// control plane provides the endpoint, as a HostedControlPlane does.
+	// controlPlaneEndpoint is where the workload cluster's API server is reached (IC-02). When it is left out, and
+	// neither the Cluster nor its control plane names one, it becomes the first address of the network and port 6443.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.host) == has(self.port)",message="host and port must be set together"
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
