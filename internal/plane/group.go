@@ -8,37 +8,51 @@ import (
 	"sync"
 )
 
-// group is the running parts of a control plane: when one ends, all end.
+// group is the running parts of a control plane: when one ends, all end. The
+// server ends after the parts that use it: kube-controller-manager exits the
+// whole process when its API server is gone while it starts.
 type group struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	parts  sync.WaitGroup
-	done   chan struct{}
+	ctx     context.Context // of the parts
+	cancel  context.CancelCauseFunc
+	serving context.Context // of the server
+	halt    context.CancelFunc
+	parts   sync.WaitGroup
+	servers sync.WaitGroup
+	done    chan struct{}
 
-	mu    sync.Mutex
-	stops []func() // run last to first after all parts have ended
-	ended bool     // they were run
+	mu      sync.Mutex
+	closing bool     // nothing more is started
+	stops   []func() // run last to first after all parts have ended
+	ended   bool     // they were run
 }
 
 // errStopped is the cause of a stop that was asked for.
 var errStopped = errors.New("stopped")
 
-func newGroup(ctx context.Context) *group {
-	ctx, cancel := context.WithCancelCause(ctx)
-	g := &group{ctx: ctx, cancel: cancel, done: make(chan struct{})}
-	g.parts.Add(1)
-	go func() {
-		defer g.parts.Done()
-		<-ctx.Done()
-	}()
+func newGroup(parent context.Context) *group {
+	g := &group{done: make(chan struct{})}
+	g.ctx, g.cancel = context.WithCancelCause(parent)
+	g.serving, g.halt = context.WithCancel(context.WithoutCancel(parent))
 	go g.finish()
 	return g
 }
 
 // run starts a part. A part that returns before the group is stopped ends it.
-func (g *group) run(name string, f func(context.Context) error) {
-	g.parts.Go(func() {
-		err := f(g.ctx)
+func (g *group) run(name string, f func(context.Context) error) { g.start(&g.parts, g.ctx, name, f) }
+
+// serve starts the server: it is stopped when every part has ended.
+func (g *group) serve(name string, f func(context.Context) error) {
+	g.start(&g.servers, g.serving, name, f)
+}
+
+func (g *group) start(among *sync.WaitGroup, ctx context.Context, name string, f func(context.Context) error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closing {
+		return
+	}
+	among.Go(func() {
+		err := f(ctx)
 		if err == nil {
 			err = errors.New("ended unexpectedly")
 		}
@@ -48,7 +62,7 @@ func (g *group) run(name string, f func(context.Context) error) {
 
 // watch ends the group when an error arrives.
 func (g *group) watch(name string, errs <-chan error) {
-	g.parts.Go(func() {
+	go func() {
 		select {
 		case err, ok := <-errs:
 			if ok {
@@ -56,7 +70,7 @@ func (g *group) watch(name string, errs <-chan error) {
 			}
 		case <-g.ctx.Done():
 		}
-	})
+	}()
 }
 
 // onStop registers f to be run when all parts have ended, which may be now.
@@ -71,7 +85,13 @@ func (g *group) onStop(f func()) {
 }
 
 func (g *group) finish() {
+	<-g.ctx.Done()
+	g.mu.Lock()
+	g.closing = true
+	g.mu.Unlock()
 	g.parts.Wait()
+	g.halt()
+	g.servers.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, f := range slices.Backward(g.stops) {

@@ -121,7 +121,7 @@ func (m *management) start(g *group) (*rest.Config, error) {
 		return nil, err
 	}
 	loopback := make(chan *rest.Config, 1)
-	g.run("kube-apiserver", func(ctx context.Context) error {
+	g.serve("kube-apiserver", func(ctx context.Context) error {
 		return m.server.Run(ctx, func(c *rest.Config) { loopback <- c })
 	})
 	select {

@@ -363,3 +363,37 @@ func TestGroup(t *testing.T) {
 }
 
 var errAny = io.EOF // stands for any error
+
+// Parts that use the server end before it does, however slowly, and a group
+// that ends starts nothing more.
+func TestGroupStopsItsServerLast(t *testing.T) {
+	g := newGroup(t.Context())
+	order := make(chan string, 3)
+	release := make(chan struct{})
+	g.serve("server", func(ctx context.Context) error { <-ctx.Done(); order <- "server"; return ctx.Err() })
+	g.run("slow", func(ctx context.Context) error {
+		<-ctx.Done()
+		close(release)
+		order <- "slow"
+		return ctx.Err()
+	})
+	g.run("later", func(ctx context.Context) error {
+		<-release
+		if g.serving.Err() != nil {
+			t.Error("the server was told to end while a part still ran")
+		}
+		return ctx.Err()
+	})
+	if err := g.stop(); err != nil {
+		t.Error(err)
+	}
+	g.run("too late", func(context.Context) error { order <- "too late"; return nil })
+	close(order)
+	var got []string
+	for s := range order {
+		got = append(got, s)
+	}
+	if diff := cmp.Diff([]string{"slow", "server"}, got); diff != "" {
+		t.Errorf("ended in this order: %s", diff)
+	}
+}

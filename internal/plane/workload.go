@@ -145,7 +145,7 @@ func workloadComponents(cfg WorkloadConfig, certs workloadPKI, endpoint string, 
 // start runs the API server, and the others when it is ready.
 func (p workloadParts) start(g *group) error {
 	loopback := make(chan *rest.Config, 1)
-	g.run("kube-apiserver", func(ctx context.Context) error {
+	g.serve("kube-apiserver", func(ctx context.Context) error {
 		return p.server.Run(ctx, func(c *rest.Config) { loopback <- c })
 	})
 	select {
