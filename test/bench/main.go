@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/bench/machine"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
 
@@ -96,11 +97,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	b := &bench{options: o, log: os.Stderr}
-	if err := b.describeMachine(ctx); err != nil {
+	if b.report.Machine, err = machine.Describe(ctx, b.binary); err != nil {
 		return err
 	}
 	b.measure(ctx)
-	if err := b.finishMachine(); err != nil {
+	if err := machine.Finish(&b.report.Machine); err != nil {
 		return err
 	}
 	if err := b.report.WriteTable(os.Stdout); err != nil {

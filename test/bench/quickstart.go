@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipwayhq/slipway/test/bench/follow"
 	"github.com/slipwayhq/slipway/test/bench/requests"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
@@ -178,22 +179,22 @@ func (s *stage) comeUp(ctx context.Context, j *journal) error {
 // followCluster also says when there is a control plane to ask.
 func (s *stage) followCluster(ctx context.Context, j *journal, initialized chan<- struct{}) error {
 	told := false
-	return s.objects(clusters()).follow(ctx, func(all []*unstructured.Unstructured) bool {
+	return s.objects(follow.Clusters()).Until(ctx, func(all []*unstructured.Unstructured) bool {
 		for _, c := range all {
 			if c.GetName() != s.subject.Cluster {
 				continue
 			}
-			if truth(c, "status", "initialization", "infrastructureProvisioned") {
+			if follow.Truth(c, "status", "initialization", "infrastructureProvisioned") {
 				j.note(stepNetwork)
 			}
-			if truth(c, "status", "initialization", "controlPlaneInitialized") {
+			if follow.Truth(c, "status", "initialization", "controlPlaneInitialized") {
 				j.note(stepPlane)
 				if !told {
 					told = true
 					close(initialized)
 				}
 			}
-			if holds(c, "Available") {
+			if follow.Holds(c, "Available") {
 				j.note(stepAvailable)
 				return true
 			}
@@ -203,15 +204,15 @@ func (s *stage) followCluster(ctx context.Context, j *journal, initialized chan<
 }
 
 func (s *stage) followPool(ctx context.Context, j *journal) error {
-	return s.objects(pools()).follow(ctx, func(all []*unstructured.Unstructured) bool {
+	return s.objects(follow.MachinePools()).Until(ctx, func(all []*unstructured.Unstructured) bool {
 		for _, p := range all {
 			if p.GetName() != s.subject.Pool {
 				continue
 			}
-			if truth(p, "status", "initialization", "bootstrapDataSecretCreated") {
+			if follow.Truth(p, "status", "initialization", "bootstrapDataSecretCreated") {
 				j.note(stepBootstrap)
 			}
-			if integer(p, "status", "readyReplicas") == s.subject.Replicas {
+			if follow.Integer(p, "status", "readyReplicas") == s.subject.Replicas {
 				j.note(stepPoolWhole)
 				return true
 			}
@@ -221,11 +222,11 @@ func (s *stage) followPool(ctx context.Context, j *journal) error {
 }
 
 func (s *stage) followNodes(ctx context.Context, j *journal) error {
-	config, err := workload(ctx, s.config, s.subject)
+	config, err := follow.Workload(ctx, s.config, s.subject.key())
 	if err != nil {
 		return err
 	}
-	return objects{config: config, resource: nodes()}.follow(ctx, func(all []*unstructured.Unstructured) bool {
+	return follow.Objects{Config: config, Resource: follow.Nodes()}.Until(ctx, func(all []*unstructured.Unstructured) bool {
 		for n := range all {
 			j.note(fmt.Sprintf(stepNodeSeen, n+1))
 		}
@@ -240,7 +241,7 @@ func (s *stage) followNodes(ctx context.Context, j *journal) error {
 func readyNodes(all []*unstructured.Unstructured) int {
 	n := 0
 	for _, node := range all {
-		if node.GetDeletionTimestamp() == nil && holds(node, "Ready") {
+		if node.GetDeletionTimestamp() == nil && follow.Holds(node, "Ready") {
 			n++
 		}
 	}
@@ -287,6 +288,6 @@ func (s *stage) picture(ctx context.Context) string {
 	return "it is now:\n" + strings.TrimSpace(out)
 }
 
-func (s *stage) objects(r schema.GroupVersionResource) objects {
-	return objects{config: s.config, resource: r, namespace: s.subject.Namespace}
+func (s *stage) objects(r schema.GroupVersionResource) follow.Objects {
+	return follow.Objects{Config: s.config, Resource: r, Namespace: s.subject.Namespace}
 }

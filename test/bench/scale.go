@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipwayhq/slipway/test/bench/follow"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
 
@@ -17,7 +18,7 @@ const added = 3
 
 // measureScale makes the pool larger, then as large as it was, then deletes the cluster.
 func (s *stage) measureScale(ctx context.Context) error {
-	config, err := workload(ctx, s.config, s.subject)
+	config, err := follow.Workload(ctx, s.config, s.subject.key())
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (s *stage) scale(ctx context.Context, config *rest.Config, replicas int) (t
 	if err != nil {
 		return 0, err
 	}
-	err = objects{config: config, resource: nodes()}.follow(bounded, func(all []*unstructured.Unstructured) bool {
+	err = follow.Objects{Config: config, Resource: follow.Nodes()}.Until(bounded, func(all []*unstructured.Unstructured) bool {
 		return len(all) == replicas && readyNodes(all) == replicas
 	})
 	if err != nil {

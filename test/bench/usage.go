@@ -59,7 +59,7 @@ const smooth = 5
 func draw(began time.Time, samples []usage, steps []result.Step) chart.Chart {
 	c := chart.Chart{Title: "Slipway from applying the quickstart until it settled"}
 	for _, s := range steps {
-		c.Marks = append(c.Marks, chart.Mark{At: s.After, Name: s.Name})
+		c.Marks = append(c.Marks, chart.Mark{At: s.After.Seconds(), Name: s.Name})
 	}
 	memory := chart.Panel{Title: "resident memory, MB"}
 	processor := chart.Panel{Title: "processor use, % of one core"}
@@ -72,7 +72,7 @@ func draw(began time.Time, samples []usage, steps []result.Step) chart.Chart {
 	} {
 		m, p := chart.Line{Name: part.name}, chart.Line{Name: part.name}
 		for i, s := range samples {
-			at := s.At.Sub(began)
+			at := s.At.Sub(began).Seconds()
 			m.Points = append(m.Points, chart.Point{At: at, Value: float64(part.of(s).Memory) / 1e6})
 			if i >= smooth {
 				earlier := samples[i-smooth]

@@ -7,7 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -15,7 +14,15 @@ import (
 type Chart struct {
 	Title  string
 	Panels []Panel
-	Marks  []Mark // in order of time
+	Marks  []Mark // in order
+	Axis   Axis
+}
+
+// Axis is the level axis, that of time unless it says otherwise.
+type Axis struct {
+	Title string    // with the unit; default seconds
+	Ticks []float64 // where numbers stand; default: ten steps from zero
+	Log   bool      // logarithmic between the first and the last tick, which are needed and above zero
 }
 
 // Panel is one pair of axes. The upright one begins at zero.
@@ -24,21 +31,21 @@ type Panel struct {
 	Lines []Line
 }
 
-// Line is one quantity over time.
+// Line is one quantity.
 type Line struct {
 	Name   string
-	Points []Point // in order of time
+	Points []Point // in order
 }
 
 // Point is one value of a line.
 type Point struct {
-	At    time.Duration
+	At    float64 // on the level axis: seconds, unless Axis says otherwise
 	Value float64
 }
 
-// Mark is a moment with a name.
+// Mark is a place on the level axis, for example a moment, with a name.
 type Mark struct {
-	At   time.Duration
+	At   float64
 	Name string
 }
 
@@ -63,7 +70,7 @@ const colours = 3
 
 // WriteSVG draws the chart.
 func (c Chart) WriteSVG(w io.Writer) error {
-	d := &drawing{seconds: niceCeil(c.end().Seconds())}
+	d := &drawing{axis: c.axis()}
 	top := head + c.names()
 	total := top + len(c.Panels)*(height+gap) - gap + foot
 	d.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img">`, width, total)
@@ -74,15 +81,44 @@ func (c Chart) WriteSVG(w io.Writer) error {
 	for i, p := range c.Panels {
 		d.panel(p, top+i*(height+gap))
 	}
-	d.time(bottom)
+	d.level(bottom)
 	d.add("</svg>")
 	_, err := io.WriteString(w, d.String())
 	return err
 }
 
-// end is the latest moment of the chart, at least a second.
-func (c Chart) end() time.Duration {
-	last := time.Second
+// axis is the level axis with its defaults.
+func (c Chart) axis() Axis {
+	a := c.Axis
+	if a.Title == "" {
+		a.Title = "seconds"
+	}
+	if len(a.Ticks) > 0 {
+		return a
+	}
+	end := niceCeil(c.end())
+	const steps = 10
+	for i := range steps + 1 {
+		a.Ticks = append(a.Ticks, end*float64(i)/steps)
+	}
+	return a
+}
+
+// share is how far along the axis a value is, from 0 to 1.
+func (a Axis) share(at float64) float64 {
+	first, last := a.Ticks[0], a.Ticks[len(a.Ticks)-1]
+	if a.Log {
+		first, last, at = math.Log(first), math.Log(last), math.Log(at)
+	}
+	if first == last {
+		return 0.5
+	}
+	return (at - first) / (last - first)
+}
+
+// end is the last place of the chart, at least 1.
+func (c Chart) end() float64 {
+	last := 1.0
 	for _, p := range c.Panels {
 		for _, l := range p.Lines {
 			for _, point := range l.Points {
@@ -105,18 +141,18 @@ func (c Chart) names() int {
 	return int(math.Ceil(float64(longest) * perLetter))
 }
 
-func (m Mark) label() string { return m.Name + ", " + number(m.At.Seconds()) + " s" }
+func (m Mark) label() string { return m.Name + ", " + number(m.At) + " s" }
 
 type drawing struct {
 	strings.Builder
-	seconds float64 // at the right end
+	axis Axis
 }
 
 func (d *drawing) add(format string, args ...any) {
 	fmt.Fprintf(d, format+"\n", args...)
 }
 
-func (d *drawing) x(at time.Duration) float64 { return left + at.Seconds()/d.seconds*inner }
+func (d *drawing) x(at float64) float64 { return left + d.axis.share(at)*inner }
 
 // marks draws a line for each, and its name moved to the right where it would stand on the one before.
 func (d *drawing) marks(all []Mark, top, bottom int) {
@@ -157,14 +193,12 @@ func (d *drawing) panel(p Panel, y int) {
 	d.add(`<text x="%d" y="%d" text-anchor="end">%s%s</text>`, width-right, y-10, html.EscapeString(p.Title), legend)
 }
 
-// time writes the seconds below the last panel.
-func (d *drawing) time(bottom int) {
-	const steps = 10
-	for i := range steps + 1 {
-		s := d.seconds * float64(i) / steps
-		d.add(`<text x="%.1f" y="%d" text-anchor="middle">%s</text>`, left+s/d.seconds*inner, bottom+18, number(s))
+// level writes the numbers of the level axis below the last panel.
+func (d *drawing) level(bottom int) {
+	for _, at := range d.axis.Ticks {
+		d.add(`<text x="%.1f" y="%d" text-anchor="middle">%s</text>`, d.x(at), bottom+18, number(at))
 	}
-	d.add(`<text x="%d" y="%d" text-anchor="end">seconds</text>`, width-right, bottom+34)
+	d.add(`<text x="%d" y="%d" text-anchor="end">%s</text>`, width-right, bottom+34, html.EscapeString(d.axis.Title))
 }
 
 // niceCeil is the next number of the form 1, 2, 2.5, 3, 4, 5, 6 or 8 times a power of ten.

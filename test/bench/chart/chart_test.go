@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/slipwayhq/slipway/test/bench/chart"
 )
@@ -32,21 +31,21 @@ func TestWriteSVG(t *testing.T) {
 		"line": {
 			reason: "time runs from 64 to 900 over 10 s; 800 of 800 is the upper edge (72), 0 the lower (252)",
 			chart: chart.Chart{Panels: []chart.Panel{{Title: "MB", Lines: []chart.Line{
-				{Name: "one", Points: []chart.Point{{At: 0, Value: 0}, {At: 10 * time.Second, Value: 800}}},
+				{Name: "one", Points: []chart.Point{{At: 0, Value: 0}, {At: 10, Value: 800}}},
 			}}}},
 			want: []string{`points="64.0,252.0 900.0,72.0"`, ">800<", ">MB · <", ">one<"},
 		},
 		"panels": {
 			reason: "the second panel is below the first",
 			chart: chart.Chart{Panels: []chart.Panel{
-				{Lines: []chart.Line{{Points: []chart.Point{{At: time.Second, Value: 1}}}}},
-				{Lines: []chart.Line{{Points: []chart.Point{{At: time.Second, Value: 1}}}}},
+				{Lines: []chart.Line{{Points: []chart.Point{{At: 1, Value: 1}}}}},
+				{Lines: []chart.Line{{Points: []chart.Point{{At: 1, Value: 1}}}}},
 			}},
 			want: []string{`points="900.0,72.0"`, `points="900.0,298.0"`},
 		},
 		"marks close together": {
 			reason: "the names do not stand on each other, the lines stay where they are",
-			chart:  chart.Chart{Marks: []chart.Mark{{At: 10 * time.Second, Name: "first"}, {At: 10 * time.Second, Name: "second"}}},
+			chart:  chart.Chart{Marks: []chart.Mark{{At: 10, Name: "first"}, {At: 10, Name: "second"}}},
 			want:   []string{"translate(904.0 114)", "translate(918.0 114)", "900.0,128"},
 		},
 	}
@@ -95,5 +94,23 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 func TestWriteSVGFails(t *testing.T) {
 	if err := (chart.Chart{}).WriteSVG(full{}); err == nil {
 		t.Error("no error from a writer that fails")
+	}
+}
+
+func TestLogarithmicAxis(t *testing.T) {
+	c := chart.Chart{
+		Axis: chart.Axis{Title: "clusters", Ticks: []float64{1, 10, 100}, Log: true},
+		Panels: []chart.Panel{{Lines: []chart.Line{
+			{Points: []chart.Point{{At: 1, Value: 1}, {At: 10, Value: 1}, {At: 100, Value: 1}}},
+		}}},
+	}
+	var out bytes.Buffer
+	if err := c.WriteSVG(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`points="64.0,72.0 482.0,72.0 900.0,72.0"`, ">clusters<", ">100<"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("there is no %s in\n%s", want, out.String())
+		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package chart draws lines over time as SVG.
+// Package chart draws lines as SVG.
 //
-// Does: draws panels one above the other with one axis of time, and marks where something happened.
+// Does: draws panels one above the other with one level axis, of time or of anything else, and marks places on it.
 //
 // Owns: nothing.
 //

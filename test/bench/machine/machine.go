@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -17,31 +18,32 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
 
-// describeMachine says where is measured, without names of hosts, paths or addresses.
-func (b *bench) describeMachine(ctx context.Context) error {
+// Describe says where is measured, and with which binary, without names of hosts, paths or addresses.
+func Describe(ctx context.Context, binary string) (result.Machine, error) {
 	host, err := procfs.ReadHost(os.DirFS("/proc"))
 	if err != nil {
-		return err
+		return result.Machine{}, err
 	}
 	release, err := os.ReadFile("/etc/os-release")
 	if err != nil {
-		return err
+		return result.Machine{}, err
 	}
-	b.report.Machine = result.Machine{
+	m := result.Machine{
 		Date: time.Now().UTC().Format(time.DateOnly), Cores: runtime.NumCPU(), Memory: host.Memory, System: systemName(string(release)),
 		Kernel: host.Kernel, Go: runtime.Version(), Docker: dockerVersion(ctx), LoadBefore: host.Load[0],
 	}
-	out, err := (&installation{binary: b.binary}).run(ctx, "version", "-o", "json")
+	out, err := exec.CommandContext(ctx, binary, "version", "-o", "json").Output()
 	if err != nil {
-		return err
+		return m, fmt.Errorf("ask for the version: %w", err)
 	}
-	b.report.Machine.Slipway, b.report.Machine.Kubernetes, err = versions([]byte(out))
-	return err
+	m.Slipway, m.Kubernetes, err = versions(out)
+	return m, err
 }
 
-func (b *bench) finishMachine() error {
+// Finish notes the load at the end.
+func Finish(m *result.Machine) error {
 	host, err := procfs.ReadHost(os.DirFS("/proc"))
-	b.report.Machine.LoadAfter = host.Load[0]
+	m.LoadAfter = host.Load[0]
 	return err
 }
 
