@@ -1,0 +1,125 @@
+package hooks
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// Stability is how much an author may rely on a version of a hook.
+type Stability int
+
+// The stabilities, told by the name of the version.
+const (
+	Alpha Stability = iota
+	Beta
+	GA
+)
+
+// String returns "alpha", "beta" or "GA".
+func (s Stability) String() string { return [...]string{"alpha", "beta", "GA"}[s] }
+
+var versionPattern = regexp.MustCompile(`^v[1-9][0-9]*(?:(alpha|beta)[1-9][0-9]*)?$`)
+
+// StabilityOf tells the stability of a version such as "v1beta2", and whether it is a version at all.
+func StabilityOf(version string) (Stability, bool) {
+	parts := versionPattern.FindStringSubmatch(version)
+	switch {
+	case parts == nil:
+		return Alpha, false
+	case parts[1] == "alpha":
+		return Alpha, true
+	case parts[1] == "beta":
+		return Beta, true
+	}
+	return GA, true
+}
+
+// Window is how long a version is kept after it was deprecated: as long as the longer of the two.
+type Window struct {
+	Months   int
+	Releases int
+}
+
+// WindowOf returns the window of a stability (RT-25).
+func WindowOf(s Stability) Window {
+	return [...]Window{
+		Alpha: {},
+		Beta:  {Months: 6, Releases: 2},
+		GA:    {Months: 12, Releases: 3},
+	}[s]
+}
+
+// Release is a minor release, such as {Minor: "v1.14", Date: "2026-08-01"}.
+type Release struct {
+	// Minor version, "v<major>.<minor>".
+	Minor string
+	// Date of the release, or the planned one: "YYYY-MM-DD".
+	Date string
+}
+
+// Deprecation says that a version of a hook goes.
+type Deprecation struct {
+	// Since is the release that deprecated the version.
+	Since Release
+	// ReplacedBy is the version to use instead; empty: there is none, the hook goes altogether.
+	ReplacedBy string
+	// Removal is the release that removes the version, where that is settled.
+	Removal *Release
+}
+
+// Advice says what an author shall do about it, such as "use v1beta1 instead; it is removed in v1.17".
+func (d Deprecation) Advice() string {
+	advice := "the hook goes without a replacement"
+	if d.ReplacedBy != "" {
+		advice = "use " + d.ReplacedBy + " instead"
+	}
+	if d.Removal != nil {
+		return advice + "; it is removed in " + d.Removal.Minor
+	}
+	return advice
+}
+
+// check says what is wrong with the record of a version, by the rules of RT-25.
+func (d Deprecation) check(s Stability) error {
+	minor, date, err := d.Since.parse()
+	if err != nil {
+		return fmt.Errorf("deprecated since: %w", err)
+	}
+	if d.Removal == nil {
+		return nil
+	}
+	end, last, err := d.Removal.parse()
+	if err != nil {
+		return fmt.Errorf("removal: %w", err)
+	}
+	window := WindowOf(s)
+	if end-minor < window.Releases {
+		return fmt.Errorf("removed %d releases after its deprecation, %s versions are kept for %d", end-minor, s, window.Releases)
+	}
+	if earliest := date.AddDate(0, window.Months, 0); last.Before(earliest) {
+		return fmt.Errorf("removed on %s, %s versions are kept for %d months, until %s",
+			d.Removal.Date, s, window.Months, earliest.Format(time.DateOnly))
+	}
+	return nil
+}
+
+var minorPattern = regexp.MustCompile(`^v([0-9]+)\.([0-9]+)$`)
+
+// parse returns the number of the release in the order of releases, and its date.
+func (r Release) parse() (int, time.Time, error) {
+	parts := minorPattern.FindStringSubmatch(r.Minor)
+	if parts == nil {
+		return 0, time.Time{}, fmt.Errorf("release %q: want v<major>.<minor>", r.Minor)
+	}
+	minor, err := strconv.Atoi(parts[2])
+	if err != nil {
+		return 0, time.Time{}, fmt.Errorf("release %q: %w", r.Minor, err)
+	}
+	date, err := time.Parse(time.DateOnly, r.Date)
+	if err != nil {
+		return 0, time.Time{}, fmt.Errorf("release %s: date %q is not YYYY-MM-DD", r.Minor, r.Date)
+	}
+	return minor, date, nil
+}
