@@ -45,7 +45,7 @@ func (w *Writer) Writes() *Writes { return w.writes }
 func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {
 	body := want.DeepCopy()
 	if live != nil {
-		same, err := w.unchanged(live, body.Object, "")
+		same, err := w.unchanged(live, body.Object)
 		if err != nil || same {
 			return err
 		}
@@ -61,25 +61,11 @@ func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructur
 // ApplyStatus makes the status of live be what status says, by server-side apply: status is everything that
 // this controller reports, and what it reported before and does not report now is removed.
 func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any) error {
-	fields, err := jsonValue(map[string]any{"status": status})
-	if err != nil {
-		return fault.New(fault.Bug, "InvalidStatus", "status of %T cannot be encoded", live).From(err)
-	}
-	same, err := w.unchanged(live, fields, "status")
-	if err != nil || same {
+	change, err := w.StatusChange(live, status)
+	if err != nil || change == nil {
 		return err
 	}
-	body, err := w.identify(live)
-	if err != nil {
-		return err
-	}
-	body.Object["status"] = integers(fields["status"])
-	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership)
-	if err != nil {
-		return fmt.Errorf("applying status of %s %s: %w", body.GetKind(), client.ObjectKeyFromObject(live), err)
-	}
-	w.writes.record(body)
-	return nil
+	return change.Write(ctx)
 }
 
 // Patch changes single fields of an object that has other writers too: change gets a copy of live, and only
@@ -147,8 +133,8 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// unchanged reports whether applying want (the whole object, or {"status": …}) would change nothing.
-func (w *Writer) unchanged(live client.Object, want map[string]any, subresource string) (bool, error) {
+// unchanged reports whether applying want would change nothing.
+func (w *Writer) unchanged(live client.Object, want map[string]any) (bool, error) {
 	have, err := jsonValue(live)
 	if err != nil {
 		return false, fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", live).From(err)
@@ -157,8 +143,7 @@ func (w *Writer) unchanged(live client.Object, want map[string]any, subresource 
 	if err != nil {
 		return false, fault.New(fault.Bug, "InvalidObject", "what to apply to %T cannot be encoded", live).From(err)
 	}
-	fields := owned(live.GetManagedFields(), w.owner, subresource)
-	return fields != nil && contains(have, wanted) && !ownsMore(fields, have, wanted), nil
+	return w.matches(live, have, side{fields: wanted}), nil
 }
 
 // said returns want without what identifies the object.

@@ -60,6 +60,9 @@ type Controller[O Object, S any] struct {
 	Act func(ctx context.Context, s S, a Action) error
 	// Report is pure: the status and the events that follow from the pass.
 	Report func(s S, p Plan, out Outcome) Report
+	// Calm names further fields of the status that nobody waits for: a change of theirs may be written up to
+	// [Setup].Pace later, together with others.
+	Calm []string
 }
 
 // Reconciler drives a Controller.
@@ -70,6 +73,8 @@ type Reconciler[O Object, S any] struct {
 	Events events.EventRecorder
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
+
+	pacer pacer
 }
 
 // Options returns the options every controller runs with.
@@ -119,14 +124,11 @@ func (r *Reconciler[O, S]) pass(ctx context.Context, o O) (Plan, error) {
 	}
 	out := r.carryOut(ctx, s, plan)
 	report := r.Report(s, plan, out)
-	if report.Status != nil {
-		if err := r.writeStatus(ctx, o, report.Status); err != nil {
-			return plan, first(out.Err, err)
-		}
+	left, err := r.report(ctx, o, report, out)
+	if err != nil {
+		return plan, first(out.Err, err)
 	}
-	for _, e := range report.Events {
-		r.record(o, e)
-	}
+	plan.RecheckIn(left)
 	r.log(ctx, plan, out)
 	if out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero() {
 		return plan, r.release(ctx, o)

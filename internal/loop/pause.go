@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 // Pausing (PA-01, CL-02): an object is left alone while its Cluster says spec.paused or it carries the
@@ -71,22 +72,22 @@ func (r *Reconciler[O, S]) pauseOf(ctx context.Context, o O) (pause, error) {
 	return p, nil
 }
 
-// writeStatus writes the status with the condition that the object is not paused.
-func (r *Reconciler[O, S]) writeStatus(ctx context.Context, o O, status any) error {
+// statusChange is what to write of the status, with the condition that the object is not paused; nil: nothing.
+func (r *Reconciler[O, S]) statusChange(o O, status any) (*kube.StatusChange, error) {
 	data, err := json.Marshal(status)
 	if err != nil {
-		return fault.New(fault.Bug, "InvalidStatus", "status of %T cannot be encoded", o).From(err)
+		return nil, fault.New(fault.Bug, "InvalidStatus", "status of %T cannot be encoded", o).From(err)
 	}
 	fields := map[string]any{}
 	if err := json.Unmarshal(data, &fields); err != nil {
-		return fault.New(fault.Bug, "InvalidStatus", "status of %T is not an object", o).From(err)
+		return nil, fault.New(fault.Bug, "InvalidStatus", "status of %T is not an object", o).From(err)
 	}
 	list, _ := fields["conditions"].([]any)
 	for _, c := range pauseTable.Evaluate(pause{}, r.moment(o)) {
 		list = append(list, c)
 	}
 	fields["conditions"] = list
-	return r.Writer.ApplyStatus(ctx, o, fields)
+	return r.Writer.StatusChange(o, fields)
 }
 
 func (r *Reconciler[O, S]) moment(o O) condition.Moment {

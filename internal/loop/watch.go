@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +29,9 @@ type Setup struct {
 	WatchFilter string
 	// Concurrency is how many objects of the kind are reconciled at once (FL-02).
 	Concurrency int
+	// Pace is the least time between two writes of an object's status of which nobody waits for the second
+	// (FG-03). Zero: every change is written at once.
+	Pace time.Duration
 }
 
 // Builder starts the wiring of a controller for the kind of o.
@@ -47,7 +51,7 @@ func (s Setup) Filter() predicate.Predicate {
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
 	return &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: kube.NewWriter(s.Manager.GetClient(), c.Name),
-		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
+		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name), pacer: pacer{window: s.Pace},
 	}
 }
 

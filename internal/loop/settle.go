@@ -1,0 +1,210 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Pacing of status writes (FG-03, docs/decisions/0006-pacing.md). While something comes into being, its status
+// changes with every step of every part of it, and most of that only reports. A change that nobody waits for is
+// written when the last write of the object's status is a window ago, together with what changed since; a change
+// that somebody waits for is written at once and takes everything else along.
+
+// report writes the status and records the events, or holds both back and returns for how long.
+func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out Outcome) (time.Duration, error) {
+	key := client.ObjectKeyFromObject(o)
+	if report.Status != nil {
+		change, err := r.statusChange(o, report.Status)
+		if err != nil {
+			return 0, err
+		}
+		if change != nil {
+			deleting, failed := !o.GetDeletionTimestamp().IsZero(), out.Err != nil && fault.KindOf(out.Err) != fault.Conflict
+			now := failed || !deleting && urgent(change.Have, change.Want, r.Calm)
+			if left := r.pacer.hold(key, r.now(), now, begins(change.Have, deleting)); left > 0 {
+				r.pacer.keep(key, report.Events)
+				return left, nil
+			}
+			if err := change.Write(ctx); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for _, e := range r.pacer.release(key, report.Events) {
+		r.record(o, e)
+	}
+	return 0, nil
+}
+
+// calm are the fields of a status that only report, in every kind.
+func calm() []string {
+	return []string{
+		"conditions", "deprecated", "phase", "observedGeneration", "lastUpdated", "versions", "nodeInfo", "nodeRefs", "selector",
+		"controlPlane", "workers", "externalManagedControlPlane", "process", "instances", "nodeVersion",
+	}
+}
+
+// counts are the numbers of replicas of those that others scale by.
+func counts() []string {
+	return []string{"replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"}
+}
+
+// awaited are the conditions whose status others wait for.
+func awaited() []string {
+	return []string{clusterv1.ReadyCondition, clusterv1.AvailableCondition, clusterv1.PausedCondition}
+}
+
+// pacer remembers when the status of each object was written, and what is held back. The zero value holds
+// nothing back.
+type pacer struct {
+	window time.Duration
+
+	mu      sync.Mutex
+	objects map[client.ObjectKey]pace
+}
+
+// pace is what a pacer remembers of one object.
+type pace struct {
+	// since is the time of the last write, or of the first sight of what has begun.
+	since time.Time
+	// begun: something begins of which nothing was written yet.
+	begun bool
+	// events wait for the write: they tell of what it says.
+	events []Event
+}
+
+// hold returns for how long to hold a change of a status back, zero: not at all; the change is then as good as
+// written. What begins is held back from its first sight on.
+func (p *pacer) hold(key client.ObjectKey, now time.Time, urgent, begins bool) time.Duration {
+	if p.window <= 0 {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	have := p.objects[key]
+	if begins && !have.begun {
+		have.since, have.begun = now, true
+	}
+	left := p.window - now.Sub(have.since)
+	if urgent || left <= 0 {
+		have.since, have.begun, left = now, false, 0
+	}
+	p.remember(key, have, now)
+	return left
+}
+
+// keep holds events back until released.
+func (p *pacer) keep(key client.ObjectKey, events []Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	have := p.objects[key]
+	for _, e := range events {
+		if !slices.Contains(have.events, e) { // every pass until the write tells of the same
+			have.events = append(have.events, e)
+		}
+	}
+	p.objects[key] = have
+}
+
+// release returns the events that were held back, followed by those of this pass that are not among them.
+func (p *pacer) release(key client.ObjectKey, events []Event) []Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	have, ok := p.objects[key]
+	if !ok || len(have.events) == 0 {
+		return events
+	}
+	held := have.events
+	have.events = nil
+	p.objects[key] = have
+	for _, e := range events {
+		if !slices.Contains(held, e) {
+			held = append(held, e)
+		}
+	}
+	return held
+}
+
+// remembered is how many objects a pacer remembers before it forgets those it has nothing to remember of.
+const remembered = 1024
+
+// begins reports whether an object is new, or newly deleted: nothing of that is in its status.
+func begins(have map[string]any, deleting bool) bool {
+	return len(have) == 0 || deleting && statusOf(have, clusterv1.DeletingCondition) != "True"
+}
+
+func (p *pacer) remember(key client.ObjectKey, have pace, now time.Time) {
+	if p.objects == nil {
+		p.objects = map[client.ObjectKey]pace{}
+	}
+	if len(p.objects) >= remembered {
+		for k, v := range p.objects {
+			if len(v.events) == 0 && now.Sub(v.since) > 2*p.window {
+				delete(p.objects, k)
+			}
+		}
+	}
+	p.objects[key] = have
+}
+
+// urgent reports whether somebody waits for a change of a status: for a field that does more than report, for
+// one of the awaited conditions, or for the last of the replicas. Also lists fields that only report in this kind.
+func urgent(have, want map[string]any, also []string) bool {
+	quiet := slices.Concat(calm(), counts(), also)
+	for field, value := range want {
+		if !slices.Contains(quiet, field) && !reflect.DeepEqual(have[field], value) {
+			return true
+		}
+	}
+	for field := range have {
+		if _, ok := want[field]; !ok && !slices.Contains(quiet, field) {
+			return true
+		}
+	}
+	return flips(have, want) || complete(have, want)
+}
+
+// flips reports whether an awaited condition changes its status; one that appears and is not True yet does not.
+func flips(have, want map[string]any) bool {
+	for _, t := range awaited() {
+		before, after := statusOf(have, t), statusOf(want, t)
+		if before != after && after != "" && (before != "" || after == "True") {
+			return true
+		}
+	}
+	return false
+}
+
+// complete reports whether the last of the replicas became available, or the last of those too many went.
+func complete(have, want map[string]any) bool {
+	available, changed := want["availableReplicas"], !reflect.DeepEqual(want["availableReplicas"], have["availableReplicas"])
+	return available != nil && changed && reflect.DeepEqual(available, want["replicas"]) && len(have) > 0
+}
+
+func statusOf(status map[string]any, conditionType string) string {
+	list, _ := status["conditions"].([]any)
+	for _, item := range list {
+		if c, ok := item.(map[string]any); ok && c["type"] == conditionType {
+			s, _ := c["status"].(string)
+			return s
+		}
+	}
+	return ""
+}
+
+// sooner returns the earlier of two delays, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return cmp.Or(a, b)
+	}
+	return min(a, b)
+}
