@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/nodemeta"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -216,7 +217,7 @@ func mark(pool *clusterv1.MachinePool, node *corev1.Node) {
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
-	maps.Copy(node.Labels, nodeLabels(pool.Spec.Template.Labels))
+	maps.Copy(node.Labels, nodemeta.Labels(pool.Spec.Template.Labels))
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.MatchTaint(&clusterv1.NodeUninitializedTaint)
 	})

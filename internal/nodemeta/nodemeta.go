@@ -1,0 +1,44 @@
+package nodemeta
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Labels returns those labels of a Machine, or of the template of one, that belong on its Node (MA-11): of the prefix
+// node-role.kubernetes.io, of the domains node-restriction.kubernetes.io and node.cluster.x-k8s.io and their
+// subdomains, and those that one of the expressions matches. The result is never nil.
+func Labels(labels map[string]string, also ...*regexp.Regexp) map[string]string {
+	return pick(labels, func(key, domain string) bool {
+		return domain == clusterv1.NodeRoleLabelPrefix || within(domain, clusterv1.NodeRestrictionLabelDomain) ||
+			within(domain, clusterv1.ManagedNodeLabelDomain) || matches(also, key)
+	})
+}
+
+// Annotations does the same for annotations (MA-12): those of the domain node.cluster.x-k8s.io and its subdomains, and
+// those that one of the expressions matches.
+func Annotations(annotations map[string]string, also ...*regexp.Regexp) map[string]string {
+	return pick(annotations, func(key, domain string) bool {
+		return within(domain, clusterv1.ManagedNodeAnnotationDomain) || matches(also, key)
+	})
+}
+
+func pick(from map[string]string, belongs func(key, domain string) bool) map[string]string {
+	out := map[string]string{}
+	for key, value := range from {
+		domain, _, _ := strings.Cut(key, "/")
+		if belongs(key, domain) {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+func within(domain, of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) }
+
+func matches(expressions []*regexp.Regexp, key string) bool {
+	return slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(key) })
+}
