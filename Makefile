@@ -55,6 +55,13 @@ test: prerequisites image ## every test, those on real nodes included
 bench: prerequisites image ## measure; prints a table and writes JSON
 	@go run ./test/bench -slipway bin/slipway
 
+CLUSTERS ?= 1,10,100,300,1000
+OUT ?= dist/bench/fleet.json
+
+.PHONY: bench-fleet
+bench-fleet: build ## measure a fleet of simulated clusters: CLUSTERS=n[,n...] OUT=file.json; no Docker
+	@go run ./test/bench/fleet -slipway bin/slipway -clusters '$(CLUSTERS)' -out '$(OUT)'
+
 .PHONY: clean
 clean: ## remove what was built; stop and remove the demo
 	@[ ! -x bin/slipway ] || bin/slipway down --delete --data-dir '$(DATA_DIR)' || true

@@ -8,6 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/procfs"
 	"github.com/slipwayhq/slipway/test/bench/requests"
 	"github.com/slipwayhq/slipway/test/bench/result"
+	"github.com/slipwayhq/slipway/test/bench/settle"
 )
 
 // calm is how long an installation is left alone before it counts as idle.
@@ -33,7 +34,7 @@ type idleness struct {
 // measureIdle watches the installation for a while.
 func (s *stage) measureIdle(ctx context.Context, where situation) error {
 	s.say("idle %s for %v …", where.title, s.idle)
-	if err := pause(ctx, calm); err != nil {
+	if err := settle.Pause(ctx, calm); err != nil {
 		return err
 	}
 	i, err := s.observe(ctx)
@@ -52,18 +53,18 @@ func (s *stage) measureIdle(ctx context.Context, where situation) error {
 // observe asks the API server outside the time that processor use is taken over, because its answer costs some.
 func (s *stage) observe(ctx context.Context) (idleness, error) {
 	var i idleness
-	earlier, err := counts(ctx, s.config)
+	earlier, err := settle.Counts(ctx, s.config)
 	if err != nil {
 		return i, err
 	}
 	began := time.Now()
-	if err := pause(ctx, time.Second); err != nil {
+	if err := settle.Pause(ctx, time.Second); err != nil {
 		return i, err
 	}
 	if i.before, err = s.probe.read(); err != nil {
 		return i, err
 	}
-	if err := pause(ctx, s.idle); err != nil {
+	if err := settle.Pause(ctx, s.idle); err != nil {
 		return i, err
 	}
 	if i.after, err = s.probe.read(); err != nil {
@@ -72,7 +73,7 @@ func (s *stage) observe(ctx context.Context) (idleness, error) {
 	if i.memory, err = procfs.ReadMemory(os.DirFS("/proc"), s.probe.pid); err != nil {
 		return i, err
 	}
-	later, err := counts(ctx, s.config)
+	later, err := settle.Counts(ctx, s.config)
 	i.during = time.Since(began)
 	i.asked = later.Since(earlier)
 	return i, err

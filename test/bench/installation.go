@@ -12,11 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/slipwayhq/slipway/test/bench/requests"
 )
 
 // cleanUpWithin is how long removing an installation may take.
@@ -113,31 +110,6 @@ func parsePID(data []byte) (int, error) {
 // client returns how to reach the management cluster as its administrator.
 func (in *installation) client() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", in.kubeconfig())
-}
-
-// counts asks the API server how many requests it has answered.
-func counts(ctx context.Context, config *rest.Config) (requests.Counts, error) {
-	c, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	text, err := c.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("ask for the API server's metrics: %w", err)
-	}
-	return requests.Parse(bytes.NewReader(text))
-}
-
-// pause waits; the error says that ctx ended first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // with runs measurements on a fresh installation, and removes it whatever happens.

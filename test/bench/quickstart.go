@@ -16,14 +16,13 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/follow"
 	"github.com/slipwayhq/slipway/test/bench/requests"
 	"github.com/slipwayhq/slipway/test/bench/result"
+	"github.com/slipwayhq/slipway/test/bench/settle"
 )
 
 // The deadlines only end a run that hangs.
 const (
 	comeUpWithin = 5 * time.Minute
 	settleWithin = 2 * time.Minute
-	// quiet is how long nothing may be written, leases apart, for a cluster to count as settled.
-	quiet = 6 * time.Second
 )
 
 // Steps of the quickstart that figures are made of.
@@ -101,7 +100,7 @@ func (b *bench) measureCluster(ctx context.Context) error {
 // measureQuickstart applies the manifest and follows what happens.
 func (s *stage) measureQuickstart(ctx context.Context) error {
 	s.say("applying %s …", s.manifest)
-	before, err := counts(ctx, s.config)
+	before, err := settle.Counts(ctx, s.config)
 	if err != nil {
 		return err
 	}
@@ -128,9 +127,7 @@ func (s *stage) judgeQuickstart(j *journal, asked requests.Counts) error {
 	if err != nil {
 		return err
 	}
-	writes := func(r requests.Request) bool { return r.Kind() == requests.Write && !r.Lease() }
-	reads := func(r requests.Request) bool { return r.Kind() == requests.Read && !r.Lease() }
-	s.report.Writes = asked.Lines(writes)
+	s.report.Writes = asked.Lines(settle.IsWrite)
 	s.found(
 		result.Figure{
 			Name: "quickstart.ready", Title: fmt.Sprintf("quickstart, from apply until %d Nodes are Ready", s.subject.Replicas),
@@ -144,8 +141,8 @@ func (s *stage) judgeQuickstart(j *journal, asked requests.Counts) error {
 			Name: "quickstart.hosted", Title: "most memory of the hosted control plane meanwhile", Unit: result.Megabytes,
 			Value: most(s.samples, func(u usage) load { return u.Hosted }),
 		},
-		result.Figure{Name: "quickstart.writes", Title: "writes to the API until it settled, leases apart", Value: float64(asked.Total(writes))},
-		result.Figure{Name: "quickstart.reads", Title: "reads until it settled (lists and watches included)", Value: float64(asked.Total(reads))},
+		result.Figure{Name: "quickstart.writes", Title: "writes to the API until it settled, leases apart", Value: float64(asked.Total(settle.IsWrite))},
+		result.Figure{Name: "quickstart.reads", Title: "reads until it settled (lists and watches included)", Value: float64(asked.Total(settle.IsRead))},
 	)
 	return nil
 }
@@ -251,31 +248,9 @@ func readyNodes(all []*unstructured.Unstructured) int {
 // settle waits until nothing is written any more, and returns what was asked of the API by then.
 func (s *stage) settle(ctx context.Context, j *journal) (requests.Counts, error) {
 	s.say("waiting until it has settled …")
-	writes := func(r requests.Request) bool { return r.Kind() == requests.Write && !r.Lease() }
-	last, err := counts(ctx, s.config)
-	if err != nil {
-		return nil, err
-	}
-	began := time.Now()
-	at := began // of the last write that was seen
-	for time.Since(at) < quiet {
-		if err := pause(ctx, 2*time.Second); err != nil {
-			return nil, err
-		}
-		now, err := counts(ctx, s.config)
-		if err != nil {
-			return nil, err
-		}
-		since := now.Since(last)
-		if since.Total(writes) > 0 {
-			last, at = now, time.Now()
-		}
-		if time.Since(began) > settleWithin {
-			return nil, fmt.Errorf("it does not settle: after %v there are still writes: %v", settleWithin, since.Lines(writes))
-		}
-	}
+	last, at, err := settle.Wait(ctx, s.config, settleWithin)
 	j.noteAt(stepSettled, at)
-	return last, nil
+	return last, err
 }
 
 // picture is the tree of the cluster, for messages.

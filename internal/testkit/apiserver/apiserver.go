@@ -95,6 +95,9 @@ func Main(m *testing.M, o Options, ready func(*Server)) int {
 	return code
 }
 
+// PID is the process of the server.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Stop kills the server and removes its folder: there is nothing that it would have to end gracefully for, and how that
 // goes is what the end-to-end tests of the plane are about.
 func (s *Server) Stop() error {
@@ -116,6 +119,11 @@ func run() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Run(binary)
+}
+
+// Run runs a server of that binary until Stop is called, for programs that are no tests.
+func Run(binary string) (*Server, error) {
 	temp, err := os.MkdirTemp("", "slipway-test-")
 	if err != nil {
 		return nil, err

@@ -167,7 +167,7 @@ func (d *drawing) marks(all []Mark, top, bottom int) {
 }
 
 func (d *drawing) panel(p Panel, y int) {
-	most := 1.0
+	most := 0.0
 	for _, l := range p.Lines {
 		for _, point := range l.Points {
 			most = max(most, point.Value)
@@ -215,5 +215,5 @@ func niceCeil(v float64) float64 {
 	return 10 * scale
 }
 
-// number has one digit after the point where that is not zero.
-func number(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
+// number has at most two digits after the point.
+func number(v float64) string { return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64) }

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/test/bench/latency"
+	"github.com/slipwayhq/slipway/test/bench/pair"
+	"github.com/slipwayhq/slipway/test/bench/requests"
+)
+
+func TestParseOptions(t *testing.T) {
+	o, err := parseOptions([]string{"-slipway", "/opt/slipway", "-clusters", "1,100", "-out", "x.json", "-idle", "0s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := options{binary: "/opt/slipway", out: "x.json", manifest: filepath.Join("examples", "fleet.yaml"), sizes: []int{1, 100}, workers: 200}
+	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{})); diff != "" {
+		t.Error(diff)
+	}
+	for name, args := range map[string][]string{
+		"no number": {"-clusters", "many"}, "zero": {"-clusters", "0"}, "argument": {"x"}, "workers": {"-workers", "-1"},
+	} {
+		if _, err := parseOptions(args); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// The example must stay what the benchmark can use.
+func TestTemplate(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "fleet.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl, err := parseTemplate(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := tmpl.render(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if !strings.HasPrefix(o.GetName(), "c0007") {
+			t.Errorf("%s %s keeps its name: two clusters would share it", o.GetKind(), o.GetName())
+		}
+	}
+	for name, bad := range map[string]string{
+		"no deployment": "kind: Cluster\nmetadata: {name: a}\n",
+		"two workers":   "kind: Cluster\nmetadata: {name: a}\n---\nkind: MachineDeployment\nmetadata: {name: a-md}\nspec: {replicas: 2}\n",
+		"no YAML":       "{",
+	} {
+		if _, err := parseTemplate(bad); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func marks() (before, after mark) {
+	write, lease := requests.Request{Verb: "APPLY", Resource: "machines/status.cluster.x-k8s.io"}, requests.Request{Verb: "PUT", Resource: "leases.coordination.k8s.io"}
+	read, review := requests.Request{Verb: "LIST", Resource: "secrets"}, requests.Request{Verb: "POST", Resource: "subjectaccessreviews.authorization.k8s.io"}
+	at := time.Unix(1e9, 0)
+	before = mark{
+		at:      at,
+		usage:   pair.Usage{Manager: pair.Load{CPU: time.Second}, Server: pair.Load{CPU: 10 * time.Second}},
+		asked:   requests.Counts{write: 100, lease: 5},
+		latency: map[string]latency.Histogram{"machine": {{Within: 1, Count: 10}}},
+	}
+	after = mark{
+		at:      at.Add(10 * time.Second),
+		usage:   pair.Usage{Manager: pair.Load{CPU: 3 * time.Second}, Server: pair.Load{CPU: 14 * time.Second}},
+		asked:   requests.Counts{write: 180, lease: 10, read: 20, review: 1},
+		latency: map[string]latency.Histogram{"machine": {{Within: 1, Count: 20}}, "cluster": {{Within: 1}}},
+	}
+	return before, after
+}
+
+func TestJudge(t *testing.T) {
+	before, after := marks()
+	m := measurement{Clusters: 4}
+	m.judgeComeUp(before, after)
+	m.judgeIdle(before, after)
+	want := measurement{
+		Clusters: 4, ManagerCPU: 2, ServerCPU: 4, Writes: 20, Reads: 5, ReconcileP99: 0.99,
+		IdleRequests: 10.6, IdleManagerCPU: 20, IdleCPU: 60,
+		Reconciles: []reconciles{{Controller: "machine", Count: 10, P50: 0.5, P99: 0.99}},
+	}
+	m.WriteLines, m.ReadLines, m.IdleLines = nil, nil, nil
+	if diff := cmp.Diff(want, m); diff != "" {
+		t.Error(diff)
+	}
+	g := judgeGrowth(1, 5, 3*time.Second, before, after)
+	g.WriteLines = nil
+	if diff := cmp.Diff(growth{From: 1, To: 5, Seconds: 3, WritesPer: 20, ManagerCPU: 0.5, ServerCPU: 1, ReconcileP99: 0.99}, g); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPeaks(t *testing.T) {
+	var p peaks
+	for _, u := range []pair.Usage{
+		{Manager: pair.Load{Memory: 5}, Server: pair.Load{Memory: 1}}, {Manager: pair.Load{Memory: 1}, Server: pair.Load{Memory: 4}},
+	} {
+		p = p.with(u)
+	}
+	if diff := cmp.Diff(peaks{Both: 6, Manager: 5, Server: 4}, p); diff != "" {
+		t.Errorf("both is the most at one moment: %s", diff)
+	}
+}
+
+// The keys are what issue 3 promises to programs.
+func TestReport(t *testing.T) {
+	r := report{Sizes: []measurement{{Clusters: 1, WallSeconds: 4, Growth: []growth{{From: 1, To: 50, Seconds: 5}}}}}
+	out := filepath.Join(t.TempDir(), "sub", "one.json")
+	var table bytes.Buffer
+	if err := r.write(out, &table); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	data, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{
+		"clusters", "wall_seconds", "manager_cpu_seconds", "apiserver_cpu_seconds", "peak_rss_mb", "manager_peak_rss_mb",
+		"api_writes_per_cluster", "api_reads_per_cluster", "idle_requests_per_second", "idle_cpu_percent", "reconcile_p99_seconds",
+	} {
+		if _, ok := got[key]; !ok {
+			t.Errorf("no key %s", key)
+		}
+	}
+	for _, want := range []string{"*4.0", "≤ 3 at 1, ≤ 60 at 100", "1→50 workers: all Running, s"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("no %q in\n%s", want, table.String())
+		}
+	}
+	r.Sizes = append(r.Sizes, measurement{Clusters: 10, WallSeconds: math.Pi})
+	table.Reset()
+	if err := r.write(out, &table); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(out), "one.svg")); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(table.String(), "-") {
+		t.Errorf("a size that was not scaled has no dash:\n%s", table.String())
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/bench/machine"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	binary   string // absolute
+	out      string
+	manifest string
+	profiles string // folder; empty: none
+	sizes    []int
+	workers  int
+	idle     time.Duration
+}
+
+func parseOptions(args []string) (options, error) {
+	var o options
+	var sizes string
+	f := flag.NewFlagSet("fleet", flag.ContinueOnError)
+	f.StringVar(&o.binary, "slipway", "", "the binary to measure (default: $SLIPWAY_BIN, else one that is built)")
+	f.StringVar(&sizes, "clusters", "1,10,100,300,1000", "numbers of clusters, each measured on an installation of its own")
+	f.StringVar(&o.out, "out", filepath.Join("dist", "bench", "fleet.json"), "JSON file to write: one object for one number, else all; a .svg is written beside it for several")
+	f.StringVar(&o.manifest, "manifest", filepath.Join("examples", "fleet.yaml"), "one cluster with a MachineDeployment of one worker; its name is replaced wherever it stands")
+	f.IntVar(&o.workers, "workers", 200, "how many workers the MachineDeployment is scaled to; 0: do not scale")
+	f.DurationVar(&o.idle, "idle", 2*time.Minute, "how long to watch the clusters idle; 0: not at all")
+	f.StringVar(&o.profiles, "profiles", "", "folder to write the manager's profiles (pprof) to while the clusters come up")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	for _, text := range strings.Split(sizes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return o, fmt.Errorf("-clusters %s: want numbers above zero, separated by commas", sizes)
+		}
+		o.sizes = append(o.sizes, n)
+	}
+	if f.NArg() > 0 || o.workers < 0 || o.idle < 0 {
+		return o, errors.New("want no arguments, and no negative number of workers or time")
+	}
+	var err error
+	if o.binary == "" {
+		o.binary, err = apiserver.Binary()
+	} else {
+		o.binary, err = filepath.Abs(o.binary)
+	}
+	return o, err
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parseOptions(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(o.manifest)
+	if err != nil {
+		return err
+	}
+	t, err := parseTemplate(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.manifest, err)
+	}
+	var r report
+	if r.Machine, err = machine.Describe(ctx, o.binary); err != nil {
+		return err
+	}
+	for _, n := range o.sizes {
+		f := &fleet{options: o, template: t, size: n, log: os.Stderr}
+		m, err := f.measure(ctx)
+		if err != nil {
+			return errors.Join(fmt.Errorf("%d clusters: %w", n, err), r.write(o.out, os.Stdout))
+		}
+		r.Sizes = append(r.Sizes, m)
+	}
+	if err := machine.Finish(&r.Machine); err != nil {
+		return err
+	}
+	return r.write(o.out, os.Stdout)
+}
+
+// say says what is going on.
+func (f *fleet) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(f.log, "%4d clusters: %s\n", f.size, fmt.Sprintf(format, args...))
+}
+
+// fleet is one number of clusters to be measured.
+type fleet struct {
+	options
+	template template
+	size     int
+	log      io.Writer
+}

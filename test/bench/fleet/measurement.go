@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/slipwayhq/slipway/test/bench/latency"
+	"github.com/slipwayhq/slipway/test/bench/pair"
+	"github.com/slipwayhq/slipway/test/bench/requests"
+	"github.com/slipwayhq/slipway/test/bench/settle"
+)
+
+// measurement is what was found of one number of clusters. Processor seconds, writes and reads are from before the first
+// object was created until everything had settled, what the benchmark itself asked for included.
+type measurement struct {
+	Clusters      int     `json:"clusters"`
+	WallSeconds   float64 `json:"wall_seconds"` // from the first object until the last Cluster is Available
+	ManagerCPU    float64 `json:"manager_cpu_seconds"`
+	ServerCPU     float64 `json:"apiserver_cpu_seconds"`
+	PeakMB        float64 `json:"peak_rss_mb"` // of both processes together, over the whole run
+	ManagerPeakMB float64 `json:"manager_peak_rss_mb"`
+	ServerPeakMB  float64 `json:"apiserver_peak_rss_mb"`
+	Writes        float64 `json:"api_writes_per_cluster"` // leases apart
+	Reads         float64 `json:"api_reads_per_cluster"`  // leases apart
+	// IdleRequests are all requests of any kind that the API server answered, per second; IdleCPU is of both processes, in
+	// percent of one core.
+	IdleRequests   float64 `json:"idle_requests_per_second"`
+	IdleCPU        float64 `json:"idle_cpu_percent"`
+	IdleManagerCPU float64 `json:"idle_manager_cpu_percent"`
+	// ReconcileP99 is of the Machine controller, while the clusters came up.
+	ReconcileP99    float64         `json:"reconcile_p99_seconds"`
+	DeletionSeconds float64         `json:"deletion_seconds"` // until no Cluster and no Machine is left
+	Growth          []growth        `json:"growth,omitempty"`
+	Reconciles      []reconciles    `json:"reconciles"`
+	WriteLines      []requests.Line `json:"writes"`
+	IdleLines       []requests.Line `json:"idle_requests"`
+	ReadLines       []requests.Line `json:"reads"`
+}
+
+// growth is a MachineDeployment that became larger.
+type growth struct {
+	From         int             `json:"from"`
+	To           int             `json:"to"`
+	Seconds      float64         `json:"seconds"` // until all Machines are Running
+	WritesPer    float64         `json:"api_writes_per_worker"`
+	ManagerCPU   float64         `json:"manager_cpu_seconds_per_worker"`
+	ServerCPU    float64         `json:"apiserver_cpu_seconds_per_worker"`
+	ReconcileP99 float64         `json:"machine_reconcile_p99_seconds"`
+	WriteLines   []requests.Line `json:"writes"`
+}
+
+// reconciles is how one controller did while the clusters came up.
+type reconciles struct {
+	Controller string  `json:"controller"`
+	Count      uint64  `json:"count"`
+	P50        float64 `json:"p50_seconds"`
+	P99        float64 `json:"p99_seconds"`
+}
+
+// machineController is the name of the controller that the goal is about.
+const machineController = "machine"
+
+func (m *measurement) judgeComeUp(before, after mark) {
+	asked := after.asked.Since(before.asked)
+	m.ManagerCPU = (after.usage.Manager.CPU - before.usage.Manager.CPU).Seconds()
+	m.ServerCPU = (after.usage.Server.CPU - before.usage.Server.CPU).Seconds()
+	m.Writes = float64(asked.Total(settle.IsWrite)) / float64(m.Clusters)
+	m.Reads = float64(asked.Total(settle.IsRead)) / float64(m.Clusters)
+	m.WriteLines, m.ReadLines = asked.Lines(settle.IsWrite), asked.Lines(settle.IsRead)
+	took := latency.Since(after.latency, before.latency)
+	for _, name := range latency.Names(took) {
+		h := took[name]
+		m.Reconciles = append(m.Reconciles, reconciles{name, h.Total(), h.Quantile(0.5), h.Quantile(0.99)})
+	}
+	m.ReconcileP99 = took[machineController].Quantile(0.99)
+}
+
+func (m *measurement) judgeIdle(before, after mark) {
+	asked := after.asked.Since(before.asked)
+	seconds := after.at.Sub(before.at).Seconds()
+	m.IdleRequests = float64(asked.Total(func(requests.Request) bool { return true })) / seconds
+	m.IdleLines = asked.Lines(func(requests.Request) bool { return true })
+	manager := after.usage.Manager.CPU - before.usage.Manager.CPU
+	server := after.usage.Server.CPU - before.usage.Server.CPU
+	m.IdleManagerCPU = 100 * manager.Seconds() / seconds
+	m.IdleCPU = 100 * (manager + server).Seconds() / seconds
+}
+
+func judgeGrowth(from, to int, took time.Duration, before, after mark) growth {
+	asked, added := after.asked.Since(before.asked), float64(to-from)
+	return growth{
+		From: from, To: to, Seconds: took.Seconds(),
+		WritesPer:    float64(asked.Total(settle.IsWrite)) / added,
+		ManagerCPU:   (after.usage.Manager.CPU - before.usage.Manager.CPU).Seconds() / added,
+		ServerCPU:    (after.usage.Server.CPU - before.usage.Server.CPU).Seconds() / added,
+		ReconcileP99: latency.Since(after.latency, before.latency)[machineController].Quantile(0.99),
+		WriteLines:   asked.Lines(settle.IsWrite),
+	}
+}
+
+// peaks is the most memory that was seen, in bytes.
+type peaks struct{ Both, Manager, Server int64 }
+
+func (p peaks) with(u pair.Usage) peaks {
+	return peaks{
+		Both:    max(p.Both, u.Manager.Memory+u.Server.Memory),
+		Manager: max(p.Manager, u.Manager.Memory), Server: max(p.Server, u.Server.Memory),
+	}
+}
+
+// peakWatch samples memory until ended.
+type peakWatch struct {
+	stop  context.CancelFunc
+	done  chan struct{}
+	found peaks
+	err   error
+}
+
+// sampleEvery is the time between two samples.
+const sampleEvery = 250 * time.Millisecond
+
+func watchPeaks(ctx context.Context, p *pair.Pair) *peakWatch {
+	ctx, stop := context.WithCancel(ctx)
+	w := &peakWatch{stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		for ctx.Err() == nil {
+			u, err := p.Usage()
+			if err != nil {
+				w.err = err
+				return
+			}
+			w.found = w.found.with(u)
+			_ = settle.Pause(ctx, sampleEvery) // an error ends the loop
+		}
+	}()
+	return w
+}
+
+func (w *peakWatch) end() (peaks, error) {
+	w.stop()
+	<-w.done
+	return w.found, w.err
+}
+
+func megabytes(n int64) float64 { return float64(n) / 1e6 }

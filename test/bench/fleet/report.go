@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/slipwayhq/slipway/test/bench/chart"
+	"github.com/slipwayhq/slipway/test/bench/result"
+)
+
+// report is a run of this program.
+type report struct {
+	Machine result.Machine `json:"machine"`
+	Sizes   []measurement  `json:"sizes"`
+}
+
+// write writes the files, and the table for people.
+func (r report) write(out string, table io.Writer) error {
+	if len(r.Sizes) == 0 {
+		return nil
+	}
+	if err := r.table(table); err != nil {
+		return err
+	}
+	var content any = r
+	if len(r.Sizes) == 1 {
+		content = struct {
+			measurement
+			Machine result.Machine `json:"machine"`
+		}{r.Sizes[0], r.Machine}
+	}
+	data, err := json.MarshalIndent(content, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	if len(r.Sizes) == 1 {
+		return nil
+	}
+	f, err := os.Create(strings.TrimSuffix(out, filepath.Ext(out)) + ".svg")
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.draw().WriteSVG(f), f.Close())
+}
+
+// line is a row of the table.
+type line struct {
+	title string
+	of    func(measurement) float64
+	goals map[int]float64 // at most, by number of clusters
+}
+
+// everywhere is a goal for all numbers of clusters.
+const everywhere = 0
+
+func lines() []line {
+	per := func(of func(measurement) float64) func(measurement) float64 {
+		return func(m measurement) float64 { return of(m) / float64(m.Clusters) }
+	}
+	manager := func(m measurement) float64 { return m.ManagerCPU }
+	server := func(m measurement) float64 { return m.ServerCPU }
+	return []line{
+		{"all Available, s", func(m measurement) float64 { return m.WallSeconds }, map[int]float64{1: 3, 100: 60, 1000: 720}},
+		{"manager, CPU s per cluster", per(manager), map[int]float64{everywhere: 0.4}},
+		{"API server, CPU s per cluster", per(server), map[int]float64{everywhere: 1}},
+		{"API writes per cluster", func(m measurement) float64 { return m.Writes }, map[int]float64{everywhere: 60}},
+		{"API reads per cluster", func(m measurement) float64 { return m.Reads }, nil},
+		{"manager, peak MB", func(m measurement) float64 { return m.ManagerPeakMB }, map[int]float64{100: 300}},
+		{"API server, peak MB", func(m measurement) float64 { return m.ServerPeakMB }, map[int]float64{100: 1200}},
+		{"both, peak MB", func(m measurement) float64 { return m.PeakMB }, nil},
+		{"Machine reconcile p99, s", func(m measurement) float64 { return m.ReconcileP99 }, map[int]float64{100: 1}},
+		{"idle, requests/s", func(m measurement) float64 { return m.IdleRequests }, map[int]float64{100: 0.5}},
+		{"idle, % of a core", func(m measurement) float64 { return m.IdleCPU }, map[int]float64{100: 3}},
+		{"deletion of all, s", func(m measurement) float64 { return m.DeletionSeconds }, map[int]float64{100: 40}},
+	}
+}
+
+// growthLines are the rows of each step of the MachineDeployment.
+func growthLines(step int, g growth) []line {
+	of := func(f func(growth) float64) func(measurement) float64 {
+		return func(m measurement) float64 {
+			if len(m.Growth) <= step {
+				return math.NaN()
+			}
+			return f(m.Growth[step])
+		}
+	}
+	var seconds map[int]float64
+	if g.From == 1 && g.To == firstStep {
+		seconds = map[int]float64{everywhere: 6}
+	}
+	name := fmt.Sprintf("%d→%d workers: ", g.From, g.To)
+	return []line{
+		{name + "all Running, s", of(func(g growth) float64 { return g.Seconds }), seconds},
+		{name + "API writes per worker", of(func(g growth) float64 { return g.WritesPer }), map[int]float64{everywhere: 16}},
+		{name + "manager CPU s per worker", of(func(g growth) float64 { return g.ManagerCPU }), map[int]float64{everywhere: 0.06}},
+		{name + "API server CPU s per worker", of(func(g growth) float64 { return g.ServerCPU }), nil},
+	}
+}
+
+// table writes one column for each number of clusters. A star stands where a goal is missed.
+func (r report) table(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	m := r.Machine
+	_, _ = fmt.Fprintf(w, "%s: %d cores, %s; slipway %s, Kubernetes %s, %s; load before %.2f\n\n", m.Date, m.Cores, m.System, m.Slipway, m.Kubernetes, m.Go, m.LoadBefore)
+	cells := []string{"CLUSTERS"}
+	for _, s := range r.Sizes {
+		cells = append(cells, strconv.Itoa(s.Clusters))
+	}
+	row := func(cells []string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") }
+	row(append(cells, "GOAL"))
+	all := lines()
+	for step, g := range r.Sizes[0].Growth {
+		all = append(all, growthLines(step, g)...)
+	}
+	for _, l := range all {
+		cells := []string{l.title}
+		for _, s := range r.Sizes {
+			cells = append(cells, l.cell(s))
+		}
+		row(append(cells, l.goal()))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\n* misses the goal")
+	return err
+}
+
+func (l line) cell(m measurement) string {
+	v := l.of(m)
+	if math.IsNaN(v) {
+		return "-"
+	}
+	text := strconv.FormatFloat(v, 'f', digits(v), 64)
+	goal, ok := l.goals[m.Clusters]
+	if !ok {
+		goal, ok = l.goals[everywhere]
+	}
+	if ok && v > goal {
+		text = "*" + text
+	}
+	return text
+}
+
+func (l line) goal() string {
+	if g, ok := l.goals[everywhere]; ok {
+		return "≤ " + strconv.FormatFloat(g, 'f', -1, 64)
+	}
+	var all []string
+	for _, n := range []int{1, 100, 1000} {
+		if g, ok := l.goals[n]; ok {
+			all = append(all, fmt.Sprintf("≤ %s at %d", strconv.FormatFloat(g, 'f', -1, 64), n))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// digits after the point that mean something.
+func digits(v float64) int {
+	switch {
+	case v < 1:
+		return 3
+	case v < 100:
+		return 1
+	}
+	return 0
+}
+
+// draw shows how cost grows with the number of clusters.
+func (r report) draw() chart.Chart {
+	c := chart.Chart{Title: "Slipway with simulated clusters", Axis: chart.Axis{Title: "clusters", Log: true}}
+	for _, s := range r.Sizes {
+		c.Axis.Ticks = append(c.Axis.Ticks, float64(s.Clusters))
+	}
+	curve := func(name string, of func(measurement) float64) chart.Line {
+		l := chart.Line{Name: name}
+		for _, s := range r.Sizes {
+			l.Points = append(l.Points, chart.Point{At: float64(s.Clusters), Value: of(s)})
+		}
+		return l
+	}
+	n := func(m measurement) float64 { return float64(m.Clusters) }
+	c.Panels = []chart.Panel{
+		{Title: "seconds per cluster until all are Available", Lines: []chart.Line{
+			curve("wall", func(m measurement) float64 { return m.WallSeconds / n(m) }),
+		}},
+		{Title: "CPU seconds per cluster", Lines: []chart.Line{
+			curve("manager", func(m measurement) float64 { return m.ManagerCPU / n(m) }),
+			curve("API server", func(m measurement) float64 { return m.ServerCPU / n(m) }),
+		}},
+		{Title: "API requests per cluster", Lines: []chart.Line{
+			curve("writes", func(m measurement) float64 { return m.Writes }),
+			curve("reads", func(m measurement) float64 { return m.Reads }),
+		}},
+		{Title: "peak memory, MB", Lines: []chart.Line{
+			curve("manager", func(m measurement) float64 { return m.ManagerPeakMB }),
+			curve("API server", func(m measurement) float64 { return m.ServerPeakMB }),
+		}},
+	}
+	return c
+}

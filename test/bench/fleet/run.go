@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/test/bench/follow"
+	"github.com/slipwayhq/slipway/test/bench/latency"
+	"github.com/slipwayhq/slipway/test/bench/pair"
+	"github.com/slipwayhq/slipway/test/bench/requests"
+	"github.com/slipwayhq/slipway/test/bench/settle"
+)
+
+// The deadlines only end a run that hangs.
+const (
+	deadline     = 10 * time.Minute
+	perCluster   = 3 * time.Second
+	settleWithin = 5 * time.Minute
+	// calm is how long an installation is left alone before it counts as idle.
+	calm = 10 * time.Second
+	// atOnce is how many clusters are created at the same time.
+	atOnce = 8
+)
+
+// measure measures one fleet on an installation of its own.
+func (f *fleet) measure(ctx context.Context) (m measurement, err error) {
+	f.say("starting a management cluster and a manager …")
+	p, err := pair.Start(ctx, f.binary)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	c, err := client.New(p.Config, client.Options{})
+	if err != nil {
+		return m, err
+	}
+	s := &stage{fleet: f, pair: p, client: c, found: &m}
+	m.Clusters = f.size
+	watch := watchPeaks(ctx, p)
+	for _, step := range []func(context.Context) error{s.comeUp, s.rest, s.scale, s.remove} {
+		if err := step(ctx); err != nil {
+			_, _ = watch.end()
+			return m, fmt.Errorf("%w\nthe manager's log ends so:\n%s", err, p.Log(30))
+		}
+	}
+	peaks, err := watch.end()
+	m.PeakMB, m.ManagerPeakMB, m.ServerPeakMB = megabytes(peaks.Both), megabytes(peaks.Manager), megabytes(peaks.Server)
+	return m, err
+}
+
+// stage is a fleet on an installation.
+type stage struct {
+	*fleet
+	pair   *pair.Pair
+	client client.Client
+	found  *measurement
+}
+
+func (s *stage) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, deadline+time.Duration(s.size)*perCluster)
+}
+
+// mark is what had been used and asked by a moment.
+type mark struct {
+	at      time.Time
+	usage   pair.Usage
+	asked   requests.Counts
+	latency map[string]latency.Histogram
+}
+
+func (s *stage) mark(ctx context.Context) (mark, error) {
+	m := mark{at: time.Now()}
+	var err error
+	if m.usage, err = s.pair.Usage(); err != nil {
+		return m, err
+	}
+	text, err := s.pair.Metrics(ctx)
+	if err != nil {
+		return m, err
+	}
+	if m.latency, err = latency.Parse(strings.NewReader(text)); err != nil {
+		return m, err
+	}
+	m.asked, err = settle.Counts(ctx, s.pair.Config)
+	return m, err
+}
+
+// comeUp makes all clusters and waits until they are Available and nothing is written any more.
+func (s *stage) comeUp(ctx context.Context) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	if _, _, err := settle.Wait(ctx, s.pair.Config, settleWithin); err != nil {
+		return err
+	}
+	before, err := s.mark(ctx)
+	if err != nil {
+		return err
+	}
+	s.say("creating them …")
+	profiled := s.profile(ctx)
+	all, following := errgroup.WithContext(ctx)
+	all.Go(func() error { return s.create(following) })
+	all.Go(func() error { return s.available(following) })
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	s.found.WallSeconds = time.Since(before.at).Seconds()
+	s.say("all Available after %.1f s; waiting until they have settled …", s.found.WallSeconds)
+	if _, _, err := settle.Wait(ctx, s.pair.Config, settleWithin); err != nil {
+		return err
+	}
+	after, err := s.mark(ctx)
+	if err != nil {
+		return errors.Join(err, profiled())
+	}
+	s.found.judgeComeUp(before, after)
+	return profiled()
+}
+
+// create creates the objects of a cluster in order, several clusters at a time.
+func (s *stage) create(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for n := range s.size {
+		group.Go(func() error {
+			objects, err := s.template.render(n)
+			if err != nil {
+				return err
+			}
+			for _, o := range objects {
+				o.SetNamespace(namespace(o))
+				if err := s.client.Create(ctx, o); err != nil {
+					return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (s *stage) available(ctx context.Context) error {
+	last, count := time.Now(), 0
+	err := s.of(follow.Clusters().Resource).Until(ctx, func(all []*unstructured.Unstructured) bool {
+		count = 0
+		for _, c := range all {
+			if follow.Holds(c, "Available") {
+				count++
+			}
+		}
+		if time.Since(last) > 10*time.Second {
+			last = time.Now()
+			s.say("%d Available", count)
+		}
+		return count == s.size
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d clusters became Available: %w", count, s.size, err)
+	}
+	return nil
+}
+
+func (s *stage) of(plural string) follow.Objects {
+	return follow.Objects{Config: s.pair.Config, Resource: follow.Core(plural), Namespace: s.template.cluster.Namespace}
+}
+
+// profile writes profiles while the clusters come up, if somebody wants them.
+func (s *stage) profile(ctx context.Context) (wait func() error) {
+	if s.profiles == "" {
+		return func() error { return nil }
+	}
+	done := make(chan error, 1)
+	file := func(kind string) string { return filepath.Join(s.profiles, fmt.Sprintf("%s-%d.pprof", kind, s.size)) }
+	go func() {
+		done <- errors.Join(os.MkdirAll(s.profiles, 0o755), s.pair.Profile(ctx, "profile?seconds=20", file("cpu")))
+	}()
+	return func() error { return errors.Join(<-done, s.pair.Profile(ctx, "heap", file("heap"))) }
+}
+
+// rest watches the clusters while nothing happens.
+func (s *stage) rest(ctx context.Context) error {
+	if s.idle == 0 {
+		return nil
+	}
+	s.say("idle for %v …", s.idle)
+	if err := settle.Pause(ctx, calm); err != nil {
+		return err
+	}
+	before, err := s.mark(ctx)
+	if err != nil {
+		return err
+	}
+	if err := settle.Pause(ctx, s.idle); err != nil {
+		return err
+	}
+	after, err := s.mark(ctx)
+	if err != nil {
+		return err
+	}
+	s.found.judgeIdle(before, after)
+	return nil
+}
+
+// firstStep is the number of workers that the reference implementation was measured with.
+const firstStep = 50
+
+// scale makes a MachineDeployment of the first cluster larger.
+func (s *stage) scale(ctx context.Context) error {
+	last := 1
+	for _, to := range []int{min(firstStep, s.workers), s.workers} {
+		if to <= last {
+			continue
+		}
+		g, err := s.scaleTo(ctx, last, to)
+		if err != nil {
+			return fmt.Errorf("scale from %d to %d workers: %w", last, to, err)
+		}
+		s.found.Growth = append(s.found.Growth, g)
+		last = to
+	}
+	return nil
+}
+
+func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	s.say("scaling a MachineDeployment from %d to %d workers …", from, to)
+	before, err := s.mark(ctx)
+	if err != nil {
+		return growth{}, err
+	}
+	d := &unstructured.Unstructured{}
+	d.SetGroupVersionKind(follow.Core("machinedeployments").GroupVersion().WithKind("MachineDeployment"))
+	d.SetNamespace(s.template.cluster.Namespace)
+	d.SetName(s.template.rename(s.template.deployment, 0))
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, to))
+	if err := s.client.Patch(ctx, d, patch); err != nil {
+		return growth{}, err
+	}
+	label := d.GetName()
+	err = s.of("machines").Until(ctx, func(all []*unstructured.Unstructured) bool {
+		running := 0
+		for _, m := range all {
+			phase, _, _ := unstructured.NestedString(m.Object, "status", "phase")
+			if m.GetLabels()["cluster.x-k8s.io/deployment-name"] == label && phase == "Running" {
+				running++
+			}
+		}
+		return running == to
+	})
+	if err != nil {
+		return growth{}, err
+	}
+	took := time.Since(before.at)
+	if _, _, err := settle.Wait(ctx, s.pair.Config, settleWithin); err != nil {
+		return growth{}, err
+	}
+	after, err := s.mark(ctx)
+	return judgeGrowth(from, to, took, before, after), err
+}
+
+// remove deletes all clusters and waits until nothing of them is left.
+func (s *stage) remove(ctx context.Context) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	s.say("deleting all …")
+	began := time.Now()
+	group, deleting := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for n := range s.size {
+		group.Go(func() error {
+			c := &unstructured.Unstructured{}
+			c.SetGroupVersionKind(follow.Clusters().GroupVersion().WithKind("Cluster"))
+			c.SetNamespace(s.template.cluster.Namespace)
+			c.SetName(clusterName(n))
+			return s.client.Delete(deleting, c, &client.DeleteOptions{Preconditions: &metav1.Preconditions{}})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, plural := range []string{"clusters", "machines"} {
+		left := 0
+		err := s.of(plural).Until(ctx, func(all []*unstructured.Unstructured) bool { left = len(all); return left == 0 })
+		if err != nil {
+			return fmt.Errorf("%d %s are left: %w", left, plural, err)
+		}
+	}
+	s.found.DeletionSeconds = time.Since(began).Seconds()
+	return nil
+}

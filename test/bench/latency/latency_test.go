@@ -1,0 +1,72 @@
+package latency_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/test/bench/latency"
+)
+
+const text = `# TYPE controller_runtime_reconcile_time_seconds histogram
+controller_runtime_reconcile_time_seconds_bucket{controller="machine",le="0.1"} 90
+controller_runtime_reconcile_time_seconds_bucket{controller="machine",le="0.2"} 98
+controller_runtime_reconcile_time_seconds_bucket{controller="machine",le="1"} 100
+controller_runtime_reconcile_time_seconds_bucket{controller="machine",le="+Inf"} 100
+controller_runtime_reconcile_time_seconds_sum{controller="machine"} 5
+controller_runtime_reconcile_time_seconds_count{controller="machine"} 100
+controller_runtime_reconcile_time_seconds_bucket{controller="cluster",le="+Inf"} 0
+controller_runtime_reconcile_time_seconds_sum{controller="cluster"} 0
+controller_runtime_reconcile_time_seconds_count{controller="cluster"} 0
+`
+
+func TestParse(t *testing.T) {
+	all, err := latency.Parse(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"machine"}, latency.Names(all)); diff != "" {
+		t.Errorf("controllers that did something: %s", diff)
+	}
+	if n := all["machine"].Total(); n != 100 {
+		t.Errorf("total %d", n)
+	}
+	if _, err := latency.Parse(strings.NewReader("up 1\n")); err == nil {
+		t.Error("metrics of another program are no error")
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	h := latency.Histogram{{0.1, 90}, {0.2, 98}, {1, 100}, {math.Inf(1), 100}}
+	tests := map[string]struct {
+		reason string
+		in     latency.Histogram
+		q      float64
+		want   float64
+	}{
+		"half":              {"linear within the first bucket, which begins at 0", h, 0.5, 0.1 * 50 / 90},
+		"a bucket's end":    {"98 of 100 took at most 0.2 s", h, 0.98, 0.2},
+		"within a bucket":   {"half of the two between 0.2 and 1", h, 0.99, 0.6},
+		"nothing":           {"no reconciles, no time", nil, 0.99, 0},
+		"beyond the last":   {"more than a second is all that is known", latency.Histogram{{1, 0}, {math.Inf(1), 4}}, 0.5, 1},
+		"an empty interval": {"all counts zero", latency.Histogram{{1, 0}, {math.Inf(1), 0}}, 0.5, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := tt.in.Quantile(tt.q); math.Abs(got-tt.want) > 1e-9 {
+				t.Errorf("got %v, want %v: %s", got, tt.want, tt.reason)
+			}
+		})
+	}
+}
+
+func TestSince(t *testing.T) {
+	later := map[string]latency.Histogram{"machine": {{0.1, 90}, {1, 100}}, "new": {{0.1, 1}, {1, 1}}}
+	earlier := map[string]latency.Histogram{"machine": {{0.1, 50}, {1, 55}}}
+	want := map[string]latency.Histogram{"machine": {{0.1, 40}, {1, 45}}, "new": {{0.1, 1}, {1, 1}}}
+	if diff := cmp.Diff(want, latency.Since(later, earlier)); diff != "" {
+		t.Error(diff)
+	}
+}
