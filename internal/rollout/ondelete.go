@@ -1,0 +1,43 @@
+package rollout
+
+// onDelete lets the new MachineSet take over what users have deleted from the old ones (DP-09). There are never
+// more Machines than replicas, so the new one waits until a deleted Machine is gone.
+func (l *ledger) onDelete() {
+	var old, occupied int32
+	for _, e := range l.old {
+		if e.live() < e.target {
+			e.set(e.live(), "its Machines were deleted")
+		}
+		old += e.target
+	}
+	if excess := old + l.current.Desired - l.Replicas; excess > 0 {
+		l.shrink(excess)
+		return
+	}
+	for _, e := range l.old {
+		occupied += max(e.target, e.Actual)
+	}
+	for _, s := range l.leaving {
+		occupied += s.Actual
+	}
+	if target := l.Replicas - occupied; target > l.current.Desired {
+		l.current.set(target, "it takes over what is free")
+	}
+}
+
+// shrink takes replicas from the old MachineSets, those that cost nothing first, then from the new one.
+func (l *ledger) shrink(excess int32) {
+	const why = "the deployment wants fewer replicas"
+	for _, e := range l.old {
+		lost := e.Desired - e.target // what is missing was given up already
+		n := min(max(0, e.free()-lost), e.target, excess)
+		e.set(e.target-n, why)
+		excess -= n
+	}
+	for _, e := range l.old {
+		n := min(e.target, excess)
+		e.set(e.target-n, why)
+		excess -= n
+	}
+	l.current.set(l.current.target-min(l.current.target, excess), why)
+}

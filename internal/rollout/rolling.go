@@ -1,0 +1,86 @@
+package rollout
+
+// rollingUpdate moves replicas from the old MachineSets to the new one within the limits (DP-06):
+//
+//	new     grows as far as replicas + maxSurge leaves room, counting every Machine that exists or may yet be made
+//	old     1. replicas whose loss costs nothing (broken, not created yet), as long as the new Machines work
+//	        2. available ones, as long as enough stay available if everything that is yet to be deleted is as bad
+//	           as can be
+//
+// An unavailable Machine of the new MachineSet takes part in neither: a bad rollout stops by itself (DP-07).
+func (l *ledger) rollingUpdate() {
+	l.resizeNew()
+	if len(l.old) == 0 {
+		return
+	}
+	l.dropFree()
+	l.dropAvailable()
+	l.breakDeadlock()
+}
+
+// resizeNew brings the new MachineSet towards the replicas.
+func (l *ledger) resizeNew() {
+	switch room := l.Replicas + l.Limits.MaxSurge - l.sum(Set.occupied); {
+	case l.current.Desired > l.Replicas:
+		l.current.set(l.Replicas, "the deployment wants fewer replicas")
+	case l.current.Desired < l.Replicas && room > 0:
+		why := "the deployment wants more replicas"
+		if l.sum(Set.occupied) > l.current.occupied() {
+			why = "it replaces the old MachineSets"
+		}
+		l.current.set(min(l.Replicas, l.current.Desired+room), why)
+	}
+}
+
+// minAvailable is how many Machines have to stay available.
+func (l *ledger) minAvailable() int32 { return l.Limits.MinAvailable(l.Replicas) }
+
+// dropFree gives up replicas that cost nothing. It is bounded as if they did: while Machines of the new
+// MachineSet are not available, it is not known that replacing helps.
+func (l *ledger) dropFree() {
+	budget := l.sum(func(s Set) int32 {
+		if s.Leaving {
+			return 0
+		}
+		return s.Desired
+	}) - l.minAvailable() - l.current.unavailable()
+	for _, e := range l.old {
+		n := min(e.free(), e.target, max(0, budget))
+		if n > 0 {
+			e.set(e.target-n, "replicas that are not available go first")
+			budget -= n
+		}
+	}
+}
+
+// dropAvailable gives up replicas that may be available, the oldest MachineSet first.
+func (l *ledger) dropAvailable() {
+	budget := l.sum(Set.worst) - l.minAvailable()
+	for _, e := range l.old {
+		n := min(e.target, max(0, budget))
+		if n > 0 {
+			e.set(e.target-n, "enough Machines are available without")
+			budget -= n
+		}
+	}
+}
+
+// breakDeadlock removes one old replica where nothing else can happen any more (DP-08): the new Machines are all
+// available, old ones are not, and which of them its MachineSet deletes cannot be told. To go on is worth more
+// than the limit.
+func (l *ledger) breakDeadlock() {
+	if len(l.changes()) > 0 || len(l.leaving) > 0 || l.current.unavailable() > 0 {
+		return
+	}
+	for _, e := range l.entries() {
+		if e.Desired != e.Actual || e.Deleting > 0 {
+			return // still scaling
+		}
+	}
+	for _, e := range l.old {
+		if e.unavailable() > 0 {
+			e.set(e.target-1, "only old replicas are not available, and nothing else can move")
+			return
+		}
+	}
+}

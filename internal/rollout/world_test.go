@@ -1,0 +1,301 @@
+package rollout_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/slipwayhq/slipway/internal/rollout"
+)
+
+// health of a Machine in the world.
+type health string
+
+const (
+	starting  health = "starting"  // has no Node yet: goes first when its MachineSet shrinks
+	available health = "available" //
+	stuck     health = "stuck"     // not available, though its Node is healthy: nobody can tell it from the others
+	broken    health = "broken"    // its Node is not healthy: goes first
+	deleting  health = "deleting"
+)
+
+type machine struct {
+	name string
+	health
+}
+
+// set is a MachineSet of the world with its controller's state.
+type set struct {
+	rollout.Set
+	machines []*machine
+	made     int
+	becomes  health // what its Machines come to
+	noCreate bool   // cluster.x-k8s.io/disable-machine-create
+	awake    bool
+	seen     string // the status its controller reported last
+}
+
+// world is a deployment with its MachineSets and Machines in memory. A controller is woken by what it watches: the
+// deployment by itself and by every change of its MachineSets, a MachineSet by its spec and its Machines.
+type world struct {
+	t        *testing.T
+	rng      *rand.Rand // nil: fixed order
+	replicas int32
+	limits   rollout.Limits
+	held     bool
+	sets     []*set // the last is the one of the current template
+	awake    bool
+	log      []string
+	// ceiling is the most Machines there may be, floor how many stay available: those of the numbers of replicas that
+	// somebody may still be acting on.
+	ceiling, floor int32
+	// frail worlds give up an available Machine where it cannot be told from others.
+	frail bool
+}
+
+func newWorld(t *testing.T, rng *rand.Rand, replicas int32, limits rollout.Limits) *world {
+	w := &world{t: t, rng: rng, replicas: replicas, limits: limits}
+	w.ceiling, w.floor = replicas+limits.MaxSurge, limits.MinAvailable(replicas)
+	w.template("a", available)
+	w.settle()
+	return w
+}
+
+func (w *world) say(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+// template is what users do: the deployment gets another template, whose Machines become what is said.
+func (w *world) template(name string, becomes health) {
+	w.say("user: template %s", name)
+	at := slices.IndexFunc(w.sets, func(s *set) bool { return s.Name == name })
+	next := &set{Set: rollout.Set{Name: name, Recorded: -1}, becomes: becomes}
+	if at >= 0 {
+		next = w.sets[at]
+		w.sets = slices.Delete(w.sets, at, at+1)
+	}
+	for _, s := range w.sets {
+		next.Revision = max(next.Revision, s.Revision)
+	}
+	next.Revision++
+	w.sets, w.awake = append(w.sets, next), true
+}
+
+func (w *world) scale(replicas int32) {
+	w.say("user: replicas %d", replicas)
+	w.replicas, w.awake = replicas, true
+	w.ceiling, w.floor = max(w.ceiling, replicas+w.limits.MaxSurge), min(w.floor, w.limits.MinAvailable(replicas))
+}
+
+func (w *world) hold(held bool) {
+	w.say("user: paused %t", held)
+	w.held, w.awake = held, true
+}
+
+// turn gives a Machine of a set another health; deleting is what users do.
+func (w *world) turn(name string, n int, to health) {
+	for _, s := range w.sets {
+		if s.Name == name {
+			w.say("%s: %s", s.machines[n].name, to)
+			s.machines[n].health, s.awake = to, true
+		}
+	}
+}
+
+func (w *world) current() *set { return w.sets[len(w.sets)-1] }
+
+// view is a MachineSet as planning sees it.
+func (s *set) view() rollout.Set {
+	v := s.Set
+	v.Actual, v.Deleting, v.Available, v.Free = int32(len(s.machines)), s.count(deleting), s.count(available), s.count(starting)+s.count(broken)
+	return v
+}
+
+func (s *set) count(h health) int32 {
+	var n int32
+	for _, m := range s.machines {
+		if m.health == h {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) total(of func(*set) int32) int32 {
+	var n int32
+	for _, s := range w.sets {
+		n += of(s)
+	}
+	return n
+}
+
+func (w *world) state() rollout.State {
+	st := rollout.State{Replicas: w.replicas, Limits: w.limits, Held: w.held}
+	for i, s := range w.sets {
+		v := s.view()
+		if i == len(w.sets)-1 {
+			st.New = &v
+		} else {
+			st.Old = append(st.Old, v)
+		}
+	}
+	return st
+}
+
+// planPass is a pass of the deployment's controller.
+func (w *world) planPass() {
+	w.awake = false
+	for _, c := range rollout.Plan(w.state()) {
+		w.say("plan: %s", c)
+		for _, s := range w.sets {
+			if s.Name == c.Set {
+				s.Desired, s.awake, w.awake = c.To, true, true
+			}
+		}
+	}
+	for _, s := range w.sets {
+		s.Recorded = w.replicas
+		s.noCreate = w.limits.OnDelete && s != w.current()
+	}
+	if w.held || !rollout.Complete(w.state()) {
+		return
+	}
+	for _, s := range w.sets[:len(w.sets)-1] {
+		w.say("plan: delete %s: the rollout is complete", s.Name)
+	}
+	w.sets = w.sets[len(w.sets)-1:]
+}
+
+// setPass is a pass of a MachineSet's controller.
+func (w *world) setPass(s *set) {
+	s.awake = false
+	for int32(len(s.machines)) < s.Desired && !s.noCreate {
+		s.made++
+		m := &machine{name: fmt.Sprintf("%s%d", s.Name, s.made), health: starting}
+		s.machines = append(s.machines, m)
+		w.say("%s: create", m.name)
+		w.checkSurge()
+	}
+	for n := int32(len(s.machines)) - s.count(deleting) - s.Desired; n > 0; n-- {
+		w.shrink(s)
+	}
+	if status := fmt.Sprint(s.view()); status != s.seen {
+		s.seen, w.awake = status, true
+	}
+}
+
+// shrink deletes one Machine of the set, in the order of MS-10.
+func (w *world) shrink(s *set) {
+	var first, rest []*machine
+	for _, m := range s.machines {
+		switch m.health {
+		case starting, broken:
+			first = append(first, m)
+		case available, stuck:
+			rest = append(rest, m)
+		}
+	}
+	m := append(first, rest...)[0]
+	if len(first) == 0 && w.rng != nil {
+		m = rest[w.rng.IntN(len(rest))]
+	}
+	was := m.health
+	m.health = deleting
+	w.say("%s: delete", m.name)
+	if was == available {
+		w.checkAvailable(m)
+	}
+}
+
+func (w *world) checkSurge() {
+	w.t.Helper()
+	if n := w.total(func(s *set) int32 { return int32(len(s.machines)) }); n > w.ceiling {
+		w.t.Fatalf("DP-06: %d Machines, at most %d\n%s", n, w.ceiling, w.text())
+	}
+}
+
+func (w *world) checkAvailable(m *machine) {
+	w.t.Helper()
+	if n := w.total(func(s *set) int32 { return s.count(available) }); n < w.floor && !w.frail && !w.limits.OnDelete {
+		w.t.Fatalf("DP-06: %d available Machines after the deletion of %s, at least %d required\n%s",
+			n, m.name, w.floor, w.text())
+	}
+}
+
+// advance brings a Machine one step on; it reports whether there was one.
+func (w *world) advance(s *set, m *machine) bool {
+	switch {
+	case m.health == deleting:
+		s.machines = slices.DeleteFunc(s.machines, func(other *machine) bool { return other == m })
+		w.say("%s: gone", m.name)
+	case m.health == starting && s.becomes != starting:
+		m.health = s.becomes
+		w.say("%s: %s", m.name, m.health)
+	default:
+		return false
+	}
+	s.awake = true
+	return true
+}
+
+// steps lists what can happen next.
+func (w *world) steps() []func() {
+	var out []func()
+	if w.awake {
+		out = append(out, w.planPass)
+	}
+	for _, s := range w.sets {
+		if s.awake {
+			out = append(out, func() { w.setPass(s) })
+		}
+		for _, m := range s.machines {
+			if m.health == deleting || m.health == starting && s.becomes != starting {
+				out = append(out, func() { w.advance(s, m) })
+			}
+		}
+	}
+	return out
+}
+
+// step does one thing; false: nothing is left to do.
+func (w *world) step() bool {
+	steps := w.steps()
+	if len(steps) == 0 {
+		return false
+	}
+	if w.rng == nil {
+		steps[0]()
+	} else {
+		steps[w.rng.IntN(len(steps))]()
+	}
+	return true
+}
+
+// settle goes on until nothing can happen any more.
+func (w *world) settle() {
+	w.t.Helper()
+	for n := 0; w.step(); n++ {
+		if n > 5000 {
+			w.t.Fatalf("does not settle\n%s", w.text())
+		}
+	}
+	w.ceiling, w.floor = w.replicas+w.limits.MaxSurge, w.limits.MinAvailable(w.replicas)
+}
+
+// after makes so many steps.
+func (w *world) after(n int) {
+	for range n {
+		w.step()
+	}
+}
+
+func (w *world) text() string { return strings.Join(w.log, "\n") + "\n" }
+
+// counts says how many Machines each set has, and how many of them are available.
+func (w *world) counts() string {
+	var out []string
+	for _, s := range w.sets {
+		out = append(out, fmt.Sprintf("%s %d/%d", s.Name, s.count(available), s.Desired))
+	}
+	return strings.Join(out, " ")
+}
