@@ -1,0 +1,19 @@
+package extension
+
+import (
+	"runtime/debug"
+
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+)
+
+// guard runs do and keeps what it panicked with.
+func guard(out hooksv1.ResponseObject, do func()) (r reply) {
+	r.response = out
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked, r.stack = p, debug.Stack()
+		}
+	}()
+	do()
+	return r
+}

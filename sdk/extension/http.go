@@ -1,0 +1,126 @@
+package extension
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/slipwayhq/slipway/sdk/extension/recording"
+)
+
+// maxRequest is the largest request that is read: the templates of a large topology are a few MiB.
+const maxRequest = 64 << 20
+
+type logKey struct{}
+
+// Log returns the logger of the call that ctx belongs to: it names hook, handler and object. Outside of a call it is
+// slog's default.
+func Log(ctx context.Context) *slog.Logger {
+	if l, ok := ctx.Value(logKey{}).(*slog.Logger); ok {
+		return l
+	}
+	return slog.Default()
+}
+
+// Handler serves the hooks, without TLS and health endpoints; log receives a line for every call, nil is slog's
+// default. [Extension.Serve] is what a program needs; this is for tests and for servers of one's own.
+func (x *Extension) Handler(log *slog.Logger) http.Handler {
+	if log == nil {
+		log = slog.Default()
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.serve(w, r, log) })
+}
+
+func (x *Extension) serve(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
+	rt, ok := x.routes[r.URL.Path]
+	if !ok {
+		http.Error(w, "no handler is served at "+r.URL.Path+"; the Discovery hook names those that are", http.StatusNotFound)
+		return
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "hooks are called with POST", http.StatusMethodNotAllowed)
+		return
+	}
+	began := time.Now()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	log = log.With("hook", rt.hook.ID.Hook, "handler", rt.handler.Name, "object", recording.Object(body))
+	if err != nil {
+		x.refuse(w, refusal{rt, log, fmt.Errorf("reading the request: %w", err)})
+		return
+	}
+	defer x.metrics.begin(rt)()
+	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), logKey{}, log), timeoutOf(rt, r.URL.Query()))
+	defer cancel()
+	answer, err := rt.call(ctx, body)
+	if err != nil {
+		x.refuse(w, refusal{rt, log, err})
+		return
+	}
+	result := settle(rt, answer, log)
+	x.metrics.done(rt, result, time.Since(began))
+	log.Info("answered", "result", result, "message", answer.response.GetMessage(), "duration", time.Since(began).Round(time.Microsecond))
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(answer.response); err != nil {
+		log.Warn("the response was not written", "error", err)
+	}
+}
+
+// timeoutOf is how long a call may take: what the handler asks for, or less when the caller says so.
+func timeoutOf(rt route, query url.Values) time.Duration {
+	d := rt.handler.timeout()
+	if asked, err := time.ParseDuration(query.Get("timeout")); err == nil && asked > 0 {
+		return min(d, asked)
+	}
+	return d
+}
+
+// refusal is a request that reaches no handler.
+type refusal struct {
+	route route
+	log   *slog.Logger
+	err   error
+}
+
+func (x *Extension) refuse(w http.ResponseWriter, r refusal) {
+	code := http.StatusBadRequest
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(r.err, &tooLarge) {
+		code = http.StatusRequestEntityTooLarge
+	}
+	x.metrics.done(r.route, resultInvalid, 0)
+	r.log.Warn("refused", "code", strconv.Itoa(code), "error", r.err)
+	http.Error(w, r.err.Error(), code)
+}
+
+// settle makes what a handler left behind a response that a caller accepts, and says how the call ended. What a
+// handler panicked with goes to the log alone: the caller shows messages to its users, and they have to be stable.
+func settle(rt route, answer reply, log *slog.Logger) string {
+	if answer.panicked != nil {
+		log.Error("the handler panicked", "panic", fmt.Sprint(answer.panicked), "stack", string(answer.stack))
+		fail(answer.response, fmt.Sprintf("handler %q panicked", rt.handler.Name))
+		_ = complete(answer.response, rt.hook)
+		return resultPanic
+	}
+	if err := complete(answer.response, rt.hook); err != nil {
+		log.Error("the response is invalid", "error", err)
+		fail(answer.response, fmt.Sprintf("handler %q answered wrongly: %v", rt.handler.Name, err))
+	}
+	return string(answer.response.GetStatus())
+}
+
+func fail(r hooksv1.ResponseObject, message string) {
+	r.SetStatus(hooksv1.ResponseStatusFailure)
+	r.SetMessage(message)
+	if retry, ok := r.(hooksv1.RetryResponseObject); ok {
+		retry.SetRetryAfterSeconds(0)
+	}
+}

@@ -1,0 +1,124 @@
+package recording
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Answer is what another build said to a recorded request.
+type Answer struct {
+	Code int
+	Body []byte
+	// Error says why there is none; empty: there is one.
+	Error string
+}
+
+// Compare says in lines how an answer differs from the recorded one; none: it does not. JSON is compared by meaning:
+// neither the order of fields nor white space counts, and patches are compared as the JSON they are.
+func Compare(was Call, now Answer) []string {
+	if was.Error != "" || now.Error != "" {
+		if was.Error != "" && now.Error != "" {
+			return nil // neither had an answer; how they say so is not the same twice
+		}
+		return []string{fmt.Sprintf("call: %s → %s", orOK(was.Error), orOK(now.Error))}
+	}
+	var lines []string
+	if was.Code != now.Code {
+		lines = append(lines, fmt.Sprintf("HTTP status: %d → %d", was.Code, now.Code))
+	}
+	body, _ := Redact(now.Body)
+	var a, b any
+	if json.Unmarshal([]byte(was.Response), &a) != nil || json.Unmarshal(body, &b) != nil {
+		if before, after := strings.TrimSpace(was.Response), string(bytes.TrimSpace(body)); before != after {
+			lines = append(lines, fmt.Sprintf("response: %q → %q", before, after))
+		}
+		return lines
+	}
+	return append(lines, differ("", a, b)...)
+}
+
+func orOK(text string) string {
+	if text == "" {
+		return "an answer"
+	}
+	return text
+}
+
+func differ(path string, a, b any) []string {
+	am, ok := a.(map[string]any)
+	bm, ok2 := b.(map[string]any)
+	if ok && ok2 {
+		return differInObject(path, am, bm)
+	}
+	al, ok := a.([]any)
+	bl, ok2 := b.([]any)
+	if ok && ok2 {
+		return differInList(path, al, bl)
+	}
+	if before, after := show(a), show(b); before != after {
+		if x, y, ok := patches(path, a, b); ok {
+			return differ(path, x, y)
+		}
+		return []string{fmt.Sprintf("%s: %s → %s", path, before, after)}
+	}
+	return nil
+}
+
+func differInObject(path string, a, b map[string]any) (lines []string) {
+	keys := map[string]bool{}
+	for k := range a {
+		keys[k] = true
+	}
+	for k := range b {
+		keys[k] = true
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		lines = append(lines, differ(strings.TrimPrefix(path+"."+k, "."), a[k], b[k])...)
+	}
+	return lines
+}
+
+func differInList(path string, a, b []any) (lines []string) {
+	for i := range max(len(a), len(b)) {
+		var x, y any
+		if i < len(a) {
+			x = a[i]
+		}
+		if i < len(b) {
+			y = b[i]
+		}
+		lines = append(lines, differ(fmt.Sprintf("%s[%d]", path, i), x, y)...)
+	}
+	return lines
+}
+
+// patches decodes two values of fields named patch, which hold JSON in base64.
+func patches(path string, a, b any) (x, y any, ok bool) {
+	if !strings.HasSuffix(strings.ToLower(path), "patch") {
+		return nil, nil, false
+	}
+	for in, out := range map[*any]*any{&a: &x, &b: &y} {
+		text, isText := (*in).(string)
+		data, err := base64.StdEncoding.DecodeString(text)
+		if !isText || err != nil || json.Unmarshal(data, out) != nil {
+			return nil, nil, false
+		}
+	}
+	return x, y, true
+}
+
+func show(v any) string {
+	if v == nil {
+		return "nothing"
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
+}

@@ -1,0 +1,97 @@
+package topology
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/slipwayhq/slipway/sdk/extension/patch"
+)
+
+// Template is one template of a request.
+type Template struct {
+	// UID names the template within the request.
+	UID string
+	// Kind of the template with group and version.
+	Kind schema.GroupVersionKind
+	// Holder is the object that uses the template, with the field that refers to it: for instance the
+	// MachineDeployment and spec.template.spec.infrastructureRef.
+	Holder hooksv1.HolderReference
+	// Variables that hold for the template.
+	Variables Variables
+
+	raw []byte
+}
+
+// Raw is the template as JSON.
+func (t Template) Raw() []byte { return t.raw }
+
+// Rule changes or checks templates of one kind. Make it with [For] or [ForUnstructured].
+type Rule struct {
+	kind  schema.GroupVersionKind
+	apply func(ctx context.Context, t Template, object []byte) ([]byte, error)
+}
+
+// For returns a rule for templates of an apiVersion and kind, decoded as a T. What do changes in the T becomes the
+// patch; an error ends the hook with status Failure.
+func For[T any](apiVersion, kind string, do func(ctx context.Context, t Template, object *T) error) Rule {
+	return Rule{kindOf(apiVersion, kind), func(ctx context.Context, t Template, object []byte) ([]byte, error) {
+		return patch.Typed(object, func(typed *T) error { return do(ctx, t, typed) })
+	}}
+}
+
+// ForUnstructured is [For] for templates whose Go type is not at hand. The kind "*" is every kind.
+func ForUnstructured(apiVersion, kind string, do func(ctx context.Context, t Template, object *unstructured.Unstructured) error) Rule {
+	return Rule{kindOf(apiVersion, kind), func(ctx context.Context, t Template, object []byte) ([]byte, error) {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(object); err != nil {
+			return nil, fmt.Errorf("reading the object: %w", err)
+		}
+		if err := do(ctx, t, u); err != nil {
+			return nil, err
+		}
+		return u.MarshalJSON()
+	}}
+}
+
+func kindOf(apiVersion, kind string) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(apiVersion, kind)
+}
+
+func (r Rule) matches(kind schema.GroupVersionKind) bool { return r.kind == kind || r.kind.Kind == "*" }
+
+// item is what the requests of GeneratePatches and ValidateTopology have in common.
+type item struct {
+	uid       string
+	holder    hooksv1.HolderReference
+	raw       []byte
+	variables []hooksv1.Variable
+}
+
+func (i item) template(global []hooksv1.Variable) (Template, error) {
+	t := Template{UID: i.uid, Holder: i.holder, raw: i.raw}
+	var meta struct{ APIVersion, Kind string }
+	if err := json.Unmarshal(i.raw, &meta); err != nil {
+		return t, t.failed(fmt.Errorf("the template is not an object: %w", err))
+	}
+	t.Kind = schema.FromAPIVersionAndKind(meta.APIVersion, meta.Kind)
+	variables, err := NewVariables(global, i.variables)
+	if err != nil {
+		return t, t.failed(err)
+	}
+	t.Variables = variables
+	return t, nil
+}
+
+// failed says which template an error is about.
+func (t Template) failed(err error) error {
+	kind := t.Kind.Kind
+	if kind == "" {
+		kind = "template"
+	}
+	return &TemplateError{Kind: kind, Holder: fmt.Sprintf("%s %s/%s", t.Holder.Kind, t.Holder.Namespace, t.Holder.Name), Cause: err}
+}
