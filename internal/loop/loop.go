@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -50,6 +51,9 @@ type Controller[O Object, S any] struct {
 	Finalizer string
 	// New returns an empty object.
 	New func() O
+	// Enter returns what else to write together with the finalizer, such as a label and an owner; nil: nothing
+	// can be said yet. Nil where nothing ever is.
+	Enter func(ctx context.Context, o O) (func(client.Object), error)
 	// Observe reads everything that Decide looks at. It must not change o.
 	Observe func(ctx context.Context, o O) (S, error)
 	// Decide is pure and total. For a deleting object an idle plan means that its finalizer may go.
@@ -74,7 +78,8 @@ type Reconciler[O Object, S any] struct {
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 
-	pacer pacer
+	pacer  pacer
+	normal *rate.Limiter
 }
 
 // Options returns the options every controller runs with.
@@ -185,9 +190,23 @@ func (r *Reconciler[O, S]) finalizer(ctx context.Context, o O) (bool, error) {
 	if has {
 		return true, nil
 	}
-	return false, r.Writer.Patch(ctx, o, func(o client.Object) { controllerutil.AddFinalizer(o, r.Finalizer) })
+	var also func(client.Object)
+	if r.Enter != nil {
+		var err error
+		if also, err = r.Enter(ctx, o); err != nil {
+			return false, fmt.Errorf("observing: %w", err)
+		}
+	}
+	return false, r.Writer.Patch(ctx, o, func(o client.Object) {
+		controllerutil.AddFinalizer(o, r.Finalizer)
+		if also != nil {
+			also(o)
+		}
+	})
 }
 
+// record records an event. Normal ones are left out while there are too many of them: an event is a write, and
+// tells nobody what the status does not.
 func (r *Reconciler[O, S]) record(o O, e Event) {
 	if r.Events == nil {
 		return
@@ -195,6 +214,9 @@ func (r *Reconciler[O, S]) record(o O, e Event) {
 	kind := e.Type
 	if kind == "" {
 		kind = "Normal"
+	}
+	if kind == "Normal" && r.normal != nil && !r.normal.Allow() {
+		return
 	}
 	r.Events.Eventf(o, nil, kind, e.Reason, "Reconcile", "%s", e.Message)
 }

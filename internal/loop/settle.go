@@ -22,6 +22,12 @@ import (
 // report writes the status and records the events, or holds both back and returns for how long.
 func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out Outcome) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(o)
+	if r.pacer.window > 0 && out.Err == nil && r.Writer.Writes().Stale(o) {
+		// The pass wrote the object itself: the event of that brings another pass, whose status is of the new
+		// generation.
+		r.pacer.keep(key, report.Events)
+		return 0, nil
+	}
 	if report.Status != nil {
 		change, err := r.statusChange(o, report.Status)
 		if err != nil {
@@ -49,7 +55,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 func calm() []string {
 	return []string{
 		"conditions", "deprecated", "phase", "observedGeneration", "lastUpdated", "versions", "nodeInfo", "nodeRefs", "selector",
-		"controlPlane", "workers", "externalManagedControlPlane", "process", "instances", "nodeVersion",
+		"controlPlane", "workers", "externalManagedControlPlane", "process", "instances", "nodeVersion", "addresses", "containerID", "failureDomain",
 	}
 }
 
@@ -70,6 +76,8 @@ type pacer struct {
 
 	mu      sync.Mutex
 	objects map[client.ObjectKey]pace
+	// crowd is the number of objects at which to forget those of which there is nothing to remember.
+	crowd int
 }
 
 // pace is what a pacer remembers of one object.
@@ -106,13 +114,16 @@ func (p *pacer) hold(key client.ObjectKey, now time.Time, urgent, begins bool) t
 func (p *pacer) keep(key client.ObjectKey, events []Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(events) == 0 {
+		return
+	}
 	have := p.objects[key]
 	for _, e := range events {
 		if !slices.Contains(have.events, e) { // every pass until the write tells of the same
 			have.events = append(have.events, e)
 		}
 	}
-	p.objects[key] = have
+	p.remember(key, have, have.since)
 }
 
 // release returns the events that were held back, followed by those of this pass that are not among them.
@@ -134,24 +145,25 @@ func (p *pacer) release(key client.ObjectKey, events []Event) []Event {
 	return held
 }
 
-// remembered is how many objects a pacer remembers before it forgets those it has nothing to remember of.
-const remembered = 1024
-
 // begins reports whether an object is new, or newly deleted: nothing of that is in its status.
 func begins(have map[string]any, deleting bool) bool {
 	return len(have) == 0 || deleting && statusOf(have, clusterv1.DeletingCondition) != "True"
 }
 
+// fewest is how many objects a pacer remembers at least.
+const fewest = 1024
+
 func (p *pacer) remember(key client.ObjectKey, have pace, now time.Time) {
 	if p.objects == nil {
-		p.objects = map[client.ObjectKey]pace{}
+		p.objects, p.crowd = map[client.ObjectKey]pace{}, fewest
 	}
-	if len(p.objects) >= remembered {
+	if len(p.objects) >= p.crowd {
 		for k, v := range p.objects {
 			if len(v.events) == 0 && now.Sub(v.since) > 2*p.window {
 				delete(p.objects, k)
 			}
 		}
+		p.crowd = max(fewest, 2*len(p.objects))
 	}
 	p.objects[key] = have
 }
@@ -173,11 +185,11 @@ func urgent(have, want map[string]any, also []string) bool {
 	return flips(have, want) || complete(have, want)
 }
 
-// flips reports whether an awaited condition changes its status; one that appears and is not True yet does not.
+// flips reports whether an awaited condition becomes True, or ceases to be.
 func flips(have, want map[string]any) bool {
 	for _, t := range awaited() {
 		before, after := statusOf(have, t), statusOf(want, t)
-		if before != after && after != "" && (before != "" || after == "True") {
+		if after != "" && (before == "True") != (after == "True") {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/time/rate"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -32,6 +33,8 @@ type Setup struct {
 	// Pace is the least time between two writes of an object's status of which nobody waits for the second
 	// (FG-03). Zero: every change is written at once.
 	Pace time.Duration
+	// NormalEvents limits the events of type Normal of all controllers that have it; nil: no limit.
+	NormalEvents *rate.Limiter
 }
 
 // Builder starts the wiring of a controller for the kind of o.
@@ -51,7 +54,7 @@ func (s Setup) Filter() predicate.Predicate {
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
 	return &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: kube.NewWriter(s.Manager.GetClient(), c.Name),
-		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name), pacer: pacer{window: s.Pace},
+		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name), pacer: pacer{window: s.Pace}, normal: s.NormalEvents,
 	}
 }
 

@@ -107,6 +107,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] 
 	return loop.Controller[*clusterv1.Machine, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineFinalizer,
 		New:     func() *clusterv1.Machine { return &clusterv1.Machine{} },
+		Calm:    []string{"initialization"}, // others look at the spec
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}
 }

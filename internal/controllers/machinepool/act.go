@@ -142,6 +142,7 @@ func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Pool.Namespace, Name: a.Name,
 			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
+			Finalizers:      []string{clusterv1.MachineFinalizer}, // that of the Machine controller, which need not add it
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))},
 		},
 		Spec: template.Spec,

@@ -59,8 +59,18 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachinePool, Snapsh
 	return loop.Controller[*clusterv1.MachinePool, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachinePoolFinalizer,
 		New:     func() *clusterv1.MachinePool { return &clusterv1.MachinePool{} },
+		Enter:   c.enter,
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}
+}
+
+// enter makes a new pool belong to its Cluster, in the write that adds the finalizer.
+func (c *Controller) enter(ctx context.Context, pool *clusterv1.MachinePool) (func(client.Object), error) {
+	s := Snapshot{Pool: pool}
+	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
+		return nil, err
+	}
+	return func(o client.Object) { join(o, s.Cluster) }, nil
 }
 
 func newList() client.ObjectList { return &clusterv1.MachinePoolList{} }
