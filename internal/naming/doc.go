@@ -1,0 +1,12 @@
+// Package naming makes names of objects from the templates that users give.
+//
+// Does: checks and renders name templates (MS-06 and its like for other kinds), in the language of Go's text/template
+// with the variables of the kind. A name that is too long for a label or a host name is cut, and stays unique by its
+// random part.
+//
+// Owns: the alphabet and the length of random parts.
+//
+// Never: makes random numbers; they are passed in.
+//
+// Read first: [Template].
+package naming

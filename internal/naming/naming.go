@@ -1,0 +1,85 @@
+package naming
+
+import (
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+const (
+	// RandomLength is the length of the random part of a name.
+	RandomLength = 5
+	// MaxLength is the length of the longest name, that of a label value and of a host name.
+	MaxLength = 63
+
+	// alphabet of random parts: no vowels, so that they spell nothing, and nothing that reads like something else.
+	alphabet = "bcdfghjklmnpqrstvwxz2456789"
+	// maxTemplate bounds what a template may render, in bytes.
+	maxTemplate = 4096
+)
+
+// Random returns a random part; intn returns numbers from 0 up to, not including, n.
+func Random(intn func(n int) int) string {
+	out := make([]byte, RandomLength)
+	for i := range out {
+		out[i] = alphabet[intn(len(alphabet))]
+	}
+	return string(out)
+}
+
+// Values are the variables of a template by name, such as {"cluster": {"name": "c"}}; .random is added.
+type Values map[string]map[string]string
+
+// Template renders names.
+type Template struct{ parsed *template.Template }
+
+// Parse reads a template, and renders it once to see that it asks for nothing that values does not have, that it uses
+// .random (two objects would have the same name otherwise), and that the result is fit for a name.
+func Parse(text string, values Values) (Template, error) {
+	parsed, err := template.New("name").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return Template{}, fmt.Errorf("is not a template: %w", err)
+	}
+	t := Template{parsed: parsed}
+	var renderings [2]string
+	for i, random := range []string{"bbbbb", "ccccc"} {
+		if renderings[i], err = t.render(values, random); err != nil {
+			return Template{}, err
+		}
+	}
+	if renderings[0] == renderings[1] {
+		return Template{}, fmt.Errorf("has to use {{ .random }}: names would not be unique without it")
+	}
+	return t, nil
+}
+
+// Name renders a name. Where it is too long it is cut, and the random part stands at its end again.
+func (t Template) Name(values Values, random string) (string, error) {
+	name, err := t.render(values, random)
+	if err != nil || len(name) <= MaxLength {
+		return name, err
+	}
+	return name[:MaxLength-RandomLength] + random, nil
+}
+
+func (t Template) render(values Values, random string) (string, error) {
+	data := map[string]any{"random": random}
+	for name, fields := range values {
+		data[name] = fields
+	}
+	var out strings.Builder
+	if err := t.parsed.Execute(&limited{&out}, data); err != nil {
+		return "", fmt.Errorf("cannot be rendered: %w", err)
+	}
+	return out.String(), nil
+}
+
+// limited stops a template that renders without end.
+type limited struct{ to *strings.Builder }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.to.Len()+len(p) > maxTemplate {
+		return 0, fmt.Errorf("more than %d bytes", maxTemplate)
+	}
+	return l.to.Write(p)
+}

@@ -1,0 +1,164 @@
+package ownership
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+// Reasons of verdicts that say to wait.
+const (
+	ReasonClusterMissing  = "ClusterNotFound"
+	ReasonParentMissing   = "WaitingForOwner"
+	ReasonAdopting        = "AdoptingChildren"
+	ReasonForeign         = "WaitingForOwnership"
+	ReasonChildMissing    = "WaitingForChildren"
+	ReasonWorkloadUnknown = "WaitingForWorkloadCluster"
+	ReasonMachineMissing  = "WaitingForMachines"
+)
+
+// Facts is what a verdict looks at.
+type Facts struct {
+	// Kind and Name of the object that owns, for messages.
+	Kind, Name string
+	// Cluster is the name of its Cluster; ClusterExists tells whether it is there.
+	Cluster       string
+	ClusterExists bool
+	// Parent is the owner that a label names, such as "MachineDeployment md"; empty: none. Owned tells whether the
+	// object is controlled by one.
+	Parent string
+	Owned  bool
+	// Observed: a pass with a whole graph is on record.
+	Observed bool
+	// Children are the objects that match the selector or name this object in a label.
+	Children []Child
+	// Absent are children, such as "MachineSet ms", that do not exist although grandchildren name them.
+	Absent []string
+	// Workload is only looked at where no pass is on record.
+	Workload Workload
+}
+
+// Child is an object that may belong to the one that owns.
+type Child struct {
+	Kind, Name string
+	// Selected: its labels match the selector.
+	Selected bool
+	// Controller tells who controls it.
+	Controller Controller
+	// Deleting children are never adopted, and not waited for.
+	Deleting bool
+}
+
+// Controller tells who controls a child.
+type Controller int
+
+const (
+	// Nobody controls it.
+	Nobody Controller = iota
+	// Self is the object that owns.
+	Self
+	// Other is another object.
+	Other
+)
+
+// Workload is what is known of the workload cluster.
+type Workload struct {
+	// Seen: its Nodes were read.
+	Seen bool
+	// Problem is why they were not, for a message.
+	Problem string
+	// Strays are Nodes of Machines that this object owned and that do not exist; see [Strays].
+	Strays []string
+}
+
+// Verdict is what may be done. The zero value is to go on.
+type Verdict struct {
+	// Adopt names children to adopt, in order; nothing else may be done in the pass.
+	Adopt []string
+	// Reason and Message say what is waited for; both empty: nothing.
+	Reason, Message string
+}
+
+// Whole reports whether the graph of owners is whole, so that children may be made and removed.
+func (v Verdict) Whole() bool { return v.Reason == "" }
+
+// Judge says whether to go on, what to adopt, or what to wait for. The table is in the documentation of the package.
+func Judge(f Facts) Verdict {
+	me := f.Kind + " " + f.Name
+	adopt, foreign := sort(f.Children)
+	switch {
+	case !f.ClusterExists:
+		return Verdict{Reason: ReasonClusterMissing, Message: fmt.Sprintf("Cluster %s does not exist; %s goes on when it does", f.Cluster, me)}
+	case f.Parent != "" && !f.Owned:
+		return Verdict{Reason: ReasonParentMissing, Message: fmt.Sprintf("%s is labelled as part of %s, which has not adopted it yet", me, f.Parent)}
+	case len(adopt) > 0:
+		return Verdict{Adopt: adopt, Reason: ReasonAdopting, Message: fmt.Sprintf("adopting %s", condition.Names(adopt))}
+	case len(foreign) > 0:
+		return Verdict{Reason: ReasonForeign, Message: fmt.Sprintf(
+			"%s: labelled as part of %s, which cannot adopt it: correct its labels or its owner", condition.Names(foreign), me)}
+	case len(f.Absent) > 0:
+		return Verdict{Reason: ReasonChildMissing, Message: fmt.Sprintf(
+			"%s of %s does not exist although Machines name it: restore it, or delete those Machines", condition.Names(f.Absent), me)}
+	case f.Observed:
+		return Verdict{}
+	case !f.Workload.Seen:
+		return Verdict{Reason: ReasonWorkloadUnknown, Message: fmt.Sprintf(
+			"Machines are made once the workload cluster has been seen: %s", f.Workload.Problem)}
+	case len(f.Workload.Strays) > 0:
+		return Verdict{Reason: ReasonMachineMissing, Message: fmt.Sprintf(
+			"Nodes of Machines that do not exist belong to %s: restore the Machines, or delete Nodes %s", me, condition.Names(f.Workload.Strays))}
+	}
+	return Verdict{}
+}
+
+// sort returns the names of the children to adopt, and those that are in the way.
+func sort(children []Child) (adopt, foreign []string) {
+	for _, c := range children {
+		switch {
+		case c.Controller == Self, c.Deleting:
+		case c.Controller == Nobody && c.Selected:
+			adopt = append(adopt, c.Name)
+		default:
+			foreign = append(foreign, c.Kind+" "+c.Name)
+		}
+	}
+	slices.Sort(adopt)
+	slices.Sort(foreign)
+	return adopt, foreign
+}
+
+// ControllerOf tells who controls o, seen from the object with the UID.
+func ControllerOf(o metav1.Object, self types.UID) Controller {
+	owner := metav1.GetControllerOfNoCopy(o)
+	switch {
+	case owner == nil:
+		return Nobody
+	case owner.UID == self:
+		return Self
+	}
+	return Other
+}
+
+// Strays returns the names of the Nodes whose annotations (MA-10) name a Machine that does not exist, of a MachineSet
+// that is ours, sorted.
+func Strays(cluster types.NamespacedName, nodes []corev1.Node, ours, exists func(name string) bool) []string {
+	var out []string
+	for i := range nodes {
+		a := nodes[i].Annotations
+		machine := a[clusterv1.MachineAnnotation]
+		if machine == "" || a[clusterv1.ClusterNameAnnotation] != cluster.Name || a[clusterv1.ClusterNamespaceAnnotation] != cluster.Namespace {
+			continue
+		}
+		if a[clusterv1.OwnerKindAnnotation] == "MachineSet" && ours(a[clusterv1.OwnerNameAnnotation]) && !exists(machine) {
+			out = append(out, nodes[i].Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,124 @@
+package ownership
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// whole is a MachineSet that has all it needs, and a status.
+func whole(change func(*Facts)) Facts {
+	f := Facts{
+		Kind: "MachineSet", Name: "ms", Cluster: "c", ClusterExists: true, Observed: true,
+		Parent: "MachineDeployment md", Owned: true,
+		Children: []Child{{Kind: "Machine", Name: "a", Selected: true, Controller: Self}},
+	}
+	change(&f)
+	return f
+}
+
+// bare is the same MachineSet without a status, its workload cluster seen.
+func bare(change func(*Facts)) Facts {
+	return whole(func(f *Facts) {
+		f.Observed, f.Workload.Seen = false, true
+		change(f)
+	})
+}
+
+func TestJudge(t *testing.T) { // OR-01
+	orphan := Child{Kind: "Machine", Name: "b", Selected: true}
+	cases := map[string]struct {
+		reason string
+		facts  Facts
+		adopt  []string
+		want   string
+	}{
+		"whole": {"nothing is in the way", whole(func(*Facts) {}), nil, ""},
+		"no cluster": {"what belongs to it may not be there yet either",
+			whole(func(f *Facts) { f.ClusterExists = false }), nil, ReasonClusterMissing},
+		"no parent": {"the label survives a backup, the owner reference does not",
+			whole(func(f *Facts) { f.Owned = false }), nil, ReasonParentMissing},
+		"standalone": {"nobody is named that could adopt it",
+			whole(func(f *Facts) { f.Parent, f.Owned = "", false }), nil, ""},
+		"orphans": {"they are ours, and count once they are",
+			whole(func(f *Facts) {
+				f.Children = append(f.Children, Child{Kind: "Machine", Name: "c", Selected: true}, orphan)
+			}), []string{"b", "c"}, ReasonAdopting},
+		"orphan without parent": {"a MachineSet that is not part of the graph adopts nothing",
+			whole(func(f *Facts) { f.Owned, f.Children = false, []Child{orphan} }), nil, ReasonParentMissing},
+		"orphan being deleted": {"is never adopted, and does not hold others up",
+			whole(func(f *Facts) { f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Deleting: true} }), nil, ""},
+		"labelled but not selected": {"it says that it is ours, and adopting it would be wrong",
+			whole(func(f *Facts) { f.Children[0] = Child{Kind: "Machine", Name: "b"} }), nil, ReasonForeign},
+		"somebody else's": {"two owners claim it",
+			whole(func(f *Facts) { f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Controller: Other} }), nil, ReasonForeign},
+		"child not restored": {"its Machines came first",
+			whole(func(f *Facts) { f.Absent = []string{"MachineSet x"} }), nil, ReasonChildMissing},
+		"new": {"no status, and the workload cluster knows nothing of it", bare(func(*Facts) {}), nil, ""},
+		"no status, not seen": {"it may be a restored one",
+			bare(func(f *Facts) { f.Workload = Workload{Problem: "not connected"} }), nil, ReasonWorkloadUnknown},
+		"no status, strays": {"it is a restored one, its Machines are not back yet",
+			bare(func(f *Facts) { f.Workload.Strays = []string{"n"} }), nil, ReasonMachineMissing},
+		"status, not seen": {"a workload cluster that is down does not stop what was known before",
+			whole(func(f *Facts) { f.Workload = Workload{} }), nil, ""},
+		"status, strays": {"a Node that was left behind is no reason to stop",
+			whole(func(f *Facts) { f.Workload = Workload{Seen: true, Strays: []string{"n"}} }), nil, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Judge(tc.facts)
+			if got.Reason != tc.want || !cmp.Equal(got.Adopt, tc.adopt) {
+				t.Errorf("got %+v, want adopt %v, reason %q: %s", got, tc.adopt, tc.want, tc.reason)
+			}
+			if got.Whole() != (tc.want == "") || (got.Message == "") != got.Whole() {
+				t.Errorf("whole %t with reason %q and message %q", got.Whole(), got.Reason, got.Message)
+			}
+		})
+	}
+}
+
+func TestStrays(t *testing.T) {
+	node := func(name string, changes map[string]string) corev1.Node {
+		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+			clusterv1.ClusterNameAnnotation: "c", clusterv1.ClusterNamespaceAnnotation: "ns", clusterv1.MachineAnnotation: "m-" + name,
+			clusterv1.OwnerKindAnnotation: "MachineSet", clusterv1.OwnerNameAnnotation: "ms",
+		}}}
+		for key, value := range changes {
+			n.Annotations[key] = value
+		}
+		return n
+	}
+	nodes := []corev1.Node{
+		node("z", nil), node("a", nil), node("known", nil), {ObjectMeta: metav1.ObjectMeta{Name: "bare"}},
+		node("other-set", map[string]string{clusterv1.OwnerNameAnnotation: "other"}),
+		node("pool", map[string]string{clusterv1.OwnerKindAnnotation: "MachinePool"}),
+		node("other-cluster", map[string]string{clusterv1.ClusterNameAnnotation: "d"}),
+		node("other-namespace", map[string]string{clusterv1.ClusterNamespaceAnnotation: "d"}),
+	}
+	got := Strays(types.NamespacedName{Namespace: "ns", Name: "c"}, nodes,
+		func(set string) bool { return set == "ms" }, func(machine string) bool { return machine == "m-known" })
+	if want := []string{"a", "z"}; !cmp.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestControllerOf(t *testing.T) {
+	yes := true
+	ref := func(uid types.UID, controller *bool) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: uid, Controller: controller}}}}
+	}
+	for name, tc := range map[string]struct {
+		o    metav1.Object
+		want Controller
+	}{
+		"none": {&corev1.Node{}, Nobody}, "owner only": {ref("u", nil), Nobody}, "self": {ref("u", &yes), Self}, "other": {ref("v", &yes), Other},
+	} {
+		if got := ControllerOf(tc.o, "u"); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
