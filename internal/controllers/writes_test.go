@@ -1,0 +1,363 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/controllers/cluster"
+	"github.com/slipwayhq/slipway/internal/controllers/machine"
+	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/providers/hosted"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	localcluster "github.com/slipwayhq/slipway/internal/providers/local/cluster"
+	localmachine "github.com/slipwayhq/slipway/internal/providers/local/machine"
+	localpool "github.com/slipwayhq/slipway/internal/providers/local/machinepool"
+	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
+	"github.com/slipwayhq/slipway/internal/providers/local/wake"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+)
+
+// tally counts the writes of a client: verb, kind, field manager.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// wrap counts what goes through a transport and is not a read.
+func (w *tally) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet {
+			w.mu.Lock()
+			w.counts[describe(r)]++
+			w.mu.Unlock()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// describe names a write: resource, subresource, verb, type of patch, field manager.
+func describe(r *http.Request) string {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	at := slices.Index(parts, "namespaces") + 2
+	what := parts[at:]
+	if len(what) > 1 {
+		what = append(what[:1:1], what[2:]...)
+	}
+	verb := strings.ToLower(r.Method)
+	if strings.Contains(r.Header.Get("Content-Type"), "apply") {
+		verb = "apply"
+	}
+	return fmt.Sprintf("%-32s %-6s %s", strings.Join(what, "/"), verb, r.URL.Query().Get("fieldManager"))
+}
+
+// total returns the number of writes and a table of them.
+func (w *tally) total() (int, string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, table := 0, ""
+	for _, key := range slices.Sorted(maps.Keys(w.counts)) {
+		n += w.counts[key]
+		table += fmt.Sprintf("%4d  %s\n", w.counts[key], key)
+	}
+	return n, table
+}
+
+func (w *tally) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts = map[string]int{}
+}
+
+// planes are control planes without a process: they answer as soon as they are started.
+type planes struct {
+	mu   sync.Mutex
+	runs map[string]hosted.Process
+	wake func(string)
+}
+
+func (p *planes) Status(_ context.Context, name string) (hosted.Process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.runs[name], nil
+}
+
+func (p *planes) Start(_ context.Context, name string, cfg workload.Config, _ map[string][]byte) error {
+	p.mu.Lock()
+	p.runs[name] = hosted.Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 1, Since: time.Now(), Version: cfg.Version, Config: cfg.Hash()}
+	p.mu.Unlock()
+	p.wake(name)
+	return nil
+}
+
+func (p *planes) Remove(_ context.Context, name string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.runs, name)
+	return nil
+}
+
+func (p *planes) Source(to func(name string) []reconcile.Request) source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		p.wake = func(name string) {
+			for _, r := range to(name) {
+				queue.Add(r)
+			}
+		}
+		return nil
+	})
+}
+
+// nodes plays what happens on the machines of a host: their bootstrap succeeds, and a Node appears.
+type nodes struct {
+	host     *testhost.Host
+	workload client.Client
+}
+
+// Watch implements backend.Watcher.
+func (n nodes) Watch(ctx context.Context, handle func(backend.Event)) error {
+	known := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(5 * time.Millisecond):
+		}
+		if log := n.host.Log(); len(log) != known { // such as a network that was made
+			known = len(log)
+			handle(backend.Event{})
+		}
+		list, err := n.host.List(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range list {
+			if err := n.boot(ctx, m, handle); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	}
+}
+
+func (n nodes) boot(ctx context.Context, m backend.Machine, handle func(backend.Event)) error {
+	p, err := n.host.Progress(ctx, m.Name)
+	if err != nil || p.Phase != backend.InProgress {
+		return nil
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Hostname}, Spec: corev1.NodeSpec{ProviderID: backend.ProviderID(m.Name)}}
+	node.Status.NodeInfo.KubeletVersion = "v1.36.3"
+	if err := n.workload.Create(ctx, node); err != nil {
+		return err
+	}
+	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: t, Status: "False"})
+	}
+	node.Status.NodeInfo.KubeletVersion = "v1.36.3"
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: "True"})
+	if err := n.workload.Status().Update(ctx, node); err != nil {
+		return err
+	}
+	n.host.Change(m.Name, func(m *testhost.Machine) { m.Progress.Phase = backend.Succeeded })
+	handle(backend.Event{Machine: types.NamespacedName(m.Owner.Object)})
+	return nil
+}
+
+// fleet is every controller over one API server, with control planes and machines that are played.
+type fleet struct {
+	live
+	writes *tally
+}
+
+func startFleet(t *testing.T) fleet {
+	t.Helper()
+	all, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}}
+	for _, crd := range all {
+		objects = append(objects, crd)
+	}
+	srv := apiserver.Start(t, apiserver.Options{Objects: objects})
+	f := fleet{writes: &tally{counts: map[string]int{}}}
+	access := rest.CopyConfig(srv.Config)
+	access.Wrap(f.writes.wrap)
+	f.live = live{t: t}
+	f.Client, err = client.New(srv.Config, client.Options{Scheme: newScheme(t)})
+	f.must(err)
+	f.kubeconfig, err = os.ReadFile(srv.Kubeconfig)
+	f.must(err)
+	mgr, err := ctrl.NewManager(access, manager.Options{
+		Scheme: newScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.KeepOwnFields},
+		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
+	})
+	f.must(err)
+	f.add(mgr)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager ended: %v", err)
+		}
+	})
+	return f
+}
+
+func (f fleet) add(mgr manager.Manager) {
+	clusters, err := remote.New(remote.Config{Management: mgr.GetClient()})
+	f.must(err)
+	setup := loop.Setup{Manager: mgr, Concurrency: 10, Pace: time.Second, NormalEvents: rate.NewLimiter(2, 10)}
+	host := testhost.New()
+	hub := wake.NewHub(nodes{host: host, workload: f.Client})
+	for _, add := range []func() error{
+		func() error { return clusters.SetupWithManager(mgr) },
+		func() error { return cluster.Add(setup, clusters, cluster.Settings{}) },
+		func() error { return machine.Add(setup, clusters, machine.Settings{}) },
+		func() error { return machinepool.Add(setup, clusters) },
+		func() error { return bootstrap.Add(setup, clusters, 0) },
+		func() error {
+			return hosted.Add(setup, hosted.Config{Processes: &planes{runs: map[string]hosted.Process{}}, Carried: []string{"v1.36.3"}})
+		},
+		func() error {
+			return localcluster.Add(setup, localcluster.Config{Instance: "i", Networks: host, Hub: hub})
+		},
+		func() error {
+			return localmachine.Add(setup, localmachine.Config{Instance: "i", Machines: host, Hub: hub})
+		},
+		func() error { return localpool.Add(setup) },
+		func() error { return mgr.Add(hub) },
+	} {
+		f.must(add())
+	}
+}
+
+// createCluster creates what a user would, and the kubeconfig that leads to the API server of the test.
+func (f fleet) createCluster() *clusterv1.Cluster {
+	f.t.Helper()
+	c := &clusterv1.Cluster{ObjectMeta: meta("c")}
+	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "LocalCluster", Name: "c"}
+	c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: hostedv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: "c"}
+	c.Spec.ClusterNetwork.Pods.CIDRBlocks, c.Spec.ClusterNetwork.Services.CIDRBlocks = []string{"172.16.32.0/19"}, []string{"172.16.16.0/20"}
+	plane := &hostedv1.HostedControlPlane{ObjectMeta: meta("c")}
+	plane.Spec.Version = "v1.36.3"
+	plane.Spec.Addons.CoreDNS.Disabled, plane.Spec.Addons.KubeProxy.Disabled, plane.Spec.Addons.CNI = true, true, hostedv1.CNINone
+	infra := &infrav1.LocalCluster{ObjectMeta: meta("c")}
+	infra.Spec.Backend.Container = &infrav1.ContainerCluster{}
+	for _, o := range []client.Object{
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}},
+			Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": f.kubeconfig},
+		}, c, infra, plane,
+	} {
+		f.must(f.Create(f.t.Context(), o))
+	}
+	return c
+}
+
+func (f fleet) createPool(replicas int32) *clusterv1.MachinePool {
+	pool := &clusterv1.MachinePool{ObjectMeta: meta("p")}
+	pool.Spec.ClusterName, pool.Spec.Replicas = "c", &replicas
+	pool.Spec.Template.Spec = clusterv1.MachineSpec{
+		ClusterName: "c", Version: "v1.36.3",
+		Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: "KubeadmConfig", Name: "p"}},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "LocalMachinePool", Name: "p"},
+	}
+	infra := &infrav1.LocalMachinePool{ObjectMeta: meta("p")}
+	infra.Spec.Template.Backend.Container = &infrav1.ContainerMachine{}
+	for _, o := range []client.Object{&bootstrapv1.KubeadmConfig{ObjectMeta: meta("p")}, infra, pool} {
+		f.must(f.Create(f.t.Context(), o))
+	}
+	return pool
+}
+
+func isAvailable(o loop.Object) func() bool {
+	return func() bool { return condition.Set(o.GetConditions()).IsTrue(clusterv1.AvailableCondition) }
+}
+
+// quiet waits until nothing was written for some passes of the pace.
+func (f fleet) quiet() {
+	f.t.Helper()
+	before, _ := f.writes.total()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		<-time.After(2500 * time.Millisecond)
+		now, _ := f.writes.total()
+		if now == before {
+			return
+		}
+		before = now
+	}
+	f.t.Fatal("there is no end of writing")
+}
+
+// The goals of the fleet: how often the API may be written for a cluster with a worker, and for another worker.
+const (
+	writesPerCluster = 60
+	writesPerWorker  = 16
+)
+
+func TestWritesOfACluster(t *testing.T) { // FG-03
+	f := startFleet(t)
+	began := time.Now()
+	c, pool := f.createCluster(), f.createPool(1)
+	f.eventually("the pool is available", pool, isAvailable(pool))
+	f.eventually("the Cluster is available", c, isAvailable(c))
+	t.Logf("available after %s", time.Since(began).Round(time.Millisecond))
+	f.spent("a cluster with one worker", writesPerCluster)
+
+	const more = 5
+	change(f.live, pool, func(p *clusterv1.MachinePool) { *p.Spec.Replicas += more })
+	f.eventually("the pool has scaled", pool, func() bool {
+		return isAvailable(pool)() && pool.Status.AvailableReplicas != nil && *pool.Status.AvailableReplicas == 1+more
+	})
+	f.spent("five more workers", writesPerWorker*more)
+}
+
+// spent waits until nothing is written any more, and counts what was since the last time.
+func (f fleet) spent(what string, most int) {
+	f.t.Helper()
+	f.quiet()
+	n, table := f.writes.total()
+	f.t.Logf("%s: %d writes\n%s", what, n, table)
+	if n > most {
+		f.t.Errorf("%s: %d writes, want at most %d", what, n, most)
+	}
+	f.writes.reset()
+}
