@@ -7,6 +7,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
+
+	"github.com/slipwayhq/slipway/internal/controllers/machine"
 )
 
 // Namespace of the manager's own objects.
@@ -36,6 +38,10 @@ type Config struct {
 	Webhook Webhook
 	// BootstrapTokenTTL is how long a join token lives. Default 15 min (KB-09).
 	BootstrapTokenTTL time.Duration
+	// ConnectionGrace is how long a workload cluster may be silent until its Cluster says so. Default 50 s (CL-23).
+	ConnectionGrace time.Duration
+	// Machines is how the Machine controller deals with Nodes (MA-11, MA-12, MA-20). What depends on gates is set by them.
+	Machines machine.Settings
 	// Host is the machine that the Local provider and the hosted control planes use.
 	Host Host
 	// Ready, where set, is called once all controllers have started.

@@ -32,8 +32,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		return err
 	}
 	add := []func() error{
-		func() error { return cluster.Add(setup(cluster.Name), clusters, cluster.Settings{}) },
-		func() error { return machine.Add(setup(machine.Name), clusters, machine.Settings{}) },
+		func() error {
+			return cluster.Add(setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace})
+		},
+		func() error { return machine.Add(setup(machine.Name), clusters, cfg.machines()) },
 		func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
 		func() error { return addHosted(ctx, setup(hosted.Name), cfg.Host) },
 		func() error { return local.Add(setup, local.Config{Instance: cfg.Host.Instance}) },
@@ -47,6 +49,13 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		}
 	}
 	return nil
+}
+
+// machines are the settings of the Machine controller with those that are gates.
+func (c Config) machines() machine.Settings {
+	s := c.Machines
+	s.TaintPropagation, s.VolumeAttachments = c.Gates.Enabled(GateMachineTaintPropagation), c.Gates.Enabled(GateVolumeAttachments)
+	return s
 }
 
 // addRemote adds the connections to workload clusters.

@@ -48,6 +48,7 @@ type options struct {
 	jsonLog             bool
 	concurrency         map[string]*int
 	contentionProfiling bool
+	nodes               nodes
 }
 
 // controllers are those with a concurrency flag, with its default (FL-02).
@@ -106,6 +107,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites to serve with TLS 1.2; default: Go's")
 	f.IntVarP(&o.verbosity, "v", "v", 2, "how much to log: 0 to 10")
 	f.BoolVar(&o.jsonLog, "log-json", false, "log as JSON")
+	o.nodes.bind(f)
 	o.gates.AddFlag(f)
 	for name, n := range controllers() {
 		o.concurrency[name] = f.Int(name+"-concurrency", n, "objects of controller "+name+" to work on at once")
@@ -148,6 +150,9 @@ func (o *options) complete(e env.Env) (manager.Config, error) {
 		cfg.Concurrency[name] = *n
 	}
 	if cfg.Endpoints.TLS, err = o.tls(); err != nil {
+		return cfg, err
+	}
+	if err := o.nodes.complete(&cfg); err != nil {
 		return cfg, err
 	}
 	return cfg, nil

@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -29,6 +30,15 @@ type (
 	TakeOver struct{}
 	// SyncNode says on the Node which Machine it is of.
 	SyncNode struct{ Node string }
+	// Cordon keeps new Pods away from the Node.
+	Cordon struct{ Node string }
+	// Evict asks Pods of the Node to leave.
+	Evict struct {
+		Node string
+		// Pods is how many.
+		Pods    int
+		attempt *attempt
+	}
 	// DeleteReference deletes one of the Machine's provider objects.
 	DeleteReference struct {
 		What       part
@@ -38,6 +48,12 @@ type (
 	DeleteNode struct{ Node string }
 )
 
+// attempt is which Pods an Evict asks to leave and, once it is done, what became of that.
+type attempt struct {
+	targets []drain.Target
+	results drain.Results
+}
+
 func (a Join) String() string { return "join Cluster " + a.Cluster }
 func (a Own) String() string {
 	return fmt.Sprintf("own %s %s: it is the Machine's %s", a.Kind, a.Name, a.What)
@@ -45,6 +61,10 @@ func (a Own) String() string {
 func (a TakeOver) String() string { return "take over what bootstrap and infrastructure report" }
 func (a SyncNode) String() string {
 	return fmt.Sprintf("sync labels, annotations and taints to Node %s", a.Node)
+}
+func (a Cordon) String() string { return fmt.Sprintf("cordon Node %s: its Machine is deleted", a.Node) }
+func (a Evict) String() string {
+	return fmt.Sprintf("evict %d Pods from Node %s: its Machine is deleted", a.Pods, a.Node)
 }
 func (a DeleteReference) String() string {
 	return fmt.Sprintf("delete %s %s: the Machine is deleted", a.Kind, a.Name)
@@ -63,6 +83,10 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { follow(s, o.(*clusterv1.Machine)) })
 	case SyncNode:
 		return c.syncNode(ctx, s)
+	case Cordon:
+		return c.cordon(ctx, s)
+	case Evict:
+		return c.evict(ctx, s, a)
 	case DeleteReference:
 		return c.writer.Delete(ctx, s.reference(a.What))
 	case DeleteNode:

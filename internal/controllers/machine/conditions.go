@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
@@ -33,17 +34,27 @@ type judged struct {
 	plan    loop.Plan
 	out     loop.Outcome
 	reached clusterv1.MachineInitializationStatus
+	// evicted is what became of the evictions of the pass; nil: there were none.
+	evicted *drain.Results
 	nodeRef clusterv1.MachineNodeReference
+	// deletion as it will be written.
+	deletion *clusterv1.MachineDeletionStatus
 }
 
 func (j judged) deleting() condition.Verdict {
 	if !deleting(j.Snapshot) {
 		return condition.False(clusterv1.MachineNotDeletingReason, "")
 	}
-	_, node := j.out.Failed.(DeleteNode) // its wait says all
+	node := false // what is done to the Node: its wait says all
+	switch j.out.Failed.(type) {
+	case DeleteNode, Cordon:
+		node = true
+	}
 	switch kind := fault.KindOf(j.out.Err); {
 	case j.out.Err != nil && !node && kind != fault.Conflict && kind != fault.Unreachable:
 		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; it is tried again", j.out.Failed))
+	case j.evicted != nil: // MD-10
+		return condition.TrueBecause(j.plan.Wait[0].Reason, drainMessage(j.Snapshot, j.evicted))
 	case len(j.plan.Wait) > 0:
 		return condition.TrueBecause(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
 	}
@@ -215,11 +226,28 @@ func (j judged) quieten(set condition.Set, parts []condition.Part) (condition.Se
 	quiet := slices.Clone(set)
 	if c := quiet.Get(clusterv1.MachineDeletingCondition); c != nil && c.Status == metav1.ConditionTrue {
 		c.Message = "Machine deletion in progress, stage: " + c.Reason
-		if j.Now.Sub(j.Machine.DeletionTimestamp.Time) > staleDeletion {
+		if j.Now.Sub(j.Machine.DeletionTimestamp.Time) >= staleDeletion {
 			c.Message = "Machine deletion in progress for more than 15m, stage: " + c.Reason
 		}
+		c.Message += j.delayedBy(c.Reason)
 	}
 	return together(quiet, parts)
+}
+
+// delayedBy sums up a drain that has lasted for long (MA-22).
+func (j judged) delayedBy(reason string) string {
+	if reason != clusterv1.MachineDeletingDrainingNodeReason || j.Pods == nil || j.Now.Sub(drainStart(j.Snapshot).Time) < staleDrain {
+		return ""
+	}
+	var results drain.Results
+	if j.evicted != nil {
+		results = *j.evicted
+	}
+	delays := drain.Delays(drain.Decide(*j.Pods), results)
+	if len(delays) == 0 {
+		return ""
+	}
+	return ", delayed by " + strings.Join(delays, ", ")
 }
 
 // components is the pseudo condition for several control plane components that
@@ -265,54 +293,4 @@ func (j judged) available(set condition.Set) condition.Verdict { // MA-23
 		return condition.False(clusterv1.MachineWaitingForMinReadySecondsReason, "")
 	}
 	return condition.True(clusterv1.MachineAvailableReason)
-}
-
-// legacy is the projection to v1beta1 (CO-02).
-func legacy() []condition.Legacy {
-	return []condition.Legacy{
-		{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.MachineReadyCondition},
-		{Type: clusterv1.BootstrapReadyV1Beta1Condition, From: clusterv1.MachineBootstrapConfigReadyCondition,
-			Reason: renamed(clusterv1.NotReadyReason, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason), Severity: severity},
-		{Type: clusterv1.InfrastructureReadyV1Beta1Condition, From: clusterv1.MachineInfrastructureReadyCondition,
-			Reason: renamed(clusterv1.NotReadyReason, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason), Severity: severity},
-		{Type: clusterv1.MachineNodeHealthyV1Beta1Condition, From: clusterv1.MachineNodeHealthyCondition,
-			Reason: legacyNodeReason, Severity: severity},
-	}
-}
-
-func renamed(reason, name string) func(string) string {
-	return func(r string) string {
-		switch r {
-		case reason:
-			return name
-		case clusterv1.ObjectDeletedReason:
-			return clusterv1.DeletedV1Beta1Reason
-		}
-		return r
-	}
-}
-
-func legacyNodeReason(r string) string {
-	switch r {
-	case clusterv1.MachineNodeNotHealthyReason:
-		return clusterv1.NodeConditionsFailedV1Beta1Reason
-	case clusterv1.MachineNodeDeletedReason:
-		return clusterv1.NodeNotFoundV1Beta1Reason
-	case clusterv1.MachineNodeDoesNotExistReason:
-		return clusterv1.NodeProvisioningV1Beta1Reason
-	case clusterv1.MachineNodeInspectionFailedReason:
-		return clusterv1.NodeInspectionFailedV1Beta1Reason
-	}
-	return r
-}
-
-// severity tells what is only waited for from what a person has to look at.
-func severity(reason string) clusterv1.ConditionSeverity {
-	switch reason {
-	case clusterv1.ObjectDeletedReason, clusterv1.MachineNodeDeletedReason:
-		return clusterv1.ConditionSeverityError
-	case clusterv1.MachineNodeNotHealthyReason, clusterv1.InvalidConditionReportedReason, clusterv1.InternalErrorReason:
-		return clusterv1.ConditionSeverityWarning
-	}
-	return clusterv1.ConditionSeverityInfo
 }

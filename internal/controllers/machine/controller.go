@@ -32,6 +32,11 @@ type Settings struct {
 	// SyncLabels and SyncAnnotations match further keys to sync from Machines to
 	// Nodes (MA-11, MA-12).
 	SyncLabels, SyncAnnotations []*regexp.Regexp
+	// TaintPropagation propagates spec.taints to Nodes (MA-16, feature gate MachineTaintPropagation).
+	TaintPropagation bool
+	// VolumeAttachments are considered besides the volumes that a Node reports (MD-12, feature gate
+	// MachineWaitForVolumeDetachConsiderVolumeAttachments).
+	VolumeAttachments bool
 }
 
 // Workloads is what the controller needs of the workload clusters.
@@ -108,8 +113,18 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] 
 		Name: Name, Finalizer: clusterv1.MachineFinalizer,
 		New:     func() *clusterv1.Machine { return &clusterv1.Machine{} },
 		Calm:    []string{"initialization"}, // others look at the spec
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Enter:   c.enter,
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
+}
+
+// enter makes a new Machine belong to its Cluster, in the write that adds the finalizer (MA-01 to MA-03).
+func (c *Controller) enter(ctx context.Context, m *clusterv1.Machine) (func(client.Object), error) {
+	s := Snapshot{Machine: m}
+	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
+		return nil, err
+	}
+	return func(o client.Object) { join(s, o) }, nil
 }
 
 func newList() client.ObjectList { return &clusterv1.MachineList{} }

@@ -104,11 +104,11 @@ func TestDecideDeletion(t *testing.T) {
 		s      Snapshot
 		want   []string
 	}{
-		"infrastructure first": {"MD-14", settled(deleted, external), []string{"do: delete FooMachine i: the Machine is deleted", "wait: FooMachine i still exists", "recheck: 15m0s"}},
-		"infrastructure goes": {"MD-14: awaited, not deleted twice", settled(deleted, external, func(s *Snapshot) {
+		"infrastructure first": {"MD-14", settled(deleted, external, drained), []string{"do: delete FooMachine i: the Machine is deleted", "wait: FooMachine i still exists", "recheck: 15m0s"}},
+		"infrastructure goes": {"MD-14: awaited, not deleted twice", settled(deleted, external, drained, func(s *Snapshot) {
 			s.Infra.SetDeletionTimestamp(ptr(metav1.NewTime(now)))
 		}), []string{"wait: FooMachine i still exists", "recheck: 15m0s"}},
-		"then bootstrap": {"MD-14", settled(deleted, external, func(s *Snapshot) { s.Infra = nil }), []string{"do: delete FooConfig b: the Machine is deleted", "wait: FooConfig b still exists", "recheck: 15m0s"}},
+		"then bootstrap": {"MD-14", settled(deleted, external, drained, func(s *Snapshot) { s.Infra = nil }), []string{"do: delete FooConfig b: the Machine is deleted", "wait: FooConfig b still exists", "recheck: 15m0s"}},
 		"then the Node":  {"MD-15", goneBut(), deleteNode},
 		"Node gone":      {"MD-16: nothing left", goneBut(noNode), nil},
 		"unreadable":     {"a person has to help", settled(deleted, func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "no label" }), []string{"wait: no label", "recheck: 30s"}},
@@ -129,7 +129,7 @@ func TestDecideDeletion(t *testing.T) {
 		"own timeout":      {"MD-15", goneBut(deletedSince(4*time.Second), func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](60) }), []string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists", "recheck: 56s"}},
 		"not connected":    {"MD-15: waits until the timeout", goneBut(down), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 10s"}},
 		"never connected":  {"MD-15: given up", goneBut(down, deletedSince(time.Minute)), nil},
-		"pool Machine":     {"MP-07: has no bootstrap config", settled(ofPool, deleted, external, func(s *Snapshot) { s.Infra = nil }), deleteNode},
+		"pool Machine":     {"MP-07: has no bootstrap config", settled(ofPool, deleted, external, drained, func(s *Snapshot) { s.Infra = nil }), deleteNode},
 		"no bootstrap ref": {"MD-14: what is missing is not missed", settled(deleted, noProviders, noNode), nil},
 	}
 	for name, tc := range cases {

@@ -1,8 +1,12 @@
 package machine
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -12,16 +16,41 @@ import (
 const (
 	// defaultNodeDeletionTimeout is how long the Machine tries to delete its Node (MD-15).
 	defaultNodeDeletionTimeout = 10 * time.Second
-	// staleDeletion is how old a deletion is when it is worth a word (MA-22).
+	// staleDeletion is how old a deletion is when it is worth a word, staleDrain how old a drain (MA-22).
 	staleDeletion = 15 * time.Minute
+	staleDrain    = 5 * time.Minute
 )
 
-// decideDeletion removes what belongs to the Machine, one stage after the other
-// (MD-14, MD-15, MD-16). The stages before the infrastructure's (hooks, drain,
-// volumes) put themselves in front of the list.
+// stage is how far the deletion of a Machine has come.
+type stage int
+
+const (
+	preDrainHooks stage = iota
+	draining
+	detaching
+	preTerminateHooks
+	removing
+	deletionOver
+)
+
+// decideDeletion removes what belongs to the Machine, one stage after the other.
+//
+//	pre-drain hooks       until their annotations are gone                        MD-02
+//	drain                 cordon, evict; until no Pod is left that has to leave   MD-03 to MD-11
+//	volumes               until they are detached                                 MD-12
+//	pre-terminate hooks   until their annotations are gone                        MD-13
+//	infrastructure        delete, until it is gone                                MD-14
+//	bootstrap             delete, until it is gone                                MD-14
+//	Node                  delete, until it is gone or given up                    MD-15
+//	                      then the finalizer goes                                 MD-16
+//
+// The stages that need the Node are skipped where nobody could do anything for it (MD-01).
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
-	for _, stage := range []func(Snapshot, *loop.Plan){deleteInfrastructure, deleteBootstrap, deleteNode} {
+	for _, stage := range []func(Snapshot, *loop.Plan){
+		waitForPreDrainHooks, drainNode, waitForVolumes, waitForPreTerminateHooks,
+		deleteInfrastructure, deleteBootstrap, deleteNode,
+	} {
 		stage(s, &p)
 		if !p.Idle() {
 			break
@@ -31,6 +60,49 @@ func decideDeletion(s Snapshot) loop.Plan {
 		p.RecheckIn(staleDeletion - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
 	}
 	return p
+}
+
+// stageOf tells the stage by what the plan waits for first.
+func stageOf(p loop.Plan) stage {
+	if len(p.Wait) == 0 {
+		return deletionOver
+	}
+	switch p.Wait[0].Reason {
+	case clusterv1.MachineDeletingWaitingForPreDrainHookReason:
+		return preDrainHooks
+	case clusterv1.MachineDeletingDrainingNodeReason:
+		return draining
+	case clusterv1.MachineDeletingWaitingForVolumeDetachReason:
+		return detaching
+	case clusterv1.MachineDeletingWaitingForPreTerminateHookReason:
+		return preTerminateHooks
+	}
+	return removing
+}
+
+func waitForPreDrainHooks(s Snapshot, p *loop.Plan) { // MD-02
+	if h := hooks(s, clusterv1.PreDrainDeleteHookAnnotationPrefix); len(h) > 0 {
+		p.WaitFor(clusterv1.MachineDeletingWaitingForPreDrainHookReason,
+			"Waiting for the owners of pre-drain hooks to remove the annotations %s", strings.Join(h, ", "))
+	}
+}
+
+func waitForPreTerminateHooks(s Snapshot, p *loop.Plan) { // MD-13
+	if h := hooks(s, clusterv1.PreTerminateDeleteHookAnnotationPrefix); len(h) > 0 {
+		p.WaitFor(clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+			"Waiting for the owners of pre-terminate hooks to remove the annotations %s", strings.Join(h, ", "))
+	}
+}
+
+// hooks returns the annotations with the prefix, sorted.
+func hooks(s Snapshot, prefix string) []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(s.Machine.Annotations)) {
+		if strings.HasPrefix(key, prefix) {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 func deleteInfrastructure(s Snapshot, p *loop.Plan) {
@@ -97,4 +169,29 @@ func nodeDeletionLeft(s Snapshot) (left time.Duration, forever bool) {
 		timeout = time.Duration(*seconds) * time.Second
 	}
 	return timeout - s.Now.Sub(s.Machine.DeletionTimestamp.Time), timeout == 0
+}
+
+// deletionStatus says when the stages began that have a beginning; what is said stays (MD-02, MD-11 to MD-13).
+func deletionStatus(s Snapshot, p loop.Plan) *clusterv1.MachineDeletionStatus {
+	if !deleting(s) {
+		return s.Machine.Status.Deletion
+	}
+	out := clusterv1.MachineDeletionStatus{}
+	if s.Machine.Status.Deletion != nil {
+		out = *s.Machine.Status.Deletion
+	}
+	began := func(at *metav1.Time, is bool) {
+		if is && at.IsZero() {
+			*at = metav1.NewTime(s.Now.Truncate(time.Second))
+		}
+	}
+	now := stageOf(p)
+	began(&out.WaitForPreDrainHookStartTime, now == preDrainHooks)
+	began(&out.NodeDrainStartTime, now >= draining && drains(s) && (s.Node.Item != nil || s.Node.Down))
+	began(&out.WaitForNodeVolumeDetachStartTime, now == detaching)
+	began(&out.WaitForPreTerminateHookStartTime, now == preTerminateHooks)
+	if out == (clusterv1.MachineDeletionStatus{}) {
+		return nil
+	}
+	return &out
 }

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/slipwayhq/slipway/internal/nodemeta"
 )
 
 // synced reports whether the Node is as sync makes it.
@@ -40,7 +41,7 @@ func sync(s Snapshot, node *corev1.Node) {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	labels, annotations := labelsFor(s), annotationsFor(s)
+	labels, annotations := nodemeta.Labels(m.Labels, s.Settings.SyncLabels...), nodemeta.Annotations(m.Annotations, s.Settings.SyncAnnotations...)
 	drop(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
 	drop(node.Annotations, annotations, node.Annotations[clusterv1.AnnotationsFromMachineAnnotation])
 	maps.Copy(node.Labels, labels)
@@ -62,37 +63,49 @@ func sync(s Snapshot, node *corev1.Node) {
 	} else {
 		node.Spec.Taints = without(node.Spec.Taints, clusterv1.NodeOutdatedRevisionTaint)
 	}
+	if s.Settings.TaintPropagation {
+		syncTaints(m.Spec.Taints, node)
+	}
 }
 
-// labelsFor returns the labels of the Machine that belong on its Node (MA-11).
-func labelsFor(s Snapshot) map[string]string {
-	out := map[string]string{}
-	for key, value := range s.Machine.Labels {
-		domain, _, _ := strings.Cut(key, "/")
-		if domain == clusterv1.NodeRoleLabelPrefix || within(domain, clusterv1.NodeRestrictionLabelDomain) ||
-			within(domain, clusterv1.ManagedNodeLabelDomain) || matches(s.Settings.SyncLabels, key) {
-			out[key] = value
+// syncTaints gives the Node the taints of its Machine (MA-16). Those of propagation Always are kept as the Machine has
+// them, and remembered in an annotation by key and effect, so that they go when the Machine drops them. Those of
+// propagation OnInitialization come once, when there is no such annotation yet, and are left alone from then on.
+func syncTaints(taints []clusterv1.MachineTaint, node *corev1.Node) {
+	tracked, initialized := node.Annotations[clusterv1.TaintsFromMachineAnnotation]
+	stays := map[string]bool{}
+	var always []string
+	for _, t := range taints {
+		want := corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}
+		stays[taintID(want)] = true
+		if t.Propagation == clusterv1.MachineTaintPropagationAlways {
+			always = append(always, taintID(want))
+			node.Spec.Taints = exactly(node.Spec.Taints, want)
+		} else if !initialized {
+			node.Spec.Taints = exactly(node.Spec.Taints, want)
 		}
 	}
-	return out
+	gone := strings.Split(tracked, ",")
+	node.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(have corev1.Taint) bool {
+		return !stays[taintID(have)] && slices.Contains(gone, taintID(have))
+	})
+	slices.Sort(always)
+	node.Annotations[clusterv1.TaintsFromMachineAnnotation] = strings.Join(always, ",")
 }
 
-// annotationsFor returns the annotations of the Machine that belong on its Node (MA-12).
-func annotationsFor(s Snapshot) map[string]string {
-	out := map[string]string{}
-	for key, value := range s.Machine.Annotations {
-		domain, _, _ := strings.Cut(key, "/")
-		if within(domain, clusterv1.ManagedNodeAnnotationDomain) || matches(s.Settings.SyncAnnotations, key) {
-			out[key] = value
+// taintID is what tells taints apart.
+func taintID(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
+
+// exactly returns taints with t in the place of one of the same key and effect, else at the end.
+func exactly(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
+	out := slices.Clone(taints)
+	if i := slices.IndexFunc(out, func(have corev1.Taint) bool { return have.MatchTaint(&t) }); i >= 0 {
+		if out[i].Value != t.Value {
+			out[i] = t
 		}
+		return out
 	}
-	return out
-}
-
-func within(domain, of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) }
-
-func matches(expressions []*regexp.Regexp, key string) bool {
-	return slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(key) })
+	return append(out, t)
 }
 
 // drop removes what came from the Machine before and does not any more.
@@ -124,7 +137,8 @@ func nodeMatters(before, after client.Object) bool {
 	b, a := before.(*corev1.Node), after.(*corev1.Node)
 	return !maps.Equal(b.Labels, a.Labels) || !maps.Equal(b.Annotations, a.Annotations) ||
 		!apiequality.Semantic.DeepEqual(b.Spec, a.Spec) || !apiequality.Semantic.DeepEqual(b.Status.NodeInfo, a.Status.NodeInfo) ||
-		b.DeletionTimestamp.IsZero() != a.DeletionTimestamp.IsZero() || !slices.Equal(said(b), said(a))
+		b.DeletionTimestamp.IsZero() != a.DeletionTimestamp.IsZero() || !slices.Equal(said(b), said(a)) ||
+		a.Spec.Unschedulable && !slices.Equal(b.Status.VolumesAttached, a.Status.VolumesAttached) // MD-12
 }
 
 // said is what the Node's conditions say, without the times.

@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -40,6 +41,11 @@ type Snapshot struct {
 	Connection remote.Health
 	// ControlPlane is only known of Machines that are deleted.
 	ControlPlane ControlPlane
+	// Pods and Volumes of the Node are nil until they were asked for. PodsProblem says what a person has to change
+	// before they can be judged.
+	Pods        *drain.View
+	PodsProblem string
+	Volumes     *drain.Volumes
 }
 
 // Node is what is known of the Machine's Node.

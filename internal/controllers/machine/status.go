@@ -17,14 +17,15 @@ import (
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	old := s.Machine.Status
 	status := clusterv1.MachineStatus{
-		Initialization:     initialization(s),
-		NodeRef:            nodeRef(s),
-		NodeInfo:           nodeInfo(s),
-		Addresses:          old.Addresses,
-		FailureDomain:      old.FailureDomain,
-		LastUpdated:        old.LastUpdated,
-		Deletion:           old.Deletion,
-		ObservedGeneration: old.ObservedGeneration,
+		Initialization:         initialization(s),
+		NodeRef:                nodeRef(s),
+		NodeInfo:               nodeInfo(s),
+		Addresses:              old.Addresses,
+		FailureDomain:          old.FailureDomain,
+		LastUpdated:            old.LastUpdated,
+		CertificatesExpiryDate: certificatesExpiry(s),
+		Deletion:               deletionStatus(s, p),
+		ObservedGeneration:     old.ObservedGeneration,
 	}
 	if s.infra().done {
 		status.Addresses = s.Infra.Addresses.Or(nil)
@@ -33,14 +34,15 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	if out.Err == nil && !broken(s) {
 		status.ObservedGeneration = s.Machine.Generation
 	}
-	j := judged{Snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef}
+	j := judged{Snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef,
+		deletion: status.Deletion, evicted: evictions(out)}
 	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Machine, s.Now))
-	status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: deprecated(s, status.Conditions)}
+	status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: deprecated(j, status.Conditions)}
 	status.Phase = string(phase(s, p, status))
 	if status.Phase != old.Phase { // MA-25
 		status.LastUpdated = metav1.NewTime(s.Now.Truncate(time.Second))
 	}
-	return loop.Report{Status: status, Events: events(s, status, out)}
+	return loop.Report{Status: status, Events: events(j, status)}
 }
 
 // broken reports whether a pass without errors still is one in error.
@@ -113,10 +115,28 @@ func updating(s Snapshot) bool {
 	return ok
 }
 
+// certificatesExpiry is until when the certificates of a control plane Machine are valid (MA-26): as its annotation
+// says, else that of its bootstrap config. What cannot be read is not repeated.
+func certificatesExpiry(s Snapshot) metav1.Time {
+	if _, controlPlane := s.Machine.Labels[clusterv1.MachineControlPlaneLabel]; !controlPlane {
+		return metav1.Time{}
+	}
+	text, ok := s.Machine.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation]
+	if !ok && s.Bootstrap != nil {
+		text = s.Bootstrap.GetAnnotations()[clusterv1.MachineCertificatesExpiryDateAnnotation]
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(at)
+}
+
 // deprecated is the status of v1beta1 (CO-02, MA-07).
-func deprecated(s Snapshot, set condition.Set) *clusterv1.MachineV1Beta1DeprecatedStatus {
+func deprecated(j judged, set condition.Set) *clusterv1.MachineV1Beta1DeprecatedStatus {
+	s := j.Snapshot
 	out := &clusterv1.MachineV1Beta1DeprecatedStatus{
-		Conditions: condition.Project(legacy(), set, s.Machine.GetV1Beta1Conditions()),
+		Conditions: condition.Project(legacy(), j.legacySet(set), s.Machine.GetV1Beta1Conditions()),
 	}
 	f := failure(s)
 	if f.Reason != "" {
@@ -149,15 +169,4 @@ func failure(s Snapshot) contract.Failure {
 		}
 	}
 	return contract.Failure{}
-}
-
-func events(s Snapshot, status clusterv1.MachineStatus, out loop.Outcome) []loop.Event {
-	var list []loop.Event
-	if status.NodeRef.IsDefined() && !s.Machine.Status.NodeRef.IsDefined() { // MA-08
-		list = append(list, loop.Normal("SuccessfulSetNodeRef", "%s", status.NodeRef.Name))
-	}
-	if failed, ok := out.Failed.(DeleteNode); ok { // MD-15
-		list = append(list, loop.Warning("FailedDeleteNode", "Node %s could not be deleted; it is tried again", failed.Node))
-	}
-	return list
 }

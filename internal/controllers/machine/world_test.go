@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -114,6 +115,12 @@ func deleted(s *Snapshot) { s.Machine.DeletionTimestamp = ptr(metav1.NewTime(now
 
 func deletedSince(d time.Duration) func(*Snapshot) {
 	return func(s *Snapshot) { s.Machine.DeletionTimestamp = ptr(metav1.NewTime(ago(d))) }
+}
+
+// drained is a Node without Pods that have to leave.
+func drained(s *Snapshot) {
+	s.Node.Item.Spec.Unschedulable = true
+	s.Pods = &drain.View{Now: now, Node: s.Node.Item}
 }
 
 func noProviders(s *Snapshot) { s.Infra, s.Bootstrap = nil, nil }

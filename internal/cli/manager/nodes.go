@@ -1,0 +1,59 @@
+package manager
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/controllers/cluster"
+	"github.com/slipwayhq/slipway/internal/controllers/machine"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manager"
+)
+
+// leastConditionsGrace is the least that may be given for --remote-conditions-grace-period (MA-20).
+const leastConditionsGrace = 2 * time.Minute
+
+// nodes are the flags about workload clusters and their Nodes.
+type nodes struct {
+	labels, annotations              []string
+	connectionGrace, conditionsGrace time.Duration
+}
+
+func (n *nodes) bind(f *pflag.FlagSet) {
+	f.StringSliceVar(&n.labels, "additional-sync-machine-labels", nil, "regular expressions for further labels to sync from Machines to Nodes")
+	f.StringSliceVar(&n.annotations, "additional-sync-machine-annotations", nil, "regular expressions for further annotations to sync from Machines to Nodes")
+	f.DurationVar(&n.connectionGrace, "remote-connection-grace-period", cluster.DefaultConnectionGrace, "how long a workload cluster may be silent until its Cluster says so")
+	f.DurationVar(&n.conditionsGrace, "remote-conditions-grace-period", machine.DefaultConditionsGrace, "how long conditions about Nodes keep their last value while a workload cluster is silent; at least 2m")
+}
+
+// complete makes them part of the manager's configuration.
+func (n *nodes) complete(cfg *manager.Config) error {
+	if n.conditionsGrace < leastConditionsGrace || n.conditionsGrace <= n.connectionGrace { // MA-20
+		return fault.New(fault.Invalid, "InvalidFlag",
+			"--remote-conditions-grace-period is %s: it must be at least %s and longer than --remote-connection-grace-period, which is %s",
+			n.conditionsGrace, leastConditionsGrace, n.connectionGrace)
+	}
+	var err error
+	if cfg.Machines.SyncLabels, err = expressions("--additional-sync-machine-labels", n.labels); err != nil {
+		return err
+	}
+	if cfg.Machines.SyncAnnotations, err = expressions("--additional-sync-machine-annotations", n.annotations); err != nil {
+		return err
+	}
+	cfg.Machines.ConditionsGrace, cfg.ConnectionGrace = n.conditionsGrace, n.connectionGrace
+	return nil
+}
+
+func expressions(flag string, texts []string) ([]*regexp.Regexp, error) {
+	var out []*regexp.Regexp
+	for _, text := range texts {
+		e, err := regexp.Compile(text)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "InvalidFlag", "%s: %q is no regular expression", flag, text).From(err)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}

@@ -1,0 +1,252 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/drain"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// A drain is looked at again after an eighth of the time it has lasted: soon after it began, when most Pods leave, and
+// later seldom (MD-04, MD-12). Pods are not watched (RC-07).
+const (
+	soonestRecheck = time.Second
+	latestRecheck  = 20 * time.Second
+)
+
+// The questions of a deletion.
+type (
+	// AskPods asks for the Pods of the Node, and what their drain depends on.
+	AskPods struct{ Node string }
+	// AskVolumes asks for the volumes that are attached to the Node.
+	AskVolumes struct{ Node string }
+)
+
+func (q AskPods) String() string    { return "the Pods of Node " + q.Node }
+func (q AskVolumes) String() string { return "the volumes attached to Node " + q.Node }
+
+// drainNode cordons the Node, then evicts its Pods until none is left that has to leave (MD-04).
+func drainNode(s Snapshot, p *loop.Plan) {
+	if !drains(s) {
+		return
+	}
+	const reason = clusterv1.MachineDeletingDrainingNodeReason
+	n := s.Node.Item
+	switch {
+	case s.Node.Down:
+		p.WaitFor(reason, "Node %s cannot be drained while the workload cluster does not answer", s.Machine.Status.NodeRef.Name)
+	case n == nil:
+		return
+	case !n.Spec.Unschedulable:
+		p.Do(Cordon{Node: n.Name})
+		p.WaitFor(reason, "%s", drainMessage(s, nil))
+	case s.PodsProblem != "":
+		p.WaitFor(reason, "%s", s.PodsProblem)
+	case s.Pods == nil:
+		p.Ask = append(p.Ask, AskPods{Node: n.Name})
+		return
+	default:
+		pods := drain.Decide(*s.Pods)
+		if pods.Done() {
+			return
+		}
+		if len(pods.Evict) > 0 {
+			p.Do(Evict{Node: n.Name, Pods: len(pods.Evict), attempt: &attempt{targets: pods.Evict}})
+		}
+		p.WaitFor(reason, "%s", drainMessage(s, nil))
+	}
+	recheck(s, drainStart(s), p)
+	if left, limited := drainLeft(s); limited {
+		p.RecheckIn(left)
+	}
+	p.RecheckIn(staleDrain - s.Now.Sub(drainStart(s).Time))
+}
+
+// waitForVolumes waits until the volumes of what was drained are detached (MD-12).
+func waitForVolumes(s Snapshot, p *loop.Plan) {
+	if !waitsForVolumes(s) {
+		return
+	}
+	const reason = clusterv1.MachineDeletingWaitingForVolumeDetachReason
+	n := s.Node.Item
+	switch {
+	case s.Node.Down:
+		p.WaitFor(reason, "Volumes of Node %s cannot be looked at while the workload cluster does not answer", s.Machine.Status.NodeRef.Name)
+	case n == nil, drain.Unreachable(n):
+		return
+	case s.Volumes == nil && (s.Settings.VolumeAttachments || len(n.Status.VolumesAttached) > 0):
+		p.Ask = append(p.Ask, AskVolumes{Node: n.Name})
+		return
+	case s.Volumes == nil, s.Volumes.None():
+		return
+	case s.PodsProblem != "":
+		p.WaitFor(reason, "%s", s.PodsProblem)
+	case s.Pods == nil:
+		p.Ask = append(p.Ask, AskPods{Node: n.Name})
+		return
+	default:
+		attached := s.Volumes.Attached(drain.Decide(*s.Pods).Stay)
+		if len(attached) == 0 {
+			return
+		}
+		p.WaitFor(reason, "Waiting for volumes to be detached from Node %s since %s: %s", n.Name, stamp(detachStart(s)), drain.DescribeVolumes(attached))
+	}
+	recheck(s, detachStart(s), p)
+	if left, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds); limited {
+		p.RecheckIn(left)
+	}
+}
+
+// drains reports whether the Node is to be drained (MD-01, MD-03).
+func drains(s Snapshot) bool {
+	_, excluded := s.Machine.Annotations[clusterv1.ExcludeNodeDrainingAnnotation]
+	left, limited := drainLeft(s)
+	return !skipsNode(s) && !excluded && !leaving(s) && (left > 0 || !limited)
+}
+
+// waitsForVolumes reports whether volumes have to be detached first (MD-01, MD-12).
+func waitsForVolumes(s Snapshot) bool {
+	_, excluded := s.Machine.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation]
+	left, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds)
+	return !skipsNode(s) && !excluded && !leaving(s) && (left > 0 || !limited)
+}
+
+// leaving reports whether the machine is on its way out already: its owners were told that the Node is drained (MD-13),
+// or its infrastructure goes.
+func leaving(s Snapshot) bool {
+	d := s.Machine.Status.Deletion
+	i := s.infra()
+	return d != nil && !d.WaitForPreTerminateHookStartTime.IsZero() ||
+		i.problem == "" && (i.object == nil || !i.object.GetDeletionTimestamp().IsZero())
+}
+
+func drainStart(s Snapshot) metav1.Time {
+	if d := s.Machine.Status.Deletion; d != nil && !d.NodeDrainStartTime.IsZero() {
+		return d.NodeDrainStartTime
+	}
+	return metav1.NewTime(s.Now.Truncate(time.Second))
+}
+
+func detachStart(s Snapshot) metav1.Time {
+	if d := s.Machine.Status.Deletion; d != nil && !d.WaitForNodeVolumeDetachStartTime.IsZero() {
+		return d.WaitForNodeVolumeDetachStartTime
+	}
+	return metav1.NewTime(s.Now.Truncate(time.Second))
+}
+
+func drainLeft(s Snapshot) (left time.Duration, limited bool) {
+	return timeLeft(s.Now, drainStart(s), s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds)
+}
+
+// timeLeft of a timeout that runs since start. None, and 0, is no limit (MD-03).
+func timeLeft(now time.Time, start metav1.Time, seconds *int32) (left time.Duration, limited bool) {
+	if seconds == nil || *seconds == 0 {
+		return 0, false
+	}
+	return time.Duration(*seconds)*time.Second - now.Sub(start.Time), true
+}
+
+func recheck(s Snapshot, since metav1.Time, p *loop.Plan) {
+	p.RecheckIn(min(max(s.Now.Sub(since.Time)/8, soonestRecheck), latestRecheck))
+}
+
+func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// drainMessage says since when the Node is drained, and what is waited for (MD-11). Results is nil before anything was
+// asked to leave.
+func drainMessage(s Snapshot, results *drain.Results) string {
+	head := fmt.Sprintf("Draining Node %s since %s", s.Node.Item.Name, stamp(drainStart(s)))
+	if s.Pods == nil {
+		return head
+	}
+	p := drain.Decide(*s.Pods)
+	if results == nil {
+		results = &drain.Results{}
+		for _, t := range p.Evict {
+			results.Left = append(results.Left, t.Pod)
+		}
+	}
+	return strings.Join(append([]string{head}, drain.Describe(p, *results)...), "\n")
+}
+
+// evictions returns what became of those of the pass, nil where there were none.
+func evictions(out loop.Outcome) *drain.Results {
+	for _, a := range out.Done {
+		if e, ok := a.(Evict); ok {
+			return &e.attempt.results
+		}
+	}
+	return nil
+}
+
+// answer finds out what a deletion asks. A workload cluster that does not answer is a fact, not an error.
+func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
+	if err == nil {
+		switch q.(type) {
+		case AskPods:
+			err = c.lookAtPods(ctx, &s, workload)
+		case AskVolumes:
+			var v drain.Volumes
+			v, err = drain.LookForVolumes(ctx, workload, s.Node.Item, s.Settings.VolumeAttachments)
+			s.Volumes = &v
+		default:
+			err = fault.New(fault.Bug, "UnknownQuestion", "the machine controller does not know how to find out %s", q)
+		}
+	}
+	if fault.KindOf(err) == fault.Unreachable {
+		s.Node, err = Node{Down: true}, nil
+	}
+	return s, err
+}
+
+func (c *Controller) lookAtPods(ctx context.Context, s *Snapshot, workload client.Reader) error {
+	list := &clusterv1.MachineDrainRuleList{}
+	err := c.client.List(ctx, list, client.InNamespace(s.Machine.Namespace))
+	if err != nil && !apimeta.IsNoMatchError(err) {
+		return fmt.Errorf("listing MachineDrainRules: %w", err)
+	}
+	rules, err := drain.RulesFor(list.Items, s.Machine, s.Cluster)
+	if err != nil {
+		s.PodsProblem = fault.As(err).Message
+		return nil
+	}
+	view, err := drain.Look(ctx, workload, s.Node.Item, rules)
+	if err != nil {
+		return err
+	}
+	view = view.At(s.Now)
+	s.Pods = &view
+	return nil
+}
+
+// cordon keeps new Pods away from the Node.
+func (c *Controller) cordon(ctx context.Context, s Snapshot) error {
+	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
+	if err != nil {
+		return err
+	}
+	err = kube.NewWriter(workload, Name).Patch(ctx, s.Node.Item, func(o client.Object) { o.(*corev1.Node).Spec.Unschedulable = true })
+	return client.IgnoreNotFound(err)
+}
+
+// evict asks the Pods to leave. What they answer is said in the status.
+func (c *Controller) evict(ctx context.Context, s Snapshot, a Evict) error {
+	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
+	if err != nil {
+		return err
+	}
+	a.attempt.results = drain.Evict(ctx, workload, a.attempt.targets)
+	return nil
+}

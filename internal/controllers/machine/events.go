@@ -1,0 +1,44 @@
+package machine
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// events tells what happened in the pass, once.
+func events(j judged, status clusterv1.MachineStatus) []loop.Event {
+	var list []loop.Event
+	if status.NodeRef.IsDefined() && !j.Machine.Status.NodeRef.IsDefined() { // MA-08
+		list = append(list, loop.Normal("SuccessfulSetNodeRef", "%s", status.NodeRef.Name))
+	}
+	switch failed := j.out.Failed.(type) {
+	case Cordon: // MD-11
+		list = append(list, loop.Warning("FailedDrainNode", "Node %s could not be cordoned; it is tried again", failed.Node))
+	case DeleteNode: // MD-15
+		list = append(list, loop.Warning("FailedDeleteNode", "Node %s could not be deleted; it is tried again", failed.Node))
+	}
+	return append(list, drainEvents(j)...)
+}
+
+// drainEvents tells when DrainingSucceeded changes (MD-11).
+func drainEvents(j judged) []loop.Event {
+	now, is := j.drainingSucceeded()
+	if !is {
+		return nil
+	}
+	var before clusterv1.Condition
+	for _, c := range j.Machine.GetV1Beta1Conditions() {
+		if c.Type == clusterv1.DrainingSucceededV1Beta1Condition {
+			before = c
+		}
+	}
+	switch {
+	case now.Status == "True" && before.Status != corev1.ConditionTrue:
+		return []loop.Event{loop.Normal("SuccessfulDrainNode", "Node %s is drained", j.nodeRef.Name)}
+	case now.Reason == clusterv1.DrainingFailedV1Beta1Reason && (before.Reason != now.Reason || before.Message != now.Message):
+		return []loop.Event{loop.Warning("FailedDrainNode", "%s", now.Message)}
+	}
+	return nil
+}

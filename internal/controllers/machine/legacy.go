@@ -1,0 +1,170 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+// legacy is the projection to v1beta1 (CO-02).
+func legacy() []condition.Legacy {
+	return []condition.Legacy{
+		{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.MachineReadyCondition},
+		{Type: clusterv1.BootstrapReadyV1Beta1Condition, From: clusterv1.MachineBootstrapConfigReadyCondition,
+			Reason: renamed(clusterv1.NotReadyReason, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason), Severity: severity},
+		{Type: clusterv1.InfrastructureReadyV1Beta1Condition, From: clusterv1.MachineInfrastructureReadyCondition,
+			Reason: renamed(clusterv1.NotReadyReason, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason), Severity: severity},
+		{Type: clusterv1.MachineNodeHealthyV1Beta1Condition, From: clusterv1.MachineNodeHealthyCondition,
+			Reason: legacyNodeReason, Severity: severity},
+		{Type: clusterv1.MachineHealthCheckSucceededV1Beta1Condition, From: clusterv1.MachineHealthCheckSucceededCondition,
+			Reason: legacyHealthReason, Severity: warning},
+		{Type: clusterv1.MachineOwnerRemediatedV1Beta1Condition, From: clusterv1.MachineOwnerRemediatedCondition, Severity: warning},
+		stageRow(clusterv1.PreDrainDeleteHookSucceededV1Beta1Condition, nil),
+		stageRow(clusterv1.DrainingSucceededV1Beta1Condition, drainSeverity),
+		stageRow(clusterv1.VolumeDetachSucceededV1Beta1Condition, nil),
+		stageRow(clusterv1.PreTerminateDeleteHookSucceededV1Beta1Condition, nil),
+	}
+}
+
+// stageRow projects a condition that legacySet adds for a stage of the deletion: it has no other place than v1beta1.
+func stageRow(t clusterv1.ConditionType, severity func(string) clusterv1.ConditionSeverity) condition.Legacy {
+	return condition.Legacy{Type: t, From: string(t), Severity: severity}
+}
+
+// legacySet is what the v1beta1 conditions are made from: the conditions of this controller, those that health checks
+// and owners write, and the stages of the deletion.
+func (j judged) legacySet(own condition.Set) condition.Set {
+	set := slices.Clone(own)
+	for _, t := range []string{clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition} {
+		if c := condition.Set(j.Machine.Status.Conditions).Get(t); c != nil {
+			set = append(set, *c)
+		}
+	}
+	return append(set, j.stages()...)
+}
+
+// stages says of each stage of the deletion that was entered whether it is over (MD-02, MD-11 to MD-13).
+func (j judged) stages() condition.Set {
+	if !deleting(j.Snapshot) {
+		return nil
+	}
+	now := stageOf(j.plan)
+	began := j.deletion
+	if began == nil {
+		began = &clusterv1.MachineDeletionStatus{}
+	}
+	var set condition.Set
+	add := func(t clusterv1.ConditionType, v condition.Verdict) {
+		set = append(set, metav1.Condition{Type: string(t), Status: v.Status, Reason: v.Reason, Message: v.Message,
+			LastTransitionTime: metav1.NewTime(j.Now.Truncate(time.Second))})
+	}
+	stage := func(t clusterv1.ConditionType, of stage, since metav1.Time, reason string) {
+		switch {
+		case now == of:
+			add(t, condition.False(reason, j.plan.Wait[0].Message))
+		case now > of && !since.IsZero():
+			add(t, condition.True("Succeeded"))
+		}
+	}
+	stage(clusterv1.PreDrainDeleteHookSucceededV1Beta1Condition, preDrainHooks, began.WaitForPreDrainHookStartTime,
+		clusterv1.WaitingExternalHookV1Beta1Reason)
+	if v, ok := j.drainingSucceeded(); ok {
+		add(clusterv1.DrainingSucceededV1Beta1Condition, v)
+	}
+	stage(clusterv1.VolumeDetachSucceededV1Beta1Condition, detaching, began.WaitForNodeVolumeDetachStartTime,
+		clusterv1.WaitingForVolumeDetachV1Beta1Reason)
+	stage(clusterv1.PreTerminateDeleteHookSucceededV1Beta1Condition, preTerminateHooks, began.WaitForPreTerminateHookStartTime,
+		clusterv1.WaitingExternalHookV1Beta1Reason)
+	return set
+}
+
+// drainingSucceeded says how the drain goes (MD-11); it reports false where there was none.
+func (j judged) drainingSucceeded() (condition.Verdict, bool) {
+	if !deleting(j.Snapshot) || j.deletion == nil || j.deletion.NodeDrainStartTime.IsZero() {
+		return condition.Verdict{}, false
+	}
+	name := j.nodeRef.Name
+	if stageOf(j.plan) <= draining {
+		_, cordon := j.out.Failed.(Cordon)
+		if cordon || j.evicted != nil && j.evicted.Failures() {
+			return condition.False(clusterv1.DrainingFailedV1Beta1Reason, "Node "+name+" cannot be drained now; it is tried again"), true
+		}
+		return condition.False(clusterv1.DrainingV1Beta1Reason, "Draining Node "+name), true
+	}
+	for _, c := range j.Machine.GetV1Beta1Conditions() {
+		if c.Type == clusterv1.DrainingSucceededV1Beta1Condition && c.Status == corev1.ConditionTrue {
+			return condition.True("Succeeded"), true
+		}
+	}
+	if left, limited := drainLeft(j.Snapshot); limited && left <= 0 {
+		return condition.False(clusterv1.DrainingFailedV1Beta1Reason, "Node "+name+" was not drained within spec.deletion.nodeDrainTimeoutSeconds"), true
+	}
+	return condition.True("Succeeded"), true
+}
+
+func drainSeverity(reason string) clusterv1.ConditionSeverity {
+	if reason == clusterv1.DrainingFailedV1Beta1Reason {
+		return clusterv1.ConditionSeverityWarning
+	}
+	return clusterv1.ConditionSeverityInfo
+}
+
+func warning(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
+
+func legacyHealthReason(r string) string {
+	switch r {
+	case clusterv1.MachineHealthCheckUnhealthyNodeReason:
+		return clusterv1.UnhealthyNodeConditionV1Beta1Reason
+	case clusterv1.MachineHealthCheckUnhealthyMachineReason:
+		return clusterv1.UnhealthyMachineConditionV1Beta1Reason
+	case clusterv1.MachineHealthCheckNodeStartupTimeoutReason:
+		return clusterv1.NodeStartupTimeoutV1Beta1Reason
+	case clusterv1.MachineHealthCheckNodeDeletedReason:
+		return clusterv1.NodeNotFoundV1Beta1Reason
+	case clusterv1.MachineHealthCheckHasRemediateAnnotationReason:
+		return clusterv1.HasRemediateMachineAnnotationV1Beta1Reason
+	}
+	return r
+}
+
+func renamed(reason, name string) func(string) string {
+	return func(r string) string {
+		switch r {
+		case reason:
+			return name
+		case clusterv1.ObjectDeletedReason:
+			return clusterv1.DeletedV1Beta1Reason
+		}
+		return r
+	}
+}
+
+func legacyNodeReason(r string) string {
+	switch r {
+	case clusterv1.MachineNodeNotHealthyReason:
+		return clusterv1.NodeConditionsFailedV1Beta1Reason
+	case clusterv1.MachineNodeDeletedReason:
+		return clusterv1.NodeNotFoundV1Beta1Reason
+	case clusterv1.MachineNodeDoesNotExistReason:
+		return clusterv1.NodeProvisioningV1Beta1Reason
+	case clusterv1.MachineNodeInspectionFailedReason:
+		return clusterv1.NodeInspectionFailedV1Beta1Reason
+	}
+	return r
+}
+
+// severity tells what is only waited for from what a person has to look at.
+func severity(reason string) clusterv1.ConditionSeverity {
+	switch reason {
+	case clusterv1.ObjectDeletedReason, clusterv1.MachineNodeDeletedReason:
+		return clusterv1.ConditionSeverityError
+	case clusterv1.MachineNodeNotHealthyReason, clusterv1.InvalidConditionReportedReason, clusterv1.InternalErrorReason:
+		return clusterv1.ConditionSeverityWarning
+	}
+	return clusterv1.ConditionSeverityInfo
+}

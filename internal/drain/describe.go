@@ -1,0 +1,72 @@
+package drain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// shown is how many objects a line names before it only counts the rest (MD-10).
+const shown = 5
+
+// Describe says for users what the drain still waits for, a line for each reason: the same text as long as nothing
+// changes (MD-10, MD-11).
+func Describe(p Plan, r Results) []string {
+	var lines []string
+	add := func(what string, pods []types.NamespacedName) {
+		if len(pods) > 0 {
+			lines = append(lines, "* "+what+": "+names(pods))
+		}
+	}
+	add("Terminating Pods", slices.Concat(p.Going, r.Accepted))
+	refused := map[string][]types.NamespacedName{}
+	for _, f := range r.Refused {
+		refused[f.Message] = append(refused[f.Message], f.Pod)
+	}
+	for _, message := range slices.Sorted(maps.Keys(refused)) {
+		add("Pods that cannot be evicted, "+message, refused[message])
+	}
+	add("Pods to complete by themselves", p.Awaited)
+	add("Pods still to be evicted", r.Left)
+	add("Pods to be evicted after those of a lower order", p.Later)
+	add("Pods to complete by themselves after those of a lower order", p.AwaitedLater)
+	return lines
+}
+
+// Delays says in a few words what a drain that takes long waits for (MA-22).
+func Delays(p Plan, r Results) []string {
+	var out []string
+	add := func(what string, is bool) {
+		if is {
+			out = append(out, what)
+		}
+	}
+	has := func(w Why) bool {
+		return slices.ContainsFunc(r.Refused, func(f Refusal) bool { return f.Why == w })
+	}
+	add("PodDisruptionBudgets", has(Budgeted))
+	add("Pods that do not terminate", len(p.Going) > 0 || has(Terminating))
+	add("evictions that fail", has(Failed))
+	add("Pods that do not complete", len(p.Awaited)+len(p.AwaitedLater) > 0)
+	return out
+}
+
+func names(pods []types.NamespacedName) string {
+	texts := make([]string, 0, len(pods))
+	for _, p := range pods {
+		texts = append(texts, p.String())
+	}
+	slices.Sort(texts)
+	return join("", texts)
+}
+
+// join names at most as many as are shown, then counts the rest.
+func join(before string, texts []string) string {
+	if more := len(texts) - shown; more > 0 {
+		return fmt.Sprintf("%s%s and %d more", before, strings.Join(texts[:shown], ", "), more)
+	}
+	return before + strings.Join(texts, ", ")
+}

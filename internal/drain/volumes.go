@@ -1,0 +1,82 @@
+package drain
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Volumes is what is attached to a Node.
+type Volumes struct {
+	Node *corev1.Node
+	// Attachments of the Node that are in effect.
+	Attachments []storagev1.VolumeAttachment
+	// PersistentVolumes of the workload cluster; empty where nothing is attached.
+	PersistentVolumes []corev1.PersistentVolume
+}
+
+// None reports whether nothing is attached.
+func (v Volumes) None() bool {
+	return len(v.Attachments) == 0 && len(v.Node.Status.VolumesAttached) == 0
+}
+
+// Attached names what has to be detached before the machine may go: everything but the volumes of those Pods that stay
+// (MD-12). PersistentVolumes by their name, others by that of the VolumeAttachment or by what the Node reports.
+func (v Volumes) Attached(stay []*corev1.Pod) []string {
+	byName, byHandle := map[string]*corev1.PersistentVolume{}, map[string]*corev1.PersistentVolume{}
+	for i := range v.PersistentVolumes {
+		pv := &v.PersistentVolumes[i]
+		byName[pv.Name] = pv
+		if csi := pv.Spec.CSI; csi != nil {
+			byHandle["kubernetes.io/csi/"+csi.Driver+"^"+csi.VolumeHandle] = pv
+		}
+	}
+	kept := claims(stay)
+	names := map[string]bool{}
+	add := func(pv *corev1.PersistentVolume, otherwise string) {
+		switch {
+		case pv == nil:
+			names[otherwise] = true
+		case !claimedBy(kept, pv):
+			names[pv.Name] = true
+		}
+	}
+	for _, a := range v.Node.Status.VolumesAttached {
+		add(byHandle[string(a.Name)], string(a.Name))
+	}
+	for _, a := range v.Attachments {
+		if name := a.Spec.Source.PersistentVolumeName; name != nil {
+			add(byName[*name], *name)
+			continue
+		}
+		add(nil, a.Name)
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// claims returns the PersistentVolumeClaims that the Pods use.
+func claims(pods []*corev1.Pod) map[types.NamespacedName]bool {
+	out := map[types.NamespacedName]bool{}
+	for _, p := range pods {
+		for _, v := range p.Spec.Volumes {
+			switch {
+			case v.PersistentVolumeClaim != nil:
+				out[types.NamespacedName{Namespace: p.Namespace, Name: v.PersistentVolumeClaim.ClaimName}] = true
+			case v.Ephemeral != nil:
+				out[types.NamespacedName{Namespace: p.Namespace, Name: p.Name + "-" + v.Name}] = true
+			}
+		}
+	}
+	return out
+}
+
+func claimedBy(claims map[types.NamespacedName]bool, pv *corev1.PersistentVolume) bool {
+	ref := pv.Spec.ClaimRef
+	return ref != nil && claims[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}]
+}
+
+// DescribeVolumes names volumes for a message.
+func DescribeVolumes(volumes []string) string { return join("", volumes) }
