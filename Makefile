@@ -27,7 +27,7 @@ generate: crds ## generate CRDs, deepcopy functions and documents
 
 .PHONY: crds
 crds:
-	@go generate ./internal/manager/crds
+	@go generate ./internal/manager/crds ./internal/hook/openapi
 
 .PHONY: build
 build: crds ## build bin/slipway
@@ -65,4 +65,4 @@ bench-fleet: build ## measure a fleet of simulated clusters: CLUSTERS=n[,n...] O
 .PHONY: clean
 clean: ## remove what was built; stop and remove the demo
 	@[ ! -x bin/slipway ] || bin/slipway down --delete --data-dir '$(DATA_DIR)' || true
-	@rm -rf bin dist internal/manager/crds/generated/crds.json.gz
+	@rm -rf bin dist internal/manager/crds/generated/crds.json.gz internal/hook/openapi/generated/descriptions.json.gz

@@ -13,6 +13,8 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/slipwayhq/slipway/internal/admission"
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/hook/openapi"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
 )
 
@@ -63,6 +65,9 @@ func webhookServer(cfg Config, certificates *webhook.Certificates) ctrlwebhook.S
 }
 
 func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certificates) error {
+	if err := addOpenAPI(mgr); err != nil {
+		return err
+	}
 	err := webhook.Register(mgr.GetWebhookServer(), webhook.Options{
 		Gates: admissionGates(cfg.Gates), VersionOf: webhook.CRDVersions(mgr.GetCache()),
 	})
@@ -70,6 +75,16 @@ func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certific
 		return err
 	}
 	return mgr.Add(certificates)
+}
+
+// addOpenAPI serves the document of the hooks beside the webhooks: it is public (RT-22).
+func addOpenAPI(mgr manager.Manager) error {
+	handler, err := openapi.Handler(buildinfo.Version())
+	if err != nil {
+		return fmt.Errorf("describing the hooks: %w", err)
+	}
+	mgr.GetWebhookServer().Register(openapi.Prefix, handler)
+	return nil
 }
 
 func admissionGates(gates featuregate.FeatureGate) admission.Gates {

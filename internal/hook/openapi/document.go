@@ -1,0 +1,69 @@
+package openapi
+
+import (
+	"compress/gzip"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/sdk/hooks"
+	"github.com/slipwayhq/slipway/sdk/hooks/openapi"
+)
+
+//go:embed all:generated
+var generated embed.FS
+
+// Document returns the document of all hooks, for a version of this program.
+func Document(version string) (*openapi.Doc, error) {
+	descriptions, err := load()
+	if err != nil {
+		return nil, err
+	}
+	return openapi.Document(hooks.Default(), openapi.Info{Version: version, Describe: func(t reflect.Type, field string) string {
+		return descriptions[Key(t, field)]
+	}})
+}
+
+// Key is where the descriptions of a type and its fields are found: path.Type or path.Type.field.
+func Key(t reflect.Type, field string) string {
+	key := t.PkgPath() + "." + t.Name()
+	if field != "" {
+		key += "." + field
+	}
+	return key
+}
+
+// load reads the descriptions; there are none in a binary that was built without `make generate`.
+func load() (map[string]string, error) {
+	file, err := generated.Open("generated/descriptions.json.gz")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the descriptions of fields: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	reader, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking the descriptions of fields: %w", err)
+	}
+	var out map[string]string
+	if err := json.NewDecoder(reader).Decode(&out); err != nil {
+		return nil, fmt.Errorf("reading the descriptions of fields: %w", err)
+	}
+	return out, nil
+}
+
+// JSON returns the document as indented JSON.
+func JSON(doc *openapi.Doc) ([]byte, error) {
+	data, err := json.MarshalIndent(doc, "", "  ")
+	return append(data, '\n'), err
+}
+
+// YAML returns the document as YAML.
+func YAML(doc *openapi.Doc) ([]byte, error) { return yaml.Marshal(doc) }
