@@ -1,0 +1,156 @@
+package machinehealthcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// The actions of the controller. Each may be repeated.
+type (
+	// Join makes the health check belong to its Cluster.
+	Join struct{ Cluster string }
+	// Mark says on a Machine how healthy it is, and whether it shall be remediated.
+	Mark struct {
+		Machine string
+		Wants   Wants
+	}
+	// Request asks for external remediation of a Machine, and says so on it.
+	Request struct {
+		Machine string
+		Wants   Wants
+	}
+	// Withdraw deletes the request for external remediation of a Machine.
+	Withdraw struct{ Machine, Kind string }
+)
+
+func (a Join) String() string { return "join Cluster " + a.Cluster }
+
+func (a Mark) String() string {
+	switch w := a.Wants; {
+	case w.Owner.Status != "":
+		return fmt.Sprintf("mark Machine %s unhealthy and to be remediated by its owner: %s", a.Machine, w.Health.Message)
+	case w.Health.Status == metav1.ConditionFalse:
+		return fmt.Sprintf("mark Machine %s unhealthy: %s", a.Machine, w.Health.Message)
+	case w.Health.Status == metav1.ConditionTrue:
+		return fmt.Sprintf("mark Machine %s healthy: no check fails", a.Machine)
+	}
+	return fmt.Sprintf("give up the conditions of Machine %s: others set them", a.Machine)
+}
+
+func (a Request) String() string {
+	return fmt.Sprintf("request external remediation of Machine %s: %s", a.Machine, a.Wants.Health.Message)
+}
+
+func (a Withdraw) String() string {
+	return fmt.Sprintf("delete %s %s: the Machine is healthy again", a.Kind, a.Machine)
+}
+
+func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+	switch a := action.(type) {
+	case Join:
+		return c.writer.Patch(ctx, s.Check, func(o client.Object) { join(o, s.Cluster) })
+	case Mark:
+		return c.mark(ctx, s, a.Machine, a.Wants)
+	case Request:
+		return c.request(ctx, s, a)
+	case Withdraw:
+		return c.writer.Delete(ctx, targetOf(s, a.Machine).Request.Unstructured)
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the machinehealthcheck controller does not know how to %s", action)
+}
+
+func join(o client.Object, cluster *clusterv1.Cluster) {
+	labels := maps.Clone(o.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[clusterv1.ClusterNameLabel] = cluster.Name
+	o.SetLabels(labels)
+	owners := []metav1.OwnerReference{{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
+	}}
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.Kind != "Cluster" || ref.Name != cluster.Name {
+			owners = append(owners, ref)
+		}
+	}
+	o.SetOwnerReferences(owners)
+}
+
+// mark applies the conditions; a Machine that is gone needs none.
+func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wants) error {
+	m := targetOf(s, name).Machine
+	var table condition.Table[Wants]
+	for _, conditionType := range ours() {
+		table = append(table, condition.Row[Wants]{
+			Type: conditionType, Of: func(w Wants) condition.Verdict { return w.of(conditionType) },
+		})
+	}
+	conditions := table.Evaluate(wants, loop.MomentOf(m, s.Now))
+	if err := c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions}); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	was := condition.Set(m.Status.Conditions).IsFalse(clusterv1.MachineHealthCheckSucceededCondition)
+	if c.events != nil && wants.Health.Status == metav1.ConditionFalse && !was {
+		c.events.Eventf(m, s.Check, corev1.EventTypeWarning, "MachineMarkedUnhealthy", "HealthCheck", "%s", wants.Health.Message)
+	}
+	return nil
+}
+
+// request creates the remediation request, then says on the Machine what became of that (HC-08).
+func (c *Controller) request(ctx context.Context, s Snapshot, a Request) error {
+	m := targetOf(s, a.Machine).Machine
+	err := c.writer.Create(ctx, newRequest(s, m))
+	wants := a.Wants
+	if err != nil {
+		wants.External = condition.False(clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason, fault.UserMessage(err))
+	}
+	return errors.Join(err, c.mark(ctx, s, a.Machine, wants))
+}
+
+// newRequest is the remediation request for a Machine: named as the Machine, owned by it.
+func newRequest(s Snapshot, m *clusterv1.Machine) *unstructured.Unstructured {
+	t := s.Template
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetAPIVersion(t.GetAPIVersion())
+	u.SetKind(t.RequestKind)
+	u.SetNamespace(m.Namespace)
+	u.SetName(m.Name)
+	labels := map[string]string{}
+	maps.Copy(labels, t.RequestLabels.Or(nil))
+	labels[clusterv1.ClusterNameLabel] = m.Spec.ClusterName
+	u.SetLabels(labels)
+	annotations := map[string]string{}
+	maps.Copy(annotations, t.RequestAnnotations.Or(nil))
+	annotations[clusterv1.TemplateClonedFromNameAnnotation] = t.GetName()
+	annotations[clusterv1.TemplateClonedFromGroupKindAnnotation] = t.GroupVersionKind().GroupKind().String()
+	u.SetAnnotations(annotations)
+	u.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: m.Name, UID: m.UID,
+	}})
+	if spec, ok := t.RequestSpec.Get(); ok {
+		u.Object["spec"] = (&unstructured.Unstructured{Object: spec}).DeepCopy().Object
+	}
+	return u
+}
+
+func targetOf(s Snapshot, name string) Target {
+	for _, t := range s.Targets {
+		if t.Machine.Name == name {
+			return t
+		}
+	}
+	return Target{}
+}

@@ -1,0 +1,179 @@
+package machinehealthcheck
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+// finding is what the checks say of one Machine.
+type finding struct {
+	// reason is the first of the reasons that there are, in the order of rank; empty: no check failed.
+	reason string
+	// problems are all that is wrong, in the order in which they were found.
+	problems []string
+	// next is the time until a check that is under way may fail; zero: none is.
+	next time.Duration
+}
+
+func (f *finding) unhealthy() bool { return f.reason != "" }
+
+// fail adds a problem. Of several reasons the first of rank stays.
+func (f *finding) fail(reason, problem string, args ...any) {
+	if f.reason == "" || rank(reason) < rank(f.reason) {
+		f.reason = reason
+	}
+	if text := fmt.Sprintf(problem, args...); !slices.Contains(f.problems, text) {
+		f.problems = append(f.problems, text)
+	}
+}
+
+// until adds a check that fails at the deadline, and reports whether it has.
+func (f *finding) until(now, deadline time.Time) bool {
+	left := deadline.Sub(now)
+	if left <= 0 {
+		return true
+	}
+	f.wait(left)
+	return false
+}
+
+func (f *finding) wait(d time.Duration) {
+	if d > 0 && (f.next == 0 || d < f.next) {
+		f.next = d
+	}
+}
+
+// rank orders reasons: what somebody asked for, what the Machine says, what the Node says (HC-06).
+func rank(reason string) int {
+	return slices.Index([]string{
+		clusterv1.MachineHealthCheckHasRemediateAnnotationReason, clusterv1.MachineHealthCheckUnhealthyMachineReason,
+		clusterv1.MachineHealthCheckNodeDeletedReason, clusterv1.MachineHealthCheckNodeStartupTimeoutReason,
+		clusterv1.MachineHealthCheckUnhealthyNodeReason,
+	}, reason)
+}
+
+// message is the message of the condition: one line, as a person would say it.
+func (f *finding) message() string { return "Health check failed: " + strings.Join(f.problems, "; ") }
+
+// merge returns what several findings say of one Machine together.
+func merge(findings ...finding) finding {
+	var out finding
+	for _, f := range findings {
+		for _, problem := range f.problems {
+			out.fail(f.reason, "%s", problem)
+		}
+		out.wait(f.next)
+	}
+	return out
+}
+
+// examine makes the checks of one health check on one Machine (HC-01).
+//
+//	annotation remediate-machine                   always
+//	conditions of the Machine   ┐
+//	the Node appears in time    ├ workers: once the control plane is initialized and the infrastructure is there;
+//	the Node exists             │ control plane Machines: always (HC-03)
+//	conditions of the Node      ┘
+func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t Target) finding {
+	var f finding
+	if _, marked := t.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; marked {
+		f.fail(clusterv1.MachineHealthCheckHasRemediateAnnotationReason, "the annotation %s asks for remediation", clusterv1.RemediateMachineAnnotation)
+	}
+	if guarded(s, t.Machine) {
+		return f
+	}
+	checkMachine(s.Now, checks.UnhealthyMachineConditions, t.Machine, &f)
+	switch {
+	case t.Machine.Status.NodeRef.Name == "":
+		checkStartup(s, checks.NodeStartupTimeoutSeconds, t.Machine, &f)
+	case !t.NodeAsked:
+	case t.Node == nil:
+		f.fail(clusterv1.MachineHealthCheckNodeDeletedReason, "Node %s has been deleted", t.Machine.Status.NodeRef.Name)
+	default:
+		checkNode(s.Now, checks.UnhealthyNodeConditions, t.Node, &f)
+	}
+	return f
+}
+
+// guarded reports whether it is too early to judge the Machine (HC-03).
+func guarded(s Snapshot, m *clusterv1.Machine) bool {
+	if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; controlPlane {
+		return false
+	}
+	reached := s.Cluster.Status.Initialization
+	return !isTrue(reached.ControlPlaneInitialized) || !isTrue(reached.InfrastructureProvisioned)
+}
+
+func checkMachine(now time.Time, unhealthy []clusterv1.UnhealthyMachineCondition, m *clusterv1.Machine, f *finding) {
+	for _, want := range unhealthy {
+		have := condition.Set(m.Status.Conditions).Get(want.Type)
+		if have == nil || have.Status != want.Status {
+			continue
+		}
+		if timeout := seconds(want.TimeoutSeconds); f.until(now, have.LastTransitionTime.Add(timeout)) {
+			f.fail(clusterv1.MachineHealthCheckUnhealthyMachineReason,
+				"condition %s of the Machine has been %s for more than %s", want.Type, want.Status, timeout)
+		}
+	}
+}
+
+func checkNode(now time.Time, unhealthy []clusterv1.UnhealthyNodeCondition, node *corev1.Node, f *finding) {
+	for _, want := range unhealthy {
+		for _, have := range node.Status.Conditions {
+			if have.Type != want.Type || have.Status != want.Status {
+				continue
+			}
+			if timeout := seconds(want.TimeoutSeconds); f.until(now, have.LastTransitionTime.Add(timeout)) {
+				f.fail(clusterv1.MachineHealthCheckUnhealthyNodeReason,
+					"condition %s of the Node has been %s for more than %s", want.Type, want.Status, timeout)
+			}
+		}
+	}
+}
+
+// checkStartup checks that the Node appears in time. Before the cluster's infrastructure is there nothing can start.
+func checkStartup(s Snapshot, timeoutSeconds *int32, m *clusterv1.Machine, f *finding) {
+	timeout := time.Duration(clusterv1.DefaultNodeStartupTimeoutSeconds) * time.Second
+	if timeoutSeconds != nil {
+		timeout = seconds(timeoutSeconds)
+	}
+	if timeout == 0 || !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) {
+		return
+	}
+	if f.until(s.Now, startupBase(s.Cluster, m).Add(timeout)) {
+		f.fail(clusterv1.MachineHealthCheckNodeStartupTimeoutReason, "no Node appeared within %s", timeout)
+	}
+}
+
+// startupBase is the time from which a Node could start: when the last of what it needs was there (HC-02).
+func startupBase(cluster *clusterv1.Cluster, m *clusterv1.Machine) time.Time {
+	base := m.CreationTimestamp.Time
+	for _, t := range []string{clusterv1.ClusterControlPlaneInitializedCondition, clusterv1.ClusterInfrastructureReadyCondition} {
+		base = laterOf(base, cluster.Status.Conditions, t)
+	}
+	return laterOf(base, m.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)
+}
+
+// laterOf returns the time since when the condition is True, if that is later.
+func laterOf(base time.Time, set condition.Set, conditionType string) time.Time {
+	if set.IsTrue(conditionType) {
+		if since := set.Get(conditionType).LastTransitionTime.Time; since.After(base) {
+			return since
+		}
+	}
+	return base
+}
+
+func seconds(n *int32) time.Duration {
+	if n == nil {
+		return 0
+	}
+	return time.Duration(*n) * time.Second
+}

@@ -1,0 +1,161 @@
+package machinehealthcheck
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+// Name of the controller.
+const Name = "machinehealthcheck"
+
+// DefaultInterval is the least time between two passes over one MachineHealthCheck (HC-10).
+const DefaultInterval = 5 * time.Second
+
+// Settings of the controller.
+type Settings struct {
+	// Interval is the least time between two passes over one MachineHealthCheck. Zero: DefaultInterval; negative:
+	// none.
+	Interval time.Duration
+}
+
+// Workloads is what the controller needs of the workload clusters.
+type Workloads interface {
+	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
+	Health(cluster client.ObjectKey) remote.Health
+}
+
+// Controller reconciles MachineHealthChecks.
+type Controller struct {
+	client    client.Client
+	refs      *kube.References
+	workloads Workloads
+	writer    *kube.Writer
+	events    events.EventRecorder
+	now       func() time.Time
+}
+
+// ofCluster is the index of Machines by their Cluster.
+const ofCluster = "machinehealthcheck.clusterName"
+
+func indexMachine(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ClusterName} }
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
+	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, now: time.Now}
+	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, ofCluster, indexMachine); err != nil {
+		return fmt.Errorf("index Machines by Cluster: %w", err)
+	}
+	r := loop.NewReconciler(s, c.definition())
+	c.writer, c.events = r.Writer, r.Events
+	built, err := s.Builder(Name, &clusterv1.MachineHealthCheck{}).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machineMatters())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofClusterObject), builder.WithPredicates(loop.ClusterMatters())).
+		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
+		Build(newPaced(r, settings.Interval))
+	if err != nil {
+		return err
+	}
+	c.refs = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
+		New: func() client.Object { return &clusterv1.MachineHealthCheck{} }, NewList: newList, Refs: references, Also: c.ofRequest,
+	}))
+	return nil
+}
+
+func (c *Controller) definition() loop.Controller[*clusterv1.MachineHealthCheck, Snapshot] {
+	return loop.Controller[*clusterv1.MachineHealthCheck, Snapshot]{
+		Name:    Name,
+		New:     func() *clusterv1.MachineHealthCheck { return &clusterv1.MachineHealthCheck{} },
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+	}
+}
+
+func newList() client.ObjectList { return &clusterv1.MachineHealthCheckList{} }
+
+func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
+	return []clusterv1.ContractVersionedObjectReference{templateRef(o.(*clusterv1.MachineHealthCheck))}
+}
+
+// templateRef is the reference to the remediation template, without the version: it is read in the version that
+// fulfils the contract, as every provider object is.
+func templateRef(check *clusterv1.MachineHealthCheck) clusterv1.ContractVersionedObjectReference {
+	ref := check.Spec.Remediation.TemplateRef
+	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.GroupVersionKind().Group, Kind: ref.Kind, Name: ref.Name}
+}
+
+// ofCluster names the health checks of a cluster.
+func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+	return c.checks(ctx, cluster, func(*clusterv1.MachineHealthCheck) bool { return true })
+}
+
+func (c *Controller) ofClusterObject(ctx context.Context, o client.Object) []reconcile.Request {
+	return c.ofCluster(ctx, client.ObjectKeyFromObject(o))
+}
+
+// ofMachine names the health checks that select a Machine.
+func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+	m := o.(*clusterv1.Machine)
+	cluster := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}
+	return c.checks(ctx, cluster, func(check *clusterv1.MachineHealthCheck) bool { return selects(check, m) })
+}
+
+// ofRequest names the health checks whose Machine a remediation request is for: both have the same name (HC-08).
+func (c *Controller) ofRequest(ctx context.Context, o client.Object) []reconcile.Request {
+	m := &clusterv1.Machine{}
+	if c.client.Get(ctx, client.ObjectKeyFromObject(o), m) != nil {
+		return nil
+	}
+	return c.ofMachine(ctx, m)
+}
+
+func (c *Controller) checks(
+	ctx context.Context, cluster client.ObjectKey, keep func(*clusterv1.MachineHealthCheck) bool,
+) []reconcile.Request {
+	list := &clusterv1.MachineHealthCheckList{}
+	if c.client.List(ctx, list, client.InNamespace(cluster.Namespace)) != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if check := &list.Items[i]; check.Spec.ClusterName == cluster.Name && keep(check) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(check)})
+		}
+	}
+	return out
+}
+
+// watchNodes makes changes of Nodes wake the health checks of their cluster.
+func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
+	return c.workloads.Watch(ctx, cluster, remote.WatchRequest{
+		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,
+		Map: func(ctx context.Context, _ client.Object) []reconcile.Request { return c.ofCluster(ctx, cluster) },
+	})
+}
+
+// selects reports whether a Machine is one that the health check looks at (HC-07): of its cluster, selected, and
+// neither paused nor marked to be skipped. A selector that cannot be read selects nothing.
+func selects(check *clusterv1.MachineHealthCheck, m *clusterv1.Machine) bool {
+	for _, mark := range []string{clusterv1.MachineSkipRemediationAnnotation, clusterv1.PausedAnnotation} {
+		if _, marked := m.Annotations[mark]; marked {
+			return false
+		}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
+	return err == nil && !selector.Empty() && m.Namespace == check.Namespace &&
+		m.Spec.ClusterName == check.Spec.ClusterName && selector.Matches(labels.Set(m.Labels))
+}

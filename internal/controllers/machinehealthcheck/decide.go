@@ -1,0 +1,235 @@
+package machinehealthcheck
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// Decide says what to do about the Machines of a MachineHealthCheck.
+//
+//	             HealthCheckSucceeded   OwnerRemediated or a remediation request
+//	healthy      True                   given up
+//	under way    as it was              as it was
+//	unhealthy    False                  asked for, unless there are too many unhealthy Machines (HC-05)
+func Decide(s Snapshot) loop.Plan {
+	var p loop.Plan
+	if s.Cluster == nil {
+		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; the health check goes on when it does", s.Check.Spec.ClusterName)
+		return p
+	}
+	if !belongs(s) {
+		p.Do(Join{Cluster: s.Cluster.Name})
+	}
+	if s.Disconnected != "" {
+		p.WaitFor("ClusterNotConnected", "%s; until it is, no Machine is judged", s.Disconnected)
+		return p
+	}
+	a := assess(s)
+	var requests []loop.Action // last, so that one that is refused holds up nothing else
+	for _, t := range a.targets {
+		p.RecheckIn(t.own.next)
+		if !t.Machine.DeletionTimestamp.IsZero() {
+			continue
+		}
+		wants := a.wants(t)
+		switch {
+		case wants.request && t.Request == nil:
+			requests = append(requests, Request{Machine: t.Machine.Name, Wants: wants.conditions})
+		case differs(t, wants.conditions):
+			p.Do(Mark{Machine: t.Machine.Name, Wants: wants.conditions})
+		}
+		if wants.recovered && t.Request != nil && t.Request.GetDeletionTimestamp().IsZero() {
+			requests = append(requests, Withdraw{Machine: t.Machine.Name, Kind: t.Request.GetKind()})
+		}
+	}
+	p.Do(requests...)
+	return p
+}
+
+// belongs reports whether the health check is owned by its Cluster and labelled with it (HC-12).
+func belongs(s Snapshot) bool {
+	return s.Check.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name &&
+		slices.ContainsFunc(s.Check.OwnerReferences, func(ref metav1.OwnerReference) bool {
+			return ref.UID == s.Cluster.UID && ref.APIVersion == clusterv1.GroupVersion.String()
+		})
+}
+
+// assessment is what the checks say of all Machines.
+type assessment struct {
+	Snapshot
+	targets []judged
+	// healthy is how many Machines are; those that are under way are not yet, and those being deleted not any more.
+	healthy int
+	limit   limit
+	// unreadable says what is wrong with the limit.
+	unreadable error
+}
+
+// judged is a Machine with what the checks say of it: those of this health check, and those of all together.
+type judged struct {
+	Target
+	own, all finding
+}
+
+func (j judged) healthy() bool {
+	return !j.own.unhealthy() && j.own.next == 0 && j.Node != nil && j.Machine.DeletionTimestamp.IsZero()
+}
+
+func assess(s Snapshot) assessment {
+	a := assessment{Snapshot: s}
+	for _, t := range s.Targets {
+		j := judged{Target: t, own: examine(s, s.Check.Spec.Checks, t)}
+		j.all = together(s, t, j.own)
+		if j.healthy() {
+			a.healthy++
+		}
+		a.targets = append(a.targets, j)
+	}
+	a.limit, a.unreadable = limitOf(s.Check.Spec.Remediation.TriggerIf, len(a.targets))
+	return a
+}
+
+// together is what all health checks that select the Machine say, in the order of their names, so that each of them
+// says the same on the Machine.
+func together(s Snapshot, t Target, own finding) finding {
+	var all []finding
+	mine := false
+	for _, other := range s.Others {
+		if !mine && other.Name > s.Check.Name {
+			all, mine = append(all, own), true
+		}
+		if selects(&other, t.Machine) {
+			all = append(all, examine(s, other.Spec.Checks, t))
+		}
+	}
+	if !mine {
+		all = append(all, own)
+	}
+	return merge(all...)
+}
+
+// unhealthy is how many Machines are not healthy: what the limit counts (HC-05).
+func (a assessment) unhealthy() int { return len(a.targets) - a.healthy }
+
+func (a assessment) allowed() bool { return a.unreadable == nil && a.limit.allows(a.unhealthy()) }
+
+// Wants are the conditions that a Machine shall have of this controller; absent ones are given up.
+type Wants struct{ Health, Owner, External condition.Verdict }
+
+// wishes are what a Machine shall have.
+type wishes struct {
+	conditions Wants
+	// request is true where there shall be a remediation request, recovered where there shall be none any more.
+	request, recovered bool
+}
+
+func (a assessment) wants(t judged) wishes {
+	var w wishes
+	w.conditions.Health = kept(t, clusterv1.MachineHealthCheckSucceededCondition)
+	switch {
+	case t.all.unhealthy():
+		w.conditions.Health = condition.False(t.all.reason, t.all.message())
+	case t.all.next > 0, t.Node == nil:
+		w.conditions.Owner = kept(t, clusterv1.MachineOwnerRemediatedCondition)
+		w.conditions.External = kept(t, clusterv1.MachineExternallyRemediatedCondition)
+		return w
+	default:
+		w.conditions.Health = condition.True(clusterv1.MachineHealthCheckSucceededReason)
+		w.recovered = external(a.Check)
+		return w
+	}
+	remediate := t.own.unhealthy() && a.allowed()
+	w.conditions.Owner = kept(t, clusterv1.MachineOwnerRemediatedCondition)
+	w.conditions.External = kept(t, clusterv1.MachineExternallyRemediatedCondition)
+	if remediate && external(a.Check) {
+		w.conditions.External, w.request = a.externally(t)
+		return w
+	}
+	if have := get(t, clusterv1.MachineOwnerRemediatedCondition); remediate && (have == nil || have.Status != metav1.ConditionFalse) {
+		w.conditions.Owner = condition.False(clusterv1.MachineOwnerRemediatedWaitingForRemediationReason, "Waiting for remediation")
+	}
+	return w
+}
+
+// externally says how external remediation of the Machine stands, and whether there shall be a request (HC-08).
+func (a assessment) externally(t judged) (condition.Verdict, bool) {
+	waiting := condition.False(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for remediation")
+	have := get(t, clusterv1.MachineExternallyRemediatedCondition)
+	switch {
+	case t.Request != nil && have != nil && !startedHere(*have):
+		return condition.Absent(), true // the remediation controller's
+	case t.Request != nil:
+		return waiting, true
+	case a.TemplateProblem != "":
+		return condition.False(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, a.TemplateProblem), false
+	case a.Template == nil:
+		ref := a.Check.Spec.Remediation.TemplateRef
+		return condition.False(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason,
+			fmt.Sprintf("%s %s does not exist; create it, or refer to another template", ref.Kind, ref.Name)), false
+	}
+	return waiting, true
+}
+
+// startedHere reports whether the condition is one that this controller sets.
+func startedHere(c metav1.Condition) bool {
+	return c.Status == metav1.ConditionFalse && slices.Contains([]string{
+		clusterv1.MachineOwnerRemediatedWaitingForRemediationReason,
+		clusterv1.MachineExternallyRemediatedWaitingForRemediationReason,
+		clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason,
+		clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason,
+	}, c.Reason)
+}
+
+// kept is the condition as it is, where it is this controller's: one that somebody else has changed since is theirs.
+func kept(t judged, conditionType string) condition.Verdict {
+	have := get(t, conditionType)
+	if have == nil || conditionType != clusterv1.MachineHealthCheckSucceededCondition && !startedHere(*have) {
+		return condition.Absent()
+	}
+	return condition.Verdict{Status: have.Status, Reason: have.Reason, Message: have.Message}
+}
+
+func get(t judged, conditionType string) *metav1.Condition {
+	return condition.Set(t.Machine.Status.Conditions).Get(conditionType)
+}
+
+// ours are the types of the conditions that this controller sets on Machines.
+func ours() []string {
+	return []string{
+		clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
+		clusterv1.MachineExternallyRemediatedCondition,
+	}
+}
+
+func (w Wants) of(conditionType string) condition.Verdict {
+	switch conditionType {
+	case clusterv1.MachineHealthCheckSucceededCondition:
+		return w.Health
+	case clusterv1.MachineOwnerRemediatedCondition:
+		return w.Owner
+	}
+	return w.External
+}
+
+// differs reports whether anything has to be written: a condition is not what it shall be, or this controller has a
+// share in one that it gives up.
+func differs(t judged, wants Wants) bool {
+	for _, conditionType := range ours() {
+		want, have := wants.of(conditionType), get(t, conditionType)
+		switch {
+		case want == condition.Absent():
+			if slices.Contains(t.Claims, conditionType) {
+				return true
+			}
+		case have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message:
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,22 @@
+// Package machinehealthcheck is the MachineHealthCheck controller.
+//
+// Does: looks at the Machines that a MachineHealthCheck selects and at their Nodes, says on each Machine whether it
+// is healthy, and asks for the replacement of those that are not, as long as there are not too many of them.
+//
+//	Machine ── annotation, conditions ──┐
+//	                                    ├─► examine ─► HealthCheckSucceeded ─► how many? ─┬─► OwnerRemediated=False
+//	Node ── there? in time? conditions ─┘                                                 ├─► a remediation request
+//	                                                                                      └─► too many: nothing more
+//
+// What several health checks say of one Machine is one verdict: a Machine is healthy when all of them find it so.
+// While the workload cluster is not connected, nothing is judged at all (HC-11).
+//
+// Owns: of MachineHealthChecks: owner, cluster label and status. Of Machines: the conditions HealthCheckSucceeded,
+// OwnerRemediated while it says WaitingForRemediation, and ExternallyRemediated with the reasons it sets; each until
+// somebody else changes it. Requests for external remediation.
+//
+// Never: deletes a Machine. That is its owner's part: a MachineSet, a control plane, a pool's infrastructure. The
+// deprecated v1beta1 conditions of Machines are the Machine controller's.
+//
+// Read first: [Snapshot], checks.go, then [Decide].
+package machinehealthcheck

@@ -1,0 +1,58 @@
+package machinehealthcheck
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// limit is the short circuit (HC-05): how many Machines may be unhealthy for any to be remediated.
+type limit struct {
+	lowest, highest int
+	// text is the limit as the spec says it.
+	text string
+}
+
+// limitOf returns the limit of a health check for so many Machines; a range wins over a number. The error says what
+// of the spec cannot be read.
+func limitOf(trigger clusterv1.MachineHealthCheckRemediationTriggerIf, machines int) (limit, error) {
+	if text := trigger.UnhealthyInRange; text != "" {
+		lowest, highest, err := parseRange(text)
+		return limit{lowest: lowest, highest: highest, text: "unhealthyInRange " + text}, err
+	}
+	most := trigger.UnhealthyLessThanOrEqualTo
+	if most == nil {
+		return limit{highest: math.MaxInt}, nil
+	}
+	highest, err := intstr.GetScaledValueFromIntOrPercent(most, machines, false)
+	if err != nil {
+		return limit{}, fmt.Errorf("spec.remediation.triggerIf.unhealthyLessThanOrEqualTo: %w", err)
+	}
+	return limit{highest: highest, text: "unhealthyLessThanOrEqualTo " + most.String()}, nil
+}
+
+// parseRange reads a range like "[1-5]".
+func parseRange(text string) (lowest, highest int, err error) {
+	from, to, _ := strings.Cut(strings.Trim(text, "[]"), "-")
+	if lowest, err = strconv.Atoi(from); err == nil {
+		highest, err = strconv.Atoi(to)
+	}
+	if err != nil || highest < lowest {
+		return 0, 0, fmt.Errorf("spec.remediation.triggerIf.unhealthyInRange: %q is not a range; write it like [1-5]", text)
+	}
+	return lowest, highest, nil
+}
+
+func (l limit) allows(unhealthy int) bool { return l.lowest <= unhealthy && unhealthy <= l.highest }
+
+// left is how many more Machines may become unhealthy before remediation ends; none where it is not allowed now.
+func (l limit) left(unhealthy, machines int) int {
+	if !l.allows(unhealthy) {
+		return 0
+	}
+	return min(l.highest, machines) - unhealthy
+}

@@ -1,0 +1,212 @@
+package machinehealthcheck
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Snapshot is everything that a decision about a MachineHealthCheck looks at.
+type Snapshot struct {
+	Now   time.Time
+	Check *clusterv1.MachineHealthCheck
+	// Cluster is nil where it does not exist.
+	Cluster *clusterv1.Cluster
+	// Others are the other health checks of the cluster that are not paused, sorted by name.
+	Others []clusterv1.MachineHealthCheck
+	// Targets are the Machines to look at, sorted by name.
+	Targets []Target
+	// Disconnected says why the workload cluster cannot be asked, although its control plane is initialized; empty:
+	// it can.
+	Disconnected string
+	// Template of remediation requests; nil where none is referred to or it does not exist.
+	Template *contract.RemediationTemplateView
+	// TemplateProblem says what a person has to change before the template can be read.
+	TemplateProblem string
+}
+
+// Target is one Machine and what is known of it.
+type Target struct {
+	Machine *clusterv1.Machine
+	// Node of the Machine; nil where it has none, or it does not exist any more.
+	Node *corev1.Node
+	// NodeAsked is true where the workload cluster was asked for the Node.
+	NodeAsked bool
+	// Request for external remediation of the Machine; nil where there is none.
+	Request *contract.Object
+	// Claims are the types of the conditions that this controller owns a share of.
+	Claims []string
+}
+
+func (c *Controller) observe(ctx context.Context, check *clusterv1.MachineHealthCheck) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), Check: check}
+	steps := []func(context.Context, *Snapshot) error{
+		c.readCluster, c.readOthers, c.readMachines, c.readTemplate, c.readRequests, c.readNodes,
+	}
+	for _, step := range steps {
+		if err := step(ctx, &s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
+	cluster := &clusterv1.Cluster{}
+	err := c.client.Get(ctx, clusterKey(s.Check), cluster)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Cluster %s: %w", s.Check.Spec.ClusterName, err)
+	}
+	s.Cluster = cluster
+	return nil
+}
+
+func (c *Controller) readOthers(ctx context.Context, s *Snapshot) error {
+	list := &clusterv1.MachineHealthCheckList{}
+	if err := c.client.List(ctx, list, client.InNamespace(s.Check.Namespace)); err != nil {
+		return fmt.Errorf("listing MachineHealthChecks: %w", err)
+	}
+	for _, other := range list.Items {
+		_, paused := other.Annotations[clusterv1.PausedAnnotation]
+		if other.Name != s.Check.Name && other.Spec.ClusterName == s.Check.Spec.ClusterName && !paused && other.DeletionTimestamp.IsZero() {
+			s.Others = append(s.Others, other)
+		}
+	}
+	slices.SortFunc(s.Others, func(a, b clusterv1.MachineHealthCheck) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
+	list := &clusterv1.MachineList{}
+	err := c.client.List(ctx, list, client.InNamespace(s.Check.Namespace), client.MatchingFields{ofCluster: s.Check.Spec.ClusterName})
+	if err != nil {
+		return fmt.Errorf("listing Machines of Cluster %s: %w", s.Check.Spec.ClusterName, err)
+	}
+	for i := range list.Items {
+		if m := &list.Items[i]; selects(s.Check, m) {
+			s.Targets = append(s.Targets, Target{Machine: m, Claims: claims(m)})
+		}
+	}
+	slices.SortFunc(s.Targets, func(a, b Target) int { return cmp.Compare(a.Machine.Name, b.Machine.Name) })
+	return nil
+}
+
+// claims lists the conditions of the Machine that this controller has applied and still owns a share of.
+func claims(m *clusterv1.Machine) []string {
+	var out []string
+	for _, t := range ours() {
+		if kube.OwnsCondition(m, Name, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (c *Controller) readTemplate(ctx context.Context, s *Snapshot) error {
+	if !external(s.Check) {
+		return nil
+	}
+	o, problem, err := c.refs.Look(ctx, s.Check, templateRef(s.Check))
+	s.TemplateProblem = problem
+	if err == nil && o.Unstructured != nil {
+		view := contract.RemediationTemplate(o)
+		s.Template = &view
+	}
+	return err
+}
+
+func (c *Controller) readRequests(ctx context.Context, s *Snapshot) error {
+	if !external(s.Check) {
+		return nil
+	}
+	ref := templateRef(s.Check)
+	ref.Kind = contract.RequestKind(ref.Kind)
+	for i := range s.Targets {
+		t := &s.Targets[i]
+		ref.Name = t.Machine.Name
+		o, problem, err := c.refs.Look(ctx, s.Check, ref)
+		if err != nil {
+			return err
+		}
+		if problem != "" { // the kind is not installed: there are no requests
+			s.TemplateProblem = cmp.Or(s.TemplateProblem, problem)
+			return nil
+		}
+		if o.Unstructured != nil {
+			t.Request = &o
+		}
+	}
+	return nil
+}
+
+// readNodes reads the Nodes of the targets. A workload cluster that does not answer is a fact, not an error (HC-11).
+func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
+	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
+		return nil
+	}
+	err := c.askForNodes(ctx, s)
+	if errors.Is(err, remote.ErrNotConnected) || fault.KindOf(err) == fault.Unreachable {
+		s.Disconnected = fault.UserMessage(remote.ErrNotConnected)
+		return nil
+	}
+	return err
+}
+
+func (c *Controller) askForNodes(ctx context.Context, s *Snapshot) error {
+	key := clusterKey(s.Check)
+	if c.workloads.Health(key).ConsecutiveFailures > 0 { // what the cache says may be old
+		return remote.ErrNotConnected
+	}
+	if err := c.watchNodes(ctx, key); err != nil {
+		return err
+	}
+	workload, err := c.workloads.Client(ctx, key)
+	if err != nil {
+		return err
+	}
+	for i := range s.Targets {
+		t := &s.Targets[i]
+		t.NodeAsked = true
+		name := t.Machine.Status.NodeRef.Name
+		if name == "" {
+			continue
+		}
+		node := &corev1.Node{}
+		err := workload.Get(ctx, client.ObjectKey{Name: name}, node)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading Node %s: %w", name, err)
+		}
+		t.Node = node
+	}
+	return nil
+}
+
+// external reports whether somebody else than the Machine's owner remediates (HC-08).
+func external(check *clusterv1.MachineHealthCheck) bool {
+	return check.Spec.Remediation.TemplateRef.IsDefined()
+}
+
+func clusterKey(check *clusterv1.MachineHealthCheck) client.ObjectKey {
+	return client.ObjectKey{Namespace: check.Namespace, Name: check.Spec.ClusterName}
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

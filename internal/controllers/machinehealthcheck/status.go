@@ -1,0 +1,87 @@
+package machinehealthcheck
+
+import (
+	"fmt"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// conditions of a MachineHealthCheck.
+var conditions = condition.Table[assessment]{
+	{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Of: assessment.remediationAllowed},
+}
+
+// legacy is the projection to v1beta1 (CO-02).
+var legacy = []condition.Legacy{{
+	Type: clusterv1.RemediationAllowedV1Beta1Condition, From: clusterv1.MachineHealthCheckRemediationAllowedCondition,
+	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning },
+}}
+
+// Report says the status of a MachineHealthCheck after a pass (HC-09). While no Machine can be judged, it stays what
+// it was.
+func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
+	if s.Cluster == nil || s.Disconnected != "" {
+		status := s.Check.Status.DeepCopy()
+		status.Conditions = without(status.Conditions, clusterv1.PausedCondition)
+		return loop.Report{Status: status}
+	}
+	a := assess(s)
+	status := clusterv1.MachineHealthCheckStatus{
+		Conditions:          conditions.Evaluate(a, loop.MomentOf(s.Check, s.Now)),
+		ExpectedMachines:    number(len(a.targets)),
+		CurrentHealthy:      number(a.healthy),
+		RemediationsAllowed: number(0),
+		ObservedGeneration:  s.Check.Status.ObservedGeneration,
+	}
+	if a.unreadable == nil {
+		status.RemediationsAllowed = number(a.limit.left(a.unhealthy(), len(a.targets)))
+	}
+	if out.Err == nil {
+		status.ObservedGeneration = s.Check.Generation
+	}
+	for _, t := range a.targets {
+		status.Targets = append(status.Targets, t.Machine.Name)
+	}
+	status.Deprecated = &clusterv1.MachineHealthCheckDeprecatedStatus{V1Beta1: &clusterv1.MachineHealthCheckV1Beta1DeprecatedStatus{
+		Conditions: condition.Project(legacy, status.Conditions, s.Check.GetV1Beta1Conditions()),
+	}}
+	return loop.Report{Status: status, Events: a.events()}
+}
+
+func (a assessment) remediationAllowed() condition.Verdict {
+	switch {
+	case a.unreadable != nil:
+		return condition.False(clusterv1.InternalErrorReason, a.unreadable.Error())
+	case !a.allowed():
+		return condition.False(clusterv1.MachineHealthCheckTooManyUnhealthyReason, fmt.Sprintf(
+			"%d of %d Machines are not started or not healthy, which %s does not allow", a.unhealthy(), len(a.targets), a.limit.text))
+	}
+	return condition.True(clusterv1.MachineHealthCheckRemediationAllowedReason)
+}
+
+// events tells once when remediation stops (HC-05).
+func (a assessment) events() []loop.Event {
+	was := condition.Set(a.Check.Status.Conditions).IsFalse(clusterv1.MachineHealthCheckRemediationAllowedCondition)
+	if v := a.remediationAllowed(); !was && !a.allowed() {
+		return []loop.Event{loop.Warning("RemediationRestricted", "%s", v.Message)}
+	}
+	return nil
+}
+
+func without(set condition.Set, conditionType string) condition.Set {
+	var out condition.Set
+	for _, c := range set {
+		if c.Type != conditionType {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func number(n int) *int32 {
+	out := int32(n)
+	return &out
+}

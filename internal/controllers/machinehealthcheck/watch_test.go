@@ -1,0 +1,118 @@
+package machinehealthcheck
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+func TestWhatWakes(t *testing.T) { // HC-10
+	base := machine("m", says(health, "True", "HealthCheckSucceeded", ""), says("Ready", "False", "A", "x"))
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*clusterv1.Machine)
+		want   bool
+	}{
+		"label":            {"it may be selected now", func(m *clusterv1.Machine) { m.Labels["x"] = "y" }, true},
+		"annotation":       {"remediate-machine, skip-remediation", annotated(clusterv1.RemediateMachineAnnotation), true},
+		"node":             {"its Node appeared", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "other" }, true},
+		"deletion":         {"it does not count any more", deleting, true},
+		"condition":        {"a check may look at it", func(m *clusterv1.Machine) { m.Status.Conditions[1].Status = "True" }, true},
+		"taken over":       {"somebody else sets our condition", func(m *clusterv1.Machine) { m.Status.Conditions[0].Reason = "Other" }, true},
+		"message":          {"messages are for people", func(m *clusterv1.Machine) { m.Status.Conditions[1].Message = "y" }, false},
+		"phase":            {"nothing looks at it", func(m *clusterv1.Machine) { m.Status.Phase = "Running" }, false},
+		"resource version": {"nothing happened", func(m *clusterv1.Machine) { m.ResourceVersion = "2" }, false},
+	} {
+		after := base.DeepCopy()
+		tc.change(after)
+		if got := machineChanged(base, after); got != tc.want {
+			t.Errorf("%s: %s: got %t", name, tc.reason, got)
+		}
+	}
+	beat := node("n", "True", time.Hour)
+	beat.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now)
+	if nodeMatters(node("n", "True", time.Hour), beat) {
+		t.Error("a heartbeat is no news")
+	}
+	if !nodeMatters(node("n", "True", time.Hour), node("n", "Unknown", 0)) {
+		t.Error("a Node that does not report any more is")
+	}
+}
+
+func TestWhoIsWoken(t *testing.T) { // HC-10
+	var asked remote.WatchRequest
+	ctl := &Controller{client: world().Build(), workloads: workloads{asked: &asked}}
+	if err := ctl.watchNodes(t.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		got  []reconcile.Request
+		want int
+	}{
+		"Machine":                    {ctl.ofMachine(t.Context(), machine("m")), 1},
+		"Machine of another cluster": {ctl.ofMachine(t.Context(), machine("m", func(m *clusterv1.Machine) { m.Spec.ClusterName = "d" })), 0},
+		"Machine not selected":       {ctl.ofMachine(t.Context(), machine("m", func(m *clusterv1.Machine) { m.Labels = nil })), 0},
+		"Cluster":                    {ctl.ofClusterObject(t.Context(), cluster()), 1},
+		"Node":                       {asked.Map(t.Context(), &corev1.Node{}), 1},
+		"request":                    {ctl.ofRequest(t.Context(), request("sick").Unstructured), 1},
+		"request for nothing":        {ctl.ofRequest(t.Context(), request("gone").Unstructured), 0},
+	} {
+		if len(tc.got) != tc.want {
+			t.Errorf("%s wakes %v, want %d", name, tc.got, tc.want)
+		}
+	}
+}
+
+type counter struct{ n int }
+
+func (c *counter) Reconcile(context.Context, ctrl.Request) (ctrl.Result, error) {
+	c.n++
+	return ctrl.Result{}, nil
+}
+
+func TestPace(t *testing.T) { // HC-10
+	at := now
+	c := &counter{}
+	p := newPaced(c, 0)
+	p.now = func() time.Time { return at }
+	pass := func(name string) time.Duration {
+		r, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.RequeueAfter
+	}
+	if left := pass("a"); left != 0 || c.n != 1 {
+		t.Errorf("the first pass is made at once: %s, %d passes", left, c.n)
+	}
+	at = at.Add(2 * time.Second)
+	if left := pass("a"); left != 3*time.Second || c.n != 1 {
+		t.Errorf("the second waits for the rest of the interval: %s, %d passes", left, c.n)
+	}
+	if pass("b"); c.n != 2 {
+		t.Error("another object does not wait")
+	}
+	at = at.Add(3 * time.Second)
+	if left := pass("a"); left != 0 || c.n != 3 {
+		t.Errorf("after the interval it is made: %s, %d passes", left, c.n)
+	}
+	at = at.Add(time.Minute)
+	if pass("c"); len(p.last) != 1 {
+		t.Errorf("objects of the past are forgotten: %v", p.last)
+	}
+	free := newPaced(c, -1)
+	for range 3 {
+		if r, _ := free.Reconcile(t.Context(), ctrl.Request{}); r.RequeueAfter != 0 {
+			t.Error("no interval, no waiting")
+		}
+	}
+}
