@@ -75,7 +75,7 @@ var layers = [][]string{
 	{"internal/fault", "internal/condition", "internal/version", "internal/naming", "internal/buildinfo", "internal/subnet", "sdk", "api"},
 	{"internal/topology", "internal/rollout", "internal/admission", "internal/conversion", "internal/cloudconfig", "internal/nodemeta", "internal/ownership"},
 	{"internal/kube", "internal/clone", "internal/remote", "internal/drain", "internal/hook", "internal/loop"},
-	{"internal/controllers", "internal/providers", "config", "internal/plane", "internal/nodeimage", "images"},
+	{"internal/controllers", "internal/providers", "config", "internal/plane", "internal/simulated", "internal/nodeimage", "images"},
 	{"internal/manager", "internal/clusterctl"},
 	{"internal/cli"},
 	{"cmd", "test", "internal/testkit"},

@@ -1,0 +1,149 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	genericfilters "k8s.io/apiserver/pkg/endpoints/filters"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/apiserver/pkg/server/routes"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/kubernetes"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/generated/openapi"
+
+	"github.com/slipwayhq/slipway/internal/simulated/store"
+)
+
+// API answers the requests of all clusters.
+type API struct {
+	handler http.Handler
+	client  kubernetes.Interface
+}
+
+// New makes the API. It takes some tenths of a second of CPU and is meant to happen once in a program.
+func New(ctx context.Context) (*API, error) {
+	a := &API{}
+	client, err := kubernetes.NewForConfig(a.Loopback())
+	if err != nil {
+		return nil, err
+	}
+	a.client = client
+	p := parts{api: a, resources: resources()}
+	p.options = options{versions: newVersions(p.resources), client: store.NewClient(ctx)}
+	p.access, p.rules = newAccess(func() rbacclient.RbacV1Interface { return client.RbacV1() })
+	core, err := p.core()
+	if err != nil {
+		return nil, err
+	}
+	groups, err := p.groups()
+	if err != nil {
+		return nil, err
+	}
+	server, err := a.server(p, inNamespace{core.VersionedResourcesStorageMap["v1"]["namespaces"]})
+	if err != nil {
+		return nil, err
+	}
+	if err := server.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, core); err != nil {
+		return nil, fmt.Errorf("installing the core group: %w", err)
+	}
+	if err := server.InstallAPIGroups(groups...); err != nil {
+		return nil, fmt.Errorf("installing the groups: %w", err)
+	}
+	a.handler = server.Handler
+	return a, nil
+}
+
+// Client is a client without a connection, with every right. The cluster is that of each call's context.
+func (a *API) Client() kubernetes.Interface { return a.client }
+
+// server makes the server without its groups.
+func (a *API) server(p parts, admission inNamespace) (*genericapiserver.GenericAPIServer, error) {
+	c := genericapiserver.NewConfig(legacyscheme.Codecs)
+	c.ExternalAddress = "127.0.0.1:443"
+	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	c.LoopbackClientConfig = a.Loopback()
+	c.RESTOptionsGetter = p.options
+	c.AdmissionControl = admission
+	c.Authentication.Authenticator = authenticator.RequestFunc(authenticate)
+	c.Authorization.Authorizer = p.access
+	c.EnableProfiling, c.EnableMetrics = false, false
+	c.HealthzChecks, c.ReadyzChecks, c.LivezChecks = nil, nil, nil
+	definitions := openapi.GetOpenAPIDefinitions
+	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme)
+	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	c.BuildHandlerChainFunc = chain
+	server, err := c.Complete(nil).New("simulated", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("preparing the API server: %w", err)
+	}
+	routes.OpenAPI{V3Config: c.OpenAPIV3Config}.InstallV3(server.Handler.GoRestfulContainer, server.Handler.NonGoRestfulMux)
+	return server, nil
+}
+
+// chain is what every request goes through.
+func chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
+	handler = genericfilters.WithAuthorization(handler, c.Authorization.Authorizer, c.Serializer)
+	handler = genericfilters.WithAuthentication(
+		handler, c.Authentication.Authenticator, genericfilters.Unauthorized(c.Serializer), nil, nil)
+	handler = genericfilters.WithWarningRecorder(handler)
+	handler = genericfilters.WithCacheControl(handler)
+	handler = genericfilters.WithRequestInfo(handler, c.RequestInfoResolver)
+	handler = genericfilters.WithRequestReceivedTimestamp(handler)
+	handler = filters.WithPanicRecovery(handler, c.RequestInfoResolver)
+	return genericfilters.WithAuditInit(handler)
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	t := from(r.Context())
+	if t == nil {
+		http.Error(w, "the request is about no cluster", http.StatusNotFound)
+		return
+	}
+	if t.Delay != nil {
+		if d := t.Delay(); d > 0 && !wait(r.Context(), d) {
+			return
+		}
+	}
+	switch path := strings.TrimSuffix(r.URL.Path, "/"); path {
+	case "/livez", "/readyz", "/healthz":
+		_, _ = w.Write([]byte("ok")) // a client that is gone needs no answer
+	case "/version":
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(version(t.Version)) // likewise
+	default:
+		a.handler.ServeHTTP(w, r)
+	}
+}
+
+// wait reports whether the time passed before the request ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func version(v string) apimachineryversion.Info {
+	numbers := append(strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3), "", "")
+	return apimachineryversion.Info{
+		Major: numbers[0], Minor: numbers[1], GitVersion: v, GitTreeState: "simulated",
+		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}

@@ -1,0 +1,40 @@
+package api
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/apis/core"
+)
+
+// inNamespace refuses objects in a namespace that does not exist, or is going.
+type inNamespace struct{ namespaces rest.Storage }
+
+// Handles implements admission.Interface.
+func (inNamespace) Handles(operation admission.Operation) bool { return operation == admission.Create }
+
+// Validate implements admission.ValidationInterface.
+func (i inNamespace) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	name := a.GetNamespace()
+	if name == "" || a.GetKind().GroupKind() == corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind() {
+		return nil
+	}
+	o, err := i.namespaces.(rest.Getter).Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if namespace, ok := o.(*core.Namespace); !ok || namespace.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	err = admission.NewForbidden(a, apierrors.NewGone("namespace "+name+" is being deleted"))
+	if status, ok := err.(*apierrors.StatusError); ok {
+		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{
+			Type: corev1.NamespaceTerminatingCause, Message: "namespace " + name + " is being deleted", Field: "metadata.namespace",
+		})
+	}
+	return err
+}

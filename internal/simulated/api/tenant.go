@@ -1,0 +1,135 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/authentication/user"
+	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
+
+	"github.com/slipwayhq/slipway/internal/simulated/store"
+)
+
+// Tenant is one cluster, as the API sees it.
+type Tenant struct {
+	// Keys hold its objects.
+	Keys *store.Keyspace
+	// Version is what GET /version tells, for example v1.36.3.
+	Version string
+	// Delay is how long a request waits before it is answered; nil: not at all.
+	Delay func() time.Duration
+
+	certificates *certificates
+
+	mu sync.Mutex
+	// eviction is made with the first one.
+	eviction *podstore.EvictionREST
+}
+
+// NewTenant returns a cluster whose users have client certificates of the authority.
+func NewTenant(keys *store.Keyspace, version string, authority *x509.Certificate, delay func() time.Duration) *Tenant {
+	options := x509request.DefaultVerifyOptions()
+	options.Roots = x509.NewCertPool()
+	options.Roots.AddCert(authority)
+	return &Tenant{
+		Keys: keys, Version: version, Delay: delay,
+		certificates: &certificates{
+			verify: x509request.New(options, x509request.CommonNameUserConversion), known: map[[sha256.Size]byte]verified{},
+		},
+	}
+}
+
+// errNoCluster is a mistake of the program: a call that is about no cluster.
+var errNoCluster = errors.New("the call is about no cluster")
+
+type tenantKey struct{}
+
+// Into returns a context whose requests are about the cluster.
+func Into(ctx context.Context, t *Tenant) context.Context {
+	return store.Into(context.WithValue(ctx, tenantKey{}, t), t.Keys)
+}
+
+// from returns the cluster of a context; nil if it is about none.
+func from(ctx context.Context) *Tenant {
+	t, _ := ctx.Value(tenantKey{}).(*Tenant)
+	return t
+}
+
+// certificates remembers whom a certificate stands for: to verify a signature costs more than a request.
+type certificates struct {
+	verify authenticator.Request
+	mu     sync.Mutex
+	known  map[[sha256.Size]byte]verified
+}
+
+type verified struct {
+	response *authenticator.Response
+	until    time.Time
+}
+
+// maxKnown bounds what is remembered; nodes and people are few.
+const maxKnown = 64
+
+func (c *certificates) authenticate(r *http.Request) (*authenticator.Response, bool, error) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return nil, false, nil
+	}
+	leaf := r.TLS.PeerCertificates[0]
+	sum := sha256.Sum256(leaf.Raw)
+	c.mu.Lock()
+	v, ok := c.known[sum]
+	c.mu.Unlock()
+	if ok && time.Now().Before(v.until) {
+		return v.response, true, nil
+	}
+	response, ok, err := c.verify.AuthenticateRequest(r)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) >= maxKnown {
+		clear(c.known)
+	}
+	c.known[sum] = verified{response, leaf.NotAfter}
+	return response, true, nil
+}
+
+// insideKey marks requests of this program itself.
+type insideKey struct{}
+
+// inside returns a context whose requests are made by this program, with every right.
+func inside(ctx context.Context) context.Context { return context.WithValue(ctx, insideKey{}, true) }
+
+// authenticate implements authenticator.Request for all clusters.
+func authenticate(r *http.Request) (*authenticator.Response, bool, error) {
+	if r.Context().Value(insideKey{}) != nil {
+		return &authenticator.Response{User: &user.DefaultInfo{
+			Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated},
+		}}, true, nil
+	}
+	t := from(r.Context())
+	if t == nil {
+		return nil, false, nil
+	}
+	response, ok, err := t.certificates.authenticate(r)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	return withGroup(response), true, nil
+}
+
+// withGroup adds the group of all who are known.
+func withGroup(r *authenticator.Response) *authenticator.Response {
+	groups := append([]string{}, r.User.GetGroups()...)
+	return &authenticator.Response{User: &user.DefaultInfo{
+		Name: r.User.GetName(), UID: r.User.GetUID(), Groups: append(groups, user.AllAuthenticated), Extra: r.User.GetExtra(),
+	}}
+}

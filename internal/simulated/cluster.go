@@ -1,0 +1,164 @@
+package simulated
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/simulated/api"
+)
+
+// cluster is one simulated control plane that runs.
+type cluster struct {
+	spec   Spec
+	since  time.Time
+	tenant *api.Tenant
+	faults *faults
+	cancel context.CancelFunc
+	server *http.Server
+	leaf   *leaf
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+func (s Spec) equal(o Spec) bool {
+	return s.Cluster == o.Cluster && s.Version == o.Version && s.Address == o.Address &&
+		bytes.Equal(s.CACert, o.CACert) && bytes.Equal(s.CAKey, o.CAKey)
+}
+
+// open prepares a cluster: its keys, its API, its life.
+func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
+	authority, err := pki.ParsePair(spec.CACert, spec.CAKey)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "AuthorityInvalid", "the authority of Cluster %s cannot be used", spec.Cluster).From(err)
+	}
+	host, _, err := net.SplitHostPort(spec.Address)
+	if err != nil {
+		return nil, fmt.Errorf("the address %q of a simulated control plane: %w", spec.Address, err)
+	}
+	l := &leaf{authority: authority, host: host, now: s.cfg.Now}
+	if _, err := l.get(nil); err != nil {
+		return nil, err
+	}
+	watching := s.life.Changed(name)
+	keys, err := s.store.Keyspace(name, watching)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{spec: spec, since: s.cfg.Now(), faults: f, leaf: l, conns: map[net.Conn]struct{}{}}
+	c.tenant = api.NewTenant(keys, spec.Version, authority.Cert, f.delay)
+	ctx, cancel := context.WithCancel(s.ctx)
+	c.cancel = cancel
+	if err := s.life.Join(ctx, name, c.tenant); err != nil {
+		cancel()
+		return nil, fmt.Errorf("beginning the simulated cluster %s: %w", name, err)
+	}
+	c.server = &http.Server{
+		Handler: s.api, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
+		ReadHeaderTimeout: 30 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return api.Into(ctx, c.tenant) },
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, GetCertificate: l.get, NextProtos: []string{"h2", "http/1.1"},
+		},
+	}
+	return c, nil
+}
+
+// serve answers until the context ends or close is called.
+func (c *cluster) serve(ctx context.Context, listener net.Listener) {
+	go func() {
+		_ = c.server.ServeTLS(gate{listener, c.faults}, "", "") // it ends when close is called
+	}()
+	context.AfterFunc(ctx, c.close)
+}
+
+// close ends the listener, all connections and the life of the cluster.
+func (c *cluster) close() {
+	c.cancel()
+	_ = c.server.Close() // what is open is lost, as when a process is killed
+}
+
+// follow keeps the connections, so that they can be cut.
+func (c *cluster) follow(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if state == http.StateClosed || state == http.StateHijacked {
+		delete(c.conns, conn)
+		return
+	}
+	c.conns[conn] = struct{}{}
+}
+
+// hangUp cuts all connections if the cluster is to be unreachable.
+func (c *cluster) hangUp() {
+	if !c.faults.down() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.conns {
+		_ = conn.Close() // that is the point
+	}
+}
+
+// gate is a listener that hangs up while the cluster is to be unreachable.
+type gate struct {
+	net.Listener
+	faults *faults
+}
+
+// Accept implements net.Listener.
+func (g gate) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil || !g.faults.down() {
+			return conn, err
+		}
+		_ = conn.Close() // as if nobody listened
+	}
+}
+
+// leaf is the serving certificate, which is renewed when half of its life is over.
+type leaf struct {
+	authority pki.Pair
+	host      string
+	now       func() time.Time
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	renew   time.Time
+}
+
+func (l *leaf) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current != nil && l.now().Before(l.renew) {
+		return l.current, nil
+	}
+	names, ips := []string{"localhost", "kubernetes", "kubernetes.default.svc"}, []net.IP{net.IPv4(127, 0, 0, 1)}
+	if ip := net.ParseIP(l.host); ip != nil {
+		ips = append(ips, ip)
+	} else {
+		names = append(names, l.host)
+	}
+	pair, err := l.authority.Issue(pki.Leaf{User: "kube-apiserver", Names: names, IPs: ips}, l.now())
+	if err != nil {
+		return nil, fmt.Errorf("making a serving certificate: %w", err)
+	}
+	cert, err := tls.X509KeyPair(pair.CertPEM, pair.KeyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("making a serving certificate: %w", err)
+	}
+	l.current, l.renew = &cert, l.now().Add(pair.Cert.NotAfter.Sub(l.now())/2)
+	return l.current, nil
+}

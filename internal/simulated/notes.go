@@ -1,0 +1,34 @@
+package simulated
+
+import (
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/simulated/store"
+)
+
+// notePrefix begins the keys of notes. No object is stored under it.
+const notePrefix = "/notes/"
+
+// Notes are small texts by name that are kept with the objects of a cluster, in the same file.
+type Notes struct{ keys *store.Keyspace }
+
+// Get returns a note; nil if there is none.
+func (n *Notes) Get(name string) []byte {
+	value, _ := n.keys.Get(notePrefix + name)
+	return value
+}
+
+// Set writes a note.
+func (n *Notes) Set(name string, value []byte) error { return n.keys.Put(notePrefix+name, value) }
+
+// Delete removes a note. One that does not exist is no error.
+func (n *Notes) Delete(name string) error { return n.keys.Delete(notePrefix + name) }
+
+// Names returns the names of all notes, sorted.
+func (n *Notes) Names() []string {
+	var out []string
+	for _, key := range n.keys.Keys(notePrefix) {
+		out = append(out, strings.TrimPrefix(key, notePrefix))
+	}
+	return out
+}

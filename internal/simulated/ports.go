@@ -1,0 +1,73 @@
+package simulated
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"strconv"
+	"syscall"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Ports of simulated control planes lie below those that systems hand out by themselves, so that one which is free
+// once is free after a restart too.
+const (
+	firstPort = 12000
+	portCount = 20000
+	// Host is where simulated control planes listen unless they are told otherwise.
+	Host = "127.0.0.1"
+)
+
+// Reserve chooses a free port at [Host] for a control plane and keeps it until the control plane is started there or
+// removed. The same name gets the same port.
+func (s *Server) Reserve(name string) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.clusters[name]; c != nil {
+		return portOf(c.spec.Address)
+	}
+	if l := s.reserved[name]; l != nil {
+		return portOf(l.Addr().String())
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(name)) // never fails
+	for i := range portCount {
+		port := firstPort + (int(sum.Sum32()%portCount)+i)%portCount
+		l, err := net.Listen("tcp", net.JoinHostPort(Host, strconv.Itoa(port)))
+		if err == nil {
+			s.reserved[name] = l
+			return port, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return 0, fmt.Errorf("choosing a port for the simulated control plane %s: %w", name, err)
+		}
+	}
+	return 0, fault.New(fault.Invalid, "NoPortFree", "no port from %d to %d is free at %s", firstPort, firstPort+portCount-1, Host)
+}
+
+// listener returns the listener at an address: the reserved one where there is one. The lock is held.
+func (s *Server) listener(name, address string) (net.Listener, error) {
+	if l := s.reserved[name]; l != nil {
+		delete(s.reserved, name)
+		if l.Addr().String() == address {
+			return l, nil
+		}
+		_ = l.Close() // nobody is connected
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fault.New(fault.Unreachable, "AddressNotFree",
+			"the simulated control plane cannot listen at %s; if another program does, end it", address).From(err)
+	}
+	return l, nil
+}
+
+func portOf(address string) (int, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(port)
+}

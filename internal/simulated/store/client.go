@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+)
+
+type contextKey struct{}
+
+// Into returns a context whose requests are about the keyspace.
+func Into(ctx context.Context, k *Keyspace) context.Context {
+	return context.WithValue(ctx, contextKey{}, k)
+}
+
+// From returns the keyspace of a context; nil if it is about none.
+func From(ctx context.Context) *Keyspace {
+	k, _ := ctx.Value(contextKey{}).(*Keyspace)
+	return k
+}
+
+// errNoKeyspace is a mistake of the program: a request that is about no cluster.
+var errNoKeyspace = errors.New("the request is about no cluster")
+
+// NewClient returns an etcd client, as k8s.io/apiserver uses it, whose requests go to the keyspace of their context.
+func NewClient(ctx context.Context) *kubernetes.Client {
+	client := clientv3.NewCtxClient(ctx)
+	client.KV, client.Watcher, client.Lease = kv{}, watcher{}, leases{}
+	return &kubernetes.Client{Client: client, Kubernetes: direct{}}
+}
+
+// direct implements what Kubernetes asks of etcd.
+type direct struct{}
+
+// Get implements kubernetes.Interface.
+func (direct) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (kubernetes.GetResponse, error) {
+	k := From(ctx)
+	if k == nil {
+		return kubernetes.GetResponse{}, errNoKeyspace
+	}
+	kvs, _, rev, err := k.read(key, "", 0, opts.Revision)
+	r := kubernetes.GetResponse{Revision: rev}
+	if len(kvs) == 1 {
+		r.KV = kvs[0]
+	}
+	return r, err
+}
+
+// List implements kubernetes.Interface.
+func (direct) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
+	k := From(ctx)
+	if k == nil {
+		return kubernetes.ListResponse{}, errNoKeyspace
+	}
+	start := prefix
+	if opts.Continue != "" {
+		start = opts.Continue
+	}
+	kvs, count, rev, err := k.read(start, clientv3.GetPrefixRangeEnd(prefix), opts.Limit, opts.Revision)
+	return kubernetes.ListResponse{Kvs: kvs, Count: count, Revision: rev}, err
+}
+
+// Count implements kubernetes.Interface.
+func (direct) Count(ctx context.Context, prefix string, _ kubernetes.CountOptions) (int64, error) {
+	k := From(ctx)
+	if k == nil {
+		return 0, errNoKeyspace
+	}
+	return int64(len(k.Keys(prefix))), nil
+}
+
+// OptimisticPut implements kubernetes.Interface.
+func (direct) OptimisticPut(
+	ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions,
+) (kubernetes.PutResponse, error) {
+	k := From(ctx)
+	if k == nil {
+		return kubernetes.PutResponse{}, errNoKeyspace
+	}
+	ok, current, rev, err := k.put(key, value, expected, int64(opts.LeaseID))
+	r := kubernetes.PutResponse{Succeeded: ok, Revision: rev}
+	if ok || opts.GetOnFailure {
+		r.KV = current
+	}
+	return r, err
+}
+
+// OptimisticDelete implements kubernetes.Interface.
+func (direct) OptimisticDelete(
+	ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions,
+) (kubernetes.DeleteResponse, error) {
+	k := From(ctx)
+	if k == nil {
+		return kubernetes.DeleteResponse{}, errNoKeyspace
+	}
+	ok, current, rev, err := k.remove(key, expected)
+	r := kubernetes.DeleteResponse{Succeeded: ok, Revision: rev}
+	if ok || opts.GetOnFailure {
+		r.KV = current
+	}
+	return r, err
+}
+
+// kv implements the one call that watches make to list what there is.
+type kv struct{ clientv3.KV }
+
+// Get implements clientv3.KV.
+func (kv) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	k := From(ctx)
+	if k == nil {
+		return nil, errNoKeyspace
+	}
+	op := clientv3.OpGet(key, opts...)
+	kvs, count, rev, err := k.read(key, string(op.RangeBytes()), op.Limit(), op.Rev())
+	if err != nil {
+		return nil, err
+	}
+	return &clientv3.GetResponse{
+		Header: &etcdserverpb.ResponseHeader{Revision: rev}, Kvs: kvs, Count: count, More: int64(len(kvs)) < count,
+	}, nil
+}
+
+// watcher implements watches.
+type watcher struct{ clientv3.Watcher }
+
+// Watch implements clientv3.Watcher.
+func (watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	k := From(ctx)
+	if k == nil {
+		out := make(chan clientv3.WatchResponse)
+		close(out)
+		return out
+	}
+	op := clientv3.OpGet(key, opts...)
+	return k.watch(ctx, key, string(op.RangeBytes()), op.Rev())
+}
+
+// RequestProgress implements clientv3.Watcher. Nobody keeps a cache that would need it.
+func (watcher) RequestProgress(context.Context) error { return nil }
+
+// leases grants leases that are nothing but the second at which they end.
+type leases struct{ clientv3.Lease }
+
+// Grant implements clientv3.Lease.
+func (leases) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
+	k := From(ctx)
+	if k == nil {
+		return nil, errNoKeyspace
+	}
+	return &clientv3.LeaseGrantResponse{ID: clientv3.LeaseID(k.now().Unix() + ttl), TTL: ttl}, nil
+}

@@ -1,0 +1,231 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+const (
+	suffix = ".state"
+	// damaged is added to the name of a file that cannot be read, which is kept for people to look at.
+	damaged = ".damaged"
+	// interval bounds how often one file is written.
+	interval = 300 * time.Millisecond
+	// tidyInterval is how often keys that have run out are looked for.
+	tidyInterval = time.Minute
+	// gap is how far revisions jump over a restart, so that none of a change that was lost is used again.
+	gap = 1 << 20
+)
+
+// Store is a folder of keyspaces.
+type Store struct {
+	dir string
+	now func() time.Time
+
+	mu     sync.Mutex
+	spaces map[string]*Keyspace
+	dirty  map[*Keyspace]struct{}
+	wake   chan struct{}
+	// saving is held while files are written or removed.
+	saving sync.Mutex
+}
+
+// Open returns the store of a folder, which is made with the first file.
+func Open(dir string, now func() time.Time) *Store {
+	return &Store{
+		dir: dir, now: now, spaces: map[string]*Keyspace{}, dirty: map[*Keyspace]struct{}{}, wake: make(chan struct{}, 1),
+	}
+}
+
+// Exists reports whether there is a keyspace of the name, in memory or as a file.
+func (s *Store) Exists(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spaces[name] != nil {
+		return true
+	}
+	_, err := os.Stat(s.path(name))
+	return err == nil
+}
+
+// Keyspace returns the keyspace of a name, from its file or new. Changed is called after every change, by whoever
+// makes it; it must not block.
+func (s *Store) Keyspace(name string, changed func(key string, deleted bool)) (*Keyspace, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.spaces[name]; k != nil {
+		return k, nil
+	}
+	k := newKeyspace(name, s.now)
+	if err := s.load(k); err != nil {
+		return nil, err
+	}
+	k.touched = func(key string, deleted bool) {
+		s.soil(k)
+		changed(key, deleted)
+	}
+	s.spaces[name] = k
+	return k, nil
+}
+
+// Remove ends a keyspace and removes its file. One that does not exist is no error.
+func (s *Store) Remove(name string) error {
+	s.mu.Lock()
+	k := s.spaces[name]
+	delete(s.spaces, name)
+	delete(s.dirty, k)
+	s.mu.Unlock()
+	if k != nil {
+		k.end()
+	}
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	if err := os.Remove(s.path(name)); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("removing the state of %s: %w", name, err)
+	}
+	return nil
+}
+
+// Run writes what changes until the context ends, and the rest then.
+func (s *Store) Run(ctx context.Context, trouble func(error)) {
+	tidy := time.NewTicker(tidyInterval)
+	defer tidy.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if err := s.Flush(); err != nil {
+				trouble(err)
+			}
+			return
+		case <-tidy.C:
+			for _, k := range s.all() {
+				k.tidy()
+			}
+		case <-s.wake:
+			if err := s.Flush(); err != nil {
+				trouble(err)
+			}
+			select { // one file is not written more often than this
+			case <-ctx.Done():
+			case <-time.After(interval):
+			}
+		}
+	}
+}
+
+// Flush writes all that has changed. What cannot be written is tried again with the next change.
+func (s *Store) Flush() error {
+	s.mu.Lock()
+	dirty := s.dirty
+	s.dirty = map[*Keyspace]struct{}{}
+	s.mu.Unlock()
+	var first error
+	for k := range dirty {
+		if err := s.save(k); err != nil {
+			s.soil(k)
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	return first
+}
+
+func (s *Store) all() []*Keyspace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []*Keyspace
+	for _, k := range s.spaces {
+		out = append(out, k)
+	}
+	return out
+}
+
+// soil marks a keyspace to be written.
+func (s *Store) soil(k *Keyspace) {
+	s.mu.Lock()
+	s.dirty[k] = struct{}{}
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Store) path(name string) string { return filepath.Join(s.dir, name+suffix) }
+
+// save writes the file of a keyspace: a checksum, then an etcd range response with all keys.
+func (s *Store) save(k *Keyspace) error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	k.mu.Lock()
+	if k.removed {
+		k.mu.Unlock()
+		return nil
+	}
+	content := etcdserverpb.RangeResponse{Header: &etcdserverpb.ResponseHeader{Revision: k.rev}}
+	for _, key := range k.keys {
+		content.Kvs = append(content.Kvs, k.values[key])
+	}
+	k.mu.Unlock()
+	data, err := content.Marshal()
+	if err != nil {
+		return fmt.Errorf("encoding the state of %s: %w", k.name, err)
+	}
+	data = append(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(data)), data...)
+	if _, err := datadir.WriteFile(s.path(k.name), data, 0o600); err != nil {
+		return fmt.Errorf("writing the state of %s: %w", k.name, err)
+	}
+	return nil
+}
+
+// load reads the file of a keyspace, if there is one. A file that is not whole is put aside: the cluster begins empty.
+func (s *Store) load(k *Keyspace) error {
+	data, err := os.ReadFile(s.path(k.name))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the state of %s: %w", k.name, err)
+	}
+	content, ok := decode(data)
+	if !ok {
+		k.rev, k.compacted = gap, gap
+		return os.Rename(s.path(k.name), s.path(k.name)+damaged)
+	}
+	k.rev = content.Header.Revision + gap
+	k.compacted = k.rev
+	for _, kv := range content.Kvs {
+		key := string(kv.Key)
+		k.keys = append(k.keys, key)
+		k.values[key] = kv
+		if kv.Lease != 0 {
+			k.leased++
+		}
+	}
+	slices.SortFunc(k.keys, strings.Compare)
+	return nil
+}
+
+func decode(data []byte) (*etcdserverpb.RangeResponse, bool) {
+	if len(data) < 4 || binary.BigEndian.Uint32(data) != crc32.ChecksumIEEE(data[4:]) {
+		return nil, false
+	}
+	content := &etcdserverpb.RangeResponse{}
+	if err := content.Unmarshal(data[4:]); err != nil || content.Header == nil {
+		return nil, false
+	}
+	return content, true
+}
