@@ -1,0 +1,189 @@
+package scaffold
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk"
+)
+
+//go:embed all:project
+var project embed.FS
+
+// vendored is where the SDK is written, from the root of the project.
+const vendored = "third_party/slipway-sdk"
+
+// Options say what to write.
+type Options struct {
+	// Dir is made, with the folders above it; it must be empty or absent.
+	Dir string
+	// Name of the extension: a DNS label.
+	Name string
+	// Module is the path of the Go module.
+	Module string
+	// SDK, where set, is a folder with the source of the SDK to use, in place of the source in this binary.
+	SDK string
+}
+
+// Write writes the project and returns the paths of its own files, those of the SDK left out, sorted.
+func Write(o Options) ([]string, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	files, err := render(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := modules(o, files); err != nil {
+		return nil, err
+	}
+	own := names(files)
+	if o.SDK == "" {
+		if err := source(files); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range names(files) {
+		path := filepath.Join(o.Dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, fmt.Errorf("making the folder of %s: %w", name, err)
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil {
+			return nil, fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return own, nil
+}
+
+func (o Options) check() error {
+	if p := validation.IsDNS1123Label(o.Name); len(p) > 0 {
+		return fault.New(fault.Invalid, "ExtensionName", "the name %q of the extension cannot be used: %s", o.Name, strings.Join(p, "; "))
+	}
+	if err := module.CheckImportPath(o.Module); err != nil {
+		return fault.New(fault.Invalid, "ModulePath", "the module path %q cannot be used", o.Module).From(err)
+	}
+	if o.SDK != "" {
+		if _, err := os.Stat(filepath.Join(o.SDK, "go.mod")); err != nil {
+			return fault.New(fault.Invalid, "SDK", "%s does not hold the source of the SDK: it has no go.mod", o.SDK).From(err)
+		}
+	}
+	entries, err := os.ReadDir(o.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fault.New(fault.Invalid, "Folder", "the folder %s cannot be used", o.Dir).From(err)
+	case len(entries) > 0:
+		return fault.New(fault.Invalid, "Folder", "the folder %s is not empty; name another with --dir", o.Dir)
+	}
+	return nil
+}
+
+// render fills in the templates. A name ends with .tmpl so that the Go files among them are not taken for ours.
+func render(o Options) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := fs.WalkDir(project, "project", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := project.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		t, err := template.New(path).Delims("[[", "]]").Option("missingkey=error").Parse(string(text))
+		if err != nil {
+			return fmt.Errorf("reading the template %s: %w", path, err)
+		}
+		var out bytes.Buffer
+		if err := t.Execute(&out, o); err != nil {
+			return fmt.Errorf("filling in the template %s: %w", path, err)
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(path, "project/"), ".tmpl")
+		if name == "gitignore" {
+			name = ".gitignore" // under its own name it would hold for this repository
+		}
+		files[name] = out.Bytes()
+		return nil
+	})
+	return files, err
+}
+
+// modules writes go.mod and go.sum: everything that the SDK requires, in the versions that it was tested with.
+func modules(o Options, files map[string][]byte) error {
+	from := fs.FS(sdk.Source())
+	replacement := "./" + vendored
+	if o.SDK != "" {
+		from = os.DirFS(o.SDK)
+		abs, err := filepath.Abs(o.SDK)
+		if err != nil {
+			return err
+		}
+		replacement = abs
+	}
+	data, err := fs.ReadFile(from, "go.mod")
+	if err != nil {
+		return fmt.Errorf("reading the requirements of the SDK: %w", err)
+	}
+	theirs, err := modfile.Parse("go.mod", data, nil)
+	if err != nil {
+		return fmt.Errorf("reading the requirements of the SDK: %w", err)
+	}
+	own := &modfile.File{}
+	if err := errors.Join(own.AddModuleStmt(o.Module), own.AddGoStmt(theirs.Go.Version)); err != nil {
+		return fmt.Errorf("writing go.mod: %w", err)
+	}
+	own.AddNewRequire(sdk.Module, "v0.0.0", false)
+	for _, r := range theirs.Require {
+		own.AddNewRequire(r.Mod.Path, r.Mod.Version, r.Mod.Path != "sigs.k8s.io/cluster-api/api")
+	}
+	if err := own.AddReplace(sdk.Module, "", replacement, ""); err != nil {
+		return fmt.Errorf("writing go.mod: %w", err)
+	}
+	own.SetRequireSeparateIndirect(slices.Clone(own.Require))
+	own.Cleanup()
+	if files["go.mod"], err = own.Format(); err != nil {
+		return fmt.Errorf("writing go.mod: %w", err)
+	}
+	if files["go.sum"], err = fs.ReadFile(from, "go.sum"); err != nil {
+		return fmt.Errorf("reading the checksums of the SDK: %w", err)
+	}
+	return nil
+}
+
+// source adds the source of the SDK, without its tests.
+func source(files map[string][]byte) error {
+	from := sdk.Source()
+	return fs.WalkDir(from, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/") {
+			return err
+		}
+		data, err := from.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files[vendored+"/"+path] = data
+		return nil
+	})
+}
+
+func names(files map[string][]byte) []string {
+	out := make([]string, 0, len(files))
+	for name := range files {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
