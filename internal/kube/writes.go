@@ -60,7 +60,7 @@ func KeepOwnFields(in any) (any, error) {
 	}
 	var own []metav1.ManagedFieldsEntry
 	for _, e := range obj.GetManagedFields() {
-		if strings.HasPrefix(e.Manager, Prefix) {
+		if strings.HasPrefix(e.Manager, Prefix) || strings.HasPrefix(e.Manager, CorePrefix) {
 			own = append(own, e)
 		}
 	}

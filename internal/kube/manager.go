@@ -1,0 +1,150 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// CorePrefix starts the names of field managers that Cluster API gives to its controllers, where other programs rely
+// on them (MS-09).
+const CorePrefix = "capi-"
+
+// Named returns a writer whose field manager has exactly this name, which starts with [Prefix] or [CorePrefix]; it
+// shares the record of writes.
+func (w *Writer) Named(manager string) *Writer {
+	return &Writer{client: w.client, owner: manager, writes: w.writes}
+}
+
+// CreateApplied creates the object by server-side apply, so that the same field manager can apply changes to it later
+// without being two owners of one field. An object of that name that exists and says something else is a conflict.
+// want becomes what was created.
+func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructured) error {
+	if err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(w.owner)); err != nil {
+		return fmt.Errorf("creating %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
+	}
+	w.writes.record(want)
+	return nil
+}
+
+// Covers reports whether applying want would change nothing: live has all of it, and manager has said nothing more
+// of live before. want is an object without status.
+func Covers(live client.Object, manager string, want map[string]any) (bool, error) {
+	w := &Writer{owner: manager}
+	return w.unchanged(live, want)
+}
+
+// HandOver moves the ownership of fields between field managers.
+type HandOver struct {
+	// From are the managers that lose fields, whatever their operation.
+	From []string
+	// To is the manager that gets them, as fields that it applied.
+	To string
+	// Takes tells which fields move.
+	Takes func(fieldpath.Path) bool
+}
+
+// HandOver changes who owns fields of an object, which was read past any cache: a cache does not have all managers.
+// It writes nothing where nothing moves. The object's values stay as they are.
+func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) error {
+	entries, moves, err := h.apply(live.GetManagedFields())
+	if err != nil || !moves {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"managedFields": entries, "resourceVersion": live.GetResourceVersion(),
+	}})
+	if err != nil {
+		return fault.New(fault.Bug, "InvalidPatch", "managed fields of %T cannot be encoded", live).From(err)
+	}
+	after := live.DeepCopyObject().(client.Object)
+	if err := w.client.Patch(ctx, after, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(w.owner)); err != nil {
+		return fmt.Errorf("handing fields of %s %s over to %s: %w", w.kindOf(live), client.ObjectKeyFromObject(live), h.To, err)
+	}
+	w.writes.record(after)
+	return nil
+}
+
+// apply returns the entries after the handover, and whether that changes anything.
+func (h HandOver) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
+	moved, version := &fieldpath.Set{}, ""
+	var out []metav1.ManagedFieldsEntry
+	for _, e := range entries {
+		if !h.from(e) || e.Subresource != "" || e.FieldsV1 == nil {
+			out = append(out, e)
+			continue
+		}
+		taken, kept, err := h.split(e)
+		if err != nil {
+			return nil, false, err
+		}
+		if !taken.Empty() {
+			moved, version = moved.Union(taken), e.APIVersion
+		}
+		if !kept.Empty() {
+			out = append(out, entry(e, kept))
+		}
+	}
+	if moved.Empty() {
+		return entries, false, nil
+	}
+	for i, e := range out {
+		if e.Manager == h.To && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.FieldsV1 != nil {
+			var have fieldpath.Set
+			if err := have.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
+				return nil, false, fmt.Errorf("fields of manager %s: %w", e.Manager, err)
+			}
+			out[i] = entry(e, have.Union(moved))
+			return out, true, nil
+		}
+	}
+	return append(out, entry(metav1.ManagedFieldsEntry{
+		Manager: h.To, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version, FieldsType: "FieldsV1",
+	}, moved)), true, nil
+}
+
+func (h HandOver) from(e metav1.ManagedFieldsEntry) bool {
+	if e.Manager == h.To && e.Operation == metav1.ManagedFieldsOperationApply {
+		return false
+	}
+	for _, name := range h.From {
+		if e.Manager == name {
+			return true
+		}
+	}
+	return false
+}
+
+// split parts the fields of an entry into those that move and the others.
+func (h HandOver) split(e metav1.ManagedFieldsEntry) (taken, kept *fieldpath.Set, err error) {
+	var all fieldpath.Set
+	if err := all.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
+		return nil, nil, fmt.Errorf("fields of manager %s: %w", e.Manager, err)
+	}
+	taken, kept = &fieldpath.Set{}, &fieldpath.Set{}
+	all.Iterate(func(p fieldpath.Path) {
+		if h.Takes(p) {
+			taken.Insert(p.Copy())
+			return
+		}
+		kept.Insert(p.Copy())
+	})
+	return taken, kept, nil
+}
+
+func entry(e metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFieldsEntry {
+	raw, err := fields.ToJSON()
+	if err != nil {
+		panic("kube: a set of fields cannot be encoded: " + err.Error()) // it came from JSON
+	}
+	e.FieldsV1 = metav1.NewFieldsV1(string(raw))
+	return e
+}
