@@ -98,6 +98,9 @@ type Referrers struct {
 	Refs func(client.Object) []clusterv1.ContractVersionedObjectReference
 	// Also, where set, names the objects that a provider object wakes whoever owns it; none: its owners are woken.
 	Also func(ctx context.Context, provider client.Object) []reconcile.Request
+	// Find names the objects that refer to a provider object which has no owner yet, by an index; nil: all objects
+	// of the namespace are looked at.
+	Find func(ctx context.Context, provider client.Object) []reconcile.Request
 }
 
 // WatchReferenced returns the function that kube.NewReferences takes: it watches a provider's kind on behalf
@@ -123,6 +126,9 @@ func (r Referrers) handler(s Setup) handler.EventHandler {
 		}
 		if owners := ownersOf(o, gvk.Group, gvk.Kind); len(owners) > 0 {
 			return owners
+		}
+		if r.Find != nil {
+			return r.Find(ctx, o)
 		}
 		list := r.NewList()
 		if err := reader.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {

@@ -57,10 +57,15 @@ type Controller struct {
 	now       func() time.Time
 }
 
-// Indexes over Machines, by which a Node finds its Machine (MA-09).
+// Indexes over Machines: by which a Node finds its Machine (MA-09), a provider object those that refer to it, and an
+// owner or a Cluster its Machines, without a look at those of a thousand other clusters.
 const (
-	byProviderID = "spec.providerID"
-	byNodeName   = "status.nodeRef.name"
+	byProviderID = "machine/spec.providerID"
+	byNodeName   = "machine/status.nodeRef.name"
+	byCluster    = "machine/spec.clusterName"
+	bySet        = "machine/set-name"
+	byDeployment = "machine/deployment-name"
+	byReference  = "machine/reference"
 )
 
 // Add adds the controller to the manager.
@@ -74,15 +79,18 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.Machine{}).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
-		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet), builder.WithPredicates(revisionMatters())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return c.ofCluster(ctx, client.ObjectKeyFromObject(o))
+		}), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.MachineSet{}, c.indexed(bySet), builder.WithPredicates(revisionMatters())).
+		Watches(&clusterv1.MachineDeployment{}, c.indexed(byDeployment), builder.WithPredicates(revisionMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
 		Build(r)
 	if err != nil {
 		return err
 	}
 	c.refs = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
-		New: func() client.Object { return &clusterv1.Machine{} }, NewList: newList, Refs: references,
+		New: func() client.Object { return &clusterv1.Machine{} }, NewList: newList, Refs: references, Find: c.referrers,
 	}))
 	return nil
 }
@@ -95,11 +103,29 @@ func (s Settings) withDefaults() Settings {
 }
 
 func indexes() map[string]client.IndexerFunc {
+	of := func(value func(*clusterv1.Machine) string) client.IndexerFunc {
+		return func(o client.Object) []string { return nonEmpty(value(o.(*clusterv1.Machine))) }
+	}
 	return map[string]client.IndexerFunc{
-		byProviderID: func(o client.Object) []string { return nonEmpty(o.(*clusterv1.Machine).Spec.ProviderID) },
-		byNodeName:   func(o client.Object) []string { return nonEmpty(o.(*clusterv1.Machine).Status.NodeRef.Name) },
+		byProviderID: of(func(m *clusterv1.Machine) string { return m.Spec.ProviderID }),
+		byNodeName:   of(func(m *clusterv1.Machine) string { return m.Status.NodeRef.Name }),
+		byCluster:    of(func(m *clusterv1.Machine) string { return m.Spec.ClusterName }),
+		bySet:        of(func(m *clusterv1.Machine) string { return m.Labels[clusterv1.MachineSetNameLabel] }),
+		byDeployment: of(func(m *clusterv1.Machine) string { return m.Labels[clusterv1.MachineDeploymentNameLabel] }),
+		byReference: func(o client.Object) []string {
+			var out []string
+			for _, ref := range references(o) {
+				if ref.IsDefined() {
+					out = append(out, reference(ref.APIGroup, ref.Kind, ref.Name))
+				}
+			}
+			return out
+		},
 	}
 }
+
+// reference is the value of the index byReference.
+func reference(group, kind, name string) string { return group + "/" + kind + "/" + name }
 
 func nonEmpty(s string) []string {
 	if s == "" {
@@ -136,22 +162,38 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 
 // ofCluster names the Machines of a cluster.
 func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
-	return c.list(ctx, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
+	return c.list(ctx, cluster.Namespace, byCluster, cluster.Name)
 }
 
-// ofSet names the Machines of a MachineSet (MA-14).
-func (c *Controller) ofSet(ctx context.Context, set client.Object) []reconcile.Request {
-	return c.list(ctx, client.InNamespace(set.GetNamespace()), client.MatchingLabels{clusterv1.MachineSetNameLabel: set.GetName()})
+// indexed wakes the Machines for which an index has the name of the object (MA-14).
+func (c *Controller) indexed(index string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		return c.list(ctx, o.GetNamespace(), index, o.GetName())
+	})
 }
 
-func (c *Controller) list(ctx context.Context, opts ...client.ListOption) []reconcile.Request {
+// referrers names the Machines that refer to a provider object.
+func (c *Controller) referrers(ctx context.Context, o client.Object) []reconcile.Request {
+	kind := o.GetObjectKind().GroupVersionKind()
+	return c.list(ctx, o.GetNamespace(), byReference, reference(kind.Group, kind.Kind, o.GetName()))
+}
+
+// list names the Machines of a namespace that an index has under the value.
+func (c *Controller) list(ctx context.Context, namespace, index, value string) []reconcile.Request {
+	return c.find(ctx, namespace, client.MatchingFields{index: value}, func(*clusterv1.Machine) bool { return true })
+}
+
+// find names the Machines that an index has, and that it shall have. They are not copied from the cache.
+func (c *Controller) find(ctx context.Context, namespace string, by client.MatchingFields, keep func(*clusterv1.Machine) bool) []reconcile.Request {
 	list := &clusterv1.MachineList{}
-	if err := c.client.List(ctx, list, opts...); err != nil {
+	if err := c.client.List(ctx, list, client.InNamespace(namespace), by, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var out []reconcile.Request
 	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		if keep(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
 	}
 	return out
 }
@@ -172,9 +214,9 @@ func (c *Controller) ofNode(ctx context.Context, cluster client.ObjectKey, o cli
 	if a[clusterv1.ClusterNameAnnotation] == cluster.Name && a[clusterv1.ClusterNamespaceAnnotation] == cluster.Namespace && a[clusterv1.MachineAnnotation] != "" {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: a[clusterv1.MachineAnnotation]}}}
 	}
-	of := []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}}
-	if found := c.list(ctx, append(of, client.MatchingFields{byNodeName: node.Name})...); len(found) > 0 || node.Spec.ProviderID == "" {
+	ours := func(m *clusterv1.Machine) bool { return m.Spec.ClusterName == cluster.Name } // others have Nodes of that name, too
+	if found := c.find(ctx, cluster.Namespace, client.MatchingFields{byNodeName: node.Name}, ours); len(found) > 0 || node.Spec.ProviderID == "" {
 		return found
 	}
-	return c.list(ctx, append(of, client.MatchingFields{byProviderID: node.Spec.ProviderID})...)
+	return c.find(ctx, cluster.Namespace, client.MatchingFields{byProviderID: node.Spec.ProviderID}, ours)
 }

@@ -163,12 +163,16 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 		s.ControlPlane.External = contract.ControlPlane(o).ExternalManaged.Or(false)
 	}
 	list := &clusterv1.MachineList{}
-	err = c.client.List(ctx, list, client.InNamespace(s.Machine.Namespace), client.HasLabels{clusterv1.MachineControlPlaneLabel},
-		client.MatchingLabels{clusterv1.ClusterNameLabel: s.Machine.Spec.ClusterName})
+	err = c.client.List(ctx, list, client.InNamespace(s.Machine.Namespace), client.MatchingFields{byCluster: s.Machine.Spec.ClusterName},
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return fmt.Errorf("listing control plane Machines: %w", err)
+		return fmt.Errorf("listing the Machines of the Cluster: %w", err)
 	}
-	for _, m := range list.Items {
+	for i := range list.Items {
+		m := &list.Items[i]
+		if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; !controlPlane {
+			continue
+		}
 		if m.DeletionTimestamp.IsZero() && m.Name != s.Machine.Name {
 			s.ControlPlane.Others++
 		}
