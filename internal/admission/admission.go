@@ -3,6 +3,7 @@ package admission
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
@@ -43,6 +44,10 @@ func Default(r Request) (runtime.Object, bool) {
 	case *clusterv1.MachinePool:
 		old, _ := r.Old.(*clusterv1.MachinePool)
 		return defaultMachinePool(object, old)
+	case *clusterv1.MachineHealthCheck:
+		return defaultMachineHealthCheck(object)
+	case *addonsv1.ClusterResourceSet:
+		return defaultClusterResourceSet(object)
 	}
 	return r.New, false
 }
@@ -56,6 +61,12 @@ func Validate(r Request) Verdict {
 		return validateMachine(r, object)
 	case *clusterv1.MachinePool:
 		return validateMachinePool(r, object)
+	case *clusterv1.MachineHealthCheck:
+		return validateMachineHealthCheck(r, object)
+	case *addonsv1.ClusterResourceSet:
+		return validateClusterResourceSet(r, object)
+	case *addonsv1.ClusterResourceSetBinding:
+		return validateClusterResourceSetBinding(r, object)
 	case *bootstrapv1.KubeadmConfig:
 		return Verdict{Errors: validateKubeadmConfig(&object.Spec, r.Gates, field.NewPath("spec"))}
 	case *bootstrapv1.KubeadmConfigTemplate:

@@ -318,7 +318,7 @@ func TestDefaults(t *testing.T) {
 			want: &clusterv1.Cluster{Spec: clusterv1.ClusterSpec{Topology: clusterv1.Topology{Version: "v1.36.3"}}},
 		},
 		"plain cluster": {in: &clusterv1.Cluster{}},
-		"other kind":    {in: &clusterv1.MachineHealthCheck{}},
+		"other kind":    {in: &clusterv1.MachineDrainRule{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

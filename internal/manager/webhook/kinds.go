@@ -3,6 +3,7 @@ package webhook
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
@@ -61,6 +62,23 @@ func kinds() []kind {
 				`.?spec.?clusterName`, `.?spec.?template.?metadata`, `.?spec.?template.?spec.?bootstrap`,
 				`.?spec.?template.?spec.?version`, `.?spec.?template.?spec.?taints`, `.metadata.?annotations`,
 			},
+		},
+		{
+			resource: clusterv1.GroupVersion.WithResource("machinehealthchecks"),
+			object:   func() runtime.Object { return &clusterv1.MachineHealthCheck{} },
+			lacks:    lacksClusterLabel + ` || !object.?spec.?checks.?nodeStartupTimeoutSeconds.hasValue()`,
+			touched:  []string{wholeSpec},
+		},
+		{
+			resource: addonsv1.GroupVersion.WithResource("clusterresourcesets"),
+			object:   func() runtime.Object { return &addonsv1.ClusterResourceSet{} },
+			lacks:    `!object.?spec.?strategy.hasValue()`,
+			touched:  []string{wholeSpec},
+		},
+		{
+			resource: addonsv1.GroupVersion.WithResource("clusterresourcesetbindings"),
+			object:   func() runtime.Object { return &addonsv1.ClusterResourceSetBinding{} },
+			touched:  []string{`.?spec.?clusterName`},
 		},
 		{
 			resource: bootstrapv1.GroupVersion.WithResource("kubeadmconfigs"),

@@ -1,0 +1,42 @@
+package admission
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+)
+
+// defaultClusterResourceSet sets the strategy: resources are applied once (RS-04).
+func defaultClusterResourceSet(in *addonsv1.ClusterResourceSet) (runtime.Object, bool) {
+	if in.Spec.Strategy != "" {
+		return in, false
+	}
+	out := in.DeepCopy()
+	out.Spec.SetTypedStrategy(addonsv1.ClusterResourceSetStrategyApplyOnce)
+	return out, true
+}
+
+// validateClusterResourceSet refuses a selector of nothing or everything, and changes of what decides where and how
+// resources were applied already (RS-01).
+func validateClusterResourceSet(r Request, set *addonsv1.ClusterResourceSet) Verdict {
+	spec := field.NewPath("spec")
+	errs := validateSelector(set.Spec.ClusterSelector, spec.Child("clusterSelector"))
+	if old, isUpdate := r.Old.(*addonsv1.ClusterResourceSet); isUpdate {
+		errs = append(errs, validateSame(metav1.FormatLabelSelector(&old.Spec.ClusterSelector),
+			metav1.FormatLabelSelector(&set.Spec.ClusterSelector), spec.Child("clusterSelector"))...)
+		if old.Spec.Strategy != "" {
+			errs = append(errs, validateSame(old.Spec.Strategy, set.Spec.Strategy, spec.Child("strategy"))...)
+		}
+	}
+	return Verdict{Errors: errs}
+}
+
+// validateClusterResourceSetBinding refuses to let a binding speak for another cluster (RS-06).
+func validateClusterResourceSetBinding(r Request, binding *addonsv1.ClusterResourceSetBinding) Verdict {
+	old, isUpdate := r.Old.(*addonsv1.ClusterResourceSetBinding)
+	if !isUpdate || old.Spec.ClusterName == "" {
+		return Verdict{}
+	}
+	return Verdict{Errors: validateSame(old.Spec.ClusterName, binding.Spec.ClusterName, field.NewPath("spec", "clusterName"))}
+}

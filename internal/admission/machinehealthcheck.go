@@ -1,0 +1,74 @@
+package admission
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// minNodeStartupTimeoutSeconds is the least time that a Node gets to appear, where the check is on: no Node is there
+// sooner, so that less would remediate every Machine for ever.
+const minNodeStartupTimeoutSeconds = 30
+
+// defaultMachineHealthCheck sets the cluster label and the time that a Node gets to appear (HC-01, HC-12).
+func defaultMachineHealthCheck(in *clusterv1.MachineHealthCheck) (runtime.Object, bool) {
+	out := in.DeepCopy()
+	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
+	if out.Spec.Checks.NodeStartupTimeoutSeconds == nil {
+		out.Spec.Checks.NodeStartupTimeoutSeconds = new(clusterv1.DefaultNodeStartupTimeoutSeconds)
+		changed = true
+	}
+	if !changed {
+		return in, false
+	}
+	return out, true
+}
+
+func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) Verdict {
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	if old, isUpdate := r.Old.(*clusterv1.MachineHealthCheck); isUpdate {
+		errs = append(errs, validateSame(old.Spec.ClusterName, check.Spec.ClusterName, spec.Child("clusterName"))...)
+	}
+	errs = append(errs, validateSelector(check.Spec.Selector, spec.Child("selector"))...)
+	if n := check.Spec.Checks.NodeStartupTimeoutSeconds; n != nil && *n != 0 && *n < minNodeStartupTimeoutSeconds {
+		errs = append(errs, field.Invalid(spec.Child("checks", "nodeStartupTimeoutSeconds"), *n,
+			fmt.Sprintf("must be at least %d, or 0 to turn the check off", minNodeStartupTimeoutSeconds)))
+	}
+	errs = append(errs, validateTrigger(check.Spec.Remediation.TriggerIf, spec.Child("remediation", "triggerIf"))...)
+	return Verdict{Errors: errs}
+}
+
+// validateTrigger checks that the limits of the short circuit can be read (HC-05).
+func validateTrigger(trigger clusterv1.MachineHealthCheckRemediationTriggerIf, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if most := trigger.UnhealthyLessThanOrEqualTo; most != nil {
+		if n, err := intstr.GetScaledValueFromIntOrPercent(most, 100, false); err != nil || n < 0 {
+			errs = append(errs, field.Invalid(path.Child("unhealthyLessThanOrEqualTo"), most.String(),
+				"must be a number that is not negative, or a percentage like 40%"))
+		}
+	}
+	if text := trigger.UnhealthyInRange; text != "" {
+		var lowest, highest int
+		if n, err := fmt.Sscanf(text, "[%d-%d]", &lowest, &highest); err != nil || n != 2 || highest < lowest {
+			errs = append(errs, field.Invalid(path.Child("unhealthyInRange"), text, "must be a range like [1-5], the smaller number first"))
+		}
+	}
+	return errs
+}
+
+// validateSelector checks a selector that has to select something, and not everything.
+func validateSelector(selector metav1.LabelSelector, path *field.Path) field.ErrorList {
+	parsed, err := metav1.LabelSelectorAsSelector(&selector)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Invalid(path, metav1.FormatLabelSelector(&selector), err.Error())}
+	case parsed.Empty():
+		return field.ErrorList{field.Required(path, "must select by at least one label")}
+	}
+	return nil
+}
