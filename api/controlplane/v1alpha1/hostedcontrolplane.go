@@ -150,6 +150,7 @@ type HostedControlPlane struct {
 
 	// spec is the desired state.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="(has(self.backend) && has(self.backend.simulated)) == (has(oldSelf.backend) && has(oldSelf.backend.simulated))",message="the backend cannot be changed: create a new cluster instead"
 	Spec HostedControlPlaneSpec `json:"spec,omitempty,omitzero"`
 
 	// status is the observed state.

@@ -2,6 +2,11 @@ package v1alpha1
 
 // HostedControlPlaneSettings are the settings that a HostedControlPlane and its template have in common.
 type HostedControlPlaneSettings struct {
+	// backend chooses what the control plane is made of. Defaults to a process on this host. Cannot be changed.
+	// +optional
+	// +kubebuilder:default={process: {}}
+	Backend Backend `json:"backend,omitempty,omitzero"`
+
 	// addons are what is installed in the workload cluster and kept as it is here.
 	// +optional
 	// +kubebuilder:default={}
@@ -31,6 +36,38 @@ type HostedControlPlaneSettings struct {
 	// +kubebuilder:validation:Maximum=3650
 	CertificateValidityDays int32 `json:"certificateValidityDays,omitempty"`
 }
+
+// Backend chooses what a control plane is made of. Exactly one member is set.
+// +kubebuilder:validation:ExactlyOneOf=process;simulated
+type Backend struct {
+	// process runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one process on this host.
+	// +optional
+	Process *ProcessBackend `json:"process,omitempty"`
+
+	// simulated runs nothing: an API server within Slipway itself, with its objects in memory and in one small file,
+	// answers for the cluster. Nodes and Pods are objects with nothing behind them. It says that it is of any version,
+	// and takes no notice of addons, apiServer, controllerManager, scheduler and etcd.
+	// +optional
+	Simulated *SimulatedBackend `json:"simulated,omitempty"`
+}
+
+// ProcessBackend is what the process backend needs to know.
+type ProcessBackend struct{}
+
+// SimulatedBackend is what the simulated backend needs to know.
+type SimulatedBackend struct{}
+
+// Annotations on a HostedControlPlane that make something go wrong with a simulated control plane, on purpose.
+// Durations have a unit, for example 500ms, 30s or 5m; a value that cannot be read counts as if the annotation were
+// absent.
+const (
+	// APIDownAnnotation makes the API server unreachable for this long, counted from when the value is first seen (and
+	// again after a restart of Slipway). The value "always" has no end but the annotation's removal.
+	APIDownAnnotation = "simulated.controlplane.slipway.dev/api-down"
+
+	// APISlowAnnotation delays each answer of the API server by this long.
+	APISlowAnnotation = "simulated.controlplane.slipway.dev/api-slow"
+)
 
 // Component changes how one component of the control plane is run.
 // +kubebuilder:validation:MinProperties=1

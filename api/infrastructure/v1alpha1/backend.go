@@ -1,12 +1,22 @@
 package v1alpha1
 
+import "time"
+
 // LocalClusterBackend chooses what a LocalCluster is made of. Exactly one member is set.
-// +kubebuilder:validation:ExactlyOneOf=container
+// +kubebuilder:validation:ExactlyOneOf=container;simulated
 type LocalClusterBackend struct {
 	// container makes the cluster's network a network of the container engine on this host.
 	// +optional
 	Container *ContainerCluster `json:"container,omitempty"`
+
+	// simulated makes nothing at all: the machines of the cluster are simulated too, and its control plane is a
+	// HostedControlPlane whose backend is simulated.
+	// +optional
+	Simulated *SimulatedCluster `json:"simulated,omitempty"`
 }
+
+// SimulatedCluster is what the simulated backend needs to know about a cluster.
+type SimulatedCluster struct{}
 
 // ContainerCluster is what the container backend needs to know about a cluster.
 type ContainerCluster struct {
@@ -31,12 +41,61 @@ type ContainerNetwork struct {
 }
 
 // LocalMachineBackend chooses what a machine is made of. Exactly one member is set.
-// +kubebuilder:validation:ExactlyOneOf=container
+// +kubebuilder:validation:ExactlyOneOf=container;simulated
 type LocalMachineBackend struct {
 	// container makes the machine a container that runs systemd, containerd and the kubelet.
 	// +optional
 	Container *ContainerMachine `json:"container,omitempty"`
+
+	// simulated makes the machine a Node in the workload cluster with nothing behind it. The control plane of the
+	// cluster has to be simulated too.
+	// +optional
+	Simulated *SimulatedMachine `json:"simulated,omitempty"`
 }
+
+// SimulatedMachine is what the simulated backend needs to know about a machine.
+type SimulatedMachine struct {
+	// startupDelay is how long the machine takes to start, from the moment its bootstrap data is there until its Node
+	// appears: a duration with its unit, for example 90s or 1m30s. Defaults to 0s.
+	// +optional
+	StartupDelay Duration `json:"startupDelay,omitempty"`
+
+	// jitter is how much longer than startupDelay a machine may take; each takes another part of it, which is always
+	// the same for the same machine: a duration with its unit, for example 5s. Defaults to 0s.
+	// +optional
+	Jitter Duration `json:"jitter,omitempty"`
+}
+
+// Duration is a length of time with its unit, for example 500ms, 90s or 1m30s.
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:Pattern=`^([0-9]+([.][0-9]+)?(ms|s|m|h))+$`
+type Duration string
+
+// Length returns the duration; zero where it is empty or cannot be read.
+func (d Duration) Length() time.Duration {
+	length, err := time.ParseDuration(string(d))
+	if err != nil {
+		return 0
+	}
+	return length
+}
+
+// Annotations that make something go wrong with simulated machines and clusters, on purpose. Durations have a unit, for
+// example 500ms, 30s or 5m; a value that cannot be read counts as if the annotation were absent.
+const (
+	// NeverBootsAnnotation on a LocalMachine, with any value but "false", keeps its Node from appearing for as long as
+	// the annotation is there.
+	NeverBootsAnnotation = "simulated.infrastructure.slipway.dev/never-boots"
+
+	// NotReadyAfterAnnotation on a LocalMachine makes its Node NotReady this long after the Node was created. Without
+	// the annotation it becomes Ready again.
+	NotReadyAfterAnnotation = "simulated.infrastructure.slipway.dev/not-ready-after"
+
+	// NeverProvisionsAnnotation on a LocalCluster, with any value but "false", keeps it from being provisioned for as
+	// long as the annotation is there.
+	NeverProvisionsAnnotation = "simulated.infrastructure.slipway.dev/never-provisions"
+)
 
 // ContainerMachine is what the container backend needs to know about a machine.
 type ContainerMachine struct {

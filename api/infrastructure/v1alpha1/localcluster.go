@@ -118,6 +118,7 @@ type LocalCluster struct {
 	// spec is the desired state. Everything in it has a default.
 	// +optional
 	// +kubebuilder:default={backend: {container: {}}}
+	// +kubebuilder:validation:XValidation:rule="(has(self.backend) && has(self.backend.simulated)) == (has(oldSelf.backend) && has(oldSelf.backend.simulated))",message="the backend cannot be changed: create a new cluster instead"
 	// +kubebuilder:validation:XValidation:rule="(has(self.backend) && has(self.backend.container) && has(self.backend.container.network) ? self.backend.container.network.subnet : \"\") == (has(oldSelf.backend) && has(oldSelf.backend.container) && has(oldSelf.backend.container.network) ? oldSelf.backend.container.network.subnet : \"\")",message="backend.container.network.subnet cannot be changed: create a new cluster instead"
 	Spec LocalClusterSpec `json:"spec,omitempty,omitzero"`
 

@@ -16,6 +16,10 @@ const (
 	// BootstrapExecSucceededCondition is true once the bootstrap data has run inside the node and left its sentinel
 	// file.
 	BootstrapExecSucceededCondition = "BootstrapExecSucceeded"
+
+	// NodeSimulatedCondition is true once the Node of a simulated machine is in the workload cluster. Simulated
+	// machines have it instead of the two above.
+	NodeSimulatedCondition = "NodeSimulated"
 )
 
 // LocalMachineSpec is the desired state of a LocalMachine.
@@ -44,7 +48,7 @@ type LocalMachineSpec struct {
 // +kubebuilder:validation:MinProperties=1
 type LocalMachineStatus struct {
 	// conditions tell about the state of the machine. Known types: Ready, ContainerProvisioned,
-	// BootstrapExecSucceeded, Deleting, Paused (IM-06).
+	// BootstrapExecSucceeded, NodeSimulated, Deleting, Paused (IM-06).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
