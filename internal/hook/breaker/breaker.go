@@ -1,0 +1,171 @@
+package breaker
+
+import (
+	"sync"
+	"time"
+)
+
+// Config says when a breaker opens and for how long. The zero value of a field is its default.
+type Config struct {
+	// Failures in a row that open the circuit. Default 5.
+	Failures int
+	// First and Last are the pauses before the first and before later trials. Default 1 s and 1 min.
+	First, Last time.Duration
+	// Random returns a number of [0,1); nil: no jitter.
+	Random func() float64
+}
+
+// Jitter is the largest part of a pause that is added or taken away at random.
+const Jitter = 0.2
+
+func (c Config) withDefaults() Config {
+	if c.Failures == 0 {
+		c.Failures = 5
+	}
+	if c.First == 0 {
+		c.First = time.Second
+	}
+	if c.Last == 0 {
+		c.Last = time.Minute
+	}
+	return c
+}
+
+// Pause returns the pause after the n-th failure in a row, n from 1.
+func (c Config) Pause(n int) time.Duration {
+	c = c.withDefaults()
+	pause := c.First
+	for range n - 1 {
+		if pause *= 2; pause >= c.Last {
+			pause = c.Last
+			break
+		}
+	}
+	if c.Random == nil {
+		return pause
+	}
+	return time.Duration(float64(pause) * (1 + Jitter*(2*c.Random()-1)))
+}
+
+// State is what a breaker tells about itself.
+type State struct {
+	Open bool
+	// Since is when it opened, RetryAt when the next trial may be made. Zero while closed.
+	Since, RetryAt time.Time
+	// Cause is the failure that opened it.
+	Cause Failure
+}
+
+// Failure is why a call was no success.
+type Failure struct {
+	// Reason is CamelCase, Message a text for users that is the same for every failure of this sort.
+	Reason, Message string
+	// Unconnected failures happened before the other side got a request.
+	Unconnected bool
+}
+
+// Breaker is the circuit of one extension. It is safe for concurrent use.
+type Breaker struct {
+	cfg Config
+
+	mu     sync.Mutex
+	failed int // in a row, while closed
+	opened int // times in a row without an answer between
+	trial  bool
+	state  State
+}
+
+// New returns a closed breaker.
+func New(cfg Config) *Breaker { return &Breaker{cfg: cfg.withDefaults()} }
+
+// Permit allows one call, and has to be given back with exactly one of its methods.
+type Permit struct {
+	b     *Breaker
+	trial bool
+}
+
+// Enter asks for a permit; there is none while the circuit is open, except for one trial at a time when its pause is over.
+func (b *Breaker) Enter(now time.Time) (Permit, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.state.Open {
+		return Permit{b: b}, true
+	}
+	if b.trial || now.Before(b.state.RetryAt) {
+		return Permit{}, false
+	}
+	b.trial = true
+	return Permit{b: b, trial: true}, true
+}
+
+// Succeeded closes the circuit: somebody answered. It reports whether that is a change.
+func (p Permit) Succeeded() bool {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	if p.b.state.Open && !p.trial {
+		p.b.failed = 0
+		return false // a call of before it opened says nothing about now
+	}
+	return p.b.close()
+}
+
+// Failed counts a failure, and reports whether it opened the circuit or made its pause longer.
+func (p Permit) Failed(now time.Time, f Failure) bool {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	switch {
+	case p.trial:
+		p.b.trial = false
+	case p.b.state.Open:
+		return false
+	default:
+		if p.b.failed++; p.b.failed < p.b.cfg.Failures {
+			return false
+		}
+	}
+	p.b.open(now, f)
+	return true
+}
+
+// Abandoned gives the permit back without a verdict, as when the caller did not want to wait any longer.
+func (p Permit) Abandoned() {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	if p.trial {
+		p.b.trial = false
+	}
+}
+
+// Probed tells that a call besides the real ones was answered. It closes a circuit that opened because nobody could be
+// reached; one that opened because of wrong answers waits for a real call. It reports whether that is a change.
+func (b *Breaker) Probed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state.Open && !b.state.Cause.Unconnected {
+		return false
+	}
+	return b.close()
+}
+
+// State returns what is known now.
+func (b *Breaker) State() State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state
+}
+
+func (b *Breaker) open(now time.Time, f Failure) {
+	since := now
+	if b.state.Open {
+		since = b.state.Since
+	}
+	b.opened++
+	b.failed = 0
+	b.state = State{Open: true, Since: since, RetryAt: now.Add(b.cfg.Pause(b.opened)), Cause: f}
+}
+
+func (b *Breaker) close() bool {
+	was := b.state.Open
+	b.failed, b.opened, b.trial, b.state = 0, 0, false, State{}
+	return was
+}

@@ -1,0 +1,263 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/runtime"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook/breaker"
+	"github.com/slipwayhq/slipway/internal/hook/wire"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// Handlers implements [Client].
+func (e *Extensions) Handlers(ctx context.Context, hook hooks.Name, of client.Object) ([]string, error) {
+	targets, err := e.targets(ctx, hook, of.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, 0, len(targets))
+	for _, t := range targets {
+		out = append(out, t.String())
+	}
+	return out, nil
+}
+
+// Call implements [Client].
+func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x Exchange) error {
+	h, err := e.hookOf(x)
+	if err != nil {
+		return err
+	}
+	t, err := e.find(handler)
+	if err != nil {
+		return err
+	}
+	if t.handler.Hook.Name != h.Name {
+		return fault.New(fault.Invalid, ReasonHookMismatch, "handler %s serves hook %s, not %s", t, t.handler.Hook.Hook, h.ID.Hook)
+	}
+	set := &namespaceLabels{read: e.cfg.NamespaceLabels, namespace: of.GetNamespace()}
+	matches, err := set.match(ctx, t.settings.selector)
+	if err != nil {
+		return err
+	}
+	if !matches {
+		return fault.New(fault.Invalid, ReasonNamespaceMismatch, "handler %s is not for objects in namespace %s", t, of.GetNamespace())
+	}
+	answer, err := e.call(ctx, t, of, x)
+	if err != nil {
+		return err
+	}
+	return e.catalog.Up(answer, x.Response)
+}
+
+// CallAll implements [Client].
+func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Exchange) error {
+	h, err := e.hookOf(x)
+	if err != nil {
+		return err
+	}
+	targets, err := e.targets(ctx, h.Name, of.GetNamespace())
+	if err != nil {
+		return err
+	}
+	answers := make([]hooks.Response, 0, len(targets))
+	for _, t := range targets {
+		answer, err := e.call(ctx, t, of, x)
+		if err != nil {
+			return err
+		}
+		answers = append(answers, answer)
+	}
+	aggregated := h.NewResponse()
+	aggregate(answers, aggregated)
+	return e.catalog.Up(aggregated, x.Response)
+}
+
+// hookOf tells the hook of an exchange by the types of its two sides.
+func (e *Extensions) hookOf(x Exchange) (hooks.Hook, error) {
+	h, ok := e.catalog.OfRequest(x.Request)
+	answer, ok2 := e.catalog.OfResponse(x.Response)
+	if !ok || !ok2 || h.ID != answer.ID {
+		return h, fault.New(fault.Bug, ReasonHookMismatch, "%T and %T are not the two sides of one hook", x.Request, x.Response)
+	}
+	return h, nil
+}
+
+// call gets the answer of one handler, in the version of the hook that the handler serves. Every error names the handler.
+func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exchange) (hooks.Response, error) {
+	served, ok := e.catalog.Hook(t.handler.Hook)
+	if !ok {
+		return nil, fault.New(fault.Bug, ReasonHookMismatch, "handler %s serves a hook that is not in the catalog", t)
+	}
+	body, err := e.encode(t, served, x.Request)
+	if err != nil {
+		return nil, err
+	}
+	key := keyOf(t, of, x.Input, body)
+	if kept := e.answers.get(key, served); kept != nil {
+		return kept, nil
+	}
+	answer, raw, err := e.guarded(ctx, t, request{hook: served, object: of, body: body})
+	if err == nil {
+		e.answers.keep(key, raw, keepFor(answer, x.Reuse))
+		return answer, nil
+	}
+	if ignored(err, t.handler.Policy) {
+		ctrl.LoggerFrom(ctx).Info("passed over a handler: its failure policy is Ignore", "handler", t.String(), "error", err.Error())
+		passed := served.NewResponse()
+		passed.SetStatus(hooksv1.ResponseStatusSuccess)
+		return passed, nil
+	}
+	return nil, named(err, t)
+}
+
+// named puts the handler's name before the message of a fault.
+func named(err error, t target) error {
+	f := fault.As(err)
+	if f == nil {
+		return fmt.Errorf("calling handler %s: %w", t, err)
+	}
+	out := *f
+	out.Message = "handler " + t.String() + ": " + f.Message
+	return &out
+}
+
+// encode returns the request in the version that the handler serves (RT-16), with the settings of its extension below
+// those of the request (RT-04).
+func (e *Extensions) encode(t target, served hooks.Hook, original runtime.Object) ([]byte, error) {
+	converted, err := e.catalog.Down(original, served.ID)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, ReasonHookMismatch, "handler %s: %v", t, err)
+	}
+	if converted == original { // belongs to the caller
+		shallow := reflect.New(reflect.TypeOf(original).Elem())
+		shallow.Elem().Set(reflect.ValueOf(original).Elem())
+		converted = shallow.Interface().(runtime.Object)
+	}
+	served.StampRequest(converted)
+	if r, ok := converted.(hooksv1.RequestObject); ok && len(t.settings.values) > 0 {
+		merged := maps.Clone(t.settings.values)
+		maps.Copy(merged, r.GetSettings())
+		r.SetSettings(merged)
+	}
+	body, err := json.Marshal(converted)
+	if err != nil {
+		return nil, fault.New(fault.Bug, ReasonHookMismatch, "the request for handler %s cannot be encoded", t).From(err)
+	}
+	return body, nil
+}
+
+// request is one call to make.
+type request struct {
+	hook   hooks.Hook
+	object client.Object
+	body   []byte
+}
+
+// guarded makes the call when slot and circuit allow it, and tells the circuit what became of it.
+func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
+	if err := t.enter(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer func() { <-t.slots }()
+	permit, ok := t.circuit.Enter(e.cfg.Now())
+	if !ok {
+		cause := t.circuit.State().Cause
+		return nil, nil, fault.New(fault.Unreachable, ReasonCircuitOpen, "not called, it failed too often: %s", cause.Message)
+	}
+	e.metrics.inFlight(t.name, 1)
+	defer e.metrics.inFlight(t.name, -1)
+	answer, raw, err := e.exchange(ctx, t, r)
+	switch f := failureOf(err); {
+	case errors.Is(err, context.Canceled):
+		permit.Abandoned()
+	case f != nil:
+		if permit.Failed(e.cfg.Now(), breaker.Failure{Reason: f.Reason, Message: f.Message, Unconnected: wire.Unconnected(f.Reason)}) {
+			e.changed(t.extension)
+		}
+	default:
+		if permit.Succeeded() {
+			e.changed(t.extension)
+		}
+	}
+	return answer, raw, err
+}
+
+// enter waits for a slot, but not for long: whoever waits holds up a controller's other objects.
+func (t target) enter(ctx context.Context) error {
+	select {
+	case t.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case t.slots <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return fault.New(fault.Unreachable, ReasonBusy, "the extension has %d calls to answer; this one is made later", inFlight)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// exchange sends the request, reads and checks the answer, and measures both.
+func (e *Extensions) exchange(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
+	ctx, span := e.cfg.Tracer.Start(ctx, "call "+r.hook.ID.Hook, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attribute.String("hook", r.hook.ID.String()), attribute.String("handler", t.String()),
+		attribute.String("namespace", r.object.GetNamespace()), attribute.String("name", r.object.GetName())))
+	defer span.End()
+	ctx, cancel := context.WithTimeout(ctx, min(t.handler.Timeout, MaxTimeout))
+	defer cancel()
+	header := http.Header{}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+	path := r.hook.Path(t.handler.Name)
+	if r.hook.Singleton {
+		path = r.hook.Path("")
+	}
+	started := e.cfg.Now()
+	answer, err := t.conn.Post(ctx, path, r.body, header)
+	var response hooks.Response
+	var unread error
+	if err == nil {
+		response, unread, err = decode(answer.Body, r.hook)
+	}
+	e.metrics.called(r.hook.ID, t.conn.Endpoint().Host(), e.cfg.Now().Sub(started), outcomeOf(response, err))
+	if unread != nil {
+		e.logUnread(ctx, t, unread)
+	}
+	if err != nil {
+		span.SetStatus(codes.Error, fault.UserMessage(err))
+		return nil, nil, err
+	}
+	return response, answer.Body, nil
+}
+
+// logUnread says once which fields of an extension's answers nobody reads.
+func (e *Extensions) logUnread(ctx context.Context, t target, unread error) {
+	text := clipMessage(unread.Error())
+	e.mu.Lock()
+	known := t.unread == text
+	t.unread = text
+	e.mu.Unlock()
+	if !known {
+		ctrl.LoggerFrom(ctx).Info("an answer has fields that nobody reads", "handler", t.String(), "fields", text)
+	}
+}

@@ -1,0 +1,59 @@
+package hook
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// Client is what controllers need of the extensions. The hook that is called is told by the Go type of the request.
+type Client interface {
+	// Handlers names the handlers of a hook that apply to an object, "<handler>.<extension>", in the order in which
+	// CallAll calls them.
+	Handlers(ctx context.Context, hook hooks.Name, of client.Object) ([]string, error)
+	// Call calls one handler by its name (RT-08). A handler that is not registered or does not apply to the object's
+	// namespace is an error of kind Invalid (RT-03).
+	Call(ctx context.Context, of client.Object, handler string, x Exchange) error
+	// CallAll calls all handlers of the request's hook one after the other, and stops at the first error (RT-12). The
+	// response gets the lowest retryAfterSeconds that is not 0, and all messages (RT-13); nothing else of the answers.
+	CallAll(ctx context.Context, of client.Object, x Exchange) error
+}
+
+// Exchange is a request and where its response goes.
+type Exchange struct {
+	// Request is not changed. Its settings win over those of the ExtensionConfig (RT-04).
+	Request runtime.Object
+	// Response is overwritten when the call succeeds. It is of the same version of the hook as Request.
+	Response hooks.Response
+
+	// Input names what the answer depends on, such as UID and generation of the object and the versions in the request.
+	// An answer with retryAfterSeconds is given again, without a call, until its time is over or the input changes
+	// (RT-14). Empty: the whole request, which changes with every write to the object.
+	Input string
+	// Reuse is how long an answer without retryAfterSeconds may be given again for the same input: for hooks that only
+	// compute something. 0: never. At most 24 h.
+	Reuse time.Duration
+}
+
+// handler policies and limits (RT-07).
+const (
+	// DefaultTimeout of a handler that names none, MaxTimeout of any.
+	DefaultTimeout = 10 * time.Second
+	MaxTimeout     = 30 * time.Second
+
+	discoveryTimeout = 10 * time.Second
+	maxHandlers      = 512
+
+	// inFlight is how many calls to one extension go on at once, patience how long another one waits for its turn.
+	inFlight = 4
+	patience = 200 * time.Millisecond
+
+	// rediscover is how often a healthy extension is asked for its handlers.
+	rediscover = 10 * time.Minute
+	// grace is how long clusters wait for the first discovery of an extension (RT-19).
+	grace = 15 * time.Second
+)

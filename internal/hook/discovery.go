@@ -1,0 +1,214 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook/breaker"
+	"github.com/slipwayhq/slipway/internal/hook/wire"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// Discover asks an extension for its handlers (RT-06), and returns what is known then. When the answer cannot be used, the
+// handlers of the last discovery that succeeded stay, and the time of the next try is further away with every failure.
+// The only error is that of the context.
+func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (State, error) {
+	x, err := e.announce(c)
+	var handlers []Handler
+	if err == nil {
+		handlers, err = e.ask(ctx, x)
+	}
+	if ctx.Err() != nil {
+		return State{}, ctx.Err()
+	}
+	e.mu.Lock()
+	x.attempt.generation = c.Generation
+	closed := false
+	if err != nil {
+		x.attempt.problem = problemOf(err)
+		x.attempt.failed++
+		x.attempt.next = e.cfg.Now().Add(breaker.Config{Random: e.cfg.Random}.Pause(x.attempt.failed))
+	} else {
+		x.attempt = attempt{generation: c.Generation, next: e.cfg.Now().Add(e.spread(rediscover))}
+		x.handlers, x.discovered = handlers, true
+		closed = x.breaker.Probed()
+		e.metrics.registered(x.name, e.deprecated(handlers))
+	}
+	e.mu.Unlock()
+	if closed {
+		e.changed(x)
+	}
+	return e.State(c.Name), nil
+}
+
+// spread changes a pause by up to a fifth, so that extensions that were made together are not asked together for ever.
+func (e *Extensions) spread(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (1 + breaker.Jitter*(2*e.cfg.Random()-1)))
+}
+
+func problemOf(err error) *fault.Fault {
+	if f := fault.As(err); f != nil {
+		return f
+	}
+	return fault.New(fault.Transient, ReasonInvalidDiscovery, "%v", err)
+}
+
+// ask makes the call. It takes no slot: an extension whose calls are slow can still be discovered.
+func (e *Extensions) ask(ctx context.Context, x *extension) ([]Handler, error) {
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	h, ok := e.catalog.Newest(hooks.Discovery.Name)
+	if !ok {
+		return nil, fault.New(fault.Bug, ReasonInvalidDiscovery, "the catalog has no discovery hook")
+	}
+	e.mu.RLock()
+	conn := x.conn
+	e.mu.RUnlock()
+	body, err := json.Marshal(h.Request())
+	if err != nil {
+		return nil, fault.New(fault.Bug, ReasonInvalidDiscovery, "the discovery request cannot be encoded").From(err)
+	}
+	started := e.cfg.Now()
+	answer, err := conn.Post(ctx, h.Path(""), body, nil)
+	response, err := e.readDiscovery(answer, h, err)
+	e.metrics.called(h.ID, conn.Endpoint().Host(), e.cfg.Now().Sub(started), outcomeOf(response, err))
+	if err != nil {
+		return nil, err
+	}
+	discovered, ok := response.(*hooksv1.DiscoveryResponse)
+	if !ok {
+		return nil, fault.New(fault.Bug, ReasonInvalidDiscovery, "no way to read a %T", response)
+	}
+	return handlersIn(discovered, e.catalog)
+}
+
+func (e *Extensions) readDiscovery(answer wire.Answer, h hooks.Hook, err error) (hooks.Response, error) {
+	if err != nil {
+		return nil, err
+	}
+	response, _, err := decode(answer.Body, h)
+	return response, err
+}
+
+// handlersIn checks a list of handlers. One that breaks a rule makes all of it invalid (RT-07); the message names all
+// that is wrong, in the order of the list.
+func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler, error) {
+	if n := len(d.Handlers); n > maxHandlers {
+		return nil, fault.New(fault.Invalid, ReasonInvalidDiscovery, "the extension has %d handlers; at most %d can be registered", n, maxHandlers)
+	}
+	var out []Handler
+	var problems []string
+	seen := map[string]bool{}
+	for _, listed := range d.Handlers {
+		h, wrong := handlerOf(listed, catalog)
+		if seen[listed.Name] {
+			wrong = append(wrong, "the name is used twice")
+		}
+		seen[listed.Name] = true
+		for _, w := range wrong {
+			problems = append(problems, fmt.Sprintf("handler %q: %s", clip(listed.Name), w))
+		}
+		out = append(out, h)
+	}
+	if len(problems) > 0 {
+		const shown = 5
+		if n := len(problems); n > shown {
+			problems = append(problems[:shown], fmt.Sprintf("%d more", n-shown))
+		}
+		return nil, fault.New(fault.Invalid, ReasonInvalidDiscovery, "%s", strings.Join(problems, "; "))
+	}
+	return out, nil
+}
+
+// handlerOf reads one handler of a discovery, and says what is wrong with it.
+func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handler, wrong []string) {
+	h = Handler{Name: listed.Name, Timeout: DefaultTimeout, Policy: runtimev1.FailurePolicyFail}
+	for _, text := range validation.IsDNS1123Label(listed.Name) {
+		wrong = append(wrong, "the name is no DNS label: "+text)
+	}
+	id, err := hooks.ParseID(listed.RequestHook.APIVersion, listed.RequestHook.Hook)
+	if err != nil {
+		wrong = append(wrong, clipMessage(err.Error()))
+	} else if _, known := catalog.Hook(id); !known {
+		wrong = append(wrong, "there is no hook "+clip(id.Hook)+" in "+clip(id.APIVersion()))
+	}
+	h.Hook = id
+	if t := listed.TimeoutSeconds; t != nil {
+		switch limit := int32(MaxTimeout / time.Second); {
+		case *t < 0 || *t > limit:
+			wrong = append(wrong, fmt.Sprintf("timeoutSeconds is %d; want 0 to %d", *t, limit))
+		case *t > 0:
+			h.Timeout = time.Duration(*t) * time.Second
+		}
+	}
+	if p := listed.FailurePolicy; p != nil && *p != "" {
+		h.Policy = runtimev1.FailurePolicy(*p)
+	}
+	if h.Policy != runtimev1.FailurePolicyFail && h.Policy != runtimev1.FailurePolicyIgnore {
+		wrong = append(wrong, fmt.Sprintf("failurePolicy is %q; want Fail or Ignore", clip(string(h.Policy))))
+	}
+	return h, wrong
+}
+
+// handlersOf reads the handlers that a status lists. Those of hooks that this program does not know are left out: another
+// one, newer or older, wrote them.
+func (e *Extensions) handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error) {
+	var out []Handler
+	var problems []error
+	for _, listed := range c.Status.Handlers {
+		name, ok := strings.CutSuffix(listed.Name, "."+c.Name)
+		id, err := hooks.ParseID(listed.RequestHook.APIVersion, listed.RequestHook.Hook)
+		if !ok || err != nil {
+			problems = append(problems, fault.New(fault.Invalid, ReasonInvalidDiscovery, "status.handlers: %q is not a handler of the extension", clip(listed.Name)))
+			continue
+		}
+		if _, known := e.catalog.Hook(id); !known {
+			continue
+		}
+		h := Handler{Name: name, Hook: id, Timeout: time.Duration(listed.TimeoutSeconds) * time.Second, Policy: listed.FailurePolicy}
+		if h.Timeout <= 0 {
+			h.Timeout = DefaultTimeout
+		}
+		h.Timeout = min(h.Timeout, MaxTimeout)
+		if h.Policy == "" {
+			h.Policy = runtimev1.FailurePolicyFail
+		}
+		out = append(out, h)
+	}
+	return out, errors.Join(problems...)
+}
+
+// StatusHandlers returns handlers as the status of their ExtensionConfig lists them (RT-06, RT-08).
+func StatusHandlers(extension string, handlers []Handler) []runtimev1.ExtensionHandler {
+	out := make([]runtimev1.ExtensionHandler, 0, len(handlers))
+	for _, h := range handlers {
+		out = append(out, runtimev1.ExtensionHandler{
+			Name:           HandlerName(h.Name, extension),
+			RequestHook:    runtimev1.GroupVersionHook{APIVersion: h.Hook.APIVersion(), Hook: h.Hook.Hook},
+			TimeoutSeconds: int32(h.Timeout / time.Second), FailurePolicy: h.Policy,
+		})
+	}
+	return out
+}
+
+// deprecated lists the hooks of handlers that are deprecated, each once, sorted (RT-25).
+func (e *Extensions) deprecated(handlers []Handler) []hooks.ID {
+	var out []hooks.ID
+	for _, h := range handlers {
+		if known, ok := e.catalog.Hook(h.Hook); ok && known.Deprecation != nil && !slices.Contains(out, h.Hook) {
+			out = append(out, h.Hook)
+		}
+	}
+	slices.SortFunc(out, func(a, b hooks.ID) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}

@@ -1,0 +1,48 @@
+package hook
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// Breakage is an extension that the removal of a hook's version would break.
+type Breakage struct {
+	Extension string
+	// Hook is the version that goes; Handlers are those that serve it, sorted.
+	Hook     hooks.ID
+	Handlers []string
+}
+
+// String says what breaks, for people.
+func (b Breakage) String() string {
+	return fmt.Sprintf("ExtensionConfig %s: %s of %s is served by %s", b.Extension, b.Hook.Hook, b.Hook.APIVersion(), strings.Join(b.Handlers, ", "))
+}
+
+// Broken returns what the removal of versions of hooks would break, by the handlers that the extensions list in their
+// status (RT-25). It is sorted by extension, then hook.
+func Broken(removed []hooks.ID, configs []runtimev1.ExtensionConfig) []Breakage {
+	var out []Breakage
+	for i := range configs {
+		found := map[hooks.ID][]string{}
+		for _, h := range configs[i].Status.Handlers {
+			id, err := hooks.ParseID(h.RequestHook.APIVersion, h.RequestHook.Hook)
+			if err == nil && slices.Contains(removed, id) {
+				found[id] = append(found[id], h.Name)
+			}
+		}
+		for id, handlers := range found {
+			slices.Sort(handlers)
+			out = append(out, Breakage{Extension: configs[i].Name, Hook: id, Handlers: handlers})
+		}
+	}
+	slices.SortFunc(out, func(a, b Breakage) int {
+		return cmp.Or(cmp.Compare(a.Extension, b.Extension), cmp.Compare(a.Hook.String(), b.Hook.String()))
+	})
+	return out
+}

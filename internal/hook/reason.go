@@ -1,0 +1,67 @@
+package hook
+
+import (
+	"errors"
+
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook/wire"
+)
+
+// Reasons of the errors of calls and of discovery, besides those of package wire.
+const (
+	// ReasonNotJSON: the answer cannot be read.
+	ReasonNotJSON = "AnswerNotJSON"
+	// ReasonWrongKind: the answer has another kind or version than the hook's (RT-11).
+	ReasonWrongKind = "WrongKind"
+	// ReasonInvalidAnswer: the answer says something that no answer may say.
+	ReasonInvalidAnswer = "InvalidAnswer"
+	// ReasonAnsweredFailure: the extension answered with status Failure.
+	ReasonAnsweredFailure = "AnsweredFailure"
+	// ReasonCircuitOpen: the extension failed so often that it is left alone for a while.
+	ReasonCircuitOpen = "CircuitOpen"
+	// ReasonBusy: the extension has as many calls in flight as it may.
+	ReasonBusy = "Busy"
+	// ReasonNotReady: it is not known yet which handlers there are.
+	ReasonNotReady = "NotReady"
+	// ReasonNotRegistered: no extension has the handler.
+	ReasonNotRegistered = "NotRegistered"
+	// ReasonNamespaceMismatch: the handler is not for objects of the namespace (RT-03).
+	ReasonNamespaceMismatch = "NamespaceMismatch"
+	// ReasonHookMismatch: the handler serves another hook, or a version that the request cannot be converted to.
+	ReasonHookMismatch = "HookMismatch"
+	// ReasonInvalidDiscovery: the list of handlers breaks a rule (RT-07).
+	ReasonInvalidDiscovery = "InvalidDiscovery"
+)
+
+// callError reports whether an error is one that failure policies are about and that circuits count: the extension was not
+// reached, or what came back was no answer. Everything else was said by somebody who is there (RT-11).
+func callError(f *fault.Fault) bool {
+	switch f.Reason {
+	case ReasonNotJSON,
+		wire.ReasonHostUnknown, wire.ReasonRefused, wire.ReasonNoRoute, wire.ReasonExpired, wire.ReasonWrongHost,
+		wire.ReasonUnknownCA, wire.ReasonBadCertificate, wire.ReasonTLS, wire.ReasonClientRefused, wire.ReasonTimeout,
+		wire.ReasonLost, wire.ReasonHTTPStatus, wire.ReasonRedirect, wire.ReasonTooLarge, wire.ReasonTransportFailed:
+		return true
+	}
+	return false
+}
+
+// ignored reports whether a handler's failure policy turns the error into a success without a message.
+func ignored(err error, policy runtimev1.FailurePolicy) bool {
+	f := fault.As(err)
+	if f == nil || policy != runtimev1.FailurePolicyIgnore {
+		return false
+	}
+	return callError(f) || f.Reason == ReasonCircuitOpen
+}
+
+// failureOf returns the fault of an error that counts against the extension, or nil.
+func failureOf(err error) *fault.Fault {
+	var f *fault.Fault
+	if !errors.As(err, &f) || !callError(f) {
+		return nil
+	}
+	return f
+}

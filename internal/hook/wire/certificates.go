@@ -1,0 +1,78 @@
+package wire
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Certificates is the client certificate that extensions see (RT-17), read from two files and read again when they change.
+// A nil Certificates shows none.
+type Certificates struct {
+	cert, key string
+
+	mu      sync.Mutex
+	stamp   string
+	current *tls.Certificate
+}
+
+// NewCertificates reads the pair of PEM files.
+func NewCertificates(certFile, keyFile string) (*Certificates, error) {
+	c := &Certificates{cert: certFile, key: keyFile}
+	if _, err := c.get(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// get returns the certificate as it is now. While the two files do not fit together, as in the middle of a change, the
+// last pair that did is returned.
+func (c *Certificates) get() (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stamp := stampOf(c.cert) + stampOf(c.key)
+	if c.current != nil && stamp == c.stamp {
+		return c.current, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err == nil {
+		c.current, c.stamp = &pair, stamp
+		return c.current, nil
+	}
+	if c.current != nil {
+		return c.current, nil
+	}
+	return nil, fault.New(fault.Invalid, "ClientCertificate",
+		"the client certificate for extensions cannot be read from %s and %s", c.cert, c.key).From(err)
+}
+
+// generation changes when the certificate does.
+func (c *Certificates) generation() *tls.Certificate {
+	if c == nil {
+		return nil
+	}
+	current, err := c.get()
+	if err != nil {
+		return nil
+	}
+	return current
+}
+
+func (c *Certificates) forHandshake(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if c == nil {
+		return &tls.Certificate{}, nil // crypto/tls: no certificate is sent
+	}
+	return c.get()
+}
+
+// stampOf tells versions of a file apart.
+func stampOf(file string) string {
+	info, err := os.Stat(file)
+	if err != nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d/", info.ModTime().UnixNano(), info.Size())
+}
