@@ -62,6 +62,12 @@ OUT ?= dist/bench/fleet.json
 bench-fleet: build ## measure a fleet of simulated clusters: CLUSTERS=n[,n...] OUT=file.json; no Docker
 	@go run ./test/bench/fleet -slipway bin/slipway -clusters '$(CLUSTERS)' -out '$(OUT)'
 
+SOAK ?= 30m
+
+.PHONY: soak
+soak: build ## disturb a fleet for half an hour, killing the manager every minute: SOAK=time; no Docker
+	@go run ./test/bench/soak -slipway bin/slipway -time '$(SOAK)'
+
 .PHONY: clean
 clean: ## remove what was built; stop and remove the demo
 	@[ ! -x bin/slipway ] || bin/slipway down --delete --data-dir '$(DATA_DIR)' || true

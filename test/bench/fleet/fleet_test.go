@@ -35,36 +35,6 @@ func TestParseOptions(t *testing.T) {
 	}
 }
 
-// The example must stay what the benchmark can use.
-func TestTemplate(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "fleet.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tmpl, err := parseTemplate(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := tmpl.render(7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range objects {
-		if !strings.HasPrefix(o.GetName(), "c0007") {
-			t.Errorf("%s %s keeps its name: two clusters would share it", o.GetKind(), o.GetName())
-		}
-	}
-	for name, bad := range map[string]string{
-		"no deployment": "kind: Cluster\nmetadata: {name: a}\n",
-		"two workers":   "kind: Cluster\nmetadata: {name: a}\n---\nkind: MachineDeployment\nmetadata: {name: a-md}\nspec: {replicas: 2}\n",
-		"no YAML":       "{",
-	} {
-		if _, err := parseTemplate(bad); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
 func marks() (before, after mark) {
 	write, lease := requests.Request{Verb: "APPLY", Resource: "machines/status.cluster.x-k8s.io"}, requests.Request{Verb: "PUT", Resource: "leases.coordination.k8s.io"}
 	read, review := requests.Request{Verb: "LIST", Resource: "secrets"}, requests.Request{Verb: "POST", Resource: "subjectaccessreviews.authorization.k8s.io"}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/test/bench/machine"
+	"github.com/slipwayhq/slipway/test/bench/template"
 )
 
 func main() {
@@ -83,7 +84,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	t, err := parseTemplate(string(text))
+	t, err := template.Parse(string(text))
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.manifest, err)
 	}
@@ -113,7 +114,7 @@ func (f *fleet) say(format string, args ...any) {
 // fleet is one number of clusters to be measured.
 type fleet struct {
 	options
-	template template
+	template template.Template
 	size     int
 	log      io.Writer
 }

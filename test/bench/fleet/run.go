@@ -19,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/pair"
 	"github.com/slipwayhq/slipway/test/bench/requests"
 	"github.com/slipwayhq/slipway/test/bench/settle"
+	"github.com/slipwayhq/slipway/test/bench/template"
 )
 
 // The deadlines only end a run that hangs.
@@ -133,12 +134,11 @@ func (s *stage) create(ctx context.Context) error {
 	group.SetLimit(atOnce)
 	for n := range s.size {
 		group.Go(func() error {
-			objects, err := s.template.render(n)
+			objects, err := s.template.Render(n)
 			if err != nil {
 				return err
 			}
 			for _, o := range objects {
-				o.SetNamespace(namespace(o))
 				if err := s.client.Create(ctx, o); err != nil {
 					return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
 				}
@@ -171,7 +171,7 @@ func (s *stage) available(ctx context.Context) error {
 }
 
 func (s *stage) of(plural string) follow.Objects {
-	return follow.Objects{Config: s.pair.Config, Resource: follow.Core(plural), Namespace: s.template.cluster.Namespace}
+	return follow.Objects{Config: s.pair.Config, Resource: follow.Core(plural), Namespace: s.template.Namespace}
 }
 
 // profile writes profiles while the clusters come up, if somebody wants them.
@@ -241,8 +241,8 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 	}
 	d := &unstructured.Unstructured{}
 	d.SetGroupVersionKind(follow.Core("machinedeployments").GroupVersion().WithKind("MachineDeployment"))
-	d.SetNamespace(s.template.cluster.Namespace)
-	d.SetName(s.template.rename(s.template.deployment, 0))
+	d.SetNamespace(s.template.Namespace)
+	d.SetName(s.template.Deployment(0))
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, to))
 	if err := s.client.Patch(ctx, d, patch); err != nil {
 		return growth{}, err
@@ -281,8 +281,8 @@ func (s *stage) remove(ctx context.Context) error {
 		group.Go(func() error {
 			c := &unstructured.Unstructured{}
 			c.SetGroupVersionKind(follow.Clusters().GroupVersion().WithKind("Cluster"))
-			c.SetNamespace(s.template.cluster.Namespace)
-			c.SetName(clusterName(n))
+			c.SetNamespace(s.template.Namespace)
+			c.SetName(template.Cluster(n))
 			return s.client.Delete(deleting, c, &client.DeleteOptions{Preconditions: &metav1.Preconditions{}})
 		})
 	}

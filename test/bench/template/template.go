@@ -1,0 +1,94 @@
+// Package template makes many clusters of one manifest.
+//
+// Does: finds the Cluster and its MachineDeployment in a manifest, and replaces the Cluster's name wherever it stands.
+//
+// Owns: the names of the clusters.
+//
+// Never: talks to a cluster.
+//
+// Read first: [Parse].
+package template
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/slipwayhq/slipway/test/bench/follow"
+)
+
+// Template is a manifest of one cluster, to be made many times under other names.
+type Template struct {
+	Namespace string
+
+	text, cluster, deployment string
+}
+
+// Parse finds the Cluster and the MachineDeployment of a manifest.
+func Parse(text string) (Template, error) {
+	t := Template{text: text}
+	objects, err := decode(text)
+	if err != nil {
+		return t, err
+	}
+	for _, o := range objects {
+		switch o.GetKind() {
+		case "Cluster":
+			t.Namespace, t.cluster = o.GetNamespace(), o.GetName()
+		case "MachineDeployment":
+			t.deployment = o.GetName()
+			if n := follow.Integer(o, "spec", "replicas"); n != 1 {
+				return t, fmt.Errorf("MachineDeployment %s has %d replicas, want 1", t.deployment, n)
+			}
+		}
+	}
+	if t.cluster == "" || t.deployment == "" {
+		return t, errors.New("the manifest needs a Cluster and a MachineDeployment")
+	}
+	if t.Namespace == "" {
+		t.Namespace = "default"
+	}
+	return t, nil
+}
+
+// rename is a text with the name of the template's cluster replaced.
+func (t Template) rename(text string, n int) string {
+	return strings.ReplaceAll(text, t.cluster, Cluster(n))
+}
+
+// Render is the manifest of the nth cluster.
+func (t Template) Render(n int) ([]*unstructured.Unstructured, error) {
+	objects, err := decode(t.rename(t.text, n))
+	for _, o := range objects {
+		o.SetNamespace(t.Namespace)
+	}
+	return objects, err
+}
+
+// Cluster is the name of the nth Cluster.
+func Cluster(n int) string { return fmt.Sprintf("c%04d", n) }
+
+// Deployment is the name of the nth cluster's MachineDeployment.
+func (t Template) Deployment(n int) string { return t.rename(t.deployment, n) }
+
+func decode(text string) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		err := documents.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the manifest: %w", err)
+		}
+		if len(o.Object) > 0 {
+			out = append(out, o)
+		}
+	}
+}

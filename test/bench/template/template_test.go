@@ -1,0 +1,40 @@
+package template_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipwayhq/slipway/test/bench/template"
+)
+
+// The example must stay what the benchmark can use.
+func TestTemplate(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "fleet.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl, err := template.Parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := tmpl.Render(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if !strings.HasPrefix(o.GetName(), "c0007") {
+			t.Errorf("%s %s keeps its name: two clusters would share it", o.GetKind(), o.GetName())
+		}
+	}
+	for name, bad := range map[string]string{
+		"no deployment": "kind: Cluster\nmetadata: {name: a}\n",
+		"two workers":   "kind: Cluster\nmetadata: {name: a}\n---\nkind: MachineDeployment\nmetadata: {name: a-md}\nspec: {replicas: 2}\n",
+		"no YAML":       "{",
+	} {
+		if _, err := template.Parse(bad); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
