@@ -1,0 +1,84 @@
+package clone
+
+import (
+	"maps"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// suffix ends the kinds of templates.
+const suffix = "Template"
+
+// Request is what to clone, and for whom.
+type Request struct {
+	Template contract.Object
+	// Name of the clone; its namespace is the template's.
+	Name string
+	// Cluster names the Cluster that the clone belongs to.
+	Cluster string
+	// Owner controls the clone until its Machine does.
+	Owner metav1.OwnerReference
+	// Labels and Annotations go before those of the template.
+	Labels, Annotations map[string]string
+}
+
+// Ref returns the reference to the clone of the template that ref points to.
+func Ref(ref clusterv1.ContractVersionedObjectReference, name string) clusterv1.ContractVersionedObjectReference {
+	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.APIGroup, Kind: strings.TrimSuffix(ref.Kind, suffix), Name: name}
+}
+
+// New returns the clone. It is invalid to clone what has no spec.template.spec.
+func New(r Request) (*unstructured.Unstructured, error) {
+	t := r.Template
+	kind, isTemplate := strings.CutSuffix(t.GetKind(), suffix)
+	spec, found, err := unstructured.NestedMap(t.Object, "spec", "template", "spec")
+	if err == nil && !found {
+		_, found, err = unstructured.NestedMap(t.Object, "spec", "template")
+	}
+	if err != nil || !found || !isTemplate || kind == "" {
+		return nil, fault.New(fault.Invalid, "NotATemplate", "%s %s is not a template: it needs a kind that ends with Template and spec.template.spec",
+			t.GetKind(), t.GetName())
+	}
+	clone := &unstructured.Unstructured{Object: map[string]any{}}
+	clone.SetAPIVersion(t.GetAPIVersion())
+	clone.SetKind(kind)
+	clone.SetNamespace(t.GetNamespace())
+	clone.SetName(r.Name)
+	clone.SetOwnerReferences([]metav1.OwnerReference{r.Owner})
+	clone.SetLabels(r.labels())
+	clone.SetAnnotations(r.annotations())
+	if spec == nil {
+		spec = map[string]any{}
+	}
+	clone.Object["spec"] = spec
+	return clone, nil
+}
+
+func (r Request) labels() map[string]string {
+	out := templateMetadata(r.Template, "labels")
+	maps.Copy(out, r.Labels)
+	out[clusterv1.ClusterNameLabel] = r.Cluster
+	return out
+}
+
+func (r Request) annotations() map[string]string {
+	out := templateMetadata(r.Template, "annotations")
+	maps.Copy(out, r.Annotations)
+	out[clusterv1.TemplateClonedFromNameAnnotation] = r.Template.GetName()
+	out[clusterv1.TemplateClonedFromGroupKindAnnotation] = r.Template.GroupVersionKind().GroupKind().String()
+	return out
+}
+
+func templateMetadata(t contract.Object, field string) map[string]string {
+	found, _, err := unstructured.NestedStringMap(t.Object, "spec", "template", "metadata", field)
+	if err != nil || found == nil {
+		return map[string]string{}
+	}
+	return found
+}
