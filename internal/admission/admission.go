@@ -41,6 +41,9 @@ func Default(r Request) (runtime.Object, bool) {
 		return defaultCluster(object)
 	case *clusterv1.Machine:
 		return defaultMachine(object)
+	case *clusterv1.MachineDeployment:
+		old, _ := r.Old.(*clusterv1.MachineDeployment)
+		return defaultMachineDeployment(object, old)
 	case *clusterv1.MachinePool:
 		old, _ := r.Old.(*clusterv1.MachinePool)
 		return defaultMachinePool(object, old)
@@ -59,6 +62,8 @@ func Validate(r Request) Verdict {
 		return validateCluster(r, object)
 	case *clusterv1.Machine:
 		return validateMachine(r, object)
+	case *clusterv1.MachineDeployment:
+		return validateMachineDeployment(r, object)
 	case *clusterv1.MachinePool:
 		return validateMachinePool(r, object)
 	case *clusterv1.MachineHealthCheck:

@@ -54,7 +54,7 @@ func scenarios() map[string]scenario {
 			}, want: "c 4/4",
 		},
 		"broken-new": { // DP-07, DP-02
-			reason: "a template that does not work halts with enough available Machines; the old one goes back",
+			reason:   "a template that does not work halts with enough available Machines; the old one goes back",
 			replicas: 3, limits: rollout.Limits{MaxSurge: 1},
 			play: func(w *world) {
 				w.template("b", broken)
@@ -79,7 +79,7 @@ func scenarios() map[string]scenario {
 			}, want: "b 4/4",
 		},
 		"deadlock": { // DP-08
-			reason: "an old Machine is not available and cannot be told from the others: one is given up",
+			reason:   "an old Machine is not available and cannot be told from the others: one is given up",
 			replicas: 3, limits: rollout.Limits{MaxSurge: 1}, frail: true,
 			play: func(w *world) {
 				w.turn("a", 1, stuck)

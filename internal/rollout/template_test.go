@@ -61,7 +61,9 @@ func TestDifferences(t *testing.T) { // DP-02, DP-03
 			want: []string{"ConfigTemplate b, b2 required", "Infrastructure HostTemplate.example.org i, Other.example.org i required"},
 		},
 		"secret": {
-			reason: "data that is given", change: func(t *clusterv1.MachineTemplateSpec) { t.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("s")} },
+			reason: "data that is given", change: func(t *clusterv1.MachineTemplateSpec) {
+				t.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("s")}
+			},
 			want: []string{"Bootstrap config ConfigTemplate.example.org b, none required", "Bootstrap data Secret none, s required"},
 		},
 		"secret of a config": {

@@ -33,6 +33,7 @@ const (
 	templateOfMachine = `object.?spec.?template.?spec`
 	timeout           = `.?deletion.?nodeDeletionTimeoutSeconds.hasValue()`
 	wholeSpec         = `.?spec`
+	strategy          = `object.?spec.?rollout.?strategy`
 )
 
 // kinds lists every kind that admission has rules for.
@@ -51,6 +52,20 @@ func kinds() []kind {
 			object:   func() runtime.Object { return &clusterv1.Machine{} },
 			lacks:    lacksClusterLabel + ` || !object.?spec` + lacksV + ` || !object.?spec` + timeout,
 			touched:  []string{`.?spec.?clusterName`, `.?spec.?bootstrap`, `.?spec.?version`, `.?spec.?taints`},
+		},
+		{
+			resource: clusterv1.GroupVersion.WithResource("machinedeployments"),
+			object:   func() runtime.Object { return &clusterv1.MachineDeployment{} },
+			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue()` +
+				` || object.?spec.?selector.?matchLabels[?'cluster.x-k8s.io/cluster-name'] != object.?spec.?clusterName` +
+				` || object.?spec.?template.?metadata.?labels[?'cluster.x-k8s.io/cluster-name'] != object.?spec.?clusterName` +
+				` || !` + strategy + `.?type.hasValue() || ` + strategy + `.?type.orValue('') == 'RollingUpdate'` +
+				` && (!` + strategy + `.?rollingUpdate.?maxSurge.hasValue() || !` + strategy + `.?rollingUpdate.?maxUnavailable.hasValue())` +
+				` || !` + templateOfMachine + lacksV + ` || !` + templateOfMachine + timeout,
+			touched: []string{
+				wholeSpec, `.metadata.?annotations[?'` + clusterv1.AutoscalerMinSizeAnnotation + `']`,
+				`.metadata.?annotations[?'` + clusterv1.AutoscalerMaxSizeAnnotation + `']`,
+			},
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("machinepools"),
