@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
@@ -32,6 +33,10 @@ type (
 	StartProcess struct{ Version, Why string }
 	// ApplyAddons puts into the workload cluster what nodes need.
 	ApplyAddons struct{ Hash string }
+	// ReserveEndpoint chooses where a simulated control plane listens.
+	ReserveEndpoint struct{}
+	// Break makes something go wrong with a simulated control plane, or right again.
+	Break Faults
 	// RemoveProcess stops the control plane and removes its data.
 	RemoveProcess struct{}
 )
@@ -48,6 +53,12 @@ func (a StartProcess) String() string {
 func (a ApplyAddons) String() string {
 	return "apply what nodes need to the workload cluster, revision " + a.Hash
 }
+func (ReserveEndpoint) String() string {
+	return "choose the control plane endpoint: nobody provides one for a simulated control plane"
+}
+func (a Break) String() string {
+	return fmt.Sprintf("make the API server unreachable for %s (less than 0: without end) and slower by %s: the annotations say so", a.Down, a.Slow)
+}
 func (RemoveProcess) String() string {
 	return "stop the control plane and remove its data: it is deleted"
 }
@@ -63,7 +74,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case WriteKubeconfig:
 		return c.writeKubeconfig(ctx, s)
 	case StartProcess:
-		return c.processes.Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), files(s))
+		return c.processesOf(s.Plane).Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), files(s))
 	case ApplyAddons:
 		access, err := clientcmd.RESTConfigFromKubeConfig(s.Secrets[PurposeKubeconfig].Data[kubeconfigKey])
 		if err != nil {
@@ -71,8 +82,18 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		}
 		access.Timeout, access.QPS, access.Burst = addonTimeout, -1, -1
 		return c.furnish(ctx, access, addonsOf(s, endpointOf(s)))
+	case ReserveEndpoint:
+		endpoint, err := c.simulation.Reserve(ctx, nameOf(s.Plane))
+		if err != nil {
+			return err
+		}
+		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
+			o.(*hostedv1.HostedControlPlane).Spec.ControlPlaneEndpoint = endpoint
+		})
+	case Break:
+		return c.simulation.Break(ctx, nameOf(s.Plane), Faults(a))
 	case RemoveProcess:
-		return c.processes.Remove(ctx, nameOf(s.Plane))
+		return c.processesOf(s.Plane).Remove(ctx, nameOf(s.Plane))
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the hosted control plane controller does not know how to %s", action)
 }
@@ -94,6 +115,11 @@ func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
 // files are the authorities as the process reads them, by name within its PKI folder.
 func files(s Snapshot) map[string][]byte {
 	out := map[string][]byte{}
+	if s.simulated() {
+		out[workload.CA+".crt"] = s.Secrets[PurposeCA].Data[corev1.TLSCertKey]
+		out[workload.CA+".key"] = s.Secrets[PurposeCA].Data[corev1.TLSPrivateKeyKey]
+		return out
+	}
 	for purpose, name := range map[Purpose]string{PurposeCA: workload.CA, PurposeEtcd: workload.EtcdCA, PurposeProxy: workload.ProxyCA} {
 		out[name+".crt"] = s.Secrets[purpose].Data[corev1.TLSCertKey]
 		out[name+".key"] = s.Secrets[purpose].Data[corev1.TLSPrivateKeyKey]
@@ -106,7 +132,7 @@ func files(s Snapshot) map[string][]byte {
 // fingerprint stands for the content of the authorities.
 func fingerprint(s Snapshot) string {
 	sum := sha256.New()
-	for _, purpose := range authorities() {
+	for _, purpose := range s.authorities() {
 		for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
 			sum.Write(s.Secrets[purpose].Data[key]) // never fails
 		}

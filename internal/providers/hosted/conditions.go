@@ -51,7 +51,7 @@ func (j judged) certificates() condition.Verdict {
 	if j.Cluster == nil {
 		return condition.Unknown("WaitingForCluster", j.waiting)
 	}
-	for _, purpose := range purposes() {
+	for _, purpose := range append(j.authorities(), PurposeKubeconfig) {
 		secret, ok := j.Secrets[purpose]
 		if !ok {
 			if j.waiting == "" {
@@ -71,6 +71,8 @@ func (j judged) certificates() condition.Verdict {
 
 func (j judged) processRunning() condition.Verdict {
 	switch {
+	case j.Process.Running && j.simulated():
+		return condition.True("Simulated")
 	case j.Process.Running:
 		return condition.True("Running")
 	case !j.Process.Exists:
@@ -100,6 +102,8 @@ func (j judged) etcd() condition.Verdict {
 
 func (j judged) addonsApplied() condition.Verdict {
 	switch {
+	case j.simulated():
+		return condition.True("NotNeeded")
 	case j.failed != "":
 		return condition.False("ApplyFailed", j.failed)
 	case j.addons:

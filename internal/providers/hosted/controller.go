@@ -38,6 +38,8 @@ type Processes interface {
 // Config is what the controller needs of its surroundings.
 type Config struct {
 	Processes Processes
+	// Simulation keeps the simulated control planes.
+	Simulation Simulation
 	// Carried lists the Kubernetes versions that the processes can run.
 	Carried []string
 }
@@ -47,21 +49,25 @@ type Controller struct {
 	client    client.Client
 	writer    *kube.Writer
 	processes Processes
-	carried   []string
-	furnish   func(context.Context, *rest.Config, addons.Params) error
-	now       func() time.Time
+	// simulation is nil where none is offered: then no control plane is simulated.
+	simulation Simulation
+	carried    []string
+	furnish    func(context.Context, *rest.Config, addons.Params) error
+	now        func() time.Time
 }
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
-		client: s.Manager.GetClient(), processes: cfg.Processes, carried: cfg.Carried, furnish: addons.Apply, now: time.Now,
+		client: s.Manager.GetClient(), processes: cfg.Processes, simulation: cfg.Simulation,
+		carried: cfg.Carried, furnish: addons.Apply, now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
 		WatchesRawSource(cfg.Processes.Source(ofProcess)).
+		WatchesRawSource(cfg.Simulation.Source(ofProcess)).
 		Complete(r)
 }
 
@@ -71,6 +77,14 @@ func (c *Controller) definition() loop.Controller[*hostedv1.HostedControlPlane, 
 		New:     func() *hostedv1.HostedControlPlane { return &hostedv1.HostedControlPlane{} },
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}
+}
+
+// processesOf are the processes that a control plane is one of.
+func (c *Controller) processesOf(plane *hostedv1.HostedControlPlane) Processes {
+	if plane.Spec.Backend.Simulated != nil {
+		return c.simulation
+	}
+	return c.processes
 }
 
 // ofCluster wakes the control plane that a Cluster refers to.

@@ -24,6 +24,7 @@ const (
 //
 //	no owner, or Cluster not there                     wait                                CP-01
 //	infrastructure not provisioned, no endpoint        wait
+//	simulated: no endpoint                             choose one                          CP-02
 //	authority missing / unusable                       create / wait for a person          SE-02, CP-15
 //	kubeconfig missing, of another endpoint, half old  write                               SE-01, CP-14
 //	version not carried                                wait; what runs goes on running
@@ -40,12 +41,18 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	endpoint := endpointOf(s)
+	if s.simulated() && !endpoint.IsValid() {
+		p.Do(ReserveEndpoint{})
+	}
+	if s.simulated() { // nothing that it needs comes from the infrastructure
+		decideAuthorities(s, &p)
+	}
 	if !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !endpoint.IsValid() {
 		p.WaitFor(clusterv1.WaitingForClusterInfrastructureReadyReason,
 			"waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name)
 		return p
 	}
-	if !decideAuthorities(s, &p) {
+	if len(p.Actions) > 0 || len(p.Wait) > 0 || !s.simulated() && !decideAuthorities(s, &p) {
 		return p
 	}
 	decideKubeconfig(s, endpoint, &p)
@@ -65,7 +72,7 @@ func endpointOf(s Snapshot) clusterv1.APIEndpoint {
 // start: afterwards they would not be those that everything was signed with.
 func decideAuthorities(s Snapshot, p *loop.Plan) bool {
 	complete := true
-	for _, purpose := range authorities() {
+	for _, purpose := range s.authorities() {
 		secret, ok := s.Secrets[purpose]
 		switch {
 		case !ok && s.Process.Exists:
@@ -113,15 +120,29 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	}
 	if !s.Process.Exists || s.Process.Config != cfg.Hash() {
 		p.Do(StartProcess{Version: s.Plane.Spec.Version, Why: whyStart(s, cfg)})
+		if s.simulated() {
+			decideFaults(s, p)
+			return // it answers at once
+		}
 		p.WaitFor("ControlPlaneStarting", "the API server is starting")
 		return
+	}
+	if s.simulated() {
+		decideFaults(s, p)
 	}
 	if !s.Process.Ready {
 		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s))
 		return
 	}
-	if params := addonsOf(s, endpoint); params.Hash() != s.Plane.Status.AddonsHash {
+	if params := addonsOf(s, endpoint); !s.simulated() && params.Hash() != s.Plane.Status.AddonsHash {
 		p.Do(ApplyAddons{Hash: params.Hash()})
+	}
+}
+
+// decideFaults makes what is wrong what the annotations ask for.
+func decideFaults(s Snapshot, p *loop.Plan) {
+	if want := faultsOf(s.Plane); want != s.Process.Faults {
+		p.Do(Break(want))
 	}
 }
 
@@ -129,6 +150,8 @@ func whyStart(s Snapshot, cfg workload.Config) string {
 	switch {
 	case !s.Process.Exists:
 		return "it does not run yet"
+	case s.Process.Config == "" && s.simulated():
+		return "slipway was restarted; it goes on with what it wrote down"
 	case s.Process.Config == "":
 		return "slipway was restarted; a process that lives is taken over"
 	case s.Process.Version != "" && s.Process.Version != cfg.Version:
@@ -138,6 +161,9 @@ func whyStart(s Snapshot, cfg workload.Config) string {
 }
 
 func notReady(s Snapshot) string {
+	if s.Process.Running && s.Process.Faults.Down != 0 {
+		return "the API server does not answer: an annotation makes it unreachable"
+	}
 	if s.Process.Running {
 		return "the API server does not answer yet"
 	}
@@ -148,7 +174,9 @@ func notReady(s Snapshot) string {
 }
 
 // carried reports whether this binary can run the version.
-func carried(s Snapshot) bool { return slices.Contains(s.Carried, s.Plane.Spec.Version) }
+func carried(s Snapshot) bool {
+	return s.simulated() || slices.Contains(s.Carried, s.Plane.Spec.Version)
+}
 
 func notCarried(s Snapshot) string {
 	return fmt.Sprintf("Kubernetes %s is not carried by this binary, which carries %s; set spec.version to one of these or run a release of slipway that carries it",

@@ -42,6 +42,8 @@ type Process struct {
 	// Config is the hash of the configuration that was last asked for; empty where this program has not asked yet,
 	// so that nothing is known of the process but that it lives.
 	Config string
+	// Faults is what is wrong on purpose.
+	Faults Faults
 	// Restarts counts how often it was started again after it died; LastExit tells how.
 	Restarts int
 	LastExit string
@@ -54,7 +56,7 @@ func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlP
 	if err := c.readCluster(ctx, &s); err != nil {
 		return s, err
 	}
-	status, err := c.processes.Status(ctx, nameOf(plane))
+	status, err := c.processesOf(plane).Status(ctx, nameOf(plane))
 	if err != nil {
 		return s, fmt.Errorf("asking for the process: %w", err)
 	}
@@ -83,7 +85,7 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
 }
 
 func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
-	for _, purpose := range purposes() {
+	for _, purpose := range append(s.authorities(), PurposeKubeconfig) {
 		secret := &corev1.Secret{}
 		err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: purpose.secret(s.Cluster.Name)}, secret)
 		if apierrors.IsNotFound(err) {

@@ -38,7 +38,13 @@ const (
 // authorities are the purposes that hold a certificate or key pair.
 func authorities() []Purpose { return []Purpose{PurposeCA, PurposeEtcd, PurposeProxy, PurposeSA} }
 
-func purposes() []Purpose { return append(authorities(), PurposeKubeconfig) }
+// authorities of a control plane. A simulated one signs nothing but certificates of its API.
+func (s Snapshot) authorities() []Purpose {
+	if s.simulated() {
+		return []Purpose{PurposeCA}
+	}
+	return authorities()
+}
 
 func (p Purpose) secret(cluster string) string { return cluster + "-" + string(p) }
 

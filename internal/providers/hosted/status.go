@@ -12,6 +12,7 @@ import (
 // Report says the status of a HostedControlPlane after a pass. Right after a restart of this program nothing is known
 // of the process yet, so the status stays what it was.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+	s = afterStart(s, out)
 	if s.Process.Exists && s.Process.Config == "" && s.Plane.DeletionTimestamp.IsZero() && out.Err == nil {
 		return loop.Report{}
 	}
@@ -31,7 +32,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 			status.AddonsHash = applied.Hash
 		}
 	}
-	if status.AddonsHash != "" && s.Process.Ready {
+	if (status.AddonsHash != "" || s.simulated()) && s.Process.Ready {
 		status.Initialization.ControlPlaneInitialized = &yes
 	}
 	j := judged{Snapshot: s, addons: status.AddonsHash != ""}
@@ -43,6 +44,19 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	}
 	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Plane, s.Now))
 	return loop.Report{Status: status, Events: events(s, status, out)}
+}
+
+// afterStart is the snapshot with what is known to follow from the start of a simulated control plane: it answers.
+func afterStart(s Snapshot, out loop.Outcome) Snapshot {
+	for _, a := range out.Done {
+		if start, ok := a.(StartProcess); ok && s.simulated() {
+			s.Process = Process{
+				Exists: true, Running: true, Ready: faultsOf(s.Plane).Down == 0, EtcdReady: true, Since: s.Now,
+				Version: start.Version, Config: "started", Faults: s.Process.Faults,
+			}
+		}
+	}
+	return s
 }
 
 func processStatus(s Snapshot) hostedv1.ProcessStatus {
