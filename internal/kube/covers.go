@@ -13,9 +13,9 @@ import (
 //	contains:  every field the controller wants is in the object, with the same value
 //	ownsMore:  the controller owns no field of the object that it does not want any more
 //
-// Both compare JSON values. Lists of objects that each carry another "type" (conditions, addresses of
-// different types) are compared by it, since other writers have their own entries there; every other list
-// must be equal.
+// Both compare JSON values. Lists of objects that are told apart by a key (conditions by their type, owners by
+// their UID, see keys) are compared by it, since other writers have their own entries there; every other list must
+// be equal.
 
 // contains reports whether live has everything that want has.
 func contains(live, want any) bool {
@@ -60,22 +60,41 @@ func containsList(live, want []any) bool {
 	return true
 }
 
-// index returns the items of a list by their type, if each has one and no two the same.
+// keys are the keys by which the API merges lists of objects: conditions and addresses, owner references, readiness
+// gates, taints.
+func keys() [][]string {
+	return [][]string{{"type"}, {"uid"}, {"conditionType"}, {"key", "effect"}}
+}
+
+// index returns the items of a list by their key, if each has one and no two the same.
 func index(list []any) (map[string]any, bool) {
+	for _, fields := range keys() {
+		if out, ok := indexBy(list, fields); ok {
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+func indexBy(list []any, fields []string) (map[string]any, bool) {
 	out := make(map[string]any, len(list))
 	for _, item := range list {
 		m, ok := item.(map[string]any)
 		if !ok {
 			return nil, false
 		}
-		key, ok := m["type"].(string)
-		if !ok {
+		id := ""
+		for _, field := range fields {
+			value, ok := m[field].(string)
+			if !ok {
+				return nil, false
+			}
+			id += field + "=" + value + "\x00"
+		}
+		if _, twice := out[id]; twice {
 			return nil, false
 		}
-		if _, twice := out[key]; twice {
-			return nil, false
-		}
-		out[key] = item
+		out[id] = item
 	}
 	return out, true
 }

@@ -29,6 +29,10 @@ func TestContains(t *testing.T) {
 		"plain list longer":   {"an atomic list is one value", `["a","b"]`, `["a"]`, false},
 		"addresses of a type": {"two entries of a type make it a plain list", `[{"type":"A","x":1},{"type":"A","x":2}]`, `[{"type":"A","x":1}]`, false},
 		"list item has more":  {"items of plain lists are equal or not", `[{"a":1,"b":2}]`, `[{"a":1}]`, false},
+		"owners by UID":       {"somebody else's owner reference is not ours to remove", `[{"uid":"a","x":1},{"uid":"b","x":2}]`, `[{"uid":"b","x":2}]`, true},
+		"owner missing":       {"", `[{"uid":"a","x":1}]`, `[{"uid":"b","x":1}]`, false},
+		"taints by two keys":  {"one key may have several effects", `[{"key":"k","effect":"A"},{"key":"k","effect":"B"}]`, `[{"key":"k","effect":"B"}]`, true},
+		"gates by type":       {"", `[{"conditionType":"A"},{"conditionType":"B"}]`, `[{"conditionType":"C"}]`, false},
 		"list against object": {"", `{"a":1}`, `[1]`, false},
 	}
 	for name, tc := range cases {
