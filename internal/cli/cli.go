@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/describe"
 	"github.com/slipwayhq/slipway/internal/cli/down"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/extension"
 	"github.com/slipwayhq/slipway/internal/cli/get"
 	"github.com/slipwayhq/slipway/internal/cli/image"
 	"github.com/slipwayhq/slipway/internal/cli/kubectl"
@@ -76,6 +77,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		delete.Command,
 		describe.Command,
 		func(e env.Env) *cobra.Command { return down.Command(e, removeInstance) },
+		extension.Command,
 		get.Command,
 		image.Command,
 		kubectl.Command,

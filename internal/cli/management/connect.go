@@ -17,6 +17,7 @@ import (
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -30,6 +31,8 @@ import (
 type Connection struct {
 	// Client reads and writes without a cache.
 	Client client.WithWatch
+	// Config is what the client was made from, for what a client cannot do.
+	Config *rest.Config
 	// Namespace is the one that the flags, or the context, mean.
 	Namespace string
 	// DataDir is the data directory of the management cluster; empty: it is not one of `slipway up`, as far as
@@ -63,7 +66,7 @@ func (f *Flags) Connect(e env.Env) (*Connection, error) {
 	if err != nil {
 		return nil, f.unusable(found, err)
 	}
-	return &Connection{Client: c, Namespace: namespace, DataDir: found.DataDir, host: cfg.Host, up: f.Up()}, nil
+	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, host: cfg.Host, up: f.Up()}, nil
 }
 
 func newClient(cfg *rest.Config) (client.WithWatch, error) {
@@ -82,7 +85,7 @@ func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, addonsv1.AddToScheme,
-		localv1.AddToScheme, planev1.AddToScheme,
+		runtimev1.AddToScheme, localv1.AddToScheme, planev1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

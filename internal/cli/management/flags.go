@@ -38,11 +38,17 @@ type Flags struct {
 
 // Add adds the flags to a verb that works in one namespace.
 func Add(flags *pflag.FlagSet) *Flags {
+	f := AddClusterScoped(flags)
+	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the cluster (default: that of the context)")
+	return f
+}
+
+// AddClusterScoped adds the flags to a verb that works in no namespace.
+func AddClusterScoped(flags *pflag.FlagSet) *Flags {
 	f := &Flags{}
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "path of the management cluster's kubeconfig (default: that of the data directory, else KUBECONFIG)")
 	flags.StringVar(&f.Context, "kubeconfig-context", "", "context in the kubeconfig (default: its current one)")
 	flags.StringVar(&f.DataDir, "data-dir", "", "data directory of \"slipway up\" (default: $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
-	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the cluster (default: that of the context)")
 	return f
 }
 

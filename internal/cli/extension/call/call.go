@@ -1,0 +1,96 @@
+// Package call is the verb "extension call".
+//
+// Does: calls a handler with a request from a file, as the manager would, and shows the answer.
+//
+// Owns: nothing.
+//
+// Never: changes anything in the management cluster.
+//
+// Read first: Command.
+package call
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/call"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "call HANDLER",
+		Short: "Call a handler of an extension as the manager would",
+		Long: `Call a handler of an extension that the management cluster has discovered: with the settings of its
+ExtensionConfig, in the version of the hook that it serves, and for namespaces that it is for. The
+request is YAML or JSON; apiVersion and kind may be left out. A failure is shown even where the failure
+policy lets the manager go on.
+
+HANDLER is "handler.extension", or the handler alone where one extension only has it.`,
+		Example: "  slipway extension call check-owner -f testdata/before-cluster-create.yaml",
+		Args:    argument.One("HANDLER"),
+	}
+	flags := management.AddClusterScoped(cmd.Flags())
+	format := output.Flag(cmd.Flags())
+	file := cmd.Flags().StringP("filename", "f", "", "file with the request; - is standard input")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		request, err := read(e, *file)
+		if err != nil {
+			return err
+		}
+		c, err := flags.Connect(e)
+		if err != nil {
+			return err
+		}
+		result, err := call.Do(cmd.Context(), c.Client, call.Options{Handler: args[0], Request: request, Config: c.Config, Now: e.Now})
+		if err != nil {
+			if result.FailurePolicy == runtimev1.FailurePolicyIgnore && fault.KindOf(err) == fault.Unreachable {
+				_, _ = fmt.Fprintf(e.Err, "The failure policy of %s is Ignore: the manager would go on.\n", result.Handler)
+			}
+			return c.Explain(err)
+		}
+		return format.Print(e.Out, result, func(w io.Writer) error { return text(w, result) })
+	}
+	return cmd
+}
+
+func read(e env.Env, file string) ([]byte, error) {
+	var data []byte
+	var err error
+	switch file {
+	case "":
+		return nil, fault.New(fault.Invalid, "Usage", "the request is missing; name its file with -f, or - for standard input")
+	case "-":
+		data, err = io.ReadAll(e.In)
+	default:
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "Request", "the request cannot be read").From(err)
+	}
+	return data, nil
+}
+
+func text(w io.Writer, r call.Result) error {
+	response, err := yaml.Marshal(r.Response)
+	if err != nil {
+		return err
+	}
+	took := time.Duration(r.Seconds * float64(time.Second)).Round(100 * time.Microsecond)
+	if r.Object != "" {
+		r.Object = " for " + r.Object
+	}
+	_, err = fmt.Fprintf(w, "# %s answered %s%s after %s\n%s", r.Handler, r.Hook, r.Object, took, response)
+	return err
+}

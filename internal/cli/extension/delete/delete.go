@@ -1,0 +1,44 @@
+// Package delete is the verb "extension delete".
+//
+// Does: removes the registration of an extension.
+//
+// Owns: nothing.
+//
+// Never: stops the extension itself.
+//
+// Read first: Command.
+package delete
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/register"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "delete EXTENSION",
+		Short:   "Remove the registration of an extension: it is not called any more",
+		Example: "  slipway extension delete my-extension",
+		Args:    argument.One("EXTENSION"),
+	}
+	flags := management.AddClusterScoped(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := flags.Connect(e)
+		if err != nil {
+			return err
+		}
+		if err := register.Delete(cmd.Context(), c.Client, args[0]); err != nil {
+			return c.Explain(err)
+		}
+		_, err = fmt.Fprintf(e.Out, "The registration of extension %q is removed.\n", args[0])
+		return err
+	}
+	return cmd
+}

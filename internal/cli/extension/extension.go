@@ -1,0 +1,40 @@
+// Package extension is the group of verbs "extension": write, run and look at Runtime Extensions.
+//
+// Does: groups its verbs.
+//
+// Owns: nothing.
+//
+// Never: works itself.
+//
+// Read first: Command.
+package extension
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/extension/call"
+	"github.com/slipwayhq/slipway/internal/cli/extension/delete"
+	initialize "github.com/slipwayhq/slipway/internal/cli/extension/init"
+	"github.com/slipwayhq/slipway/internal/cli/extension/list"
+	"github.com/slipwayhq/slipway/internal/cli/extension/openapi"
+	"github.com/slipwayhq/slipway/internal/cli/extension/record"
+	"github.com/slipwayhq/slipway/internal/cli/extension/replay"
+	"github.com/slipwayhq/slipway/internal/cli/extension/run"
+)
+
+// Command builds the group.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "extension",
+		Short: "Write, run and look at Runtime Extensions",
+	}
+	for _, verb := range []func(env.Env) *cobra.Command{
+		call.Command, delete.Command, initialize.Command, list.Command, openapi.Command, record.Command, replay.Command, run.Command,
+	} {
+		cmd.AddCommand(verb(e))
+	}
+	argument.Group(cmd)
+	return cmd
+}

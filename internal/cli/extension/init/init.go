@@ -1,0 +1,60 @@
+// Package initialize is the verb "extension init".
+//
+// Does: writes the project of a new extension (package scaffold) and says how to go on.
+//
+// Owns: nothing.
+//
+// Never: runs a command.
+//
+// Read first: Command.
+package initialize
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/scaffold"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	var o scaffold.Options
+	cmd := &cobra.Command{
+		Use:   "init NAME",
+		Short: "Write the Go project of a new extension, which builds and passes its test",
+		Long: `Write a small Go project: two handlers, their tests, and requests to try them with. It builds with the SDK
+that is part of this binary and is written beside it (third_party/slipway-sdk); other modules come from
+the Go module proxy or cache.`,
+		Example: "  slipway extension init my-extension\n  cd my-extension\n  go test ./...",
+		Args:    argument.One("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			o.Name = args[0]
+			if o.Dir == "" {
+				o.Dir = o.Name
+			}
+			if o.Module == "" {
+				o.Module = "example.com/" + o.Name
+			}
+			files, err := scaffold.Write(o)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(e.Out, `Extension %q is in %s:
+  %s
+Next:
+  cd %s
+  go test ./...
+  slipway extension run -- go run .
+`, o.Name, o.Dir, strings.Join(files, "\n  "), o.Dir)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&o.Dir, "dir", "", "folder to write to; it must be empty or absent (default: NAME)")
+	cmd.Flags().StringVar(&o.Module, "module", "", "path of the Go module (default: example.com/NAME)")
+	cmd.Flags().StringVar(&o.SDK, "sdk", "", "folder with the source of the SDK to build with (default: that of this binary)")
+	return cmd
+}

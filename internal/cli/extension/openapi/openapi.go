@@ -1,0 +1,52 @@
+// Package openapi is the verb "extension openapi".
+//
+// Does: prints the OpenAPI document of all hooks, or the page to read it in (RT-22).
+//
+// Owns: nothing.
+//
+// Never: needs a management cluster.
+//
+// Read first: Command.
+package openapi
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/hook/openapi"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "openapi",
+		Short: "Print the OpenAPI document of all hooks",
+		Long: `Print the OpenAPI 3.0 document of all hooks and their versions, as YAML unless -o says otherwise: -o html is
+one page to read it in. A management cluster serves the same at /runtime-sdk/ beside its webhooks.`,
+		Example: "  slipway extension openapi > runtime-sdk-openapi.yaml\n  slipway extension openapi -o html > runtime-sdk.html",
+		Args:    cobra.NoArgs,
+	}
+	format := output.Flag(cmd.Flags(), "html")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		doc, err := openapi.Document(buildinfo.Version())
+		if err != nil {
+			return err
+		}
+		form := openapi.YAML
+		switch format.String() {
+		case "json":
+			form = openapi.JSON
+		case "html":
+			form = openapi.Page
+		}
+		data, err := form(doc)
+		if err != nil {
+			return err
+		}
+		_, err = e.Out.Write(data)
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,54 @@
+// Package record is the verb "extension record".
+//
+// Does: what "extension run" does, and writes every call to a file, the data of Secrets left out.
+//
+// Owns: the file.
+//
+// Never: overwrites a file.
+//
+// Read first: Command.
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/extension/run"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/extension/recording"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "record FILE -- COMMAND [ARGUMENTS]",
+		Short: "Run an extension and record every call, to repeat it with another build",
+		Long: `Do what "slipway extension run" does, and write every call to FILE, one JSON document a line: the request
+byte for byte, the response, and how long it took. The data of Secrets is replaced. "slipway extension
+replay" and the test kit of the SDK repeat what was recorded.`,
+		Example: "  slipway extension record calls.jsonl -- go run .\n  slipway extension replay calls.jsonl -- go run .",
+	}
+	o := run.Add(cmd, e)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) < 1 || cmd.ArgsLenAtDash() == 0 {
+			return fault.New(fault.Invalid, "Usage", "name the file of the recording before \"--\"; see %q", cmd.CommandPath()+" --help")
+		}
+		file, err := os.OpenFile(args[0], os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fault.New(fault.Invalid, "Recording", "the recording cannot be written").From(err)
+		}
+		count, w := 0, recording.NewWriter(file)
+		err = o.Run(cmd, args[1:], func(c recording.Call) error {
+			count++
+			return w.Write(c)
+		})
+		err = errors.Join(err, file.Close())
+		_, _ = fmt.Fprintf(e.Err, "%d calls are in %s.\n", count, args[0])
+		return err
+	}
+	return cmd
+}

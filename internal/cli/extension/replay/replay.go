@@ -1,0 +1,132 @@
+// Package replay is the verb "extension replay".
+//
+// Does: starts a build of an extension, repeats recorded calls, and shows what it answers differently.
+//
+// Owns: nothing.
+//
+// Never: needs a management cluster.
+//
+// Read first: Command.
+package replay
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/extension/run"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/local"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/replay"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/extension/recording"
+)
+
+// options of the verb.
+type options struct {
+	env     env.Env
+	format  *output.Format
+	handler string
+	within  time.Duration
+}
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	o := options{env: e}
+	cmd := &cobra.Command{
+		Use:   "replay FILE -- COMMAND [ARGUMENTS]",
+		Short: "Repeat recorded calls with another build and show what differs",
+		Long: `Start an extension, send it the requests of a recording byte for byte and in their order, and show where
+its answers differ from the recorded ones. No management cluster is needed. The exit code is 1 when
+something differs.`,
+		Example: "  slipway extension replay calls.jsonl -- go run .",
+	}
+	o.format = output.Flag(cmd.Flags())
+	cmd.Flags().StringVar(&o.handler, "handler", "", "repeat the calls of this handler only")
+	cmd.Flags().DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take until it answers, compilation included")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) < 1 || cmd.ArgsLenAtDash() == 0 {
+			return fault.New(fault.Invalid, "Usage", "name the file of the recording before \"--\"; see %q", cmd.CommandPath()+" --help")
+		}
+		calls, err := recording.ReadFile(args[0])
+		if err != nil {
+			return fault.New(fault.Invalid, "Recording", "the recording cannot be read").From(err)
+		}
+		return o.run(cmd.Context(), calls, args[1:])
+	}
+	return cmd
+}
+
+func (o options) run(ctx context.Context, calls []recording.Call, command []string) error {
+	process, err := local.Start(ctx, local.Options{Command: command, Environment: os.Environ(), Out: o.env.Err, Within: o.within})
+	if err != nil {
+		return err
+	}
+	defer process.Stop()
+	results, err := replay.Run(ctx, calls, replay.Target{URL: process.URL, Client: process.Client, Now: o.env.Now},
+		func(c recording.Call) bool { return o.handler == "" || strings.EqualFold(c.Handler, o.handler) }, o.show)
+	if err != nil {
+		return err
+	}
+	if len(results) == 0 {
+		return fault.New(fault.Gone, "Recording", "the recording has no call to repeat")
+	}
+	if err := o.format.Print(o.env.Out, results, func(w io.Writer) error { return summary(w, results) }); err != nil {
+		return err
+	}
+	if n := different(results); n > 0 {
+		return fault.New(fault.Transient, "Differs", "%d of %d answers differ", n, len(results))
+	}
+	return nil
+}
+
+// show prints one result, unless they are printed as data in the end.
+func (o options) show(r replay.Result) {
+	if o.format.String() == "" {
+		_, _ = io.WriteString(o.env.Out, lines(r))
+	}
+}
+
+func lines(r replay.Result) string {
+	var b strings.Builder
+	verdict := "same"
+	if len(r.Differences) > 0 {
+		verdict = "differs"
+	}
+	fields := []string{fmt.Sprintf("%d", r.Number), run.HookName(r.Hook)}
+	for _, f := range []string{r.Handler, r.Object} {
+		if f != "" {
+			fields = append(fields, f)
+		}
+	}
+	took := time.Duration(r.Seconds * float64(time.Second)).Round(100 * time.Microsecond)
+	fields = append(fields, verdict, took.String())
+	if r.Redacted {
+		fields = append(fields, "the data of Secrets was replaced in the recording")
+	}
+	b.WriteString(strings.Join(fields, "  ") + "\n")
+	for _, d := range r.Differences {
+		b.WriteString("    " + d + "\n")
+	}
+	return b.String()
+}
+
+func summary(w io.Writer, results []replay.Result) error {
+	_, err := fmt.Fprintf(w, "%d calls repeated, %d answers differ.\n", len(results), different(results))
+	return err
+}
+
+func different(results []replay.Result) (n int) {
+	for _, r := range results {
+		if len(r.Differences) > 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,118 @@
+// Package run is the verb "extension run", and what "extension record" shares with it.
+//
+// Does: runs an extension in front of a management cluster (package session) and shows every call in a line.
+//
+// Owns: the lines, and the file of a recording.
+//
+// Never: prints bodies of requests or responses: they may hold what is secret.
+//
+// Read first: Command.
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/local"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/register"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/session"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/extension/recording"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run -- COMMAND [ARGUMENTS]",
+		Short: "Run an extension, register it, and show every call",
+		Long: `Start an extension, register it with the management cluster, and show every call until Ctrl-C; then the
+registration is removed and the extension stopped.
+
+The extension learns from its environment where to listen and with what:
+EXTENSION_ADDRESS (host:port), EXTENSION_PORT, EXTENSION_CERT_FILE and EXTENSION_KEY_FILE (PEM). The
+certificate is made for it; the management cluster calls it through a proxy in this process. KUBECONFIG
+is taken out of its environment: an extension needs no access to the management cluster.`,
+		Example: `  slipway extension run -- go run .
+  slipway extension run --name quota --namespace team-a -- python3 extension.py`,
+	}
+	o := Add(cmd, e)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.Run(cmd, args, nil) }
+	return cmd
+}
+
+// Options are the flags of a session.
+type Options struct {
+	env        env.Env
+	connection *management.Flags
+	name, host string
+	namespace  string
+	settings   map[string]string
+	within     time.Duration
+}
+
+// Add adds the flags of a session to a verb.
+func Add(cmd *cobra.Command, e env.Env) *Options {
+	o := &Options{env: e, connection: management.AddClusterScoped(cmd.Flags())}
+	f := cmd.Flags()
+	f.StringVar(&o.name, "name", "", "name of the registration (default: that of the current folder)")
+	f.StringVar(&o.host, "host", "", "name or address by which the management cluster reaches this machine (default 127.0.0.1)")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace whose objects the extension is called for (default: all)")
+	f.StringToStringVar(&o.settings, "setting", nil, "name=value that is added to the settings of every request; may be repeated")
+	f.DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take until it answers, compilation included")
+	return o
+}
+
+// Run runs a session, which ends with the context of the command. record, where set, gets every call.
+func (o *Options) Run(cmd *cobra.Command, args []string, record func(recording.Call) error) error {
+	name, err := o.nameOf()
+	if err != nil {
+		return err
+	}
+	c, err := o.connection.Connect(o.env)
+	if err != nil {
+		return err
+	}
+	lines := &printer{out: o.env.Out, record: record, tell: o.tell}
+	err = session.Run(cmd.Context(), c.Client, session.Options{
+		Process: local.Options{Command: args, Environment: os.Environ(), Out: o.env.Err, Within: o.within},
+		Local:   register.Local{Name: name, Namespace: o.namespace, Settings: o.settings},
+		Host:    o.host, Now: o.env.Now, Tell: o.tell, Observe: lines.call, Discovered: o.discovered,
+	})
+	return c.Explain(err)
+}
+
+var notOfNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+func (o *Options) nameOf() (string, error) {
+	if o.name != "" {
+		return o.name, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the current folder: %w", err)
+	}
+	name := strings.Trim(notOfNames.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-")
+	if name == "" {
+		return "", fault.New(fault.Invalid, "Usage", "the folder %s gives no name; name the registration with --name", dir)
+	}
+	return name, nil
+}
+
+func (o *Options) tell(line string) { _, _ = fmt.Fprintln(o.env.Err, line) }
+
+func (o *Options) discovered(c *runtimev1.ExtensionConfig) {
+	o.tell(fmt.Sprintf("The management cluster has discovered %d handlers:", len(c.Status.Handlers)))
+	for _, h := range c.Status.Handlers {
+		o.tell(fmt.Sprintf("  %s  %s, timeout %ds, failure policy %s", h.Name, h.RequestHook.Hook, h.TimeoutSeconds, h.FailurePolicy))
+	}
+	o.tell("Calls are shown below; Ctrl-C ends the extension and removes its registration.")
+}

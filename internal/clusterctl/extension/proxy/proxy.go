@@ -1,0 +1,176 @@
+// Package proxy stands between a management cluster and an extension and shows every call.
+//
+// Does: listens with TLS and a certificate made for it, sends each request on, byte for byte, and tells an observer what
+// was asked and answered.
+//
+// Owns: nothing.
+//
+// Never: changes a request or a response, or keeps one.
+//
+// Read first: [Start].
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/extension/recording"
+	"github.com/slipwayhq/slipway/sdk/extension/selfmade"
+)
+
+// Limits of what is passed on.
+const (
+	maxRequest  = 64 << 20
+	maxResponse = 21 << 20 // a manager reads 20 MiB (RT-10): one more, so that it sees what is wrong
+)
+
+// Options say where a proxy listens and where requests go.
+type Options struct {
+	// Listen is host:port; the certificate is for the host. Port 0 is any free one.
+	Listen string
+	// Host that callers use, where it is another than that of Listen.
+	Host string
+	// Upstream is put before the path of every request.
+	Upstream *url.URL
+	// Client sends them on.
+	Client *http.Client
+	// Observe is told of every call, once it is answered. It may be called by several goroutines at once.
+	Observe func(recording.Call)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Proxy is one that listens.
+type Proxy struct {
+	// URL that callers use, and CA the PEM of the authority of its certificate.
+	URL string
+	CA  []byte
+
+	o      Options
+	server *http.Server
+}
+
+// Start listens until Close.
+func Start(o Options) (*Proxy, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Observe == nil {
+		o.Observe = func(recording.Call) {}
+	}
+	listener, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "Listen", "nothing can listen at %s", o.Listen).From(err)
+	}
+	host, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		return nil, fmt.Errorf("reading the own address: %w", err)
+	}
+	if o.Host != "" {
+		host = o.Host
+	}
+	made, err := selfmade.New(host)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(made.Certificate, made.Key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the own certificate: %w", err)
+	}
+	p := &Proxy{URL: "https://" + net.JoinHostPort(host, port), CA: made.CA, o: o}
+	p.server = &http.Server{
+		Handler: p, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}},
+	}
+	go func() { _ = p.server.ServeTLS(listener, "", "") }()
+	return p, nil
+}
+
+// Close stops listening, and cuts calls that are under way.
+func (p *Proxy) Close() error { return p.server.Close() }
+
+// ServeHTTP passes a request on.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := p.o.Now()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		http.Error(w, "reading the request: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	call := recording.Call{Time: began.UTC(), Path: r.URL.Path, Query: r.URL.RawQuery, Request: string(body), Object: recording.Object(body)}
+	own, hook, handler, isHook := recording.Split(r.URL.Path)
+	if isHook {
+		call.Path, call.Hook, call.Handler = own, hook, handler
+	}
+	answer, err := p.forward(r.Context(), r, body)
+	call.Seconds = p.o.Now().Sub(began).Seconds()
+	if err != nil {
+		call.Error = explain(r.Context(), err)
+	} else {
+		call.Code, call.Response = answer.code, string(answer.body)
+	}
+	if isHook {
+		p.o.Observe(call)
+	}
+	if err != nil {
+		http.Error(w, call.Error, http.StatusBadGateway)
+		return
+	}
+	w.Header().Set("Content-Type", answer.contentType)
+	w.WriteHeader(answer.code)
+	_, _ = w.Write(answer.body)
+}
+
+type answer struct {
+	code        int
+	contentType string
+	body        []byte
+}
+
+func (p *Proxy) forward(ctx context.Context, r *http.Request, body []byte) (answer, error) {
+	target := *p.o.Upstream
+	target.Path = strings.TrimSuffix(target.Path, "/") + r.URL.Path
+	target.RawQuery = r.URL.RawQuery
+	request, err := http.NewRequestWithContext(ctx, r.Method, target.String(), bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header.Set("Content-Type", r.Header.Get("Content-Type"))
+	request.Header.Set("Accept", r.Header.Get("Accept"))
+	response, err := p.o.Client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	return answer{response.StatusCode, response.Header.Get("Content-Type"), data}, err
+}
+
+// explain says what went wrong without the address, which is another one every time.
+func explain(ctx context.Context, err error) string {
+	var where *url.Error
+	if errors.As(err, &where) {
+		err = where.Err
+	}
+	var op *net.OpError
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return "the caller gave up"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "the extension does not take connections"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the extension closed the connection"
+	}
+	return err.Error()
+}
