@@ -78,8 +78,8 @@ func Start(t testing.TB, o Options) *Extension {
 	return x
 }
 
-// Config returns the ExtensionConfig of the extension, as it is stored.
-func (x *Extension) Config(name string) *runtimev1.ExtensionConfig {
+// ExtensionConfig returns the ExtensionConfig of the extension, as it is stored.
+func (x *Extension) ExtensionConfig(name string) *runtimev1.ExtensionConfig {
 	return &runtimev1.ExtensionConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1},
 		Spec:       runtimev1.ExtensionConfigSpec{ClientConfig: runtimev1.ClientConfig{URL: x.URL, CABundle: x.Authority.PEM}},
