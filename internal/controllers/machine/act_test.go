@@ -156,8 +156,8 @@ func settle(t *testing.T, c client.WithWatch, w workloads) {
 // fingerprint is the resource versions of what the controller writes.
 func fingerprint(t *testing.T, c, workload client.Client) string {
 	t.Helper()
-	machines, nodes := &clusterv1.MachineList{}, &corev1.NodeList{}
-	if err := errors.Join(c.List(context.Background(), machines), workload.List(context.Background(), nodes)); err != nil {
+	machines, nodes, pods := &clusterv1.MachineList{}, &corev1.NodeList{}, &corev1.PodList{}
+	if err := errors.Join(c.List(context.Background(), machines), workload.List(context.Background(), nodes), workload.List(context.Background(), pods)); err != nil {
 		t.Fatal(err)
 	}
 	out := ""
@@ -166,6 +166,9 @@ func fingerprint(t *testing.T, c, workload client.Client) string {
 	}
 	for _, n := range nodes.Items {
 		out += n.Name + n.ResourceVersion + " "
+	}
+	for _, p := range pods.Items {
+		out += p.Name + p.ResourceVersion + " "
 	}
 	return out
 }

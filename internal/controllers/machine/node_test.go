@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -71,11 +72,15 @@ func TestNodeMatters(t *testing.T) { // MA-09
 		change func(*corev1.Node)
 		want   bool
 	}{
-		"heartbeat":   {"nothing that anybody looks at", func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now) }, false},
-		"not ready":   {"a condition changes", func(n *corev1.Node) { n.Status.Conditions[0].Status = "False" }, true},
-		"label":       {"somebody took our label away", func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }, true},
-		"annotation":  {"somebody took our annotation away", func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }, true},
-		"taint":       {"MA-13", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{clusterv1.NodeUninitializedTaint} }, true},
+		"heartbeat":  {"nothing that anybody looks at", func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now) }, false},
+		"not ready":  {"a condition changes", func(n *corev1.Node) { n.Status.Conditions[0].Status = "False" }, true},
+		"label":      {"somebody took our label away", func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }, true},
+		"annotation": {"somebody took our annotation away", func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }, true},
+		"taint":      {"MA-13", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{clusterv1.NodeUninitializedTaint} }, true},
+		"volumes":    {"nobody waits for them", func(n *corev1.Node) { n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "v"}} }, false},
+		"cordoned": {"MD-12: a drain goes on, volumes are waited for", func(n *corev1.Node) {
+			n.Spec.Unschedulable, n.Status.VolumesAttached = true, []corev1.AttachedVolume{{Name: "v"}}
+		}, true},
 		"provider ID": {"MA-08", func(n *corev1.Node) { n.Spec.ProviderID = "x://2" }, true},
 		"version":     {"status.nodeInfo", func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.37.0" }, true},
 		"swap":        {"the same swap in another place in memory", func(n *corev1.Node) { n.Status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: ptr[int64](1)} }, false},
@@ -91,5 +96,61 @@ func TestNodeMatters(t *testing.T) { // MA-09
 				t.Errorf("%s: %v", tc.reason, got)
 			}
 		})
+	}
+}
+
+func TestSyncTaints(t *testing.T) { // MA-16
+	taint := func(key, value string, p clusterv1.MachineTaintPropagation) clusterv1.MachineTaint {
+		return clusterv1.MachineTaint{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule, Propagation: p}
+	}
+	on := func(key, value string) corev1.Taint {
+		return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule}
+	}
+	const always, once = clusterv1.MachineTaintPropagationAlways, clusterv1.MachineTaintPropagationOnInitialization
+	foreign := corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoExecute}
+	cases := map[string]struct {
+		reason  string
+		machine []clusterv1.MachineTaint
+		node    []corev1.Taint
+		tracked *string
+		want    []corev1.Taint
+		tracks  string
+	}{
+		"none":            {"the Node counts as initialized", nil, []corev1.Taint{foreign}, nil, []corev1.Taint{foreign}, ""},
+		"initialization":  {"both kinds come", []clusterv1.MachineTaint{taint("b", "1", always), taint("a", "2", once)}, []corev1.Taint{foreign}, nil, []corev1.Taint{foreign, on("b", "1"), on("a", "2")}, "b:NoSchedule"},
+		"once only":       {"left alone from then on", []clusterv1.MachineTaint{taint("a", "", once)}, nil, ptr(""), nil, ""},
+		"taken away":      {"Always comes back", []clusterv1.MachineTaint{taint("b", "1", always)}, nil, ptr("b:NoSchedule"), []corev1.Taint{on("b", "1")}, "b:NoSchedule"},
+		"changed":         {"Always has the Machine's value", []clusterv1.MachineTaint{taint("b", "1", always)}, []corev1.Taint{on("b", "0"), foreign}, ptr("b:NoSchedule"), []corev1.Taint{on("b", "1"), foreign}, "b:NoSchedule"},
+		"dropped":         {"what came from the Machine goes, and nothing else", nil, []corev1.Taint{on("b", "1"), on("a", ""), foreign}, ptr("b:NoSchedule"), []corev1.Taint{on("a", ""), foreign}, ""},
+		"other effect":    {"key and effect tell taints apart", nil, []corev1.Taint{on("b", "1"), {Key: "b", Effect: corev1.TaintEffectNoExecute}}, ptr("b:NoSchedule"), []corev1.Taint{{Key: "b", Effect: corev1.TaintEffectNoExecute}}, ""},
+		"becomes once":    {"left alone from then on", []clusterv1.MachineTaint{taint("b", "1", once)}, []corev1.Taint{on("b", "1")}, ptr("b:NoSchedule"), []corev1.Taint{on("b", "1")}, ""},
+		"becomes always":  {"kept from then on", []clusterv1.MachineTaint{taint("b", "1", always)}, nil, ptr(""), []corev1.Taint{on("b", "1")}, "b:NoSchedule"},
+		"several tracked": {"sorted", []clusterv1.MachineTaint{taint("c", "", always), taint("a", "", always)}, nil, ptr(""), []corev1.Taint{on("c", ""), on("a", "")}, "a:NoSchedule,c:NoSchedule"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := settled(func(s *Snapshot) { s.Settings.TaintPropagation, s.Machine.Spec.Taints = true, tc.machine })
+			n := node()
+			sync(settled(), n)
+			n.Spec.Taints = tc.node
+			if tc.tracked != nil {
+				n.Annotations[clusterv1.TaintsFromMachineAnnotation] = *tc.tracked
+			}
+			sync(s, n)
+			if diff := cmp.Diff(tc.want, n.Spec.Taints, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if got, ok := n.Annotations[clusterv1.TaintsFromMachineAnnotation]; !ok || got != tc.tracks {
+				t.Errorf("%s: tracks %q, want %q", tc.reason, got, tc.tracks)
+			}
+			if !synced(s, n) {
+				t.Errorf("%s: MA-18: a second patch", tc.reason)
+			}
+		})
+	}
+	off := node()
+	sync(settled(func(s *Snapshot) { s.Machine.Spec.Taints = []clusterv1.MachineTaint{taint("a", "", always)} }), off)
+	if _, ok := off.Annotations[clusterv1.TaintsFromMachineAnnotation]; ok || len(off.Spec.Taints) > 0 {
+		t.Errorf("the gate is off: %+v", off)
 	}
 }

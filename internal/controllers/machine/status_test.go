@@ -238,3 +238,32 @@ func TestDeprecated(t *testing.T) { // CO-02, MA-07
 		t.Errorf("MA-07: %v", lost.FailureReason)
 	}
 }
+
+func TestCertificatesExpiry(t *testing.T) { // MA-26
+	const on = clusterv1.MachineCertificatesExpiryDateAnnotation
+	controlPlane := func(s *Snapshot) { s.Machine.Labels[clusterv1.MachineControlPlaneLabel] = "" }
+	machineSays := func(text string) func(*Snapshot) {
+		return func(s *Snapshot) { s.Machine.Annotations = map[string]string{on: text} }
+	}
+	bootstrapSays := func(text string) func(*Snapshot) {
+		return func(s *Snapshot) { s.Bootstrap.SetAnnotations(map[string]string{on: text}) }
+	}
+	before := func(s *Snapshot) { s.Machine.Status.CertificatesExpiryDate = metav1.NewTime(now) }
+	const a, b = "2027-01-02T03:04:05Z", "2028-01-02T03:04:05Z"
+	for name, tc := range map[string]struct {
+		reason string
+		s      Snapshot
+		want   string
+	}{
+		"bootstrap":  {"of the bootstrap config", settled(controlPlane, bootstrapSays(a)), a},
+		"machine":    {"the Machine's own goes first", settled(controlPlane, bootstrapSays(a), machineSays(b)), b},
+		"worker":     {"has none", settled(machineSays(b)), ""},
+		"gone":       {"cleared", settled(controlPlane, before), ""},
+		"unreadable": {"cleared", settled(controlPlane, before, machineSays("soon")), ""},
+	} {
+		got := status(tc.s, loop.Outcome{}).CertificatesExpiryDate
+		if text := got.UTC().Format(time.RFC3339); got.IsZero() != (tc.want == "") || tc.want != "" && text != tc.want {
+			t.Errorf("%s: %s: %s, want %q", name, tc.reason, text, tc.want)
+		}
+	}
+}

@@ -81,6 +81,9 @@ func (f *failure) funcs() interceptor.Funcs {
 		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 			return first(f.next(), func() error { return c.SubResource(sub).Apply(ctx, o, opts...) })
 		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, sent client.Object, opts ...client.SubResourceCreateOption) error {
+			return first(f.next(), func() error { return c.SubResource(sub).Create(ctx, o, sent, opts...) })
+		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			return first(f.next(), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
