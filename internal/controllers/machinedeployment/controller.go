@@ -1,0 +1,159 @@
+package machinedeployment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// Name of the controller.
+const Name = "machinedeployment"
+
+// Indexes by which a deployment finds what is its own without a look at everything in the namespace.
+const (
+	setsByCluster        = "machinedeployment.set.cluster"
+	deploymentsByCluster = "machinedeployment.cluster"
+	machinesByDeployment = "machinedeployment.machine.deployment"
+	byTemplate           = "machinedeployment.template"
+)
+
+// Controller reconciles MachineDeployments.
+type Controller struct {
+	client client.Client
+	refs   *kube.References
+	writer *kube.Writer
+	// created are the MachineSets that the cache does not show yet.
+	created kube.Pending
+	now     func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup) error {
+	c := &Controller{client: s.Manager.GetClient(), now: time.Now}
+	for _, i := range indexes() {
+		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
+			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)
+		}
+	}
+	r := loop.NewReconciler(s, c.definition())
+	c.writer = r.Writer
+	built, err := s.Builder(Name, &clusterv1.MachineDeployment{}).
+		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet)).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Build(r)
+	if err != nil {
+		return err
+	}
+	c.refs = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
+		New: func() client.Object { return &clusterv1.MachineDeployment{} }, NewList: newList, Refs: references, Find: c.ofTemplate,
+	}))
+	return nil
+}
+
+func (c *Controller) definition() loop.Controller[*clusterv1.MachineDeployment, Snapshot] {
+	return loop.Controller[*clusterv1.MachineDeployment, Snapshot]{
+		Name: Name, Finalizer: clusterv1.MachineDeploymentFinalizer,
+		New:     func() *clusterv1.MachineDeployment { return &clusterv1.MachineDeployment{} },
+		Enter:   c.enter,
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+	}
+}
+
+// enter makes a new deployment belong to its Cluster, in the write that adds the finalizer (DP-01).
+func (c *Controller) enter(ctx context.Context, d *clusterv1.MachineDeployment) (func(client.Object), error) {
+	s := Snapshot{Deployment: d}
+	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
+		return nil, err
+	}
+	return func(o client.Object) { join(o, s.Cluster) }, nil
+}
+
+func newList() client.ObjectList { return &clusterv1.MachineDeploymentList{} }
+
+func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
+	template := o.(*clusterv1.MachineDeployment).Spec.Template.Spec
+	return []clusterv1.ContractVersionedObjectReference{template.InfrastructureRef, template.Bootstrap.ConfigRef}
+}
+
+// ofTemplate names the deployments that refer to a template.
+func (c *Controller) ofTemplate(ctx context.Context, o client.Object) []reconcile.Request {
+	list := &clusterv1.MachineDeploymentList{}
+	gvk := o.GetObjectKind().GroupVersionKind()
+	ref := clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: o.GetName()}
+	if err := c.client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{byTemplate: templateKey(ref)}); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+func templateKey(ref clusterv1.ContractVersionedObjectReference) string {
+	return ref.APIGroup + "/" + ref.Kind + "/" + ref.Name
+}
+
+// index is one index of the cache.
+type index struct {
+	kind  client.Object
+	field string
+	value client.IndexerFunc
+}
+
+func indexes() []index {
+	return []index{
+		{&clusterv1.MachineSet{}, setsByCluster, func(o client.Object) []string {
+			return []string{o.(*clusterv1.MachineSet).Spec.ClusterName}
+		}},
+		{&clusterv1.MachineDeployment{}, deploymentsByCluster, func(o client.Object) []string {
+			return []string{o.(*clusterv1.MachineDeployment).Spec.ClusterName}
+		}},
+		{&clusterv1.MachineDeployment{}, byTemplate, func(o client.Object) []string {
+			var keys []string
+			for _, ref := range references(o) {
+				keys = append(keys, templateKey(ref))
+			}
+			return keys
+		}},
+		{&clusterv1.Machine{}, machinesByDeployment, func(o client.Object) []string {
+			if name, ok := o.GetLabels()[clusterv1.MachineDeploymentNameLabel]; ok {
+				return []string{name}
+			}
+			return nil
+		}},
+	}
+}
+
+// ofSet names the deployment that a MachineSet belongs to, or those that may adopt it.
+func (c *Controller) ofSet(ctx context.Context, o client.Object) []reconcile.Request {
+	set := o.(*clusterv1.MachineSet)
+	if owner := metav1.GetControllerOf(set); owner != nil {
+		if owner.Kind != kind || groupOf(owner.APIVersion) != clusterv1.GroupVersion.Group {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: set.Namespace, Name: owner.Name}}}
+	}
+	list := &clusterv1.MachineDeploymentList{}
+	err := c.client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{deploymentsByCluster: set.Spec.ClusterName})
+	if err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if adoptable(&list.Items[i], set) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}

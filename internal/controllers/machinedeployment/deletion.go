@@ -1,0 +1,28 @@
+package machinedeployment
+
+import (
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+const waitingForDeletion = "WaitingForMachineSetsDeletion"
+
+// decideDeletion deletes the MachineSets, those that were not adopted yet too, and waits until they are gone (DP-01).
+// Templates are not looked at: they may be gone already (DP-19).
+func decideDeletion(s Snapshot) loop.Plan {
+	var p loop.Plan
+	var left []string
+	for i := range s.Sets {
+		set := &s.Sets[i]
+		left = append(left, set.Name)
+		if !controls(s.Deployment, set) {
+			p.Do(Adopt{Set: set.Name})
+		} else if set.DeletionTimestamp.IsZero() {
+			p.Do(DeleteSet{Name: set.Name, Why: "the deployment is deleted"})
+		}
+	}
+	if len(left) > 0 {
+		p.WaitFor(waitingForDeletion, "MachineSets %s still exist", condition.Names(left))
+	}
+	return p
+}

@@ -1,0 +1,155 @@
+package machinedeployment
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/rollout"
+)
+
+// part is what the plan says of one MachineSet.
+type part struct {
+	name     string
+	replicas int32
+	revision int64
+	current  bool // it is the one of the deployment's template
+}
+
+// nameOf names the MachineSet of a revision. It follows from what makes the revision, so that a creation that is
+// repeated after a crash makes no second one.
+func nameOf(s Snapshot, revision int64) string {
+	const room = 63 - 6 // names of Machines are made from it, and fit into labels where possible
+	name := s.Deployment.Name
+	return name[:min(len(name), room)] + "-" + suffix(s, revision)
+}
+
+func suffix(s Snapshot, revision int64) string {
+	return rollout.Suffix(string(s.Deployment.UID), strconv.FormatInt(revision, 10), rollout.Hash(s.Deployment.Spec.Template))
+}
+
+// wanted is everything that the controller says of a MachineSet, ready to be applied.
+func wanted(s Snapshot, p part) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired(s, p))
+	if err != nil {
+		panic("machinedeployment: a MachineSet cannot be encoded: " + err.Error())
+	}
+	u.Object = content
+	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineSet"))
+	unstructured.RemoveNestedField(u.Object, "status")
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	return u
+}
+
+// desired is a MachineSet as it should be. Of those of older templates, only what bears on how their Machines end and
+// are counted follows the deployment.
+func desired(s Snapshot, p part) *clusterv1.MachineSet {
+	d := s.Deployment
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: d.Namespace, Name: p.name, Annotations: annotations(s, p), Finalizers: []string{clusterv1.MachineSetFinalizer},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, clusterv1.GroupVersion.WithKind(kind))},
+	}}
+	set.Spec = clusterv1.MachineSetSpec{
+		ClusterName: d.Spec.ClusterName, Replicas: &p.replicas, MachineNaming: d.Spec.MachineNaming,
+		Deletion: clusterv1.MachineSetDeletionSpec{Order: d.Spec.Deletion.Order}, // DP-16
+	}
+	live := setNamed(s, p.name)
+	switch {
+	case live == nil:
+		unique := map[string]string{clusterv1.MachineDeploymentUniqueLabel: rollout.Hash(d.Spec.Template) + "-" + suffix(s, p.revision)} // DP-03
+		set.Spec.Selector = *d.Spec.Selector.DeepCopy()
+		set.Spec.Selector.MatchLabels = merged(set.Spec.Selector.MatchLabels, unique)
+		set.Spec.Template = template(d, set.Spec.Selector.MatchLabels)
+		set.Labels = set.Spec.Template.Labels
+	case p.current:
+		set.Spec.Selector = live.Spec.Selector
+		set.Spec.Template = template(d, live.Spec.Selector.MatchLabels)
+		set.Labels = set.Spec.Template.Labels
+	default:
+		set.Spec.Selector, set.Spec.Template, set.Labels = live.Spec.Selector, *live.Spec.Template.DeepCopy(), live.Labels
+		set.Spec.Template.Spec.Deletion = d.Spec.Template.Spec.Deletion
+		set.Spec.Template.Spec.MinReadySeconds = d.Spec.Template.Spec.MinReadySeconds
+	}
+	return set
+}
+
+// template is the deployment's, with the labels by which the MachineSet selects its Machines.
+func template(d *clusterv1.MachineDeployment, selected map[string]string) clusterv1.MachineTemplateSpec {
+	t := *d.Spec.Template.DeepCopy()
+	t.Labels = merged(t.Labels, selected, map[string]string{
+		clusterv1.ClusterNameLabel: d.Spec.ClusterName, clusterv1.MachineDeploymentNameLabel: d.Name,
+	})
+	return t
+}
+
+// annotations of a MachineSet: the deployment's (DP-05), and those of the rollout (DP-04, DP-09).
+func annotations(s Snapshot, p part) map[string]string {
+	out := maps.Clone(s.Deployment.Annotations)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for _, key := range ownAnnotations() {
+		delete(out, key)
+	}
+	replicas := deref(s.Deployment.Spec.Replicas)
+	out[clusterv1.RevisionAnnotation] = strconv.FormatInt(p.revision, 10)
+	out[clusterv1.DesiredReplicasAnnotation] = strconv.Itoa(int(replicas))
+	limits, err := rollout.Resolve(s.Deployment.Spec.Rollout.Strategy, replicas)
+	if err == nil {
+		out[clusterv1.MaxReplicasAnnotation] = strconv.Itoa(int(replicas + limits.MaxSurge))
+	}
+	if limits.OnDelete && !p.current {
+		out[clusterv1.DisableMachineCreateAnnotation] = "true"
+	}
+	return out
+}
+
+// ownAnnotations are those of the deployment that say something about itself.
+func ownAnnotations() []string {
+	return []string{
+		"kubectl.kubernetes.io/last-applied-configuration", clusterv1.RevisionAnnotation, clusterv1.DesiredReplicasAnnotation,
+		clusterv1.MaxReplicasAnnotation, clusterv1.CRDMigrationObservedGenerationAnnotation, "cluster.x-k8s.io/conversion-data",
+	}
+}
+
+// foreign returns what is wanted together with the finalizers and owners of others, so that these make no difference.
+func foreign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *unstructured.Unstructured {
+	out := want.DeepCopy()
+	if slices.Contains(live.Finalizers, clusterv1.MachineSetFinalizer) {
+		out.SetFinalizers(live.Finalizers)
+	}
+	ours := out.GetOwnerReferences()
+	if slices.ContainsFunc(live.OwnerReferences, func(ref metav1.OwnerReference) bool { return same(ref, ours[0]) }) {
+		out.SetOwnerReferences(live.OwnerReferences)
+	}
+	return out
+}
+
+func same(a, b metav1.OwnerReference) bool {
+	return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name &&
+		isTrue(a.Controller) == isTrue(b.Controller) && isTrue(a.BlockOwnerDeletion) == isTrue(b.BlockOwnerDeletion)
+}
+
+func setNamed(s Snapshot, name string) *clusterv1.MachineSet {
+	for i := range s.Sets {
+		if s.Sets[i].Name == name {
+			return &s.Sets[i]
+		}
+	}
+	return nil
+}
+
+// merged returns the union of maps; later ones win.
+func merged(all ...map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range all {
+		maps.Copy(out, m)
+	}
+	return out
+}

@@ -1,0 +1,175 @@
+package machinedeployment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// kind of the objects that the controller is about.
+const kind = "MachineDeployment"
+
+// forgetAfter is when a MachineSet that was created and never seen must have been deleted before the cache showed it.
+const forgetAfter = time.Minute
+
+// Snapshot is everything that a decision about a MachineDeployment looks at.
+type Snapshot struct {
+	Now        time.Time
+	Deployment *clusterv1.MachineDeployment
+	// Cluster is nil where it does not exist.
+	Cluster *clusterv1.Cluster
+	// Sets are the MachineSets that the deployment controls or may adopt, sorted by name.
+	Sets []clusterv1.MachineSet
+	// Machines of each MachineSet by its name, sorted by name.
+	Machines map[string][]clusterv1.Machine
+	// Strays are Machines of the deployment whose MachineSet does not exist, sorted by name.
+	Strays []clusterv1.Machine
+	// Templates that new Machines are made from, that of the infrastructure first; one without a name is not among them.
+	Templates []Template
+	// Behind is true while the cache does not show what this controller last made of its MachineSets.
+	Behind bool
+}
+
+// Template is one of the two templates of the deployment.
+type Template struct {
+	Ref clusterv1.ContractVersionedObjectReference
+	// Object has no Unstructured where it does not exist.
+	Object contract.Object
+	// Problem says what a person has to change before the reference can be read.
+	Problem string
+}
+
+func (c *Controller) observe(ctx context.Context, d *clusterv1.MachineDeployment) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), Deployment: d}
+	for _, step := range []func(context.Context, *Snapshot) error{c.readCluster, c.readSets, c.readMachines, c.readTemplates} {
+		if err := step(ctx, &s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
+	cluster := &clusterv1.Cluster{}
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Deployment.Namespace, Name: s.Deployment.Spec.ClusterName}, cluster)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Cluster %s: %w", s.Deployment.Spec.ClusterName, err)
+	}
+	s.Cluster = cluster
+	return nil
+}
+
+func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
+	list := &clusterv1.MachineSetList{}
+	err := c.client.List(ctx, list, client.InNamespace(s.Deployment.Namespace), client.MatchingFields{setsByCluster: s.Deployment.Spec.ClusterName})
+	if err != nil {
+		return fmt.Errorf("listing MachineSets: %w", err)
+	}
+	for _, set := range list.Items {
+		if controls(s.Deployment, &set) || adoptable(s.Deployment, &set) {
+			s.Sets = append(s.Sets, set)
+			s.Behind = s.Behind || c.writer.Writes().Stale(&set)
+		}
+	}
+	slices.SortFunc(s.Sets, func(a, b clusterv1.MachineSet) int { return strings.Compare(a.Name, b.Name) })
+	for _, p := range c.created.Settle(s.Deployment.UID, func(name string) bool { return setNamed(*s, name) != nil }) {
+		s.Behind = s.Behind || s.Now.Sub(p.Since) < forgetAfter
+	}
+	return nil
+}
+
+// readMachines sorts the Machines of the deployment to their MachineSets.
+func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
+	list := &clusterv1.MachineList{}
+	err := c.client.List(ctx, list, client.InNamespace(s.Deployment.Namespace), client.MatchingFields{machinesByDeployment: s.Deployment.Name})
+	if err != nil {
+		return fmt.Errorf("listing Machines: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b clusterv1.Machine) int { return strings.Compare(a.Name, b.Name) })
+	selectors := make([]labels.Selector, len(s.Sets))
+	for i := range s.Sets {
+		selectors[i] = selectorOf(s.Sets[i].Spec.Selector)
+	}
+	s.Machines = make(map[string][]clusterv1.Machine, len(s.Sets))
+	for _, m := range list.Items {
+		if m.Spec.ClusterName != s.Deployment.Spec.ClusterName {
+			continue
+		}
+		if i := setOf(s.Sets, selectors, &m); i >= 0 {
+			s.Machines[s.Sets[i].Name] = append(s.Machines[s.Sets[i].Name], m)
+		} else {
+			s.Strays = append(s.Strays, m)
+		}
+	}
+	return nil
+}
+
+// setOf returns the place of the MachineSet that controls the Machine, or will adopt it; -1: none does.
+func setOf(sets []clusterv1.MachineSet, selectors []labels.Selector, m *clusterv1.Machine) int {
+	owner := metav1.GetControllerOf(m)
+	for i := range sets {
+		if owner != nil && owner.UID == sets[i].UID || owner == nil && selectors[i].Matches(labels.Set(m.Labels)) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
+	if !s.Deployment.DeletionTimestamp.IsZero() {
+		return nil // templates may be gone (DP-19)
+	}
+	for _, ref := range references(s.Deployment) {
+		if !ref.IsDefined() {
+			continue
+		}
+		o, problem, err := c.refs.Look(ctx, s.Deployment, ref)
+		if err != nil {
+			return err
+		}
+		s.Templates = append(s.Templates, Template{Ref: ref, Object: o, Problem: problem})
+	}
+	return nil
+}
+
+// controls reports whether the deployment is the controller of the MachineSet.
+func controls(d *clusterv1.MachineDeployment, set *clusterv1.MachineSet) bool {
+	owner := metav1.GetControllerOf(set)
+	return owner != nil && owner.UID == d.UID
+}
+
+// adoptable reports whether the MachineSet was the deployment's, as its labels say, and has nobody now: no controller,
+// or one of the same name that is gone (it was restored together with the reference).
+func adoptable(d *clusterv1.MachineDeployment, set *clusterv1.MachineSet) bool {
+	owner := metav1.GetControllerOf(set)
+	former := owner != nil && owner.Kind == kind && owner.Name == d.Name && owner.UID != d.UID
+	return (owner == nil || former) && set.Spec.ClusterName == d.Spec.ClusterName && set.DeletionTimestamp.IsZero() &&
+		selectorOf(d.Spec.Selector).Matches(labels.Set(set.Labels))
+}
+
+// selectorOf returns the selector, one that selects nothing where it is empty or invalid.
+func selectorOf(s metav1.LabelSelector) labels.Selector {
+	selector, err := metav1.LabelSelectorAsSelector(&s)
+	if err != nil || selector.Empty() {
+		return labels.Nothing()
+	}
+	return selector
+}
+
+func groupOf(apiVersion string) string {
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return group
+}
