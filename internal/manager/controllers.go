@@ -12,6 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
+	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
 	"github.com/slipwayhq/slipway/internal/controllers/machinehealthcheck"
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -40,6 +41,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		func() error {
 			return machinehealthcheck.Add(setup(machinehealthcheck.Name), clusters, machinehealthcheck.Settings{})
 		},
+		func() error { return machinedeployment.Add(setup(machinedeployment.Name)) },
 		func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
 		func() error { return addHosted(ctx, setup(hosted.Name), cfg.Host) },
 		func() error { return local.Add(setup, local.Config{Instance: cfg.Host.Instance}) },
