@@ -66,6 +66,8 @@ func Validate(r Request) Verdict {
 		return validateMachineDeployment(r, object)
 	case *clusterv1.MachinePool:
 		return validateMachinePool(r, object)
+	case *clusterv1.MachineDrainRule:
+		return validateMachineDrainRule(object)
 	case *clusterv1.MachineHealthCheck:
 		return validateMachineHealthCheck(r, object)
 	case *addonsv1.ClusterResourceSet:

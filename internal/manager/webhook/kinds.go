@@ -96,6 +96,11 @@ func kinds() []kind {
 			touched:  []string{`.?spec.?clusterName`},
 		},
 		{
+			resource: clusterv1.GroupVersion.WithResource("machinedrainrules"),
+			object:   func() runtime.Object { return &clusterv1.MachineDrainRule{} },
+			touched:  []string{wholeSpec},
+		},
+		{
 			resource: bootstrapv1.GroupVersion.WithResource("kubeadmconfigs"),
 			object:   func() runtime.Object { return &bootstrapv1.KubeadmConfig{} },
 			touched:  []string{wholeSpec},
