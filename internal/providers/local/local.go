@@ -29,6 +29,8 @@ type Config struct {
 	Instance string
 	// Docker is the address of the engine; empty: DOCKER_HOST, else Docker's default.
 	Docker string
+	// Simulation keeps simulated machines. Required for them.
+	Simulation backend.Simulation
 }
 
 // Add adds all controllers of the provider to the manager. Setup is asked for each controller by its name. It fails
@@ -45,7 +47,7 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 			return cluster.Add(s, cluster.Config{Instance: cfg.Instance, Networks: engine, Hub: hub})
 		},
 		func() error {
-			return machine.Add(setup(machine.Name), machine.Config{Instance: cfg.Instance, Machines: engine, Hub: hub})
+			return machine.Add(setup(machine.Name), machine.Config{Instance: cfg.Instance, Machines: engine, Simulation: cfg.Simulation, Hub: hub})
 		},
 		func() error { return machinepool.Add(setup(machinepool.Name)) },
 		func() error { return machinetemplate.Add(setup(machinetemplate.Name)) },

@@ -33,6 +33,8 @@ const fallback = 5 * time.Second
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	switch {
+	case s.simulated():
+		decideSimulated(s, &p)
 	case !s.Object.DeletionTimestamp.IsZero():
 		decideDeletion(s, &p)
 	case s.Fault != nil:

@@ -48,6 +48,9 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 	for _, m := range machines.Items {
 		s.Machines = append(s.Machines, m.Name)
 	}
+	if s.simulated() {
+		return s, nil // there is no network
+	}
 	n, ok, err := c.networks.InspectNetwork(ctx, s.Name)
 	if err != nil {
 		if s.Fault = fault.As(err); s.Fault == nil || s.Fault.Kind != fault.Unreachable {

@@ -35,6 +35,8 @@ func Conditions() condition.Table[Facts] {
 
 func networkReady(f Facts) condition.Verdict {
 	switch {
+	case f.simulated() && len(f.Plan.Wait) == 0:
+		return condition.True("Simulated")
 	case fault.As(f.Outcome.Err) != nil:
 		why := fault.As(f.Outcome.Err)
 		return condition.False(why.Reason, why.Message)
@@ -83,7 +85,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		}
 	}
 	idle := len(p.Wait) == 0 && len(p.Actions) == 0 && s.Object.DeletionTimestamp.IsZero()
-	if idle && s.Network != nil { // IC-04
+	if idle && (s.Network != nil || s.simulated()) { // IC-04
 		yes := true
 		status.Initialization.Provisioned = &yes
 	}

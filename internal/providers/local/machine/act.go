@@ -32,6 +32,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 		return c.bootstrap(ctx, s, a)
 	case DeleteContainer:
 		return c.machines.Delete(ctx, a.Name)
+	case Boot, Join, SetReady, Leave:
+		return c.simulate(ctx, s, a)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the local machine controller does not know how to %s", a)
 }

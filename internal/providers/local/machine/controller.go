@@ -31,6 +31,8 @@ type Config struct {
 	// Instance names the management cluster on the host.
 	Instance string
 	Machines backend.Machines
+	// Simulation keeps simulated machines; nil where none is offered.
+	Simulation backend.Simulation
 	// Hub tells of changes on the host.
 	Hub *wake.Hub
 }
@@ -43,25 +45,30 @@ type Controller struct {
 	writer   *kube.Writer
 	events   events.EventRecorder
 	machines backend.Machines
-	instance string
-	now      func() time.Time
+	// simulation is nil where none is offered: then simulated machines wait.
+	simulation backend.Simulation
+	instance   string
+	now        func() time.Time
 }
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(),
-		machines: cfg.Machines, instance: cfg.Instance, now: time.Now,
+		machines: cfg.Machines, simulation: cfg.Simulation, instance: cfg.Instance, now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.driven())
 	c.writer, c.events = r.Writer, r.Events
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // their status is of no interest
-	return s.Builder(Name, &infrav1.LocalMachine{}).
+	b := s.Builder(Name, &infrav1.LocalMachine{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
 		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
-		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
-		Complete(r)
+		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
+	if c.simulation != nil {
+		b = b.WatchesRawSource(c.simulated())
+	}
+	return b.Complete(r)
 }
 
 func (c *Controller) driven() loop.Controller[*infrav1.LocalMachine, Snapshot] {

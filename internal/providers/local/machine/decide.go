@@ -28,6 +28,8 @@ const fallback = 10 * time.Second
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	switch {
+	case s.simulated():
+		decideSimulated(s, &p)
 	case s.Fault != nil:
 		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message)
 	case !s.Object.DeletionTimestamp.IsZero():

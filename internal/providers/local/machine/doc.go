@@ -8,8 +8,11 @@
 //	           ▲                        │ interrupted by a restart
 //	           └──────── delete ◄───────┘
 //
+// A simulated machine has no container, but a Node that appears in the workload cluster after a while, and that
+// annotations can keep away or make not ready (simulateddecide.go).
+//
 // Owns: the container and its volume; spec.providerID; status of LocalMachines, with the conditions
-// ContainerProvisioned, BootstrapExecSucceeded, Deleting and Ready.
+// ContainerProvisioned, BootstrapExecSucceeded (both NodeSimulated instead for simulated machines), Deleting and Ready.
 //
 // Never: starts a container that somebody stopped after it was provisioned, changes one in place (IM-07: spec.backend
 // is immutable, everything else is not looked at), or keeps bootstrap data anywhere but in the node.

@@ -31,6 +31,8 @@ type Snapshot struct {
 	Network *infrav1.LocalCluster
 	// Name of the container, whether it exists or not.
 	Name string
+	// Simulated is the simulated machine as it is; nothing of the host is of interest then.
+	Simulated backend.SimulatedMachine
 	// Host is the container as it is.
 	Host backend.Machine
 	// Fault is why the host could not be asked; nil if it was.
@@ -44,6 +46,9 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snap
 	s := Snapshot{Object: o, Now: c.now(), Name: containerName(c.instance, o)}
 	if err := c.observeOwners(ctx, &s); err != nil {
 		return s, err
+	}
+	if s.simulated() {
+		return c.observeSimulated(ctx, s)
 	}
 	m, err := c.machines.Inspect(ctx, s.Name)
 	if err != nil {

@@ -132,6 +132,9 @@ func indent(log string) string { return "  " + strings.ReplaceAll(log, "\n", "\n
 
 // Report makes the status and the events.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+	if s.simulated() {
+		return reportSimulated(s, p, out)
+	}
 	old := s.Object.Status
 	status := infrav1.LocalMachineStatus{
 		Conditions:     Conditions().Evaluate(Facts{s, p, out}, loop.MomentOf(s.Object, s.Now)),

@@ -18,6 +18,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
 // Name of the controller.
@@ -57,7 +58,16 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	return ctrl.Result{}, client.IgnoreNotFound(c.writer.ApplyStatus(ctx, o, c.status))
+	return ctrl.Result{}, client.IgnoreNotFound(c.writer.ApplyStatus(ctx, o, c.statusFor(o)))
+}
+
+// statusFor returns what a node made from the template offers.
+func (c *Controller) statusFor(o *infrav1.LocalMachineTemplate) infrav1.LocalMachineTemplateStatus {
+	status := c.status
+	if o.Spec.Template.Spec.Backend.Simulated != nil {
+		status.Capacity = backend.SimulatedCapacity()
+	}
+	return status
 }
 
 // statusOf returns what a node on this host offers; memory in bytes.
