@@ -1,0 +1,164 @@
+package clusterresourceset
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// atOnce is how many clusters one set is applied to at a time.
+const atOnce = 10
+
+func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+	switch a := action.(type) {
+	case Own:
+		return c.own(ctx, s, a)
+	case OwnBinding:
+		return c.writer.Patch(ctx, memberOf(s, a.Cluster).Binding, func(o client.Object) { addOwner(o, s.Set) })
+	case Apply:
+		return c.applyAll(ctx, s)
+	case Unbind:
+		return c.unbind(ctx, s, a)
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the clusterresourceset controller does not know how to %s", action)
+}
+
+// own adds the owner reference; a source that is gone meanwhile needs none.
+func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
+	for _, r := range s.Resources {
+		if r.Ref.Kind == a.Kind && r.Ref.Name == a.Name && r.Source != nil {
+			err := c.writer.Patch(ctx, r.Source, func(o client.Object) { addOwner(o, s.Set) })
+			return client.IgnoreNotFound(err)
+		}
+	}
+	return nil
+}
+
+// addOwner makes the set an owner, in place of any older reference to it.
+func addOwner(o client.Object, set *addonsv1.ClusterResourceSet) {
+	owner := metav1.OwnerReference{
+		APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterResourceSet", Name: set.Name, UID: set.UID,
+	}
+	refs := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+		return ref.Kind == owner.Kind && ref.Name == owner.Name
+	})
+	o.SetOwnerReferences(append(refs, owner))
+}
+
+// unbind deletes a binding, or removes the entry and the ownership of the set (RS-06, RS-08).
+func (c *Controller) unbind(ctx context.Context, s Snapshot, a Unbind) error {
+	i := slices.IndexFunc(s.Bound, func(b *addonsv1.ClusterResourceSetBinding) bool { return b.Name == a.Cluster })
+	if i < 0 {
+		return nil
+	}
+	if a.Whole {
+		return c.writer.Delete(ctx, s.Bound[i])
+	}
+	return client.IgnoreNotFound(c.writer.Patch(ctx, s.Bound[i], func(o client.Object) {
+		b := o.(*addonsv1.ClusterResourceSetBinding)
+		b.RemoveBinding(s.Set)
+		b.OwnerReferences = slices.DeleteFunc(b.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == s.Set.UID })
+	}))
+}
+
+// applyAll applies what is pending to all clusters, some at a time. One that fails holds up nobody; what failed is
+// the error in the end.
+func (c *Controller) applyAll(ctx context.Context, s Snapshot) error {
+	var wait sync.WaitGroup
+	turns := make(chan struct{}, atOnce)
+	failed := make([][]failure, len(s.Members))
+	for i, m := range s.Members {
+		if len(pending(s, m)) == 0 {
+			continue
+		}
+		turns <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-turns }()
+			failed[i] = c.applyTo(ctx, s, m)
+		})
+	}
+	wait.Wait()
+	if all := slices.Concat(failed...); len(all) > 0 {
+		return applyError{failures: all}
+	}
+	return nil
+}
+
+// applyTo applies what is pending to a cluster, and records what became of it.
+func (c *Controller) applyTo(ctx context.Context, s Snapshot, m Member) []failure {
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
+	defer cancel()
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(m.Cluster))
+	if err != nil {
+		return []failure{{cluster: m.Cluster.Name, err: err}}
+	}
+	var failures []failure
+	var results []addonsv1.ResourceBinding
+	for _, r := range pending(s, m) {
+		problems := applyObjects(ctx, workload, r.Content.Objects, reconciles(s.Set))
+		for _, problem := range problems {
+			failures = append(failures, failure{cluster: m.Cluster.Name, resource: r.Ref, err: problem})
+		}
+		applied := len(problems) == 0
+		results = append(results, addonsv1.ResourceBinding{
+			ResourceRef: r.Ref, Hash: r.Hash, Applied: &applied, LastAppliedTime: metav1.NewTime(s.Now),
+		})
+	}
+	if err := c.record(ctx, s, m, results); err != nil {
+		failures = append(failures, failure{cluster: m.Cluster.Name, err: err})
+	}
+	return failures
+}
+
+// record writes the results into the binding of the cluster, if they are news. A failure is one that was recorded
+// before where only its time differs.
+func (c *Controller) record(ctx context.Context, s Snapshot, m Member, results []addonsv1.ResourceBinding) error {
+	if m.Binding == nil {
+		b := newBinding(s, m, results)
+		if err := c.writer.Create(ctx, b); err != nil || b.ResourceVersion != "" {
+			return err
+		}
+		return fault.New(fault.Conflict, "BindingExists", "another set has made the binding of Cluster %s just now", b.Name) // RS-09
+	}
+	return c.writer.Patch(ctx, m.Binding, func(o client.Object) {
+		b := o.(*addonsv1.ClusterResourceSetBinding)
+		entry := b.GetOrCreateBinding(s.Set)
+		for _, result := range results {
+			before := entry.GetResource(result.ResourceRef)
+			if !*result.Applied && before != nil {
+				result.LastAppliedTime = before.LastAppliedTime
+			}
+			entry.SetBinding(result)
+		}
+		addOwner(b, s.Set)
+	})
+}
+
+// newBinding is the binding of a cluster (RS-06): named as the cluster.
+func newBinding(s Snapshot, m Member, results []addonsv1.ResourceBinding) *addonsv1.ClusterResourceSetBinding {
+	b := &addonsv1.ClusterResourceSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Cluster.Namespace, Name: m.Cluster.Name},
+		Spec: addonsv1.ClusterResourceSetBindingSpec{
+			ClusterName: m.Cluster.Name,
+			Bindings:    []addonsv1.ResourceSetBinding{{ClusterResourceSetName: s.Set.Name, Resources: results}},
+		},
+	}
+	addOwner(b, s.Set)
+	return b
+}
+
+func memberOf(s Snapshot, cluster string) Member {
+	for _, m := range s.Members {
+		if m.Cluster.Name == cluster {
+			return m
+		}
+	}
+	return Member{}
+}

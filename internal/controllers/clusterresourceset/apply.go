@@ -1,0 +1,129 @@
+package clusterresourceset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+// clusterTimeout is how long one cluster may hold up a pass.
+const clusterTimeout = 30 * time.Second
+
+// owner of the fields that are applied to workload clusters.
+const owner = client.FieldOwner(kube.Prefix + Name)
+
+// applyObjects applies objects in their order and returns what failed. The objects after one that failed are applied
+// all the same, unless the workload cluster does not answer any more.
+func applyObjects(ctx context.Context, workload client.Client, objects []*unstructured.Unstructured, reconcile bool) []error {
+	var failed []error
+	for _, o := range objects {
+		err := applyObject(ctx, workload, o.DeepCopy(), reconcile)
+		if err == nil {
+			continue
+		}
+		failed = append(failed, err)
+		if fault.KindOf(err) == fault.Unreachable {
+			break
+		}
+	}
+	return failed
+}
+
+// applyObject creates the object (RS-04), or makes an existing one what it says, leaving alone what it does not say
+// (RS-05). One that names no namespace goes to "default", as with kubectl.
+func applyObject(ctx context.Context, workload client.Client, o *unstructured.Unstructured, reconcile bool) error {
+	name := func() string { return strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/") }
+	kind := o.GetKind()
+	if o.GetNamespace() == "" {
+		namespaced, err := workload.IsObjectNamespaced(o)
+		if err != nil {
+			return fmt.Errorf("finding kind %s in the workload cluster: %w", kind, err)
+		}
+		if namespaced {
+			o.SetNamespace(metav1.NamespaceDefault)
+		}
+	}
+	if reconcile {
+		body, err := o.MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("encoding %s %s: %w", kind, name(), err)
+		}
+		err = workload.Patch(ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType, body), owner)
+		if !apierrors.IsNotFound(err) {
+			return wrapped(err, "changing", kind, name())
+		}
+	}
+	err := workload.Create(ctx, o, owner)
+	if apierrors.IsAlreadyExists(err) {
+		if reconcile { // it came into being in between
+			return fault.New(fault.Conflict, "CreatedMeanwhile", "%s %s was created by somebody else just now", kind, name()).From(err)
+		}
+		return nil
+	}
+	return wrapped(err, "creating", kind, name())
+}
+
+func wrapped(err error, doing, kind, name string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s %s: %w", doing, kind, name, err)
+}
+
+// failure is one thing that could not be applied to a cluster.
+type failure struct {
+	cluster string
+	// resource it belongs to; none where it concerns the whole cluster.
+	resource addonsv1.ResourceRef
+	err      error
+}
+
+// String returns what to tell users of it.
+func (f failure) String() string {
+	if f.resource.Name == "" {
+		return fmt.Sprintf("Cluster %s: %s", f.cluster, fault.UserMessage(f.err))
+	}
+	return fmt.Sprintf("Cluster %s: %s %s: %s", f.cluster, f.resource.Kind, f.resource.Name, fault.UserMessage(f.err))
+}
+
+// applyError is all that could not be applied in a pass.
+type applyError struct{ failures []failure }
+
+// Error implements error.
+func (e applyError) Error() string {
+	texts := make([]string, 0, len(e.failures))
+	for _, f := range e.failures {
+		texts = append(texts, f.String())
+	}
+	return strings.Join(texts, "; ")
+}
+
+// As says of which kind the error is: that of the failure which is worth another try soonest. A binding that another
+// set wrote first is such (RS-09).
+func (e applyError) As(target any) bool {
+	out, ok := target.(**fault.Fault)
+	if !ok {
+		return false
+	}
+	urgency := []fault.Kind{fault.Conflict, fault.Transient, fault.Gone, fault.Unreachable, fault.Invalid, fault.Bug}
+	kind := fault.Bug
+	for _, f := range e.failures {
+		if k := fault.KindOf(f.err); slices.Index(urgency, k) < slices.Index(urgency, kind) {
+			kind = k
+		}
+	}
+	*out = fault.New(kind, addonsv1.ClusterResourceSetResourcesNotAppliedReason, "%s", e.Error())
+	return true
+}

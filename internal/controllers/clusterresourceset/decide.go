@@ -1,0 +1,167 @@
+package clusterresourceset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// Decide says what to do about a ClusterResourceSet.
+//
+//	               not applied yet      applied, content changed   applied
+//	ApplyOnce      create               nothing                    nothing     RS-04
+//	Reconcile      create or change     create or change           nothing     RS-05
+//
+// All clusters are served by one action, because one that fails must not hold up the others.
+func Decide(s Snapshot) loop.Plan {
+	var p loop.Plan
+	if !s.Set.DeletionTimestamp.IsZero() {
+		for _, b := range s.Bound {
+			p.Do(Unbind{Cluster: b.Name, Whole: alone(b, s.Set), Why: "the set is deleted"})
+		}
+		return p
+	}
+	if questions := ask(s); len(questions) > 0 {
+		return loop.Plan{Ask: questions}
+	}
+	for _, r := range s.Resources {
+		if r.Source != nil && !ownedBy(r.Source.OwnerReferences, s.Set) {
+			p.Do(Own{Kind: r.Ref.Kind, Name: r.Ref.Name})
+		}
+	}
+	for _, b := range s.Former {
+		p.Do(Unbind{Cluster: b.Name, Whole: true, Why: "its Cluster is deleted"})
+	}
+	var names, waiting []string
+	for _, m := range s.Members {
+		if entryOf(m.Binding, s.Set.Name) != nil && !ownedBy(m.Binding.OwnerReferences, s.Set) {
+			p.Do(OwnBinding{Cluster: m.Cluster.Name})
+		}
+		switch {
+		case !served(m):
+			waiting = append(waiting, m.Cluster.Name)
+		case len(pending(s, m)) > 0:
+			names = append(names, m.Cluster.Name)
+		}
+	}
+	if len(names) > 0 {
+		p.Do(Apply{Clusters: strings.Join(names, ", ")})
+	}
+	if len(waiting) > 0 {
+		p.WaitFor("ClustersNotReady", "nothing is applied to Clusters while they are paused, not initialized or not connected: %s",
+			condition.Names(waiting))
+	}
+	return p
+}
+
+// ask asks for contents: of what has to be applied somewhere, and under Reconcile of what has changed.
+func ask(s Snapshot) []loop.Question {
+	var out []loop.Question
+	for _, r := range s.Resources {
+		if !usable(r) || r.Content != nil {
+			continue
+		}
+		needed := reconciles(s.Set) && r.Hash == ""
+		for _, m := range s.Members {
+			needed = needed || served(m) && due(s, m, r)
+		}
+		if needed {
+			out = append(out, AskContent{Kind: r.Ref.Kind, Name: r.Ref.Name})
+		}
+	}
+	return out
+}
+
+func usable(r Resource) bool { return r.Source != nil && !r.WrongType }
+
+// due reports whether the resource has to be applied to the cluster.
+func due(s Snapshot, m Member, r Resource) bool {
+	entry := entryOf(m.Binding, s.Set.Name)
+	if entry == nil {
+		return true
+	}
+	have := entry.GetResource(r.Ref)
+	if have == nil || have.Applied == nil || !*have.Applied {
+		return true
+	}
+	return reconciles(s.Set) && have.Hash != r.Hash
+}
+
+// pending returns what has to be applied to the cluster and can be.
+func pending(s Snapshot, m Member) []Resource {
+	if !served(m) {
+		return nil
+	}
+	var out []Resource
+	for _, r := range s.Resources {
+		if usable(r) && r.Content != nil && r.Content.Problem == "" && due(s, m, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// served reports whether anything can be applied to the cluster now (RS-09). A paused cluster is left alone: it may be
+// on its way to another management cluster.
+func served(m Member) bool {
+	reached := m.Cluster.Status.Initialization.ControlPlaneInitialized
+	return reached != nil && *reached && m.Connected && !paused(m.Cluster)
+}
+
+func paused(c *clusterv1.Cluster) bool {
+	_, annotated := c.Annotations[clusterv1.PausedAnnotation]
+	return annotated || c.Spec.Paused != nil && *c.Spec.Paused
+}
+
+func reconciles(set *addonsv1.ClusterResourceSet) bool {
+	return set.Spec.Strategy == string(addonsv1.ClusterResourceSetStrategyReconcile)
+}
+
+// ownedBy reports whether the set is among the owners, in the present version of its API (OR-01).
+func ownedBy(owners []metav1.OwnerReference, set *addonsv1.ClusterResourceSet) bool {
+	return slices.ContainsFunc(owners, func(ref metav1.OwnerReference) bool {
+		return ref.UID == set.UID && ref.APIVersion == addonsv1.GroupVersion.String()
+	})
+}
+
+// alone reports whether the binding has no entry but that of the set.
+func alone(b *addonsv1.ClusterResourceSetBinding, set *addonsv1.ClusterResourceSet) bool {
+	return !slices.ContainsFunc(b.Spec.Bindings, func(e addonsv1.ResourceSetBinding) bool { return e.ClusterResourceSetName != set.Name })
+}
+
+// The actions of the controller. Each may be repeated.
+type (
+	// Own makes the set an owner of a ConfigMap or Secret, so that both go and move together.
+	Own struct{ Kind, Name string }
+	// OwnBinding makes the set an owner of a cluster's binding again.
+	OwnBinding struct{ Cluster string }
+	// Apply applies what is pending to clusters, and records it in their bindings.
+	Apply struct {
+		// Clusters are their names, joined by commas.
+		Clusters string
+	}
+	// Unbind removes the entry of the set from a cluster's binding, or the Whole binding.
+	Unbind struct {
+		Cluster string
+		Whole   bool
+		Why     string
+	}
+)
+
+func (a Own) String() string {
+	return fmt.Sprintf("own %s %s: it is a resource of the set", a.Kind, a.Name)
+}
+func (a OwnBinding) String() string { return fmt.Sprintf("own the binding of Cluster %s", a.Cluster) }
+func (a Apply) String() string {
+	return fmt.Sprintf("apply resources to clusters %s: they are not up to date there", a.Clusters)
+}
+func (a Unbind) String() string {
+	return fmt.Sprintf("forget what was applied to Cluster %s: %s", a.Cluster, a.Why)
+}

@@ -1,0 +1,224 @@
+package clusterresourceset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// Snapshot is everything that a decision about a ClusterResourceSet looks at.
+type Snapshot struct {
+	Now time.Time
+	Set *addonsv1.ClusterResourceSet
+	// Members are the clusters that the set selects, sorted by name; those being deleted are not among them.
+	Members []Member
+	// Former are the bindings with an entry of the set whose cluster is gone or going, sorted by name.
+	Former []*addonsv1.ClusterResourceSetBinding
+	// Bound are all bindings with an entry of the set, sorted by name.
+	Bound []*addonsv1.ClusterResourceSetBinding
+	// Resources in the order of the spec.
+	Resources []Resource
+}
+
+// Member is a cluster of the set.
+type Member struct {
+	Cluster *clusterv1.Cluster
+	// Binding of the cluster; nil where it has none.
+	Binding *addonsv1.ClusterResourceSetBinding
+	// Connected is true while the workload cluster can be reached.
+	Connected bool
+}
+
+// Resource is a ConfigMap or Secret of the set.
+type Resource struct {
+	Ref addonsv1.ResourceRef
+	// Source is its metadata; nil where it does not exist.
+	Source *metav1.PartialObjectMetadata
+	// WrongType is true for a Secret that is not of the type for resource sets (RS-02).
+	WrongType bool
+	// Hash stands for its content; empty where it is not known.
+	Hash string
+	// Content is what it holds; nil where nobody has asked.
+	Content *Content
+}
+
+func (c *Controller) observe(ctx context.Context, set *addonsv1.ClusterResourceSet) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), Set: set}
+	bindings, err := c.readBindings(ctx, &s)
+	if err != nil {
+		return s, err
+	}
+	if !set.DeletionTimestamp.IsZero() {
+		return s, nil
+	}
+	if err := c.readClusters(ctx, &s, bindings); err != nil {
+		return s, err
+	}
+	for _, ref := range set.Spec.Resources {
+		r, err := c.readResource(ctx, set.Namespace, ref)
+		if err != nil {
+			return s, err
+		}
+		s.Resources = append(s.Resources, r)
+	}
+	return s, nil
+}
+
+// readBindings reads the bindings of the namespace, by their names.
+func (c *Controller) readBindings(ctx context.Context, s *Snapshot) (map[string]*addonsv1.ClusterResourceSetBinding, error) {
+	list := &addonsv1.ClusterResourceSetBindingList{}
+	if err := c.client.List(ctx, list, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ClusterResourceSetBindings: %w", err)
+	}
+	out := map[string]*addonsv1.ClusterResourceSetBinding{}
+	for i := range list.Items {
+		b := &list.Items[i]
+		out[b.Name] = b
+		if entryOf(b, s.Set.Name) != nil {
+			s.Bound = append(s.Bound, b)
+		}
+	}
+	slices.SortFunc(s.Bound, func(a, b *addonsv1.ClusterResourceSetBinding) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func (c *Controller) readClusters(ctx context.Context, s *Snapshot, bindings map[string]*addonsv1.ClusterResourceSetBinding) error {
+	list := &clusterv1.ClusterList{}
+	if err := c.client.List(ctx, list, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing Clusters: %w", err)
+	}
+	alive := map[string]bool{}
+	for i := range list.Items {
+		cluster := &list.Items[i]
+		if !cluster.DeletionTimestamp.IsZero() {
+			continue
+		}
+		alive[cluster.Name] = true
+		if selects(s.Set, cluster) {
+			key := client.ObjectKeyFromObject(cluster)
+			s.Members = append(s.Members, Member{
+				Cluster: cluster, Binding: bindings[cluster.Name], Connected: c.workloads.Health(key).Connected,
+			})
+		}
+	}
+	slices.SortFunc(s.Members, func(a, b Member) int { return cmp.Compare(a.Cluster.Name, b.Cluster.Name) })
+	for _, b := range s.Bound {
+		if !alive[b.Name] {
+			s.Former = append(s.Former, b)
+		}
+	}
+	return nil
+}
+
+// selects reports whether the set applies to the cluster (RS-01). A selector of everything selects nothing.
+func selects(set *addonsv1.ClusterResourceSet, cluster *clusterv1.Cluster) bool {
+	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.ClusterSelector)
+	return err == nil && !selector.Empty() && selector.Matches(labels.Set(cluster.Labels))
+}
+
+// readResource reads what is known of a ConfigMap or Secret without its content.
+func (c *Controller) readResource(ctx context.Context, namespace string, ref addonsv1.ResourceRef) (Resource, error) {
+	r := Resource{Ref: ref}
+	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.Kind))
+	err := c.sources.Get(ctx, key, meta)
+	switch {
+	case err == nil:
+		r.Source, r.Hash = meta, c.hashes.get(meta)
+		return r, nil
+	case !apierrors.IsNotFound(err):
+		return r, fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
+	case !isSecret(ref):
+		return r, nil
+	}
+	// Secrets of other types are not watched; whether there is one has to be asked.
+	secret := &corev1.Secret{}
+	err = c.live.Get(ctx, key, secret)
+	if err == nil {
+		r.WrongType = secret.Type != addonsv1.ClusterResourceSetSecretType
+		return r, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return r, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	return r, nil
+}
+
+// AskContent asks for the content of a ConfigMap or Secret.
+type AskContent struct{ Kind, Name string }
+
+func (q AskContent) String() string { return fmt.Sprintf("what %s %s holds", q.Kind, q.Name) }
+
+// answer reads a content past the cache. A source that is gone meanwhile is one that does not exist.
+func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Question) (Snapshot, error) {
+	q, ok := question.(AskContent)
+	if !ok {
+		return s, fault.New(fault.Bug, "UnknownQuestion", "the clusterresourceset controller cannot find out %s", question)
+	}
+	s.Resources = slices.Clone(s.Resources)
+	for i := range s.Resources {
+		r := &s.Resources[i]
+		if r.Ref != (addonsv1.ResourceRef{Kind: q.Kind, Name: q.Name}) {
+			continue
+		}
+		source, data, err := c.readData(ctx, client.ObjectKey{Namespace: s.Set.Namespace, Name: q.Name}, r)
+		if apierrors.IsNotFound(err) {
+			r.Source = nil
+			continue
+		}
+		if err != nil {
+			return s, fmt.Errorf("reading %s %s: %w", q.Kind, q.Name, err)
+		}
+		content := read(data)
+		r.Content, r.Hash = &content, content.Hash
+		c.hashes.put(source, content.Hash)
+	}
+	return s, nil
+}
+
+func (c *Controller) readData(ctx context.Context, key client.ObjectKey, r *Resource) (client.Object, map[string][]byte, error) {
+	if isSecret(r.Ref) {
+		secret := &corev1.Secret{}
+		err := c.live.Get(ctx, key, secret)
+		r.WrongType = err == nil && secret.Type != addonsv1.ClusterResourceSetSecretType
+		return secret, secret.Data, err
+	}
+	config := &corev1.ConfigMap{}
+	err := c.live.Get(ctx, key, config)
+	data := map[string][]byte{}
+	for name, text := range config.Data {
+		data[name] = []byte(text)
+	}
+	return config, data, err
+}
+
+func isSecret(ref addonsv1.ResourceRef) bool {
+	return ref.Kind == string(addonsv1.SecretClusterResourceSetResourceKind)
+}
+
+// entryOf returns what a binding says of the set, or nil.
+func entryOf(b *addonsv1.ClusterResourceSetBinding, set string) *addonsv1.ResourceSetBinding {
+	if b == nil {
+		return nil
+	}
+	for i := range b.Spec.Bindings {
+		if b.Spec.Bindings[i].ClusterResourceSetName == set {
+			return &b.Spec.Bindings[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package clusterresourceset
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// newSources returns a cache of its own for what resources come from: of ConfigMaps the metadata, of Secrets the
+// metadata of those of the one type (RC-07). The manager's cache has only those that belong to a cluster.
+func newSources(s loop.Setup, settings Settings) (cache.Cache, error) {
+	options := cache.Options{
+		HTTPClient: s.Manager.GetHTTPClient(), Scheme: s.Manager.GetScheme(), Mapper: s.Manager.GetRESTMapper(),
+		DefaultTransform: identityOnly,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Field: fields.OneTermEqualSelector("type", string(addonsv1.ClusterResourceSetSecretType))},
+		},
+	}
+	for _, namespace := range settings.Namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return cache.New(s.Manager.GetConfig(), options)
+}
+
+// identityOnly keeps of metadata who the object is, in which state, and who owns it.
+func identityOnly(in any) (any, error) {
+	meta, ok := in.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return in, nil
+	}
+	meta.ObjectMeta = metav1.ObjectMeta{
+		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		OwnerReferences: meta.OwnerReferences, DeletionTimestamp: meta.DeletionTimestamp,
+	}
+	return meta, nil
+}
+
+// metadataOf returns an empty object for the metadata of a kind of source.
+func metadataOf(kind addonsv1.ClusterResourceSetResourceKind) *metav1.PartialObjectMetadata {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind)))
+	return meta
+}
+
+// remembered bounds the memory of hashes.
+const remembered = 1024
+
+// hashes remembers the hash of contents by the version they were read in, so that a content that has not changed is
+// not read again. The zero value is ready to use.
+type hashes struct {
+	mu sync.Mutex
+	of map[version]string
+}
+
+type version struct {
+	uid      types.UID
+	resource string
+}
+
+func versionOf(o client.Object) version {
+	return version{uid: o.GetUID(), resource: o.GetResourceVersion()}
+}
+
+// get returns the hash of the content; empty where it is not known.
+func (h *hashes) get(o client.Object) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.of[versionOf(o)]
+}
+
+func (h *hashes) put(o client.Object, hash string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of == nil || len(h.of) >= remembered {
+		h.of = map[version]string{}
+	}
+	h.of[versionOf(o)] = hash
+}

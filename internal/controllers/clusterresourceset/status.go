@@ -1,0 +1,132 @@
+package clusterresourceset
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// shown is how many problems a message names before it only counts the rest.
+const shown = 3
+
+// conditions of a ClusterResourceSet.
+var conditions = condition.Table[judged]{
+	{Type: addonsv1.ClusterResourceSetResourcesAppliedCondition, Of: judged.resourcesApplied},
+}
+
+// legacy is the projection to v1beta1 (CO-02).
+var legacy = []condition.Legacy{{
+	Type: addonsv1.ResourcesAppliedV1Beta1Condition, From: addonsv1.ClusterResourceSetResourcesAppliedCondition,
+	Reason:   legacyReason,
+	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning },
+}}
+
+func legacyReason(reason string) string {
+	switch reason {
+	case addonsv1.ClusterResourceSetResourcesAppliedWrongSecretTypeReason:
+		return addonsv1.WrongSecretTypeV1Beta1Reason
+	case addonsv1.ClusterResourceSetResourcesNotAppliedReason:
+		return addonsv1.ApplyFailedV1Beta1Reason
+	}
+	return reason
+}
+
+// judged is a snapshot with what became of the plan.
+type judged struct {
+	Snapshot
+	err error
+}
+
+// Report says the status of a ClusterResourceSet after a pass (RS-07).
+func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
+	if !s.Set.DeletionTimestamp.IsZero() {
+		return loop.Report{}
+	}
+	status := addonsv1.ClusterResourceSetStatus{
+		Conditions:         conditions.Evaluate(judged{Snapshot: s, err: out.Err}, loop.MomentOf(s.Set, s.Now)),
+		ObservedGeneration: s.Set.Status.ObservedGeneration,
+	}
+	if out.Err == nil {
+		status.ObservedGeneration = s.Set.Generation
+	}
+	status.Deprecated = &addonsv1.ClusterResourceSetDeprecatedStatus{V1Beta1: &addonsv1.ClusterResourceSetV1Beta1DeprecatedStatus{
+		Conditions: condition.Project(legacy, status.Conditions, s.Set.GetV1Beta1Conditions()),
+	}}
+	return loop.Report{Status: status}
+}
+
+// resourcesApplied is True when every resource exists, can be read, and is applied to every cluster of the set.
+func (j judged) resourcesApplied() condition.Verdict {
+	var problems []string
+	reason := addonsv1.ClusterResourceSetResourcesNotAppliedReason
+	for _, r := range j.Resources {
+		problem := problemOf(r)
+		if problem != "" {
+			problems = append(problems, "* "+problem)
+		}
+		if r.WrongType {
+			reason = addonsv1.ClusterResourceSetResourcesAppliedWrongSecretTypeReason
+		}
+	}
+	var failed applyError
+	switch {
+	case errors.As(j.err, &failed):
+		problems = append(problems, lines(failed)...)
+	case j.err != nil:
+		return condition.False(addonsv1.ClusterResourceSetResourcesAppliedInternalErrorReason, fault.UserMessage(j.err))
+	}
+	if slices.ContainsFunc(j.Members, func(m Member) bool { return !served(m) && outstanding(j.Snapshot, m) }) {
+		problems = append(problems, "* Some Clusters are paused, not initialized or not connected; resources are applied to them when they are ready")
+	}
+	if len(problems) > 0 {
+		return condition.False(reason, strings.Join(problems, "\n"))
+	}
+	return condition.True(addonsv1.ClusterResourceSetResourcesAppliedReason)
+}
+
+// problemOf says what is wrong with a resource, and what to do about it.
+func problemOf(r Resource) string {
+	switch {
+	case r.WrongType:
+		return fmt.Sprintf("Secret %s is not of type %s; create it again with that type", r.Ref.Name, addonsv1.ClusterResourceSetSecretType)
+	case r.Source == nil:
+		return fmt.Sprintf("%s %s does not exist", r.Ref.Kind, r.Ref.Name)
+	case r.Content != nil && r.Content.Problem != "":
+		return fmt.Sprintf("%s %s cannot be read: %s", r.Ref.Kind, r.Ref.Name, r.Content.Problem)
+	}
+	return ""
+}
+
+// lines are the failures that people can do something about, in the order of the clusters. A conflict is not one: the
+// next try follows at once.
+func lines(e applyError) []string {
+	var out []string
+	for _, f := range e.failures {
+		if fault.KindOf(f.err) == fault.Conflict {
+			continue
+		}
+		if line := "* " + f.String(); !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	switch {
+	case len(out) == 0 && len(e.failures) > 0:
+		return []string{"* Resources are being applied"}
+	case len(out) > shown:
+		out = append(out[:shown], fmt.Sprintf("And %d more problems", len(out)-shown))
+	}
+	return out
+}
+
+// outstanding reports whether anything has still to be applied to the cluster.
+func outstanding(s Snapshot, m Member) bool {
+	return slices.ContainsFunc(s.Resources, func(r Resource) bool { return usable(r) && due(s, m, r) })
+}
