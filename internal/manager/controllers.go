@@ -21,13 +21,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local"
+	simulatedbackend "github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
 // addControllers is the one list of all controllers.
 func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error {
 	setup := func(name string) loop.Setup {
 		return loop.Setup{Manager: mgr, WatchFilter: cfg.WatchFilter, Concurrency: cfg.concurrency(name)}
+	}
+	server, err := addSimulated(ctx, mgr, cfg)
+	if err != nil {
+		return err
 	}
 	clusters, err := addRemote(mgr)
 	if err != nil {
@@ -43,8 +49,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		},
 		func() error { return machinedeployment.Add(setup(machinedeployment.Name)) },
 		func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
-		func() error { return addHosted(ctx, setup(hosted.Name), cfg.Host) },
-		func() error { return local.Add(setup, local.Config{Instance: cfg.Host.Instance}) },
+		func() error { return addHosted(ctx, setup(hosted.Name), cfg.Host, server) },
+		func() error {
+			return local.Add(setup, local.Config{Instance: cfg.Host.Instance, Simulation: simulatedbackend.New(server)})
+		},
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {
 		add = append(add, func() error { return machinepool.Add(setup(machinepool.Name), clusters) })
@@ -78,10 +86,12 @@ func addRemote(mgr manager.Manager) (*remote.Clusters, error) {
 }
 
 // addHosted adds HostedControlPlanes. Their processes outlive the manager: its next start takes them over.
-func addHosted(ctx context.Context, s loop.Setup, host Host) error {
+func addHosted(ctx context.Context, s loop.Setup, host Host, server *simulated.Server) error {
 	supervisor := process.New(ctx, process.Config{
 		Root: datadir.Dir(host.DataDir).Planes(), Command: []string{host.Executable, "control-plane", "run", "--config"},
 		Versions: []string{buildinfo.Kubernetes()}, Now: time.Now,
 	})
-	return hosted.Add(s, hosted.Config{Processes: hosted.NewSupervised(supervisor), Carried: supervisor.Versions()})
+	return hosted.Add(s, hosted.Config{
+		Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(server), Carried: supervisor.Versions(),
+	})
 }

@@ -1,0 +1,23 @@
+package manager
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/simulated"
+)
+
+// addSimulated adds the server of simulated clusters, which costs nothing until there is one. The manager ends when
+// their state is written.
+func addSimulated(ctx context.Context, mgr manager.Manager, cfg Config) (*simulated.Server, error) {
+	server := simulated.New(ctx, simulated.Config{
+		Dir: datadir.Dir(cfg.Host.DataDir).Path("simulated"), Log: cfg.Log.WithName("simulated"),
+	})
+	return server, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		<-server.Ended()
+		return nil
+	}))
+}
