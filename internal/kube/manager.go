@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -147,4 +149,25 @@ func entry(e metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFie
 	}
 	e.FieldsV1 = metav1.NewFieldsV1(string(raw))
 	return e
+}
+
+// OwnedKeys are keys of labels and annotations, sorted.
+type OwnedKeys struct{ Labels, Annotations []string }
+
+// OwnedMetadata returns the labels and annotations of o that manager has applied and not given up since.
+func OwnedMetadata(o client.Object, manager string) OwnedKeys {
+	fields, _ := owned(o.GetManagedFields(), manager, "")["f:metadata"].(map[string]any)
+	return OwnedKeys{Labels: keysOf(fields["f:labels"]), Annotations: keysOf(fields["f:annotations"])}
+}
+
+func keysOf(fields any) []string {
+	below, _ := fields.(map[string]any)
+	var out []string
+	for step := range below {
+		if key, ok := strings.CutPrefix(step, "f:"); ok {
+			out = append(out, key)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

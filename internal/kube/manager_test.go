@@ -58,6 +58,9 @@ func TestCreateApplied(t *testing.T) { // MS-09
 	if made.GetResourceVersion() != live.ResourceVersion {
 		t.Errorf("the object passed in is not what was created")
 	}
+	if diff := cmp.Diff(OwnedKeys{Labels: []string{"a"}}, OwnedMetadata(live, "capi-x")); diff != "" {
+		t.Errorf("owned (-want +got):\n%s", diff)
+	}
 	if same, err := Covers(live, "capi-x", configMap(map[string]any{"a": "1"}).Object); err != nil || !same {
 		t.Errorf("the object is as it was applied, got %t, %v", same, err)
 	}

@@ -1,0 +1,224 @@
+package machineset
+
+import (
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/clone"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/rollout"
+)
+
+// The field managers of MS-09.
+const (
+	manager         = "capi-machineset"
+	metadataManager = "capi-machineset-metadata"
+)
+
+// asksClones reports whether bootstrap configs and infrastructure machines have to be read: their number makes that
+// costly, and what is wanted of them changes only with what is wanted of the Machines. So they are read when a Machine
+// is not what it should be, and once for each generation of the set.
+func asksClones(s Snapshot) bool {
+	if s.Clones != nil {
+		return false
+	}
+	return !s.Verified && len(s.Machines) > 0 ||
+		slices.ContainsFunc(s.Machines, func(m Member) bool { return !m.Stale && needsSync(s, m) })
+}
+
+// propagation is what has to be done for Machines and clones to be what the template says (MS-08): clones before their
+// Machine, which tells what is not wanted any more; orphaned clones last.
+func propagation(s Snapshot) []loop.Action {
+	var out []loop.Action
+	for _, m := range s.Machines {
+		if m.Deleted || m.Stale || s.Clones == nil {
+			continue
+		}
+		for _, ref := range refs(m.Machine) {
+			key := cloneKey{ref.Kind, ref.Name}
+			if o, ok := s.Clones.Items[key]; ok && !s.Clones.Stale[key] && o.GetDeletionTimestamp().IsZero() && !metadata(s, m.Machine).Kept(o.Unstructured) {
+				out = append(out, SyncClone{Kind: ref.Kind, Name: ref.Name, Machine: m.Name})
+			}
+		}
+	}
+	for _, m := range s.Machines {
+		if m.Stale || !needsSync(s, m) {
+			continue
+		}
+		if m.Deleted {
+			out = append(out, SyncTimeouts{Machine: m.Name})
+		} else {
+			out = append(out, SyncMachine{Machine: m.Name})
+		}
+	}
+	if s.Clones != nil {
+		for _, o := range s.Clones.Orphans {
+			out = append(out, DeleteOrphan{Kind: o.GetKind(), Name: o.GetName()})
+		}
+	}
+	return out
+}
+
+// needsSync reports whether a Machine is not what the template says. Of one that is being deleted only the timeouts of
+// the deletion matter (MS-08).
+func needsSync(s Snapshot, m Member) bool {
+	if m.Deleted {
+		return !m.DeletionTimestamp.IsZero() && !apiequality.Semantic.DeepEqual(m.Spec.Deletion, s.Set.Spec.Template.Spec.Deletion)
+	}
+	want := kept(s, m.Machine)
+	if !includes(m.Machine, want) {
+		return true
+	}
+	if s.Verified {
+		return false
+	}
+	want.Finalizers, want.OwnerReferences = m.Finalizers, m.OwnerReferences // others have theirs too
+	u, err := applied(want)
+	if err != nil {
+		return true
+	}
+	covered, err := kube.Covers(m.Machine, manager, u.Object)
+	return err != nil || !covered
+}
+
+// includes reports whether a Machine has all that is wanted of it; it may have more.
+func includes(have, want *clusterv1.Machine) bool {
+	return subset(want.Labels, have.Labels) && subset(want.Annotations, have.Annotations) &&
+		slices.Contains(have.Finalizers, clusterv1.MachineFinalizer) &&
+		apiequality.Semantic.DeepEqual(have.Spec.MinReadySeconds, want.Spec.MinReadySeconds) &&
+		apiequality.Semantic.DeepEqual(have.Spec.Deletion, want.Spec.Deletion) &&
+		all(want.Spec.ReadinessGates, have.Spec.ReadinessGates) && all(want.Spec.Taints, have.Spec.Taints)
+}
+
+func subset(want, have map[string]string) bool {
+	for key, value := range want {
+		if is, ok := have[key]; !ok || is != value {
+			return false
+		}
+	}
+	return true
+}
+
+func all[T comparable](want, have []T) bool {
+	return !slices.ContainsFunc(want, func(item T) bool { return !slices.Contains(have, item) })
+}
+
+// metadata is what the set says of the metadata of a Machine's clones. What it said before and does not say now is what
+// it still owns of the Machine, which follows after them.
+func metadata(s Snapshot, m *clusterv1.Machine) clone.Metadata {
+	out := clone.Metadata{Labels: machineLabels(s), Annotations: machineAnnotations(s)}
+	owned := kube.OwnedMetadata(m, manager)
+	without := func(keys []string, wanted map[string]string) []string {
+		return slices.DeleteFunc(keys, func(key string) bool { _, ok := wanted[key]; return ok })
+	}
+	out.OldLabels, out.OldAnnotations = without(owned.Labels, out.Labels), without(owned.Annotations, out.Annotations)
+	return out
+}
+
+// refs are the references of a Machine to its clones.
+func refs(m *clusterv1.Machine) []clusterv1.ContractVersionedObjectReference {
+	var out []clusterv1.ContractVersionedObjectReference
+	for _, ref := range []clusterv1.ContractVersionedObjectReference{m.Spec.Bootstrap.ConfigRef, m.Spec.InfrastructureRef} {
+		if ref.IsDefined() {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// judgeMachines sets the conditions that owners set on Machines: UpToDate and OwnerRemediated.
+func judgeMachines(s Snapshot, p *loop.Plan) {
+	remediation := verdicts(s)
+	for _, m := range s.Machines {
+		if m.Deleted || m.Stale {
+			continue
+		}
+		j := Judge{Machine: m.Name, UpToDate: upToDate(s, m.Machine), Remediated: remediation[m.Name]}
+		have := of(m.Machine, clusterv1.MachineOwnerRemediatedCondition)
+		withdrawn := j.Remediated == condition.Absent() && ours(have)
+		if differs(of(m.Machine, clusterv1.MachineUpToDateCondition), j.UpToDate) || differs(have, j.Remediated) || withdrawn {
+			p.Do(j)
+		}
+	}
+	if after, ok := rolloutAfter(s); ok {
+		p.RecheckIn(after.Sub(s.Now))
+	}
+}
+
+// differs reports whether a condition has to be written to say the verdict.
+func differs(have *metav1.Condition, want condition.Verdict) bool {
+	if want == condition.Absent() {
+		return false
+	}
+	return have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message
+}
+
+// upToDate judges a Machine (MA-24): one of a MachineDeployment by whether its set is what the deployment asks for
+// now, one of a standalone set by what it was made from. Absent: nothing is known.
+func upToDate(s Snapshot, m *clusterv1.Machine) condition.Verdict {
+	have, known := s.Set.Spec.Template, true
+	want := s.Set.Spec.Template
+	if s.Deployment != nil {
+		want = s.Deployment.Spec.Template
+	} else if have, known = madeFrom(s, m); !known {
+		return condition.Absent()
+	}
+	var lines []string
+	for _, difference := range rollout.Differences(have, want) {
+		lines = append(lines, "* "+difference)
+	}
+	if after, ok := rolloutAfter(s); ok && rollout.Expired(after.Time, s.Set.CreationTimestamp.Time, s.Now) {
+		lines = append(lines, "* MachineDeployment spec.rollout.after expired")
+	}
+	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
+	switch {
+	case len(lines) > 0:
+		return condition.False(clusterv1.MachineNotUpToDateReason, joinLines(lines))
+	case updating:
+		return condition.False(clusterv1.MachineUpToDateUpdatingReason, "* In-place update in progress")
+	}
+	return condition.True(clusterv1.MachineUpToDateReason)
+}
+
+// madeFrom is the template that a Machine was made from, as its clones remember it.
+func madeFrom(s Snapshot, m *clusterv1.Machine) (clusterv1.MachineTemplateSpec, bool) {
+	out := clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{Version: m.Spec.Version, Bootstrap: m.Spec.Bootstrap}}
+	if s.Clones == nil {
+		return out, false
+	}
+	if s.Set.Spec.Template.Spec.FailureDomain != "" { // else the infrastructure chose one
+		out.Spec.FailureDomain = m.Spec.FailureDomain
+	}
+	for ref, into := range map[clusterv1.ContractVersionedObjectReference]*clusterv1.ContractVersionedObjectReference{
+		m.Spec.Bootstrap.ConfigRef: &out.Spec.Bootstrap.ConfigRef, m.Spec.InfrastructureRef: &out.Spec.InfrastructureRef,
+	} {
+		if !ref.IsDefined() {
+			continue
+		}
+		o, ok := s.Clones.Items[cloneKey{ref.Kind, ref.Name}]
+		name := ""
+		if ok {
+			name = o.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]
+		}
+		if name == "" {
+			return out, false // made by somebody else
+		}
+		*into = clusterv1.ContractVersionedObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind + "Template", Name: name}
+	}
+	return out, true
+}
+
+func rolloutAfter(s Snapshot) (metav1.Time, bool) {
+	if s.Deployment == nil || s.Deployment.Spec.Rollout.After.IsZero() {
+		return metav1.Time{}, false
+	}
+	return s.Deployment.Spec.Rollout.After, true
+}
+
+func labelsOf(m *clusterv1.Machine) labels.Set { return m.Labels }

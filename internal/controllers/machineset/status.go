@@ -1,0 +1,123 @@
+package machineset
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
+)
+
+// Report says the status of a MachineSet after a pass (MS-19).
+func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+	n := counts(s)
+	j := judged{Snapshot: s, plan: p, out: out}
+	status := clusterv1.MachineSetStatus{
+		Conditions: conditions.Evaluate(j, loop.MomentOf(s.Set, s.Now)),
+		Selector:   selectorText(s.Set),
+		Replicas:   &n.replicas, ReadyReplicas: &n.ready, AvailableReplicas: &n.available, UpToDateReplicas: &n.upToDate,
+		Versions:           versions(s),
+		ObservedGeneration: s.Set.Status.ObservedGeneration,
+	}
+	if out.Err == nil && (deleting(s) || ownership.Judge(facts(s)).Whole()) {
+		status.ObservedGeneration = s.Set.Generation
+	}
+	status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{V1Beta1: deprecated(j, n, status.Conditions)}
+	return loop.Report{Status: status, Events: events(out)}
+}
+
+// counters are the Machines by how far they are; those of v1beta1 go by their Nodes.
+type counters struct {
+	replicas, ready, available, upToDate   int32
+	labelled, nodesReady, nodesReadyLonger int32
+}
+
+func counts(s Snapshot) counters {
+	n := counters{replicas: int32(len(s.Machines))}
+	for _, m := range s.Machines {
+		set := condition.Set(m.Status.Conditions)
+		n.ready += one(set.IsTrue(clusterv1.MachineReadyCondition))
+		n.available += one(set.IsTrue(clusterv1.MachineAvailableCondition))
+		n.upToDate += one(set.IsTrue(clusterv1.MachineUpToDateCondition))
+		n.labelled += one(subset(s.Set.Spec.Template.Labels, m.Labels))
+		node := set.IsTrue(clusterv1.MachineNodeReadyCondition)
+		n.nodesReady += one(node)
+		n.nodesReadyLonger += one(node && set.IsTrue(clusterv1.MachineAvailableCondition))
+	}
+	return n
+}
+
+func one(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// versions counts the versions of the Machines, sorted by name.
+func versions(s Snapshot) []clusterv1.StatusVersion {
+	n := map[string]int32{}
+	for _, m := range s.Machines {
+		if m.Spec.Version != "" {
+			n[m.Spec.Version]++
+		}
+	}
+	var out []clusterv1.StatusVersion
+	for _, v := range sortedNames(n) {
+		out = append(out, clusterv1.StatusVersion{Version: v, Replicas: n[v]})
+	}
+	return out
+}
+
+// selectorText is the selector as the scale subresource shows it (MS-24).
+func selectorText(set *clusterv1.MachineSet) string {
+	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
+	if err != nil {
+		return set.Status.Selector
+	}
+	return selector.String()
+}
+
+// deprecated is the status of v1beta1 (CO-02).
+func deprecated(j judged, n counters, set condition.Set) *clusterv1.MachineSetV1Beta1DeprecatedStatus {
+	more := append(slices.Clone(set), older.Evaluate(j, loop.MomentOf(j.Set, j.Now))...)
+	summary := condition.Table[judged]{{Type: clusterv1.ReadyCondition, Over: func(_ judged, seen condition.Set) condition.Verdict {
+		return condition.Summarize(seen, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
+			condition.Part{Type: created}, condition.Part{Type: resized}, condition.Part{Type: clusterv1.MachineSetMachinesReadyCondition})
+	}}}
+	more = append(more, summary.Evaluate(j, condition.Moment{Generation: j.Set.Generation, Now: j.Now, Old: more})...)
+	return &clusterv1.MachineSetV1Beta1DeprecatedStatus{
+		Conditions:           condition.Project(legacy, more, j.Set.GetV1Beta1Conditions()),
+		FullyLabeledReplicas: n.labelled, ReadyReplicas: n.nodesReady, AvailableReplicas: n.nodesReadyLonger,
+	}
+}
+
+// events tells of what was done to Machines, one event for all of an action (MS-03, MS-04).
+func events(out loop.Outcome) []loop.Event {
+	var list []loop.Event
+	for _, action := range out.Done {
+		switch a := action.(type) {
+		case Adopt:
+			list = append(list, loop.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
+		case Create:
+			list = append(list, loop.Normal("SuccessfulCreate", "Created %s: %s", machines(a.Names), a.Why))
+		case Delete:
+			list = append(list, loop.Normal("SuccessfulDelete", "Deleted %s: %s", machines(a.Names), a.Why))
+		}
+	}
+	switch a := out.Failed.(type) {
+	case Adopt:
+		list = append(list, loop.Warning("FailedAdopt", "Machine %s could not be adopted; it is tried again", a.Machine))
+	case Create:
+		list = append(list, loop.Warning("FailedCreate", "%s could not all be created; it is tried again", machines(a.Names)))
+	case Delete:
+		list = append(list, loop.Warning("FailedDelete", "%s could not all be deleted; it is tried again", machines(a.Names)))
+	}
+	return list
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

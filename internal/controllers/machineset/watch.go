@@ -1,0 +1,118 @@
+package machineset
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// ofMachine names the MachineSet that controls a Machine; of one that nobody controls those that may adopt it.
+func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(o)
+	if owner != nil && owner.Kind == setKind {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}}}
+	}
+	if owner != nil {
+		return nil
+	}
+	m := o.(*clusterv1.Machine)
+	return c.list(ctx, func(set *clusterv1.MachineSet) bool {
+		return set.Spec.ClusterName == m.Spec.ClusterName &&
+			(selects(set, m) || m.Labels[clusterv1.MachineSetNameLabel] == contract.LabelValue(set.Name))
+	}, client.InNamespace(o.GetNamespace()))
+}
+
+// ofDeployment names the MachineSets of a MachineDeployment.
+func (c *Controller) ofDeployment(ctx context.Context, o client.Object) []reconcile.Request {
+	return c.list(ctx, func(set *clusterv1.MachineSet) bool {
+		owner := metav1.GetControllerOfNoCopy(set)
+		return owner != nil && owner.Kind == deploymentKind && owner.Name == o.GetName()
+	}, client.InNamespace(o.GetNamespace()))
+}
+
+// ofCluster names the MachineSets of a Cluster whose connection changed that wait for it.
+func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 },
+		client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
+}
+
+// ofControlPlane names the MachineSets of the Cluster of a control plane, which preflight checks look at.
+func (c *Controller) ofControlPlane(ctx context.Context, plane client.Object) []reconcile.Request {
+	name := plane.GetLabels()[clusterv1.ClusterNameLabel]
+	if name == "" {
+		return nil
+	}
+	return c.list(ctx, func(*clusterv1.MachineSet) bool { return true },
+		client.InNamespace(plane.GetNamespace()), client.MatchingLabels{clusterv1.ClusterNameLabel: name})
+}
+
+func (c *Controller) list(ctx context.Context, keep func(*clusterv1.MachineSet) bool, opts ...client.ListOption) []reconcile.Request {
+	sets := &clusterv1.MachineSetList{}
+	if err := c.client.List(ctx, sets, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range sets.Items {
+		if keep(&sets.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+		}
+	}
+	return out
+}
+
+// machineMatters lets through the changes of a Machine that its set looks at; most of a Machine's status is of no
+// interest to it.
+func machineMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1.Machine)
+		after, ok2 := e.ObjectNew.(*clusterv1.Machine)
+		return !ok || !ok2 || matters(before, after)
+	}}
+}
+
+func matters(before, after *clusterv1.Machine) bool {
+	return before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		before.Status.NodeRef != after.Status.NodeRef ||
+		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
+		!slices.Equal(before.Finalizers, after.Finalizers) ||
+		!apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
+		before.Generation != after.Generation && !sameSpec(before.Spec, after.Spec) ||
+		!slices.Equal(said(before), said(after))
+}
+
+// sameSpec compares what the set says, or counts.
+func sameSpec(a, b clusterv1.MachineSpec) bool {
+	return a.Version == b.Version && a.FailureDomain == b.FailureDomain && apiequality.Semantic.DeepEqual(a.Deletion, b.Deletion) &&
+		apiequality.Semantic.DeepEqual(a.MinReadySeconds, b.MinReadySeconds) &&
+		slices.Equal(a.ReadinessGates, b.ReadinessGates) && slices.Equal(a.Taints, b.Taints)
+}
+
+// said is what the conditions say that the set looks at, without the times.
+func said(m *clusterv1.Machine) []string {
+	var out []string
+	for _, t := range []string{
+		clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineUpToDateCondition,
+		clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
+		clusterv1.MachineNodeHealthyCondition, clusterv1.MachineNodeReadyCondition,
+	} {
+		if c := of(m, t); c != nil {
+			out = append(out, t, string(c.Status), c.Reason, c.Message)
+		}
+	}
+	return out
+}
+
+// deploymentMatters lets through the changes of a MachineDeployment that its sets look at.
+func deploymentMatters() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+}
