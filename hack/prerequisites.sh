@@ -16,7 +16,7 @@ as_root() {
 
 install_packages() {
 	local missing=()
-	for pair in dockerd:docker.io mmdebstrap:mmdebstrap git:git make:make gcc:gcc ip:iproute2 iptables:iptables; do
+	for pair in dockerd:docker.io mmdebstrap:mmdebstrap git:git make:make gcc:gcc ip:iproute2 iptables:iptables python3:python3; do
 		PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
 	done
 	[ "${#missing[@]}" = 0 ] && return

@@ -13,6 +13,7 @@ package call
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -84,14 +85,15 @@ func Do(ctx context.Context, c client.Client, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Handler: handler.Name, Hook: id.Hook, Object: recording.Object(o.Request), FailurePolicy: handler.FailurePolicy, Response: served.NewResponse()}
+	text, object := objectOf(request)
+	result := Result{Handler: handler.Name, Hook: id.Hook, Object: text, FailurePolicy: handler.FailurePolicy, Response: served.NewResponse()}
 	extensions, done, err := dial(c, config, o)
 	if err != nil {
 		return result, err
 	}
 	defer done()
 	began := o.Now()
-	err = extensions.Call(ctx, objectOf(request), handler.Name, hook.Exchange{Request: request, Response: result.Response})
+	err = extensions.Call(ctx, object, handler.Name, hook.Exchange{Request: request, Response: result.Response})
 	result.Seconds = o.Now().Sub(began).Seconds()
 	if err == nil {
 		served.StampResponse(result.Response)
@@ -142,22 +144,20 @@ func requestOf(h hooks.Hook, text []byte) (runtime.Object, error) {
 	return request, nil
 }
 
-// objectOf is the object that a request is about, as far as its namespace counts.
-func objectOf(request runtime.Object) client.Object {
-	data, err := yaml.Marshal(request)
-	if err == nil {
-		data, err = yaml.YAMLToJSON(data)
-	}
+// objectOf is the object that a request is about, as Kind namespace/name and as far as its namespace counts.
+func objectOf(request runtime.Object) (string, client.Object) {
 	o := &metav1.PartialObjectMetadata{}
+	data, err := json.Marshal(request)
 	if err != nil {
-		return o
+		return "", o
 	}
-	if _, key, ok := strings.Cut(recording.Object(data), " "); ok {
+	text := recording.Object(data)
+	if _, key, ok := strings.Cut(text, " "); ok {
 		if namespace, name, ok := strings.Cut(key, "/"); ok {
 			o.Namespace, o.Name = namespace, name
 		}
 	}
-	return o
+	return text, o
 }
 
 // dial returns the manager's client for one extension.

@@ -12,6 +12,7 @@ package register
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,33 +75,69 @@ func Register(ctx context.Context, c client.Client, l Local) (*runtimev1.Extensi
 // Await waits until the management cluster has asked the extension for its handlers, and returns the ExtensionConfig
 // with them. tell is called with the reason whenever that changes while it does not succeed. It ends with ctx.
 func Await(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, tell func(reason string)) (*runtimev1.ExtensionConfig, error) {
-	last := ""
+	a := &awaited{of: of, tell: tell}
 	for {
-		w, err := c.Watch(ctx, &runtimev1.ExtensionConfigList{}, &client.ListOptions{
-			FieldSelector: fields.OneTermEqualSelector("metadata.name", of.Name),
-		})
-		if err != nil {
-			return nil, late(ctx, err, last)
-		}
-		for e := range w.ResultChan() {
-			config, ok := e.Object.(*runtimev1.ExtensionConfig)
-			if !ok || config.UID != of.UID {
-				continue
-			}
-			done, reason := discovered(config, of.Generation)
-			if done {
-				w.Stop()
-				return config, nil
-			}
-			if reason != "" && reason != last {
-				tell(reason)
-				last = reason
-			}
+		found, err := a.watch(ctx, c)
+		if found != nil {
+			return found, nil
 		}
 		if ctx.Err() != nil {
-			return nil, late(ctx, ctx.Err(), last)
+			return nil, a.late(ctx, ctx.Err())
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
+}
+
+// awaited is an ExtensionConfig that is to be discovered.
+type awaited struct {
+	of   *runtimev1.ExtensionConfig
+	tell func(reason string)
+	last string
+}
+
+// watch follows the object until it is discovered or the watch ends, as watches do after some minutes.
+func (a *awaited) watch(ctx context.Context, c client.WithWatch) (*runtimev1.ExtensionConfig, error) {
+	w, err := c.Watch(ctx, &runtimev1.ExtensionConfigList{}, &client.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", a.of.Name),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer w.Stop()
+	now := &runtimev1.ExtensionConfig{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(a.of), now); err != nil {
+		return nil, err
+	}
+	if a.done(now) {
+		return now, nil
+	}
+	for {
+		select {
+		case e, open := <-w.ResultChan():
+			if !open {
+				return nil, nil
+			}
+			if config, ok := e.Object.(*runtimev1.ExtensionConfig); ok && a.done(config) {
+				return config, nil
+			}
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+func (a *awaited) done(config *runtimev1.ExtensionConfig) bool {
+	if config.UID != a.of.UID {
+		return false
+	}
+	done, reason := discovered(config, a.of.Generation)
+	if !done && reason != "" && reason != a.last {
+		a.tell(reason)
+		a.last = reason
+	}
+	return done
 }
 
 // discovered reports whether a generation has been discovered, and if not, why.
@@ -112,14 +149,16 @@ func discovered(config *runtimev1.ExtensionConfig, generation int64) (done bool,
 	return c.Status == metav1.ConditionTrue, c.Message
 }
 
-func late(ctx context.Context, err error, last string) error {
-	if context.Cause(ctx) == context.DeadlineExceeded {
-		if last == "" {
-			last = "it says nothing about it; is the feature gate RuntimeSDK on?"
-		}
-		return fault.New(fault.Unreachable, "NotDiscovered", "the management cluster has not discovered the extension: %s", last).From(err)
+// late says why waiting ended.
+func (a *awaited) late(ctx context.Context, err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
-	return err
+	reason := a.last
+	if reason == "" {
+		reason = "it says nothing about it; is the feature gate RuntimeSDK on?"
+	}
+	return fault.New(fault.Unreachable, "NotDiscovered", "the management cluster has not discovered the extension: %s", reason).From(context.Cause(ctx))
 }
 
 // Delete removes the registration of a name. A name that does not exist is a fault of kind Gone that lists those that do.
