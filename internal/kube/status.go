@@ -30,6 +30,7 @@ func (w *Writer) StatusChange(live client.Object, status any) (*StatusChange, er
 		return nil, fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", live).From(err)
 	}
 	if w.matches(live, have, side{fields: fields, subresource: "status"}) {
+		w.applied(w.kindOf(live), false)
 		return nil, nil
 	}
 	c := &StatusChange{writer: w, live: live}
@@ -46,6 +47,7 @@ func (c *StatusChange) Write(ctx context.Context) error {
 		return err
 	}
 	body.Object["status"] = integers(c.Want)
+	w.applied(body.GetKind(), true)
 	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying status of %s %s: %w", body.GetKind(), client.ObjectKeyFromObject(c.live), err)

@@ -23,6 +23,8 @@ type Writer struct {
 	client client.Client
 	owner  string
 	writes *Writes
+	// onApply is told of every apply: the kind, and whether it was sent.
+	onApply func(kind string, sent bool)
 }
 
 // NewWriter returns the writer of the controller with this name; its field manager is "slipway-<name>".
@@ -32,7 +34,16 @@ func NewWriter(c client.Client, controller string) *Writer {
 
 // As returns a writer with another field manager, "slipway-<name>", that shares the record of writes.
 func (w *Writer) As(controller string) *Writer {
-	return &Writer{client: w.client, owner: Prefix + controller, writes: w.writes}
+	return &Writer{client: w.client, owner: Prefix + controller, writes: w.writes, onApply: w.onApply}
+}
+
+// OnApply makes f hear of every apply: the kind, and whether it was sent or would have changed nothing.
+func (w *Writer) OnApply(f func(kind string, sent bool)) { w.onApply = f }
+
+func (w *Writer) applied(kind string, sent bool) {
+	if w.onApply != nil {
+		w.onApply(kind, sent)
+	}
 }
 
 // Writes returns the record of what was written.
@@ -47,10 +58,12 @@ func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructur
 	if live != nil {
 		same, err := w.unchanged(live, body.Object)
 		if err != nil || same {
+			w.applied(want.GetKind(), false)
 			return err
 		}
 		body.SetUID(live.GetUID()) // never creates again what was deleted meanwhile
 	}
+	w.applied(want.GetKind(), true)
 	if err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("applying %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
 	}

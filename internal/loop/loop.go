@@ -2,11 +2,13 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/remote"
 )
 
 const (
@@ -30,6 +33,8 @@ const (
 	// unreachableDelay is how long to leave something alone that does not answer; what watches it wakes the
 	// controller sooner.
 	unreachableDelay = 15 * time.Second
+	// busyDelay is how long to leave a workload cluster alone to which too many calls go.
+	busyDelay = 2 * time.Second
 	// invalidDelay is how long to leave something alone that a person has to change: only what is not
 	// watched can need it.
 	invalidDelay = 2 * time.Minute
@@ -78,8 +83,10 @@ type Reconciler[O Object, S any] struct {
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 
-	pacer  pacer
-	normal *rate.Limiter
+	pacer   pacer
+	normal  *rate.Limiter
+	metrics *Metrics
+	tracer  trace.Tracer
 }
 
 // Options returns the options every controller runs with.
@@ -92,29 +99,36 @@ func Options(concurrency int) controller.Options {
 
 // Reconcile makes one pass over the object.
 func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
-	log := ctrl.LoggerFrom(ctx)
+	log, began := ctrl.LoggerFrom(ctx), time.Now()
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error(nil, "panic", "value", fmt.Sprint(p), "stack", string(debug.Stack()))
 			result, err = ctrl.Result{}, fault.New(fault.Bug, "Panic", "the %s controller panicked: %v", r.Name, p)
 		}
+		r.metrics.passed(r.Name, time.Since(began), result, err)
 	}()
 	o := r.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.Writer.Writes().Stale(o) {
+		r.metrics.skipped(r.Name)
 		return ctrl.Result{}, nil // the event that makes the cache fresh comes back here
 	}
-	paused, err := r.paused(ctx, o)
-	if err != nil || paused {
-		return r.result(log, Plan{}, err)
+	ctx, span := r.span(ctx, o)
+	plan, err := r.reconcile(ctx, o)
+	finish(span, plan, err)
+	return r.result(log, plan, err)
+}
+
+func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (Plan, error) {
+	if paused, err := r.paused(ctx, o); err != nil || paused {
+		return Plan{}, err
 	}
 	if proceed, err := r.finalizer(ctx, o); err != nil || !proceed {
-		return r.result(log, Plan{}, err)
+		return Plan{}, err
 	}
-	plan, err := r.pass(ctx, o)
-	return r.result(log, plan, err)
+	return r.pass(ctx, o)
 }
 
 // pass observes, decides, acts and reports.
@@ -216,6 +230,7 @@ func (r *Reconciler[O, S]) record(o O, e Event) {
 		kind = "Normal"
 	}
 	if kind == "Normal" && r.normal != nil && !r.normal.Allow() {
+		r.metrics.droppedEvent(r.Name)
 		return
 	}
 	r.Events.Eventf(o, nil, kind, e.Reason, "Reconcile", "%s", e.Message)
@@ -245,6 +260,9 @@ func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.R
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	case fault.Unreachable:
 		log.Info("no answer, trying again later", append(details, "error", err.Error())...)
+		if errors.Is(err, remote.ErrBusy) {
+			return ctrl.Result{RequeueAfter: busyDelay}, nil
+		}
 		return ctrl.Result{RequeueAfter: unreachableDelay}, nil
 	case fault.Invalid:
 		log.Info("waiting for a change", append(details, "error", err.Error())...)

@@ -38,6 +38,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 			now := failed || !deleting && urgent(change.Have, change.Want, r.Calm)
 			if left := r.pacer.hold(key, r.now(), now, begins(change.Have, deleting)); left > 0 {
 				r.pacer.keep(key, report.Events)
+				r.metrics.heldBack(r.Name)
 				return left, nil
 			}
 			if err := change.Write(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,6 +36,10 @@ type Setup struct {
 	Pace time.Duration
 	// NormalEvents limits the events of type Normal of all controllers that have it; nil: no limit.
 	NormalEvents *rate.Limiter
+	// Metrics of all controllers; nil: none.
+	Metrics *Metrics
+	// Tracer records a span for every pass; nil: none.
+	Tracer trace.Tracer
 }
 
 // Builder starts the wiring of a controller for the kind of o.
@@ -53,9 +58,19 @@ func (s Setup) Filter() predicate.Predicate {
 // NewReconciler returns the driver of c with the manager's client, writer and events.
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
 	return &Reconciler[O, S]{
-		Controller: c, Client: s.Manager.GetClient(), Writer: kube.NewWriter(s.Manager.GetClient(), c.Name),
-		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name), pacer: pacer{window: s.Pace}, normal: s.NormalEvents,
+		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name),
+		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
+		pacer:  pacer{window: s.Pace}, normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,
 	}
+}
+
+// Writer returns the writer of the controller with this name, whose applies are counted.
+func (s Setup) Writer(controller string) *kube.Writer {
+	w := kube.NewWriter(s.Manager.GetClient(), controller)
+	if s.Metrics != nil {
+		w.OnApply(func(kind string, sent bool) { s.Metrics.applied(controller, kind, sent) })
+	}
+	return w
 }
 
 // OfCluster wakes every object of a kind that belongs to the Cluster, for watches on Clusters.

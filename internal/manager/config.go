@@ -2,13 +2,16 @@ package manager
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"time"
 
 	"github.com/go-logr/logr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
 
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
+	"github.com/slipwayhq/slipway/internal/manager/migration"
 )
 
 // Namespace of the manager's own objects.
@@ -42,6 +45,15 @@ type Config struct {
 	ConnectionGrace time.Duration
 	// Machines is how the Machine controller deals with Nodes (MA-11, MA-12, MA-20). What depends on gates is set by them.
 	Machines machine.Settings
+	// Workload says how to talk to workload clusters (RC-06).
+	Workload Workload
+	// SkipMigration names phases of the migration of stored objects to leave out (CM-03).
+	SkipMigration []migration.Phase
+	// Tracing sends OpenTelemetry traces, as OTEL_TRACES_EXPORTER=otlp in the environment does. Where to is said by the
+	// other variables OTEL_* there.
+	Tracing bool
+	// SpanExporter, where set, receives the traces instead.
+	SpanExporter sdktrace.SpanExporter
 	// Host is the machine that the Local provider and the hosted control planes use.
 	Host Host
 	// Ready, where set, is called once all controllers have started.
@@ -65,6 +77,8 @@ type Endpoints struct {
 	Insecure bool
 	// Profiler serves pprof in plain HTTP; empty: off.
 	Profiler string
+	// Verbosity is the level of the log, changed through diagnostics; nil: it cannot be.
+	Verbosity *slog.LevelVar
 	// TLS changes how diagnostics and webhooks are served (FL-05).
 	TLS []func(*tls.Config)
 }
@@ -115,7 +129,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		c.Gates = gates
 	}
-	return c, nil
+	return c, c.checkGates()
 }
 
 // defaultConcurrency is how many objects of a kind are reconciled at once where nothing else is said.

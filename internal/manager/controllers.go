@@ -2,8 +2,6 @@ package manager
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -22,20 +20,28 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local"
 	simulatedbackend "github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
-	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
 // addControllers is the one list of all controllers.
 func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error {
-	setup := func(name string) loop.Setup {
-		return loop.Setup{Manager: mgr, WatchFilter: cfg.WatchFilter, Concurrency: cfg.concurrency(name)}
+	provider, err := tracing(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	tracer, err := addTracing(mgr, provider)
+	if err != nil {
+		return err
+	}
+	setup, err := cfg.setups(mgr, tracer)
+	if err != nil {
+		return err
 	}
 	server, err := addSimulated(ctx, mgr, cfg)
 	if err != nil {
 		return err
 	}
-	clusters, err := addRemote(mgr)
+	clusters, err := addRemote(mgr, cfg, ctrlmetrics.Registry)
 	if err != nil {
 		return err
 	}
@@ -70,19 +76,6 @@ func (c Config) machines() machine.Settings {
 	s := c.Machines
 	s.TaintPropagation, s.VolumeAttachments = c.Gates.Enabled(GateMachineTaintPropagation), c.Gates.Enabled(GateVolumeAttachments)
 	return s
-}
-
-// addRemote adds the connections to workload clusters.
-func addRemote(mgr manager.Manager) (*remote.Clusters, error) {
-	self, err := remote.SelfFromEnvironment(os.Getenv, nil)
-	if err != nil {
-		return nil, err
-	}
-	clusters, err := remote.New(remote.Config{Management: mgr.GetClient(), Self: self, Registerer: ctrlmetrics.Registry})
-	if err != nil {
-		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)
-	}
-	return clusters, clusters.SetupWithManager(mgr)
 }
 
 // addHosted adds HostedControlPlanes. Their processes outlive the manager: its next start takes them over.

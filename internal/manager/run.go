@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
 )
 
@@ -50,6 +51,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := addControllers(ctx, mgr, cfg); err != nil {
 		return fmt.Errorf("adding controllers: %w", err)
 	}
+	if err := mgr.Add(migration.New(mgr.GetAPIReader(), mgr.GetClient(), cfg.SkipMigration)); err != nil {
+		return err
+	}
 	if err := addHealth(mgr); err != nil {
 		return err
 	}
@@ -70,7 +74,7 @@ func newManager(cfg Config, certificates *webhook.Certificates) (manager.Manager
 	if err != nil {
 		return nil, err
 	}
-	stop, unique := stopTimeout, true
+	stop, unique, priorities := stopTimeout, true, cfg.Gates.Enabled(GatePriorityQueue)
 	return ctrl.NewManager(cfg.REST, ctrl.Options{
 		Scheme: scheme, Logger: cfg.Log, Cache: caching, Client: clientOptions(),
 		Metrics: diagnostics(cfg.Endpoints), HealthProbeBindAddress: cfg.Endpoints.Health, PprofBindAddress: cfg.Endpoints.Profiler,
@@ -79,7 +83,7 @@ func newManager(cfg Config, certificates *webhook.Certificates) (manager.Manager
 		LeaseDuration: duration(cfg.LeaderElection.Lease, 15*time.Second), RenewDeadline: duration(cfg.LeaderElection.Renew, 10*time.Second),
 		RetryPeriod: duration(cfg.LeaderElection.Retry, 2*time.Second), LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout: &stop,
-		Controller:              ctrlconfig.Controller{SkipNameValidation: &unique},
+		Controller:              ctrlconfig.Controller{SkipNameValidation: &unique, UsePriorityQueue: &priorities},
 	})
 }
 

@@ -45,6 +45,8 @@ type Clusters struct {
 	cfg     Config
 	log     logr.Logger
 	metrics *metrics
+	// lane is for the calls to slow clusters.
+	lane chan struct{}
 	// life ends with the Runnable; every connection's watches end with it.
 	life context.Context
 	end  context.CancelFunc
@@ -78,7 +80,7 @@ func New(cfg Config) (*Clusters, error) {
 	life, end := context.WithCancel(context.Background())
 	return &Clusters{
 		cfg: cfg, log: logr.Discard(), metrics: m, life: life, end: end,
-		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{},
+		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, lane: make(chan struct{}, slowCallsAtOnce),
 	}, nil
 }
 
@@ -104,8 +106,9 @@ func (c *Clusters) Start(ctx context.Context) error {
 // Client returns a client of the workload cluster. It reads kinds that somebody
 // watches from a cache and everything else live; ConfigMaps, Secrets, Pods,
 // DaemonSets, PersistentVolumes and VolumeAttachments always live. The error is
-// ErrNotConnected where there is no connection. Do not keep the client for
-// longer than one pass.
+// ErrNotConnected where there is no connection. Its calls fail with ErrBusy
+// where too many wait for a cluster that answers slowly. Do not keep the client
+// for longer than one pass.
 func (c *Clusters) Client(_ context.Context, key client.ObjectKey) (client.Client, error) {
 	conn, err := c.connection(key)
 	if err != nil {
@@ -117,17 +120,20 @@ func (c *Clusters) Client(_ context.Context, key client.ObjectKey) (client.Clien
 // Nodes returns the Nodes with the provider ID, from a cache with an index over
 // it; the first call for a cluster begins to watch its Nodes. The error is
 // ErrNotConnected where there is no connection, or where the cache is still
-// filling after Timing.CallTimeout.
+// filling a moment later: Changed wakes when it is full.
 func (c *Clusters) Nodes(ctx context.Context, key client.ObjectKey, providerID string) ([]corev1.Node, error) {
 	conn, err := c.connection(key)
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.indexNodes(ctx, c.cfg.Clock.Now()); err != nil {
+	if err := c.indexNodes(ctx, key, conn); err != nil {
 		return nil, err
 	}
+	if !conn.nodesFilled(ctx) {
+		return nil, notConnected("the cache of the workload cluster is still filling")
+	}
 	var nodes corev1.NodeList
-	if err := conn.client.List(ctx, &nodes, client.MatchingFields{providerIDField: providerID}); err != nil {
+	if err := conn.reads.List(ctx, &nodes, client.MatchingFields{providerIDField: providerID}); err != nil {
 		return nil, fmt.Errorf("list the Nodes with provider ID %q: %w", providerID, err)
 	}
 	return nodes.Items, nil

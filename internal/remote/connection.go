@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,14 +24,27 @@ type connection struct {
 	sockets *http.Transport
 	cache   cache.Cache
 	client  client.Client
+	gate    *gate
 	stop    context.CancelFunc
+	// ended is closed when the connection ends.
+	ended <-chan struct{}
+
+	// reads reads from the cache what is watched, past the gate.
+	reads client.Reader
+	// watches are the watchKeys that have a handler.
+	watches sync.Map
+	// nodes is the cache of Nodes with the index over provider IDs; nil: not asked for yet.
+	nodes atomic.Pointer[filling]
 
 	mu sync.Mutex
-	// watches are the (controller, kind) pairs that have a handler.
-	watches map[watchKey]struct{}
 	// informers are those started, with the time of it.
 	informers map[cache.Informer]time.Time
-	indexed   bool
+}
+
+// filling is an informer, and when it was asked for.
+type filling struct {
+	cache.Informer
+	since time.Time
 }
 
 // dial opens a connection: it reads the kubeconfig, asks for the root of the
@@ -72,7 +86,8 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config) (*connection, err
 	}
 	conn := &connection{
 		address: address, sockets: sockets, http: &http.Client{Transport: wrapped},
-		watches: map[watchKey]struct{}{}, informers: map[cache.Informer]time.Time{}, stop: func() {},
+		informers: map[cache.Informer]time.Time{}, stop: func() {},
+		gate: newGate(c.lane),
 	}
 	if err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout); err != nil {
 		conn.close()
@@ -104,16 +119,17 @@ func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("prepare the client of the workload cluster: %w", err)
 	}
-	reads := &reader{cache: conn.cache, live: live, timeout: c.cfg.Timing.CallTimeout}
-	conn.client, err = client.New(cfg, client.Options{
+	conn.reads = &reader{cache: conn.cache, live: live, timeout: c.cfg.Timing.CallTimeout}
+	all, err := client.NewWithWatch(cfg, client.Options{
 		HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper,
-		Cache: &client.CacheOptions{Reader: reads, DisableFor: liveKinds()},
+		Cache: &client.CacheOptions{Reader: conn.reads, DisableFor: liveKinds()},
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the client of the workload cluster: %w", err)
 	}
+	conn.client = conn.gate.guard(all)
 	ctx, cancel := context.WithCancel(c.life)
-	conn.stop = cancel
+	conn.stop, conn.ended = cancel, ctx.Done()
 	go func() {
 		if err := conn.cache.Start(ctx); err != nil {
 			c.log.Error(err, "cache of a workload cluster ended", "address", conn.address)

@@ -29,6 +29,8 @@ type api struct {
 	version  int
 	podUID   string
 	stuck    bool // lists of Nodes are refused
+	// hang, where set, is what a GET of a Node waits for.
+	hang chan struct{}
 }
 
 func newAPI(t testing.TB) *api {
@@ -51,6 +53,12 @@ func newAPI(t testing.TB) *api {
 	})
 	mux.HandleFunc("/api/v1/nodes", a.serveNodes)
 	mux.HandleFunc("/api/v1/nodes/{name}", func(w http.ResponseWriter, r *http.Request) {
+		a.mu.Lock()
+		hang := a.hang
+		a.mu.Unlock()
+		if hang != nil {
+			<-hang
+		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for _, n := range a.nodes {

@@ -90,9 +90,17 @@ func (c *Clusters) Watch(ctx context.Context, key client.ObjectKey, w WatchReque
 		return err
 	}
 	id := watchKey{controller: w.Controller, kind: reflect.TypeOf(w.Kind)}
+	if _, ok := conn.watches.Load(id); ok {
+		return nil
+	}
+	return conn.gate.do(ctx, func() error { return c.watch(ctx, conn, w) })
+}
+
+func (c *Clusters) watch(ctx context.Context, conn *connection, w WatchRequest) error {
+	id := watchKey{controller: w.Controller, kind: reflect.TypeOf(w.Kind)}
 	conn.mu.Lock()
 	defer conn.mu.Unlock()
-	if _, ok := conn.watches[id]; ok {
+	if _, ok := conn.watches.Load(id); ok {
 		return nil
 	}
 	c.mu.RLock()
@@ -108,7 +116,7 @@ func (c *Clusters) Watch(ctx context.Context, key client.ObjectKey, w WatchReque
 	if _, err := informer.AddEventHandler(handlerFor(subs, w)); err != nil {
 		return fmt.Errorf("watch %T of the workload cluster: %w", w.Kind, err)
 	}
-	conn.watches[id] = struct{}{}
+	conn.watches.Store(id, struct{}{})
 	return nil
 }
 
@@ -125,21 +133,52 @@ func (c *connection) informer(ctx context.Context, kind client.Object, now time.
 	return informer, nil
 }
 
-// indexNodes begins to watch Nodes, with an index over their provider IDs.
-func (c *connection) indexNodes(ctx context.Context, now time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.indexed {
+// indexNodes begins to watch Nodes, with an index over their provider IDs, and wakes the controllers when the cache
+// has them.
+func (c *Clusters) indexNodes(ctx context.Context, key client.ObjectKey, conn *connection) error {
+	if conn.nodes.Load() != nil {
 		return nil
 	}
-	if _, err := c.informer(ctx, &corev1.Node{}, now); err != nil {
-		return err
+	return conn.gate.do(ctx, func() error {
+		conn.mu.Lock()
+		defer conn.mu.Unlock()
+		if conn.nodes.Load() != nil {
+			return nil
+		}
+		informer, err := conn.informer(ctx, &corev1.Node{}, c.cfg.Clock.Now())
+		if err != nil {
+			return err
+		}
+		if err := conn.cache.IndexField(ctx, &corev1.Node{}, providerIDField, providerIDOf); err != nil {
+			return fmt.Errorf("index the Nodes of the workload cluster: %w", err)
+		}
+		conn.nodes.Store(&filling{Informer: informer, since: time.Now()})
+		go func() {
+			if toolscache.WaitForCacheSync(conn.ended, informer.HasSynced) {
+				c.wake(c.life, key)
+			}
+		}()
+		return nil
+	})
+}
+
+// nodesFilled reports whether the cache has the Nodes, for which it gives a watch that has just begun a moment.
+func (c *connection) nodesFilled(ctx context.Context) bool {
+	nodes := c.nodes.Load()
+	until := nodes.since.Add(queueing)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !nodes.HasSynced() {
+		if time.Now().After(until) {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
 	}
-	if err := c.cache.IndexField(ctx, &corev1.Node{}, providerIDField, providerIDOf); err != nil {
-		return fmt.Errorf("index the Nodes of the workload cluster: %w", err)
-	}
-	c.indexed = true
-	return nil
+	return true
 }
 
 func providerIDOf(obj client.Object) []string {

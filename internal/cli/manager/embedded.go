@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -29,7 +30,7 @@ func Embedded(ctx context.Context, h up.Host) error {
 	}
 	cfg := manager.Config{
 		REST: h.Manager, Ready: h.Ready, Concurrency: controllers(),
-		Log:       logger(env.Env{Err: os.Stderr}, false, 0),
+		Log:       logger(env.Env{Err: os.Stderr}, false, slog.LevelInfo),
 		Endpoints: manager.Endpoints{Health: "0", Diagnostics: "0"},
 		Webhook:   manager.Webhook{Local: true, Host: loopback, Port: port},
 		Host:      manager.Host{DataDir: string(h.Dir), Instance: h.Instance, Executable: h.Executable},

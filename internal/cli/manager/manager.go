@@ -49,6 +49,7 @@ type options struct {
 	concurrency         map[string]*int
 	contentionProfiling bool
 	nodes               nodes
+	machinery           machinery
 }
 
 // controllers are those with a concurrency flag, with its default (FL-02).
@@ -108,6 +109,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.IntVarP(&o.verbosity, "v", "v", 2, "how much to log: 0 to 10")
 	f.BoolVar(&o.jsonLog, "log-json", false, "log as JSON")
 	o.nodes.bind(f)
+	o.machinery.bind(f)
 	o.gates.AddFlag(f)
 	for name, n := range controllers() {
 		o.concurrency[name] = f.Int(name+"-concurrency", n, "objects of controller "+name+" to work on at once")
@@ -140,7 +142,9 @@ func (o *options) complete(e env.Env) (manager.Config, error) {
 		return cfg, err
 	}
 	access.QPS, access.Burst = o.qps, o.burst
-	cfg.REST, cfg.Gates, cfg.Log = access, o.gates, logger(e, o.jsonLog, o.verbosity)
+	level := &slog.LevelVar{}
+	level.Set(slog.Level(-o.verbosity))
+	cfg.REST, cfg.Gates, cfg.Log, cfg.Endpoints.Verbosity = access, o.gates, logger(e, o.jsonLog, level), level
 	cfg.Webhook.Local = cfg.Webhook.Host != ""
 	if o.namespace != "" {
 		cfg.Namespaces = []string{o.namespace}
@@ -155,7 +159,7 @@ func (o *options) complete(e env.Env) (manager.Config, error) {
 	if err := o.nodes.complete(&cfg); err != nil {
 		return cfg, err
 	}
-	return cfg, nil
+	return cfg, o.machinery.complete(&cfg)
 }
 
 func (o *options) access(e env.Env) (*rest.Config, error) {
@@ -209,9 +213,9 @@ func (o *options) open(e env.Env) (*datadir.Handle, error) {
 	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version()})
 }
 
-// logger writes to standard error. Verbosity v shows what is logged with V(v) and below.
-func logger(e env.Env, asJSON bool, verbosity int) logr.Logger {
-	options := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
+// logger writes to standard error. Level -v shows what is logged with V(v) and below.
+func logger(e env.Env, asJSON bool, level slog.Leveler) logr.Logger {
+	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(e.Err, options)
 	if asJSON {
 		handler = slog.NewJSONHandler(e.Err, options)

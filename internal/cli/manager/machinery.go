@@ -1,0 +1,32 @@
+package manager
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/manager/migration"
+)
+
+// machinery are the flags about what all controllers share.
+type machinery struct {
+	workload      manager.Workload
+	skipMigration []string
+	tracing       bool
+}
+
+func (m *machinery) bind(f *pflag.FlagSet) {
+	f.Float32Var(&m.workload.QPS, "clustercache-client-qps", 20, "requests a second to one workload cluster")
+	f.IntVar(&m.workload.Burst, "clustercache-client-burst", 30, "requests at once to one workload cluster")
+	f.IntVar(&m.workload.Concurrency, "clustercache-concurrency", 100, "workload clusters to connect to or probe at once")
+	f.StringSliceVar(&m.skipMigration, "skip-crd-migration-phases", nil,
+		"phases of the migration of stored objects to leave out: StorageVersionMigration, CleanupManagedFields, or All")
+	f.BoolVar(&m.tracing, "tracing", false, "send OpenTelemetry traces by OTLP (gRPC); where to is said by the variables OTEL_EXPORTER_OTLP_* of the environment")
+}
+
+// complete makes them part of the manager's configuration.
+func (m *machinery) complete(cfg *manager.Config) error {
+	var err error
+	cfg.SkipMigration, err = migration.ParsePhases(m.skipMigration)
+	cfg.Workload, cfg.Tracing = m.workload, m.tracing
+	return err
+}

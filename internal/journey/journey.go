@@ -1,0 +1,94 @@
+package journey
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+// The spans: the whole, and its parts one after the other.
+const (
+	Whole          = "machine: creation to ready"
+	BootstrapData  = "bootstrap data"
+	Infrastructure = "infrastructure"
+	NodeJoin       = "node join"
+	FirstReady     = "first ready"
+)
+
+// Stage is one span. Times have the resolution of the API, a second.
+type Stage struct {
+	Name       string
+	Start, End time.Time
+}
+
+// Of returns the stages of a Machine that is Ready, the whole first; none of one that is not.
+func Of(m *clusterv1.Machine) []Stage {
+	set := condition.Set(m.Status.Conditions)
+	if !set.IsTrue(clusterv1.MachineReadyCondition) {
+		return nil
+	}
+	start := m.CreationTimestamp.Time
+	stages := []Stage{{Name: Whole, Start: start}}
+	for _, part := range []struct{ name, until string }{
+		{BootstrapData, clusterv1.MachineBootstrapConfigReadyCondition}, {Infrastructure, clusterv1.MachineInfrastructureReadyCondition},
+		{NodeJoin, clusterv1.MachineNodeReadyCondition}, {FirstReady, clusterv1.MachineReadyCondition},
+	} {
+		end := start
+		if c := set.Get(part.until); c != nil && c.LastTransitionTime.After(start) {
+			end = c.LastTransitionTime.Time
+		}
+		stages = append(stages, Stage{Name: part.name, Start: start, End: end})
+		start = end
+	}
+	stages[0].End = start
+	return stages
+}
+
+// TraceID returns the ID of the trace of the Machine with the UID.
+func TraceID(machine types.UID) trace.TraceID {
+	sum := sha256.Sum256([]byte("trace/" + machine))
+	return trace.TraceID(sum[:16])
+}
+
+// SpanID returns the ID of a stage of that trace.
+func SpanID(machine types.UID, stage string) trace.SpanID {
+	sum := sha256.Sum256([]byte("span/" + string(machine) + "/" + stage))
+	return trace.SpanID(sum[:8])
+}
+
+// Within returns a context in which spans belong to the trace of the Machine that o is or that owns it; for other
+// objects ctx itself.
+func Within(ctx context.Context, o metav1.Object) context.Context {
+	machine := machineOf(o)
+	if machine == "" {
+		return ctx
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, rootOf(machine))
+}
+
+func rootOf(machine types.UID) trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: TraceID(machine), SpanID: SpanID(machine, Whole), TraceFlags: trace.FlagsSampled, Remote: true,
+	})
+}
+
+func machineOf(o metav1.Object) types.UID {
+	if _, ok := o.(*clusterv1.Machine); ok {
+		return o.GetUID()
+	}
+	for _, ref := range o.GetOwnerReferences() {
+		gv, err := schema.ParseGroupVersion(ref.APIVersion)
+		if err == nil && gv.Group == clusterv1.GroupVersion.Group && ref.Kind == "Machine" {
+			return ref.UID
+		}
+	}
+	return ""
+}

@@ -1,0 +1,156 @@
+package journey
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// recent is how long ago a Machine may have become Ready while no manager ran, so that its trace is still told.
+const recent = 10 * time.Minute
+
+// Recorder ends the traces of Machines. It is a Runnable of the manager, and works where that is the leader.
+type Recorder struct {
+	Cache  cache.Cache
+	Tracer trace.Tracer
+	// Now is the clock; nil: the system's.
+	Now func() time.Time
+
+	mu sync.Mutex
+	// told are the Machines that were Ready before.
+	told map[types.UID]bool
+}
+
+// Start implements manager.Runnable: it follows Machines until ctx ends.
+func (r *Recorder) Start(ctx context.Context) error {
+	informer, err := r.Cache.GetInformer(ctx, &clusterv1.Machine{})
+	if err != nil {
+		return fmt.Errorf("watching Machines: %w", err)
+	}
+	handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { r.saw(ctx, o, recent) },
+		UpdateFunc: func(_, after any) { r.saw(ctx, after, 0) },
+		DeleteFunc: r.forget,
+	})
+	if err != nil {
+		return fmt.Errorf("watching Machines: %w", err)
+	}
+	<-ctx.Done()
+	return informer.RemoveEventHandler(handle)
+}
+
+// saw tells of a Machine that is Ready for the first time. One that was Ready when this process saw it for the first
+// time is told of if it became so within the limit; zero is no limit.
+func (r *Recorder) saw(ctx context.Context, o any, limit time.Duration) {
+	m, ok := o.(*clusterv1.Machine)
+	if !ok {
+		return
+	}
+	stages := Of(m)
+	if len(stages) == 0 || !r.first(m.UID) {
+		return
+	}
+	if limit == 0 || r.now().Sub(stages[0].End) < limit {
+		r.Record(ctx, m)
+	}
+}
+
+func (r *Recorder) first(machine types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.told[machine] {
+		return false
+	}
+	if r.told == nil {
+		r.told = map[types.UID]bool{}
+	}
+	r.told[machine] = true
+	return true
+}
+
+func (r *Recorder) forget(o any) {
+	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	if m, ok := o.(*clusterv1.Machine); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.told, m.UID)
+	}
+}
+
+// Record tells of a Machine that is Ready.
+func (r *Recorder) Record(ctx context.Context, m *clusterv1.Machine) {
+	attributes := []attribute.KeyValue{
+		attribute.String("k8s.namespace.name", m.Namespace), attribute.String("slipway.cluster", m.Spec.ClusterName),
+		attribute.String("slipway.machine", m.Name), attribute.String("k8s.node.name", m.Status.NodeRef.Name),
+	}
+	within := trace.ContextWithRemoteSpanContext(ctx, rootOf(m.UID))
+	for i, stage := range Of(m) {
+		parent := within
+		if i == 0 {
+			parent = trace.ContextWithSpanContext(ctx, trace.SpanContext{}) // the whole has no parent
+		}
+		_, span := r.Tracer.Start(withID(parent, m.UID, stage.Name), stage.Name,
+			trace.WithTimestamp(stage.Start), trace.WithAttributes(attributes...))
+		span.End(trace.WithTimestamp(stage.End))
+	}
+}
+
+func (r *Recorder) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}
+
+// wanted is the ID that the next span of a context gets.
+type wanted struct {
+	trace trace.TraceID
+	span  trace.SpanID
+}
+
+type wantedKey struct{}
+
+func withID(ctx context.Context, machine types.UID, stage string) context.Context {
+	return context.WithValue(ctx, wantedKey{}, wanted{trace: TraceID(machine), span: SpanID(machine, stage)})
+}
+
+// IDs gives the spans of a [Recorder] their IDs, and random ones to all others. A tracer provider needs it.
+type IDs struct{}
+
+var _ sdktrace.IDGenerator = IDs{}
+
+// NewIDs implements sdktrace.IDGenerator.
+func (IDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if w, ok := ctx.Value(wantedKey{}).(wanted); ok {
+		return w.trace, w.span
+	}
+	var t trace.TraceID
+	_, _ = rand.Read(t[:]) // never fails
+	return t, randomSpan()
+}
+
+// NewSpanID implements sdktrace.IDGenerator.
+func (IDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	if w, ok := ctx.Value(wantedKey{}).(wanted); ok {
+		return w.span
+	}
+	return randomSpan()
+}
+
+func randomSpan() trace.SpanID {
+	var s trace.SpanID
+	_, _ = rand.Read(s[:]) // never fails
+	return s
+}

@@ -1,0 +1,93 @@
+package loop
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Metrics of all controllers (ME-01). A nil pointer counts nothing.
+type Metrics struct {
+	passes  *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	stale   *prometheus.CounterVec
+	hits    *prometheus.CounterVec
+	misses  *prometheus.CounterVec
+	held    *prometheus.CounterVec
+	dropped *prometheus.CounterVec
+}
+
+// NewMetrics makes the metrics and registers them. It fails where they are registered already.
+func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		passes: counter("capi_reconcile_total", "Passes by controller and result.", "controller", "result"),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "capi_reconcile_time_seconds", Help: "Time that a pass takes, by controller.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"controller"}),
+		stale: counter("capi_reconcile_stale_cache_skips_total",
+			"Passes left out because the cache did not have the controller's own last write yet.", "controller"),
+		hits:   counter("capi_ssa_cache_hits_total", "Server-side applies left out because they would change nothing.", "kind", "controller"),
+		misses: counter("capi_ssa_cache_misses_total", "Server-side applies that were sent.", "kind", "controller"),
+		held: counter("slipway_status_writes_held_total",
+			"Changes of a status that were held back to be written together with others.", "controller"),
+		dropped: counter("slipway_events_dropped_total", "Events of type Normal left out because there were too many.", "controller"),
+	}
+	for _, c := range []prometheus.Collector{m.passes, m.seconds, m.stale, m.hits, m.misses, m.held, m.dropped} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("registering the metrics of controllers: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// passed counts a pass.
+func (m *Metrics) passed(controller string, took time.Duration, result ctrl.Result, err error) {
+	if m == nil {
+		return
+	}
+	label := "success"
+	switch {
+	case err != nil:
+		label = "error"
+	case result.RequeueAfter > 0:
+		label = "requeue_after"
+	}
+	m.passes.WithLabelValues(controller, label).Inc()
+	m.seconds.WithLabelValues(controller).Observe(took.Seconds())
+}
+
+// skipped counts a pass that was left out.
+func (m *Metrics) skipped(controller string) {
+	if m != nil {
+		m.stale.WithLabelValues(controller).Inc()
+	}
+}
+
+// applied counts an apply that was sent, or left out.
+func (m *Metrics) applied(controller, kind string, sent bool) {
+	if sent {
+		m.misses.WithLabelValues(kind, controller).Inc()
+		return
+	}
+	m.hits.WithLabelValues(kind, controller).Inc()
+}
+
+// heldBack counts a status that was held back.
+func (m *Metrics) heldBack(controller string) {
+	if m != nil {
+		m.held.WithLabelValues(controller).Inc()
+	}
+}
+
+// droppedEvent counts an event that was left out.
+func (m *Metrics) droppedEvent(controller string) {
+	if m != nil {
+		m.dropped.WithLabelValues(controller).Inc()
+	}
+}

@@ -1,0 +1,35 @@
+package loop
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/slipwayhq/slipway/internal/journey"
+)
+
+// span begins the span of a pass, in the trace of the Machine that the object is or belongs to.
+func (r *Reconciler[O, S]) span(ctx context.Context, o O) (context.Context, trace.Span) {
+	if r.tracer == nil {
+		return ctx, nil
+	}
+	return r.tracer.Start(journey.Within(ctx, o), "reconcile "+r.Name, trace.WithAttributes(
+		attribute.String("slipway.controller", r.Name),
+		attribute.String("k8s.namespace.name", o.GetNamespace()), attribute.String("slipway.object.name", o.GetName()),
+	))
+}
+
+// finish ends the span of a pass with what was done.
+func finish(span trace.Span, p Plan, err error) {
+	if span == nil {
+		return
+	}
+	span.SetAttributes(attribute.StringSlice("slipway.actions", texts(p.Actions)), attribute.StringSlice("slipway.waits", texts(p.Wait)))
+	if err != nil {
+		span.RecordError(err)
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}

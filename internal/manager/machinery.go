@@ -1,0 +1,78 @@
+package manager
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+const (
+	// pace is the least time between two writes of a status of which nobody waits for the second (FG-03).
+	pace = time.Second
+	// normalEvents a second are recorded of all controllers together, and so many at once. Warnings always are.
+	normalEvents, normalEventsAtOnce = 2, 50
+)
+
+// Workload says how to talk to workload clusters (RC-06). Zero fields take the defaults of package remote.
+type Workload struct {
+	// QPS and Burst limit the calls to one workload cluster.
+	QPS   float32
+	Burst int
+	// Concurrency is how many clusters are connected to or probed at once.
+	Concurrency int
+}
+
+// checkGates refuses gates that contradict each other (FG-03).
+func (c Config) checkGates() error {
+	if c.Gates.Enabled(GateReconcilerRateLimiting) && !c.Gates.Enabled(GatePriorityQueue) {
+		return fault.New(fault.Invalid, "GatesContradict",
+			"feature gate %s needs %s: enable the second, or disable the first", GateReconcilerRateLimiting, GatePriorityQueue)
+	}
+	return nil
+}
+
+// setups returns what the manager gives to the controller of a name.
+func (c Config) setups(mgr manager.Manager, tracer trace.Tracer) (func(controller string) loop.Setup, error) {
+	metrics, err := loop.NewMetrics(ctrlmetrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	common := loop.Setup{
+		Manager: mgr, WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer,
+		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce),
+	}
+	if c.Gates.Enabled(GateReconcilerRateLimiting) {
+		common.Pace = pace
+	}
+	return func(controller string) loop.Setup {
+		s := common
+		s.Concurrency = c.concurrency(controller)
+		return s
+	}, nil
+}
+
+// addRemote adds the connections to workload clusters.
+func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (*remote.Clusters, error) {
+	self, err := remote.SelfFromEnvironment(os.Getenv, nil)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := remote.New(remote.Config{
+		Management: mgr.GetClient(), Self: self, Registerer: metrics,
+		QPS: cfg.Workload.QPS, Burst: cfg.Workload.Burst, Concurrency: cfg.Workload.Concurrency,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)
+	}
+	return clusters, clusters.SetupWithManager(mgr)
+}

@@ -1,0 +1,243 @@
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
+)
+
+const (
+	// page is how many objects are read at once.
+	page = 500
+	// firstRetry and lastRetry bound the wait between two attempts.
+	firstRetry, lastRetry = 500 * time.Millisecond, time.Minute
+	// owner is the field manager; it owns no field.
+	owner = kube.Prefix + "migration"
+)
+
+// Migrator migrates the objects of our CRDs. It is a Runnable of the manager, and works where that is the leader.
+type Migrator struct {
+	reader client.Reader
+	client client.Client
+	skip   []Phase
+	names  func() ([]string, error)
+}
+
+// New returns a migrator. The reader must read the API server, not a cache.
+func New(reader client.Reader, c client.Client, skip []Phase) *Migrator {
+	return &Migrator{reader: reader, client: c, skip: skip, names: ours}
+}
+
+// ours are the names of our CRDs.
+func ours() ([]string, error) {
+	list, err := crds.All()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, crd := range list {
+		out = append(out, crd.Name)
+	}
+	return out, nil
+}
+
+// Start implements manager.Runnable. What fails is tried again until ctx ends; nobody waits for it.
+func (m *Migrator) Start(ctx context.Context) error {
+	log := ctrl.LoggerFrom(ctx).WithName("migration")
+	retry := wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: 1 << 30}
+	for {
+		err := m.Migrate(ctx, log)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		delay := retry.Step()
+		log.Info("stored objects are not migrated yet, trying again", "after", delay.String(), "error", err.Error())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(delay):
+		}
+	}
+}
+
+// Migrate makes one attempt for every CRD of ours that has changed since it was migrated.
+func (m *Migrator) Migrate(ctx context.Context, log logr.Logger) error {
+	if slices.Contains(m.skip, All) {
+		return nil
+	}
+	names, err := m.names()
+	if err != nil {
+		return err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+	if err := m.reader.List(ctx, list); err != nil {
+		return fmt.Errorf("listing the CRDs: %w", err)
+	}
+	for _, item := range list.Items {
+		if !slices.Contains(names, item.Name) || Observed(item.Generation, item.Annotations) {
+			continue
+		}
+		if err := m.migrate(ctx, log, item.Name); err != nil {
+			return fmt.Errorf("migrating the objects of %s: %w", item.Name, err)
+		}
+	}
+	return nil
+}
+
+func (m *Migrator) migrate(ctx context.Context, log logr.Logger, name string) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := m.reader.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		return err
+	}
+	plan := Decide(crd, m.skip)
+	if plan.Done {
+		return nil
+	}
+	n, err := m.objects(ctx, crd, plan)
+	if err != nil {
+		return err
+	}
+	if plan.Store {
+		before := crd.DeepCopy()
+		crd.Status.StoredVersions = []string{plan.Version}
+		if err := m.client.Status().Patch(ctx, crd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("recording the stored version: %w", err)
+		}
+	}
+	log.Info("migrated stored objects", "crd", name, "objects", n, "plan", plan.String())
+	if len(m.skip) > 0 {
+		return nil // the phase that was left out is still to be done
+	}
+	return m.observe(ctx, crd)
+}
+
+// observe records that this generation was migrated.
+func (m *Migrator) observe(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	before := crd.DeepCopy()
+	metav1.SetMetaDataAnnotation(&crd.ObjectMeta, clusterv1.CRDMigrationObservedGenerationAnnotation, strconv.FormatInt(crd.Generation, 10))
+	if err := m.client.Patch(ctx, crd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(owner)); err != nil {
+		return fmt.Errorf("recording the migrated generation: %w", err)
+	}
+	return nil
+}
+
+// objects does what the plan says to every object of the CRD, and returns how many there are.
+func (m *Migrator) objects(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, plan Plan) (int, error) {
+	if !plan.Store && !plan.Clean {
+		return 0, nil
+	}
+	kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: plan.Version, Kind: crd.Spec.Names.Kind}
+	n, token := 0, ""
+	for {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := m.reader.List(ctx, list, &client.ListOptions{Limit: page, Continue: token}); err != nil {
+			return n, fmt.Errorf("listing: %w", err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			o.SetGroupVersionKind(kind)
+			if err := m.object(ctx, o, crd, plan); err != nil {
+				return n, err
+			}
+			n++
+		}
+		if token = list.Continue; token == "" {
+			return n, nil
+		}
+	}
+}
+
+func (m *Migrator) object(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition, plan Plan) error {
+	if plan.Clean { // first: an apply of an object with such entries fails
+		if err := m.clean(ctx, o, plan); err != nil {
+			return fmt.Errorf("cleaning the managed fields of %s: %w", client.ObjectKeyFromObject(o), err)
+		}
+	}
+	if plan.Store {
+		if err := m.store(ctx, o, crd); err != nil {
+			return fmt.Errorf("storing %s: %w", client.ObjectKeyFromObject(o), err)
+		}
+	}
+	return nil
+}
+
+// store applies nothing to the object, which makes the API server write it in the version that it stores now. The
+// status is applied where there is one, since that passes no webhook for the spec. One that is gone, or that somebody
+// else wrote meanwhile, is done.
+func (m *Migrator) store(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition) error {
+	nothing := &unstructured.Unstructured{}
+	nothing.SetGroupVersionKind(o.GroupVersionKind())
+	nothing.SetNamespace(o.Namespace)
+	nothing.SetName(o.Name)
+	nothing.SetUID(o.UID)
+	nothing.SetResourceVersion(o.ResourceVersion)
+	body := client.ApplyConfigurationFromUnstructured(nothing)
+	var err error
+	if hasStatus(crd, o.GroupVersionKind().Version) {
+		err = m.client.Status().Apply(ctx, body, client.FieldOwner(owner))
+	} else {
+		err = m.client.Apply(ctx, body, client.FieldOwner(owner))
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+func hasStatus(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	for _, v := range crd.Spec.Versions {
+		if v.Name == version {
+			return v.Subresources != nil && v.Subresources.Status != nil
+		}
+	}
+	return false
+}
+
+// clean removes the entries of managed fields whose version is not served any more. Where none is left, one without a
+// field takes their place: the API server gives an object that has none at all to whoever applies first.
+func (m *Migrator) clean(ctx context.Context, o *metav1.PartialObjectMetadata, plan Plan) error {
+	group := o.GroupVersionKind().Group
+	kept := slices.DeleteFunc(slices.Clone(o.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
+		gv, err := schema.ParseGroupVersion(e.APIVersion)
+		return err == nil && gv.Group == group && !slices.Contains(plan.Served, gv.Version)
+	})
+	if len(kept) == len(o.ManagedFields) {
+		return nil
+	}
+	if len(kept) == 0 {
+		now := metav1.NewTime(time.Now())
+		kept = []metav1.ManagedFieldsEntry{{
+			Manager: owner, Operation: metav1.ManagedFieldsOperationUpdate, Time: &now, FieldsType: "FieldsV1",
+			APIVersion: o.GroupVersionKind().GroupVersion().String(), FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:name":{}}}`)},
+		}}
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": kept},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.ResourceVersion},
+	})
+	if err != nil {
+		return err
+	}
+	err = m.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(owner))
+	return client.IgnoreNotFound(err)
+}

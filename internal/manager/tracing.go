@@ -1,0 +1,69 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/journey"
+)
+
+// flushTimeout is how long the last spans may take to be sent when the manager ends.
+const flushTimeout = 5 * time.Second
+
+// scope names the library of the spans.
+const scope = "github.com/slipwayhq/slipway"
+
+// tracing prepares the traces, where they are asked for: a provider that sends spans by OTLP, as the variables OTEL_*
+// of the environment say. Nil: none are wanted.
+func tracing(ctx context.Context, cfg Config) (*sdktrace.TracerProvider, error) {
+	if !cfg.Tracing && os.Getenv("OTEL_TRACES_EXPORTER") != "otlp" {
+		return nil, nil
+	}
+	exporter := cfg.SpanExporter
+	if exporter == nil {
+		var err error
+		if exporter, err = otlptracegrpc.New(ctx); err != nil {
+			return nil, fmt.Errorf("preparing to send traces: %w", err)
+		}
+	}
+	about, err := resource.New(ctx, resource.WithAttributes(
+		attribute.String("service.name", "slipway"), attribute.String("service.version", buildinfo.Version()),
+	), resource.WithFromEnv())
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	return sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about), sdktrace.WithIDGenerator(journey.IDs{}),
+	), nil
+}
+
+// addTracing makes the manager tell of Machines, and flush when it ends. It returns the tracer of the controllers.
+func addTracing(mgr manager.Manager, provider *sdktrace.TracerProvider) (trace.Tracer, error) {
+	if provider == nil {
+		return nil, nil
+	}
+	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(buildinfo.Version()))
+	if err := mgr.Add(&journey.Recorder{Cache: mgr.GetCache(), Tracer: tracer}); err != nil {
+		return nil, err
+	}
+	return tracer, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		defer cancel()
+		if err := provider.Shutdown(end); err != nil {
+			mgr.GetLogger().Info("the last traces were not sent", "error", err.Error())
+		}
+		return nil
+	}))
+}
