@@ -36,6 +36,10 @@ func (s Spec) equal(o Spec) bool {
 		bytes.Equal(s.CACert, o.CACert) && bytes.Equal(s.CAKey, o.CAKey)
 }
 
+func (c *cluster) status() Status {
+	return Status{Exists: true, Running: true, Ready: !c.faults.down(), Since: c.since, Spec: c.spec}
+}
+
 // open prepares a cluster: its keys, its API, its life.
 func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	authority, err := pki.ParsePair(spec.CACert, spec.CAKey)

@@ -119,7 +119,6 @@ func (s *Server) Start(name string, spec Spec) error {
 	if old != nil && old.spec.equal(spec) {
 		return nil
 	}
-	var listener net.Listener
 	faults := &faults{now: s.cfg.Now}
 	if old != nil {
 		faults = old.faults
@@ -189,7 +188,17 @@ func (s *Server) Status(name string) Status {
 	if c == nil {
 		return Status{Exists: s.store.Exists(name)}
 	}
-	return Status{Exists: true, Running: true, Ready: !c.faults.down(), Since: c.since, Spec: c.spec}
+	return c.status()
+}
+
+// StatusOf returns what is known of the simulated control plane of a Cluster that runs.
+func (s *Server) StatusOf(cluster types.NamespacedName) Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.byCluster[cluster]; c != nil {
+		return c.status()
+	}
+	return Status{}
 }
 
 // Workload returns a client without a connection and with every right, and the context that its calls about a Cluster
