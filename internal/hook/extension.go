@@ -101,7 +101,7 @@ func (x *extension) state() State {
 		Generation: x.attempt.generation, Next: x.attempt.next, Problem: x.attempt.problem,
 		Discovered: x.discovered, Handlers: x.handlers, Circuit: x.breaker.State(),
 	}
-	if s.Circuit.Open && s.Circuit.Cause.Unconnected && s.Circuit.RetryAt.Before(s.Next) {
+	if s.Problem == nil && s.Circuit.Open && s.Circuit.Cause.Unconnected && s.Circuit.RetryAt.Before(s.Next) {
 		s.Next = s.Circuit.RetryAt // discovery is the trial that costs nobody anything
 	}
 	return s

@@ -1,0 +1,20 @@
+package extensionconfig
+
+import (
+	"context"
+	"fmt"
+
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
+	if _, ok := a.(Inject); !ok {
+		return fmt.Errorf("no way to %s", a)
+	}
+	return c.writer.Patch(ctx, s.Config, func(o client.Object) {
+		o.(*runtimev1.ExtensionConfig).Spec.ClientConfig.CABundle = s.Injection.Bundle
+	})
+}

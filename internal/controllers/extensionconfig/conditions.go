@@ -1,0 +1,91 @@
+package extensionconfig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/hook"
+)
+
+// Conditions besides Discovered and Paused.
+const (
+	// AnsweringCondition is False while an extension is left alone because its calls failed.
+	AnsweringCondition = "Answering"
+	// UsesDeprecatedHooksCondition is True when handlers serve versions of hooks that go (RT-25).
+	UsesDeprecatedHooksCondition = "UsesDeprecatedHooks"
+
+	answeringReason         = "Answering"
+	circuitOpenReason       = hook.ReasonCircuitOpen
+	deprecatedHooksReason   = "DeprecatedHooks"
+	noDeprecatedHooksReason = "NoDeprecatedHooks"
+)
+
+// conditions is the table of an ExtensionConfig.
+var conditions = condition.Table[Snapshot]{
+	{Type: runtimev1.ExtensionConfigDiscoveredCondition, Of: Snapshot.discovered},
+	{Type: AnsweringCondition, Of: Snapshot.answering},
+	{Type: UsesDeprecatedHooksCondition, Polarity: condition.Negative, Of: Snapshot.usesDeprecatedHooks},
+}
+
+// legacy is the projection to v1beta1 (CO-02).
+var legacy = []condition.Legacy{{
+	Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, From: runtimev1.ExtensionConfigDiscoveredCondition,
+	Reason:   func(string) string { return runtimev1.DiscoveryFailedV1Beta1Reason },
+	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError },
+}}
+
+// discovered is RT-06; the message says why not, and what is used meanwhile.
+func (s Snapshot) discovered() condition.Verdict {
+	problem := ""
+	switch {
+	case s.Injection != nil && s.Injection.Problem != "":
+		problem = s.Injection.Problem
+	case s.State.Problem != nil:
+		problem = s.State.Problem.Message
+	default:
+		return condition.True(runtimev1.ExtensionConfigDiscoveredReason)
+	}
+	if s.State.Discovered {
+		problem += "; the handlers of the last discovery stay in use"
+	}
+	return condition.False(runtimev1.ExtensionConfigNotDiscoveredReason, problem)
+}
+
+func (s Snapshot) answering() condition.Verdict {
+	switch {
+	case !s.State.Discovered:
+		return condition.Absent()
+	case !s.State.Circuit.Open:
+		return condition.True(answeringReason)
+	}
+	return condition.False(circuitOpenReason, fmt.Sprintf("Calls failed again and again (%s) and are not made until a try succeeds; "+
+		"meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over",
+		s.State.Circuit.Cause.Message))
+}
+
+func (s Snapshot) usesDeprecatedHooks() condition.Verdict {
+	if !s.State.Discovered {
+		return condition.Absent()
+	}
+	if lines := s.deprecations(); len(lines) > 0 {
+		return condition.TrueBecause(deprecatedHooksReason, strings.Join(lines, "\n"))
+	}
+	return condition.False(noDeprecatedHooksReason, "")
+}
+
+// deprecations has a line for each handler of a version that goes, sorted.
+func (s Snapshot) deprecations() []string {
+	var lines []string
+	for _, h := range s.State.Handlers {
+		if known, ok := s.Catalog.Hook(h.Hook); ok && known.Deprecation != nil {
+			lines = append(lines, fmt.Sprintf("* Handler %s serves %s of %s: %s", h.Name, h.Hook.Hook, h.Hook.APIVersion(), known.Deprecation.Advice()))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}

@@ -1,0 +1,278 @@
+package extensionconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/hook/hooktest"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+)
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, corev1.AddToScheme, runtimev1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err)
+		}
+	}
+	return s
+}
+
+// followed remembers which Secrets are watched.
+type followed map[string]client.ObjectKey
+
+func (f followed) follow(extension string, secret client.ObjectKey) { f[extension] = secret }
+
+func newExtensions(t *testing.T) *hook.Extensions {
+	t.Helper()
+	e, err := hook.New(hook.Config{
+		Random:          func() float64 { return 0.5 },
+		NamespaceLabels: func(context.Context, string) (labels.Set, error) { return nil, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newController(c client.WithWatch, e *hook.Extensions, settings Settings) (*Controller, followed) {
+	f := followed{}
+	ctl := &Controller{client: c, extensions: e, catalog: e.Catalog(), secrets: f, settings: settings, now: time.Now}
+	r := &loop.Reconciler[*runtimev1.ExtensionConfig, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
+	ctl.writer, ctl.driver = r.Writer, r
+	return ctl, f
+}
+
+// handles serves an extension with one handler.
+func handles(t *testing.T) *hooktest.Extension {
+	t.Helper()
+	x := hooktest.Start(t, hooktest.Options{})
+	response := &hooksv1.BeforeClusterCreateResponse{}
+	response.APIVersion, response.Kind, response.Status = "hooks.runtime.cluster.x-k8s.io/v1alpha1", "BeforeClusterCreateResponse", "Success"
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Answer(response))
+	return x
+}
+
+func injected(x *hooktest.Extension) (*runtimev1.ExtensionConfig, *corev1.Secret) {
+	c := x.ExtensionConfig("ext")
+	c.UID, c.Spec.ClientConfig.CABundle = "u", nil
+	c.Annotations = map[string]string{runtimev1.InjectCAFromSecretAnnotation: "ns/authority"}
+	return c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authority"}, Data: map[string][]byte{"ca.crt": x.Authority.PEM}}
+}
+
+func get(t *testing.T, c client.Client) *runtimev1.ExtensionConfig {
+	t.Helper()
+	o := &runtimev1.ExtensionConfig{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "ext"}, o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// pass reconciles until a pass writes nothing.
+func pass(t *testing.T, c client.Client, ctl *Controller) {
+	t.Helper()
+	for range 20 {
+		before := get(t, c).ResourceVersion
+		_, err := ctl.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "ext"}})
+		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
+			t.Fatal(err)
+		}
+		if err == nil && get(t, c).ResourceVersion == before {
+			return
+		}
+	}
+	t.Fatal("does not settle")
+}
+
+func called(t *testing.T, e *hook.Extensions) error {
+	t.Helper()
+	e.Prime(nil)
+	o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+	return e.Call(t.Context(), o, "check.ext", hook.Exchange{
+		Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: &hooksv1.BeforeClusterCreateResponse{},
+	})
+}
+
+// RT-05, RT-06: every write fails once, and the extension can be called in the end.
+func TestEveryWriteFailsOnce(t *testing.T) {
+	x := handles(t)
+	build := func() *fake.ClientBuilder {
+		config, secret := injected(x)
+		return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(config, secret).WithStatusSubresource(&runtimev1.ExtensionConfig{})
+	}
+	flaky.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+		e := newExtensions(t)
+		ctl, watched := newController(c, e, Settings{})
+		pass(t, c, ctl)
+		o := get(t, c)
+		if string(o.Spec.ClientConfig.CABundle) != string(x.Authority.PEM) || len(o.Status.Handlers) != 1 || o.Status.Handlers[0].Name != "check.ext" {
+			t.Errorf("caBundle of %d bytes, handlers %+v", len(o.Spec.ClientConfig.CABundle), o.Status.Handlers)
+		}
+		if err := called(t, e); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(followed{"ext": {Namespace: "ns", Name: "authority"}}, watched); diff != "" {
+			t.Errorf("watched Secrets:\n%s", diff)
+		}
+	})
+}
+
+// RT-05: what is wrong with the Secret is said, and what was injected before stays.
+func TestSecretNotUsable(t *testing.T) {
+	tests := map[string]struct {
+		annotation string
+		secret     map[string][]byte
+		want       string
+	}{
+		"gone":      {annotation: "ns/authority", want: "Secret ns/authority, which caBundle is taken from, does not exist; create it with key ca.crt"},
+		"no key":    {annotation: "ns/authority", secret: map[string][]byte{"tls.crt": []byte("x")}, want: "Secret ns/authority, which caBundle is taken from, has no key ca.crt; add it"},
+		"empty key": {annotation: "ns/authority", secret: map[string][]byte{"ca.crt": []byte("\n")}, want: "Secret ns/authority, which caBundle is taken from, has no key ca.crt; add it"},
+		"no name": {
+			annotation: "authority",
+			want:       "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret is not <namespace>/<name> of a Secret; correct it",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			x := handles(t)
+			config, secret := injected(x)
+			config.Annotations[runtimev1.InjectCAFromSecretAnnotation] = tt.annotation
+			config.Spec.ClientConfig.CABundle = []byte("kept")
+			objects := []client.Object{config}
+			if secret.Data = tt.secret; tt.secret != nil {
+				objects = append(objects, secret)
+			}
+			c := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objects...).WithStatusSubresource(&runtimev1.ExtensionConfig{}).WithReturnManagedFields().Build()
+			ctl, _ := newController(c, newExtensions(t), Settings{})
+			pass(t, c, ctl)
+			o := get(t, c)
+			if got := o.Status.Conditions[0].Message; got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if string(o.Spec.ClientConfig.CABundle) != "kept" {
+				t.Errorf("caBundle is %q", o.Spec.ClientConfig.CABundle)
+			}
+		})
+	}
+}
+
+// RT-21: paused extensions stay known, are left alone, and are forgotten when they are deleted.
+func TestPausedAndDeleted(t *testing.T) {
+	x := handles(t)
+	config := x.ExtensionConfig("ext")
+	config.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	config.Status.Handlers = []runtimev1.ExtensionHandler{{
+		Name: "check.ext", RequestHook: runtimev1.GroupVersionHook{APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate"},
+	}}
+	c := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(config).WithStatusSubresource(config).WithReturnManagedFields().Build()
+	e := newExtensions(t)
+	ctl, watched := newController(c, e, Settings{})
+	pass(t, c, ctl)
+	if err := called(t, e); err != nil {
+		t.Errorf("paused: %v", err)
+	}
+	if n := len(x.Bodies("/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery")); n != 0 {
+		t.Errorf("a paused extension was asked %d times", n)
+	}
+	if err := c.Delete(t.Context(), get(t, c)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ctl.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "ext"}}); err != nil {
+		t.Fatal(err)
+	}
+	if f := fault.As(called(t, e)); f == nil || f.Reason != hook.ReasonNotRegistered {
+		t.Errorf("deleted: %v", f)
+	}
+	if diff := cmp.Diff(followed{"ext": {}}, watched); diff != "" {
+		t.Errorf("watched Secrets:\n%s", diff)
+	}
+}
+
+// RT-20
+func TestReadOnly(t *testing.T) {
+	x := handles(t)
+	good := []runtimev1.ExtensionHandler{{
+		Name: "check.ext", RequestHook: runtimev1.GroupVersionHook{APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate"},
+	}}
+	tests := map[string]struct {
+		change func(*runtimev1.ExtensionConfig)
+		known  bool
+	}{
+		"discovered by another": {known: true},
+		"no handlers yet":       {change: func(c *runtimev1.ExtensionConfig) { c.Status.Handlers = nil }},
+		"not injected yet": {change: func(c *runtimev1.ExtensionConfig) {
+			c.Annotations, c.Spec.ClientConfig.CABundle = map[string]string{runtimev1.InjectCAFromSecretAnnotation: "ns/ca"}, nil
+		}},
+		"caBundle that is none":   {change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = []byte("x") }},
+		"handlers of another one": {change: func(c *runtimev1.ExtensionConfig) { c.Status.Handlers[0].Name = "check.other" }},
+	}
+	for name, tt := range tests {
+		config := x.ExtensionConfig("ext")
+		config.Status.Handlers = append([]runtimev1.ExtensionHandler(nil), good...)
+		if tt.change != nil {
+			tt.change(config)
+		}
+		writes := 0
+		build := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(config).WithStatusSubresource(config)
+		c := build.WithInterceptorFuncs(countWrites(&writes)).Build()
+		e := newExtensions(t)
+		ctl, _ := newController(c, e, Settings{ReadOnly: true})
+		if _, err := ctl.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "ext"}}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := called(t, e); (err == nil) != tt.known {
+			t.Errorf("%s: %v", name, err)
+		}
+		if writes != 0 {
+			t.Errorf("%s: %d writes", name, writes)
+		}
+	}
+	if n := len(x.Bodies("/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery")); n != 0 {
+		t.Errorf("it asked for the handlers %d times", n)
+	}
+}
+
+// A failing extension costs one write, however often it is tried.
+func TestWritesOnceWhileItFails(t *testing.T) {
+	config := handles(t).ExtensionConfig("ext")
+	config.Spec.ClientConfig.URL = "https://127.0.0.1:1"
+	writes := 0
+	c := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(config).WithStatusSubresource(config).
+		WithReturnManagedFields().WithInterceptorFuncs(countWrites(&writes)).Build()
+	e := newExtensions(t)
+	ctl, _ := newController(c, e, Settings{})
+	moment := time.Now()
+	ctl.now = func() time.Time { return moment }
+	for range 10 {
+		moment = moment.Add(10 * time.Minute) // past every pause
+		if _, err := ctl.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "ext"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if writes != 1 {
+		t.Errorf("%d writes, want 1", writes)
+	}
+	if got, want := get(t, c).Status.Conditions[0].Message, fmt.Sprintf("nothing listens at %s", "127.0.0.1:1"); got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+}

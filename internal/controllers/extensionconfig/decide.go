@@ -1,0 +1,49 @@
+package extensionconfig
+
+import (
+	"bytes"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// Discover is the question which handlers the extension has.
+type Discover struct{ Extension string }
+
+// String says what is asked.
+func (d Discover) String() string { return "which handlers extension " + d.Extension + " has" }
+
+// Inject is the action that writes the authority of a Secret into caBundle.
+type Inject struct{ Secret string }
+
+// String says what is done and why.
+func (i Inject) String() string {
+	return "set caBundle from Secret " + i.Secret + ": the annotation asks for it"
+}
+
+// Decide says what to do about an ExtensionConfig.
+//
+//	Secret not usable              wait; its watch wakes us. The handlers known so far stay     RT-05
+//	caBundle is not the Secret's   inject; the change wakes us                                   RT-05
+//	new spec, or it is time        ask for the handlers; when to ask again is in the answer      RT-06
+func Decide(s Snapshot) loop.Plan {
+	var p loop.Plan
+	if s.Injection != nil {
+		if s.Injection.Problem != "" {
+			p.WaitFor("CASecretNotUsable", "%s", s.Injection.Problem)
+			return p
+		}
+		if !bytes.Equal(s.Injection.Bundle, s.Config.Spec.ClientConfig.CABundle) {
+			p.Do(Inject{Secret: s.Injection.Secret})
+			return p
+		}
+	}
+	if !s.Asked && (s.State.Generation != s.Config.Generation || !s.Now.Before(s.State.Next)) {
+		p.Ask = append(p.Ask, Discover{Extension: s.Config.Name})
+		return p
+	}
+	if problem := s.State.Problem; problem != nil {
+		p.WaitFor(problem.Reason, "%s; tried again with growing pauses of up to a minute", problem.Message)
+	}
+	p.RecheckIn(s.State.Next.Sub(s.Now))
+	return p
+}

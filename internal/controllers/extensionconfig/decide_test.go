@@ -1,0 +1,221 @@
+package extensionconfig
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/hook/breaker"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+var now = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+
+// settled is an extension that was discovered and is fine.
+func settled() Snapshot {
+	return Snapshot{
+		Now: now, Catalog: hooks.Default(),
+		Config: &runtimev1.ExtensionConfig{
+			ObjectMeta: metav1.ObjectMeta{Name: "ext", Generation: 3},
+			Spec:       runtimev1.ExtensionConfigSpec{ClientConfig: runtimev1.ClientConfig{CABundle: []byte("ca")}},
+		},
+		State: hook.State{Generation: 3, Next: now.Add(10 * time.Minute), Discovered: true, Handlers: []hook.Handler{{
+			Name: "check", Hook: hooks.ID{Name: hooks.Name{Group: hooks.Group, Hook: "BeforeClusterCreate"}, Version: "v1alpha1"},
+			Timeout: 10 * time.Second, Policy: "Fail",
+		}}},
+	}
+}
+
+func problem() *fault.Fault {
+	return fault.New(fault.Unreachable, "ConnectionRefused", "nothing listens")
+}
+
+func TestDecide(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		change func(*Snapshot)
+		want   loop.Plan
+	}{
+		"settled": {want: loop.Plan{Recheck: 10 * time.Minute}},
+		"new": {
+			change: func(s *Snapshot) { s.State = hook.State{} },
+			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
+		},
+		"new spec": {
+			reason: "RT-06: another endpoint may have other handlers",
+			change: func(s *Snapshot) { s.Config.Generation++ },
+			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
+		},
+		"it is time": {
+			change: func(s *Snapshot) { s.State.Next = now },
+			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
+		},
+		"asked once is enough": {
+			reason: "a pass never asks twice, whatever the answer says",
+			change: func(s *Snapshot) { s.State.Next, s.Asked = now, true },
+		},
+		"failed": {
+			reason: "RT-19: the next try is further away each time; package hook says when",
+			change: func(s *Snapshot) { s.State.Problem, s.State.Next, s.Asked = problem(), now.Add(4*time.Second), true },
+			want: loop.Plan{Recheck: 4 * time.Second, Wait: []loop.Wait{{
+				Reason: "ConnectionRefused", Message: "nothing listens; tried again with growing pauses of up to a minute",
+			}}},
+		},
+		"inject": {
+			reason: "RT-05",
+			change: func(s *Snapshot) {
+				s.Injection, s.State = &Injection{Secret: "ns/ca", Bundle: []byte("new")}, hook.State{}
+			},
+			want: loop.Plan{Actions: []loop.Action{Inject{Secret: "ns/ca"}}},
+		},
+		"injected": {
+			change: func(s *Snapshot) { s.Injection = &Injection{Secret: "ns/ca", Bundle: []byte("ca")} },
+			want:   loop.Plan{Recheck: 10 * time.Minute},
+		},
+		"nothing to inject": {
+			reason: "what was injected before stays, and so do the handlers; the Secret wakes us",
+			change: func(s *Snapshot) { s.Injection = &Injection{Secret: "ns/ca", Problem: "Secret ns/ca is gone"} },
+			want:   loop.Plan{Wait: []loop.Wait{{Reason: "CASecretNotUsable", Message: "Secret ns/ca is gone"}}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := settled()
+			if tt.change != nil {
+				tt.change(&s)
+			}
+			if diff := cmp.Diff(tt.want, Decide(s)); diff != "" {
+				t.Errorf("%s\n%s", tt.reason, diff)
+			}
+		})
+	}
+}
+
+func TestReport(t *testing.T) {
+	deprecated := hooks.ClusterAPI()
+	for i := range deprecated {
+		if deprecated[i].ID.Hook == "BeforeClusterCreate" {
+			deprecated[i].Deprecation = &hooks.Deprecation{Since: hooks.Release{Minor: "v1.14", Date: "2026-08-01"}, ReplacedBy: "v1beta1"}
+		}
+	}
+	old, err := hooks.New(deprecated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const advice = "* Handler check serves BeforeClusterCreate of hooks.runtime.cluster.x-k8s.io/v1alpha1: use v1beta1 instead"
+	const open = "Calls failed again and again (it answered HTTP 500) and are not made until a try succeeds; meanwhile handlers with failure " +
+		"policy Fail hold back what they would be called for, and those with Ignore are passed over"
+	tests := map[string]struct {
+		reason     string
+		change     func(*Snapshot)
+		conditions map[string]string
+		v1beta1    string
+		events     []string
+		handlers   int
+	}{
+		"discovered": {
+			reason:     "RT-06",
+			conditions: map[string]string{"Discovered": "True/Discovered/", "Answering": "True/Answering/", "UsesDeprecatedHooks": "False/NoDeprecatedHooks/"},
+			v1beta1:    "True//", events: []string{"Normal Discovered: 1 handlers"}, handlers: 1,
+		},
+		"never discovered": {
+			reason:     "RT-06, RT-15: the error's text, and no word about calls",
+			change:     func(s *Snapshot) { s.State = hook.State{Generation: 3, Problem: problem()} },
+			conditions: map[string]string{"Discovered": "False/NotDiscovered/nothing listens"},
+			v1beta1:    "False/DiscoveryFailed/nothing listens",
+			events:     []string{"Warning NotDiscovered: nothing listens; tried again in about a second, then with growing pauses of up to a minute"},
+		},
+		"stale": {
+			reason: "the handlers stay, and it says so",
+			change: func(s *Snapshot) {
+				s.State.Problem = problem()
+				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "False"}}
+			},
+			conditions: map[string]string{
+				"Discovered": "False/NotDiscovered/nothing listens; the handlers of the last discovery stay in use",
+				"Answering":  "True/Answering/", "UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
+			},
+			v1beta1: "False/DiscoveryFailed/nothing listens; the handlers of the last discovery stay in use", handlers: 1,
+		},
+		"no authority": {
+			reason:     "RT-05",
+			change:     func(s *Snapshot) { s.Injection, s.State = &Injection{Problem: "Secret ns/ca is gone"}, hook.State{} },
+			conditions: map[string]string{"Discovered": "False/NotDiscovered/Secret ns/ca is gone"},
+			v1beta1:    "False/DiscoveryFailed/Secret ns/ca is gone",
+			events:     []string{"Warning NotDiscovered: Secret ns/ca is gone; tried again in about a second, then with growing pauses of up to a minute"},
+		},
+		"circuit open": {
+			reason: "RT-19",
+			change: func(s *Snapshot) {
+				s.State.Circuit = breaker.State{Open: true, Cause: breaker.Failure{Reason: "HTTPStatus", Message: "it answered HTTP 500"}}
+				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "True"}}
+			},
+			conditions: map[string]string{
+				"Discovered": "True/Discovered/", "Answering": "False/CircuitOpen/" + open, "UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
+			},
+			v1beta1: "True//", handlers: 1,
+			events: []string{"Warning CircuitOpen: it answered HTTP 500; tried again in about a second, then with growing pauses of up to a minute"},
+		},
+		"circuit closed again": {
+			change: func(s *Snapshot) {
+				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "False"}}
+			},
+			conditions: map[string]string{"Discovered": "True/Discovered/", "Answering": "True/Answering/", "UsesDeprecatedHooks": "False/NoDeprecatedHooks/"},
+			v1beta1:    "True//", events: []string{"Normal CircuitClosed: The extension answers again"}, handlers: 1,
+		},
+		"deprecated": {
+			reason: "RT-25",
+			change: func(s *Snapshot) {
+				s.Catalog = old
+				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}}
+			},
+			conditions: map[string]string{"Discovered": "True/Discovered/", "Answering": "True/Answering/", "UsesDeprecatedHooks": "True/DeprecatedHooks/" + advice},
+			v1beta1:    "True//", events: []string{"Warning DeprecatedHooks: " + advice}, handlers: 1,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := settled()
+			if tt.change != nil {
+				tt.change(&s)
+			}
+			report := Report(s, Decide(s), loop.Outcome{})
+			status := report.Status.(runtimev1.ExtensionConfigStatus)
+			got := map[string]string{}
+			for _, c := range status.Conditions {
+				got[c.Type] = string(c.Status) + "/" + c.Reason + "/" + c.Message
+			}
+			if diff := cmp.Diff(tt.conditions, got); diff != "" {
+				t.Errorf("%s: conditions:\n%s", tt.reason, diff)
+			}
+			v1beta1 := status.Deprecated.V1Beta1.Conditions[0]
+			if got := string(v1beta1.Status) + "/" + v1beta1.Reason + "/" + v1beta1.Message; got != tt.v1beta1 {
+				t.Errorf("v1beta1: %s, want %s", got, tt.v1beta1)
+			}
+			var events []string
+			for _, e := range report.Events {
+				events = append(events, e.Type+" "+e.Reason+": "+e.Message)
+			}
+			if diff := cmp.Diff(tt.events, events); diff != "" {
+				t.Errorf("%s: events:\n%s", tt.reason, diff)
+			}
+			if len(status.Handlers) != tt.handlers {
+				t.Errorf("%d handlers, want %d", len(status.Handlers), tt.handlers)
+			}
+		})
+	}
+}
+
+func TestNothingIsReportedDuringInjection(t *testing.T) {
+	s := settled()
+	s.Injection = &Injection{Secret: "ns/ca", Bundle: []byte("new")}
+	if report := Report(s, Decide(s), loop.Outcome{}); report.Status != nil || report.Events != nil {
+		t.Errorf("got %+v", report)
+	}
+}

@@ -1,0 +1,106 @@
+package extensionconfig
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// follower wakes extensions when the Secret that they take their authority from changes.
+type follower interface {
+	// follow makes changes of the Secret wake the extension, and those of another no more. An empty key: of none.
+	follow(extension string, secret client.ObjectKey)
+}
+
+// secrets watches the metadata of exactly the Secrets that ExtensionConfigs refer to (RT-05): the manager's cache holds
+// those of clusters only, and nobody needs the content of the others in memory.
+type secrets struct {
+	client metadata.Interface
+	wake   func(extension string)
+
+	mu      sync.Mutex
+	stopped bool
+	by      map[string]client.ObjectKey // extension → Secret
+	watches map[client.ObjectKey]chan struct{}
+}
+
+func newSecrets(c metadata.Interface, wake func(string)) *secrets {
+	return &secrets{client: c, wake: wake, by: map[string]client.ObjectKey{}, watches: map[client.ObjectKey]chan struct{}{}}
+}
+
+// Start implements manager.Runnable: it ends the watches with the manager.
+func (s *secrets) Start(ctx context.Context) error {
+	<-ctx.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	for key := range s.watches {
+		s.end(key)
+	}
+	return nil
+}
+
+func (s *secrets) follow(extension string, secret client.ObjectKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, had := s.by[extension]
+	if s.stopped || had && before == secret || !had && secret == (client.ObjectKey{}) {
+		return
+	}
+	delete(s.by, extension)
+	if secret != (client.ObjectKey{}) {
+		s.by[extension] = secret
+		if s.watches[secret] == nil {
+			s.watches[secret] = s.begin(secret)
+		}
+	}
+	if had && len(s.users(before)) == 0 {
+		s.end(before)
+	}
+}
+
+func (s *secrets) begin(key client.ObjectKey) chan struct{} {
+	stop := make(chan struct{})
+	only := func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", key.Name).String()
+	}
+	informer := metadatainformer.NewFilteredMetadataInformer(s.client, corev1.SchemeGroupVersion.WithResource("secrets"),
+		key.Namespace, 0, cache.Indexers{}, only).Informer()
+	changed := func() {
+		s.mu.Lock()
+		users := s.users(key)
+		s.mu.Unlock()
+		for _, extension := range users {
+			s.wake(extension)
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() },
+	})
+	if err == nil { // it fails for an informer that was stopped only
+		go informer.Run(stop)
+	}
+	return stop
+}
+
+func (s *secrets) end(key client.ObjectKey) {
+	close(s.watches[key])
+	delete(s.watches, key)
+}
+
+func (s *secrets) users(key client.ObjectKey) []string {
+	var out []string
+	for extension, secret := range s.by {
+		if secret == key {
+			out = append(out, extension)
+		}
+	}
+	return out
+}

@@ -1,0 +1,59 @@
+package extensionconfig
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// Report returns the status after a pass. While caBundle is injected nothing is reported: the change wakes us again.
+func Report(s Snapshot, p loop.Plan, _ loop.Outcome) loop.Report {
+	if len(p.Actions) > 0 {
+		return loop.Report{}
+	}
+	status := runtimev1.ExtensionConfigStatus{
+		Conditions: conditions.Evaluate(s, loop.MomentOf(s.Config, s.Now)), Handlers: s.Config.Status.Handlers,
+	}
+	if s.State.Discovered {
+		status.Handlers = hook.StatusHandlers(s.Config.Name, s.State.Handlers)
+	}
+	status.Deprecated = &runtimev1.ExtensionConfigDeprecatedStatus{V1Beta1: &runtimev1.ExtensionConfigV1Beta1DeprecatedStatus{
+		Conditions: condition.Project(legacy, status.Conditions, s.Config.GetV1Beta1Conditions()),
+	}}
+	return loop.Report{Status: status, Events: events(s, status)}
+}
+
+// events tell what changed. Conditions say since when; the pauses between tries are the same for all (package hook).
+func events(s Snapshot, status runtimev1.ExtensionConfigStatus) []loop.Event {
+	before, after := condition.Set(s.Config.Status.Conditions), condition.Set(status.Conditions)
+	const again = "tried again in about a second, then with growing pauses of up to a minute"
+	var out []loop.Event
+	if c := after.Get(runtimev1.ExtensionConfigDiscoveredCondition); changed(before, *c) {
+		if c.Status == "True" {
+			out = append(out, loop.Normal(c.Reason, "%d handlers", len(status.Handlers)))
+		} else {
+			out = append(out, loop.Warning(c.Reason, "%s; %s", c.Message, again))
+		}
+	}
+	if c := after.Get(AnsweringCondition); c != nil && changed(before, *c) {
+		switch {
+		case c.Status == "False":
+			out = append(out, loop.Warning(c.Reason, "%s; %s", s.State.Circuit.Cause.Message, again))
+		case before.IsFalse(AnsweringCondition):
+			out = append(out, loop.Normal("CircuitClosed", "The extension answers again"))
+		}
+	}
+	if c := after.Get(UsesDeprecatedHooksCondition); c != nil && c.Status == "True" && changed(before, *c) {
+		out = append(out, loop.Warning(c.Reason, "%s", c.Message))
+	}
+	return out
+}
+
+// changed reports whether a condition has another status than before.
+func changed(before condition.Set, now metav1.Condition) bool {
+	old := before.Get(now.Type)
+	return old == nil || old.Status != now.Status
+}
