@@ -6,8 +6,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// validateMachineDrainRule checks what the CRD cannot: that every selector can be read, since a drain stops at a rule
-// that cannot (MD-09). Behavior, order, and unique entries are rules of the CRD.
+// validateMachineDrainRule checks what the CRD does not: that only drained Pods have an order, and that every selector
+// can be read, since a drain stops at a rule that cannot (MD-09). Behaviors, and how many entries there may be and that
+// they differ, are rules of the CRD.
 func validateMachineDrainRule(rule *clusterv1.MachineDrainRule) Verdict {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
@@ -18,6 +19,9 @@ func validateMachineDrainRule(rule *clusterv1.MachineDrainRule) Verdict {
 		if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
 			errs = append(errs, field.Invalid(path, metav1.FormatLabelSelector(s), err.Error()))
 		}
+	}
+	if c := rule.Spec.Drain; c.Order != nil && c.Behavior != clusterv1.MachineDrainRuleDrainBehaviorDrain {
+		errs = append(errs, field.Forbidden(spec.Child("drain", "order"), "can be set only where behavior is Drain"))
 	}
 	for i, m := range rule.Spec.Machines {
 		path := spec.Child("machines").Index(i)

@@ -16,7 +16,10 @@ func TestMachineDrainRule(t *testing.T) { // MD-09
 		spec   clusterv1.MachineDrainRuleSpec
 		want   []string
 	}{
-		"none": {"for every Machine and Pod", clusterv1.MachineDrainRuleSpec{}, nil},
+		"none":                    {"for every Machine and Pod", clusterv1.MachineDrainRuleSpec{}, nil},
+		"order":                   {"of those that are drained", clusterv1.MachineDrainRuleSpec{Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: clusterv1.MachineDrainRuleDrainBehaviorDrain, Order: new(int32(1))}}, nil},
+		"order of what stays":     {"never drained", clusterv1.MachineDrainRuleSpec{Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: clusterv1.MachineDrainRuleDrainBehaviorSkip, Order: new(int32(1))}}, []string{"spec.drain.order"}},
+		"order of what completes": {"always 0", clusterv1.MachineDrainRuleSpec{Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: clusterv1.MachineDrainRuleDrainBehaviorWaitCompleted, Order: new(int32(1))}}, []string{"spec.drain.order"}},
 		"good": {"readable", clusterv1.MachineDrainRuleSpec{
 			Machines: []clusterv1.MachineDrainRuleMachineSelector{{Selector: good, ClusterSelector: good}},
 			Pods:     []clusterv1.MachineDrainRulePodSelector{{Selector: good, NamespaceSelector: good}}}, nil},
