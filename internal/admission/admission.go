@@ -7,9 +7,11 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
 // Gates are the feature gates (FG-01) that admission depends on.
@@ -17,6 +19,7 @@ type Gates struct {
 	ClusterTopology                bool
 	KubeadmBootstrapFormatIgnition bool
 	MachineTaintPropagation        bool
+	RuntimeSDK                     bool
 }
 
 // Request is what is asked to be written.
@@ -44,6 +47,9 @@ func Default(r Request) (runtime.Object, bool) {
 	case *clusterv1.MachineDeployment:
 		old, _ := r.Old.(*clusterv1.MachineDeployment)
 		return defaultMachineDeployment(object, old)
+	case *clusterv1.MachineSet:
+		old, _ := r.Old.(*clusterv1.MachineSet)
+		return defaultMachineSet(object, old)
 	case *clusterv1.MachinePool:
 		old, _ := r.Old.(*clusterv1.MachinePool)
 		return defaultMachinePool(object, old)
@@ -51,6 +57,8 @@ func Default(r Request) (runtime.Object, bool) {
 		return defaultMachineHealthCheck(object)
 	case *addonsv1.ClusterResourceSet:
 		return defaultClusterResourceSet(object)
+	case *runtimev1.ExtensionConfig:
+		return defaultExtensionConfig(object)
 	}
 	return r.New, false
 }
@@ -64,6 +72,8 @@ func Validate(r Request) Verdict {
 		return validateMachine(r, object)
 	case *clusterv1.MachineDeployment:
 		return validateMachineDeployment(r, object)
+	case *clusterv1.MachineSet:
+		return validateMachineSet(r, object)
 	case *clusterv1.MachinePool:
 		return validateMachinePool(r, object)
 	case *clusterv1.MachineDrainRule:
@@ -78,6 +88,8 @@ func Validate(r Request) Verdict {
 		return Verdict{Errors: validateKubeadmConfig(&object.Spec, r.Gates, field.NewPath("spec"))}
 	case *bootstrapv1.KubeadmConfigTemplate:
 		return validateKubeadmConfigTemplate(r, object)
+	case *runtimev1.ExtensionConfig:
+		return validateExtensionConfig(r, object, hooks.Default())
 	case *ipamv1.IPAddress:
 		return validateIPAddress(r, object)
 	case *ipamv1.IPAddressClaim:

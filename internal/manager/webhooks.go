@@ -92,5 +92,6 @@ func admissionGates(gates featuregate.FeatureGate) admission.Gates {
 		ClusterTopology:                gates.Enabled(GateClusterTopology),
 		KubeadmBootstrapFormatIgnition: gates.Enabled(GateKubeadmBootstrapIgnition),
 		MachineTaintPropagation:        gates.Enabled(GateMachineTaintPropagation),
+		RuntimeSDK:                     gates.Enabled(GateRuntimeSDK),
 	}
 }

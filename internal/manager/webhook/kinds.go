@@ -7,6 +7,7 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -31,6 +32,7 @@ const (
 	lacksClusterLabel = `object.metadata.?labels[?'cluster.x-k8s.io/cluster-name'] != object.?spec.?clusterName`
 	lacksV            = `.?version.orValue('v').startsWith('v')`
 	templateOfMachine = `object.?spec.?template.?spec`
+	lacksSelector     = `(!object.?spec.?selector.?matchLabels.hasValue() && !object.?spec.?selector.?matchExpressions.hasValue())`
 	timeout           = `.?deletion.?nodeDeletionTimeoutSeconds.hasValue()`
 	wholeSpec         = `.?spec`
 	strategy          = `object.?spec.?rollout.?strategy`
@@ -65,6 +67,15 @@ func kinds() []kind {
 			touched: []string{
 				wholeSpec, `.metadata.?annotations[?'` + clusterv1.AutoscalerMinSizeAnnotation + `']`,
 				`.metadata.?annotations[?'` + clusterv1.AutoscalerMaxSizeAnnotation + `']`,
+			},
+		},
+		{
+			resource: clusterv1.GroupVersion.WithResource("machinesets"),
+			object:   func() runtime.Object { return &clusterv1.MachineSet{} },
+			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue() || !object.?spec.?deletion.?order.hasValue()` +
+				` || ` + lacksSelector + ` || !` + templateOfMachine + lacksV + ` || !` + templateOfMachine + timeout,
+			touched: []string{
+				`.?spec.?clusterName`, `.?spec.?selector`, `.?spec.?machineNaming`, `.?spec.?template`, `.metadata.?annotations`,
 			},
 		},
 		{
@@ -109,6 +120,13 @@ func kinds() []kind {
 			resource: bootstrapv1.GroupVersion.WithResource("kubeadmconfigtemplates"),
 			object:   func() runtime.Object { return &bootstrapv1.KubeadmConfigTemplate{} },
 			touched:  []string{wholeSpec},
+		},
+		{
+			resource: runtimev1.GroupVersion.WithResource("extensionconfigs"),
+			object:   func() runtime.Object { return &runtimev1.ExtensionConfig{} },
+			lacks: `!object.?spec.?namespaceSelector.hasValue()` +
+				` || (object.?spec.?clientConfig.?service.hasValue() && !object.?spec.?clientConfig.?service.?port.hasValue())`,
+			touched: []string{wholeSpec, `.metadata.?labels`, `.metadata.?annotations`},
 		},
 		{
 			resource: ipamv1.GroupVersion.WithResource("ipaddresses"),

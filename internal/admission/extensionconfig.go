@@ -1,0 +1,141 @@
+package admission
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// extensionPort is the port of a Service that names none.
+const extensionPort = int32(443)
+
+// defaultExtensionConfig sets the selector that selects everything, and the port of the Service (RT-01, RT-03).
+func defaultExtensionConfig(in *runtimev1.ExtensionConfig) (runtime.Object, bool) {
+	service := &in.Spec.ClientConfig.Service
+	port := service.IsDefined() && service.Port == nil
+	if in.Spec.NamespaceSelector != nil && !port {
+		return in, false
+	}
+	out := in.DeepCopy()
+	if out.Spec.NamespaceSelector == nil {
+		out.Spec.NamespaceSelector = &metav1.LabelSelector{}
+	}
+	if port {
+		out.Spec.ClientConfig.Service.Port = new(extensionPort)
+	}
+	return out, true
+}
+
+// validateExtensionConfig checks what RT-01 and RT-02 say, and warns of deprecated hooks (RT-25): of those that the
+// extension had handlers for when it was last asked.
+func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *hooks.Catalog) Verdict {
+	if !r.Gates.RuntimeSDK {
+		return Verdict{Errors: field.ErrorList{field.Forbidden(field.NewPath("spec"),
+			"Runtime Extensions are turned off; start the manager with --feature-gates=RuntimeSDK=true")}}
+	}
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	for _, text := range validation.IsDNS1123Label(c.Name) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "handlers are called <handler>.<name>: "+text))
+	}
+	errs = append(errs, validateInjection(c)...)
+	errs = append(errs, validateClientConfig(&c.Spec.ClientConfig, spec.Child("clientConfig"))...)
+	if c.Spec.NamespaceSelector != nil {
+		errs = append(errs, metavalidation.ValidateLabelSelector(c.Spec.NamespaceSelector,
+			metavalidation.LabelSelectorValidationOptions{}, spec.Child("namespaceSelector"))...)
+	}
+	return Verdict{Errors: errs, Warnings: deprecationWarnings(c, catalog)}
+}
+
+// validateInjection checks the annotation of RT-05.
+func validateInjection(c *runtimev1.ExtensionConfig) field.ErrorList {
+	text, ok := c.Annotations[runtimev1.InjectCAFromSecretAnnotation]
+	if parts := strings.Split(text, "/"); !ok || len(parts) == 2 && parts[0] != "" && parts[1] != "" {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(runtimev1.InjectCAFromSecretAnnotation), text,
+		"must be <namespace>/<name> of a Secret")}
+}
+
+func validateClientConfig(c *runtimev1.ClientConfig, path *field.Path) field.ErrorList {
+	switch defined := c.Service.IsDefined(); {
+	case c.URL == "" && !defined:
+		return field.ErrorList{field.Required(path, "either url or service is required")}
+	case c.URL != "" && defined:
+		return field.ErrorList{field.Forbidden(path, "only one of url and service may be set")}
+	case defined:
+		return validateService(&c.Service, path.Child("service"))
+	}
+	return validateExtensionURL(c.URL, path.Child("url"))
+}
+
+// validateExtensionURL never repeats the URL in an error: it may hold a password.
+func validateExtensionURL(text string, path *field.Path) field.ErrorList {
+	u, err := url.Parse(text)
+	if err != nil {
+		return field.ErrorList{field.Forbidden(path, "must be a URL, https://host:port/path")}
+	}
+	var errs field.ErrorList
+	for _, rule := range []struct {
+		broken bool
+		text   string
+	}{
+		{u.Scheme != "https", "the scheme must be https"},
+		{u.Host == "" || u.Hostname() == "", "a host is required"},
+		{u.User != nil, "user and password are not allowed"},
+		{u.RawQuery != "" || u.ForceQuery, "a query is not allowed"},
+		{u.Fragment != "" || strings.HasSuffix(text, "#"), "a fragment is not allowed"},
+	} {
+		if rule.broken {
+			errs = append(errs, field.Forbidden(path, rule.text))
+		}
+	}
+	return errs
+}
+
+func validateService(s *runtimev1.ServiceReference, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, part := range []struct{ name, value string }{{"name", s.Name}, {"namespace", s.Namespace}} {
+		if part.value == "" {
+			errs = append(errs, field.Required(path.Child(part.name), "a Service is named by namespace and name"))
+			continue
+		}
+		for _, text := range validation.IsDNS1123Label(part.value) {
+			errs = append(errs, field.Invalid(path.Child(part.name), part.value, text))
+		}
+	}
+	if s.Port != nil {
+		for _, text := range validation.IsValidPortNum(int(*s.Port)) {
+			errs = append(errs, field.Invalid(path.Child("port"), *s.Port, text))
+		}
+	}
+	if u, err := url.Parse(s.Path); err != nil || u.Scheme != "" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" {
+		errs = append(errs, field.Invalid(path.Child("path"), s.Path, "must be the path of a URL, without query and fragment"))
+	}
+	return errs
+}
+
+// deprecationWarnings has one warning for each handler of a version that goes, in the order of the status.
+func deprecationWarnings(c *runtimev1.ExtensionConfig, catalog *hooks.Catalog) []string {
+	var out []string
+	for _, h := range c.Status.Handlers {
+		id, err := hooks.ParseID(h.RequestHook.APIVersion, h.RequestHook.Hook)
+		if err != nil {
+			continue
+		}
+		if known, ok := catalog.Hook(id); ok && known.Deprecation != nil {
+			out = append(out, fmt.Sprintf("handler %s serves %s of %s, deprecated since %s: %s",
+				h.Name, id.Hook, id.APIVersion(), known.Deprecation.Since.Minor, known.Deprecation.Advice()))
+		}
+	}
+	return out
+}
