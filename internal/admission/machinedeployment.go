@@ -109,6 +109,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdic
 		errs = append(errs, field.Invalid(spec.Child("replicas"), *d.Spec.Replicas, "must not be negative"))
 	}
 	errs = append(errs, validateAutoscaler(d.Annotations)...)
+	errs = append(errs, validateSkippedChecks(d.Annotations)...) // MachineSets get it (DP-05)
 	errs = append(errs, validateTemplateSelector(d.Spec.Selector, d.Spec.Template.Labels, spec)...)
 	errs = append(errs, validateStrategy(d.Spec.Rollout.Strategy, spec.Child("rollout", "strategy"))...)
 	errs = append(errs, validateAmount(d.Spec.Remediation.MaxInFlight, spec.Child("remediation", "maxInFlight"))...)

@@ -67,6 +67,7 @@ func kinds() []kind {
 			touched: []string{
 				wholeSpec, `.metadata.?annotations[?'` + clusterv1.AutoscalerMinSizeAnnotation + `']`,
 				`.metadata.?annotations[?'` + clusterv1.AutoscalerMaxSizeAnnotation + `']`,
+				`.metadata.?annotations[?'` + clusterv1.MachineSetSkipPreflightChecksAnnotation + `']`,
 			},
 		},
 		{
