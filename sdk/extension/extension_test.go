@@ -180,10 +180,7 @@ func TestCall(t *testing.T) {
 	}).WithTimeout(7*time.Second))
 	request := &hooksv1.BeforeClusterCreateRequest{CommonRequest: hooksv1.CommonRequest{Settings: map[string]string{"region": "north"}}}
 	request.Cluster.Namespace, request.Cluster.Name = "team", "demo"
-	out := &hooksv1.BeforeClusterCreateResponse{}
-	previous := slog.Default()
-	defer slog.SetDefault(previous)
-	extensiontest.Call(t, x, "before-create", request, out)
+	out := extensiontest.Call[hooksv1.BeforeClusterCreateResponse](t, x, "before-create", request)
 	if out.Message != "north" || out.RetryAfterSeconds != 30 || out.Status != hooksv1.ResponseStatusSuccess {
 		t.Errorf("got %+v", out)
 	}

@@ -22,10 +22,13 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Call calls the handler of a name with the request and fills the response. The kind of the request is filled in. It
-// fails the test when the extension has no such handler, or refuses the request; a response with status Failure is for
-// the test to judge.
-func Call(t testing.TB, x *extension.Extension, handler string, request runtime.Object, response hooksv1.ResponseObject) {
+// Call calls the handler of a name with the request and returns its response, an R:
+//
+//	out := extensiontest.Call[hooksv1.BeforeClusterCreateResponse](t, x, "check-owner", in)
+//
+// The kind of the request is filled in. It fails the test when the extension has no such handler, or refuses the
+// request; a response with status Failure is for the test to judge.
+func Call[R any, PR response[R]](t testing.TB, x *extension.Extension, handler string, request runtime.Object) PR {
 	t.Helper()
 	path, ok := x.Path(handler)
 	if !ok {
@@ -42,9 +45,17 @@ func Call(t testing.TB, x *extension.Extension, handler string, request runtime.
 	if code != http.StatusOK {
 		t.Fatalf("handler %q refuses the request: %d %s", handler, code, answer)
 	}
-	if err := json.Unmarshal(answer, response); err != nil {
-		t.Fatalf("handler %q answers with something else than a %T: %v", handler, response, err)
+	out := PR(new(R))
+	if err := json.Unmarshal(answer, out); err != nil {
+		t.Fatalf("handler %q answers with something else than a %T: %v", handler, out, err)
 	}
+	return out
+}
+
+// response is a pointer to R that is a response.
+type response[R any] interface {
+	*R
+	hooksv1.ResponseObject
 }
 
 // Discover returns what the extension says of itself.

@@ -31,9 +31,9 @@ func TestCallAndLoad(t *testing.T) {
 	if err := os.WriteFile(file, []byte("cluster: {metadata: {name: demo}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	in, out := &hooksv1.BeforeClusterCreateRequest{}, &hooksv1.BeforeClusterCreateResponse{}
+	in := &hooksv1.BeforeClusterCreateRequest{}
 	extensiontest.Load(t, file, in)
-	extensiontest.Call(t, greeter(t), "greet", in, out)
+	out := extensiontest.Call[hooksv1.BeforeClusterCreateResponse](t, greeter(t), "greet", in)
 	if out.Message != "hello demo" || in.Kind != "BeforeClusterCreateRequest" {
 		t.Errorf("got %+v for %+v", out, in)
 	}

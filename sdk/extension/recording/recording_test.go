@@ -38,6 +38,10 @@ func TestWriteRead(t *testing.T) {
 	if d := cmp.Diff(want, calls[1].Request); d != "" || !calls[1].Redacted {
 		t.Errorf("(-want +got):\n%s", d)
 	}
+	list, redacted := recording.Redact([]byte(`{"kind":"SecretList","items":[{"data":{"a":"aHVudGVyMg=="}}]}`))
+	if want := `{"items":[{"data":{"a":"UkVEQUNURUQ="}}],"kind":"SecretList"}`; !redacted || string(list) != want {
+		t.Errorf("a list of Secrets: %s", list)
+	}
 	if _, err := recording.Read(strings.NewReader("{}\nnonsense\n")); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("a line that is no call: %v", err)
 	}

@@ -37,8 +37,17 @@ func redact(v any) (changed bool) {
 			changed = redact(e) || changed
 		}
 	case map[string]any:
-		if v["kind"] == "Secret" {
+		switch v["kind"] {
+		case "Secret":
 			return blank(v)
+		case "SecretList": // its items need not say what they are
+			items, _ := v["items"].([]any)
+			for _, item := range items {
+				if secret, ok := item.(map[string]any); ok {
+					changed = blank(secret) || changed
+				}
+			}
+			return changed
 		}
 		for _, e := range v {
 			changed = redact(e) || changed

@@ -171,8 +171,7 @@ func TestPatcher(t *testing.T) {
 					item("1", "MachineTemplate", "a"), item("2", "OtherTemplate", "b"), item("3", "MachineTemplate", "c", variable("image", `"own"`)),
 				},
 			}
-			out := &hooksv1.GeneratePatchesResponse{}
-			extensiontest.Call(t, x, "patch", in, out)
+			out := extensiontest.Call[hooksv1.GeneratePatchesResponse](t, x, "patch", in)
 			if len(out.Items) != 2 || out.Status != hooksv1.ResponseStatusSuccess {
 				t.Fatalf("got %+v", out)
 			}
