@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
+	"github.com/slipwayhq/slipway/internal/controllers/clusterresourceset"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
 	"github.com/slipwayhq/slipway/internal/controllers/machinehealthcheck"
@@ -52,6 +53,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		func() error { return machine.Add(setup(machine.Name), clusters, cfg.machines()) },
 		func() error {
 			return machinehealthcheck.Add(setup(machinehealthcheck.Name), clusters, machinehealthcheck.Settings{})
+		},
+		func() error {
+			return clusterresourceset.Add(setup(clusterresourceset.Name), clusters, clusterresourceset.Settings{Namespaces: cfg.Namespaces})
 		},
 		func() error { return machinedeployment.Add(setup(machinedeployment.Name)) },
 		func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
