@@ -54,6 +54,8 @@ type Config struct {
 	Tracing bool
 	// SpanExporter, where set, receives the traces instead.
 	SpanExporter sdktrace.SpanExporter
+	// Extensions says how Runtime Extensions are called, where the gate RuntimeSDK is on (RT-02).
+	Extensions Extensions
 	// Host is the machine that the Local provider and the hosted control planes use.
 	Host Host
 	// Ready, where set, is called once all controllers have started.

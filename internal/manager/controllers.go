@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
 	"github.com/slipwayhq/slipway/internal/controllers/clusterresourceset"
+	"github.com/slipwayhq/slipway/internal/controllers/extensionconfig"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
 	"github.com/slipwayhq/slipway/internal/controllers/machinehealthcheck"
@@ -66,6 +67,12 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {
 		add = append(add, func() error { return machinepool.Add(setup(machinepool.Name), clusters) })
+	}
+	if cfg.Gates.Enabled(GateRuntimeSDK) {
+		add = append(add, func() error {
+			_, err := addExtensions(setup(extensionconfig.Name), cfg.Extensions)
+			return err
+		})
 	}
 	for _, f := range add {
 		if err := f(); err != nil {

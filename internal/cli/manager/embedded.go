@@ -9,10 +9,12 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/component-base/featuregate"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/up"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
@@ -28,8 +30,12 @@ func Embedded(ctx context.Context, h up.Host) error {
 	if err != nil {
 		return err
 	}
+	gates, err := embeddedGates(h.FeatureGates)
+	if err != nil {
+		return err
+	}
 	cfg := manager.Config{
-		REST: h.Manager, Ready: h.Ready, Concurrency: controllers(),
+		Gates: gates, REST: h.Manager, Ready: h.Ready, Concurrency: controllers(),
 		Log:       logger(env.Env{Err: os.Stderr}, false, slog.LevelInfo),
 		Endpoints: manager.Endpoints{Health: "0", Diagnostics: "0"},
 		Webhook:   manager.Webhook{Local: true, Host: loopback, Port: port},
@@ -37,6 +43,22 @@ func Embedded(ctx context.Context, h up.Host) error {
 	}
 	ctrl.SetLogger(cfg.Log)
 	return manager.Run(ctx, cfg)
+}
+
+// embeddedGates are the feature gates of `slipway up`: an extension that is broken hurts nobody but itself, so that what
+// newcomers try first works without a flag (docs/divergences.md, RT-02).
+func embeddedGates(changes string) (featuregate.FeatureGate, error) {
+	gates, err := manager.NewGates()
+	if err != nil {
+		return nil, err
+	}
+	if err := gates.Set(string(manager.GateRuntimeSDK) + "=true"); err != nil {
+		return nil, err
+	}
+	if err := gates.Set(changes); err != nil {
+		return nil, fault.New(fault.Invalid, "InvalidFeatureGates", "--feature-gates=%s: %v", changes, err)
+	}
+	return gates, nil
 }
 
 // webhookPort is the port after the API server's where that is free, so that it is the same at the next start and

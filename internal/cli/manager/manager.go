@@ -57,6 +57,7 @@ func controllers() map[string]int {
 	return map[string]int{
 		"cluster": 50, "machine": 100, "machinepool": 50, "kubeadmconfig": 100, "hostedcontrolplane": 10,
 		"local-cluster": 10, "local-machine": 20, "local-machinepool": 10,
+		"extensionconfig": 10,
 	}
 }
 
@@ -104,6 +105,8 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.config.Webhook.CertDir, "webhook-cert-dir", "", "directory with a certificate for webhooks made by somebody else; default: one that this program makes and renews itself")
 	f.StringVar(&o.config.Webhook.CertName, "webhook-cert-name", "tls.crt", "file of the certificate in that directory")
 	f.StringVar(&o.config.Webhook.KeyName, "webhook-key-name", "tls.key", "file of the key in that directory")
+	f.StringVar(&o.config.Extensions.CertFile, "runtime-extension-client-cert-file", "", "client certificate for Runtime Extensions, read again when it changes; default: none")
+	f.StringVar(&o.config.Extensions.KeyFile, "runtime-extension-client-key-file", "", "key of that certificate")
 	f.StringVar(&o.minTLS, "tls-min-version", "VersionTLS12", "oldest TLS version to serve: VersionTLS12 or VersionTLS13")
 	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites to serve with TLS 1.2; default: Go's")
 	f.IntVarP(&o.verbosity, "v", "v", 2, "how much to log: 0 to 10")

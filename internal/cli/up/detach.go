@@ -43,7 +43,7 @@ func (f flags) detached(ctx context.Context, e env.Env, dir datadir.Dir) error {
 	}
 	defer func() { _ = reader.Close() }()
 	// The descriptor of the first extra file is 3.
-	cmd := exec.Command(executable, "up", "--data-dir", string(dir), "--listen", f.listen, "--report-fd", strconv.Itoa(3))
+	cmd := exec.Command(executable, "up", "--data-dir", string(dir), "--listen", f.listen, "--feature-gates", f.gates, "--report-fd", strconv.Itoa(3))
 	cmd.ExtraFiles = []*os.File{writer}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Dir = "/"

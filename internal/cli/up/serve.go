@@ -26,6 +26,7 @@ const stopWithin = time.Minute
 type service struct {
 	dir         datadir.Dir
 	listen      string
+	gates       string
 	controllers Controllers
 	voice       func(stderr io.Writer) voice // stderr is what it was before the log took its place
 }
@@ -137,7 +138,7 @@ func (s service) host(e env.Env, m *plane.Management, instance string) (Host, er
 		return Host{}, err
 	}
 	executable, err := e.Executable()
-	return Host{Dir: s.dir, Instance: instance, Executable: executable, Root: m.Root, Manager: manager}, err
+	return Host{Dir: s.dir, FeatureGates: s.gates, Instance: instance, Executable: executable, Root: m.Root, Manager: manager}, err
 }
 
 // unlimited is a client configuration without limits of its own: the server is

@@ -22,6 +22,8 @@ type Host struct {
 	Executable string
 	// Root may do everything; it prepares the cluster. Manager is the identity of the controllers.
 	Root, Manager *rest.Config
+	// FeatureGates are those to turn on and off, as "Name=true,Other=false"; empty: the defaults.
+	FeatureGates string
 	// Ready is to be called once when all controllers have started.
 	Ready func()
 }
@@ -33,6 +35,7 @@ type Controllers func(ctx context.Context, h Host) error
 type flags struct {
 	dataDir  string
 	listen   string
+	gates    string
 	detach   bool
 	reportFD int
 }
@@ -50,6 +53,7 @@ func Command(e env.Env, controllers Controllers) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
 	cmd.Flags().StringVar(&f.listen, "listen", plane.DefaultListen, "loopback ADDRESS:PORT of the API server")
+	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "feature gates as NAME=true|false, separated by commas (default RuntimeSDK=true)")
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run in the background and return when ready")
 	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor to report progress to")
 	_ = cmd.Flags().MarkHidden("report-fd")
@@ -64,7 +68,7 @@ func (f flags) run(ctx context.Context, e env.Env, controllers Controllers) erro
 	if f.detach {
 		return f.detached(ctx, e, dir)
 	}
-	s := service{dir: dir, listen: f.listen, controllers: controllers}
+	s := service{dir: dir, listen: f.listen, gates: f.gates, controllers: controllers}
 	if f.reportFD > 0 {
 		r := openReport(f.reportFD)
 		s.voice = func(io.Writer) voice { return r }
