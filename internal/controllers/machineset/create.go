@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -109,11 +110,18 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, _ AskClones) (Snaps
 		return s, err
 	}
 	s.Clones.Orphans = orphans(s)
-	if len(propagation(s)) == 0 && len(s.Created) == 0 {
+	if verified(s) {
 		c.verify(s.Set)
 		s.Verified = true
 	}
 	return s, nil
+}
+
+// verified reports whether nothing is left to do for which clones have to be read.
+func verified(s Snapshot) bool {
+	return len(propagation(s)) == 0 && len(s.Created) == 0 && (s.Deployment != nil || !slices.ContainsFunc(s.Machines, func(m Member) bool {
+		return !m.Deleted && differs(of(m.Machine, clusterv1.MachineUpToDateCondition), upToDate(s, m.Machine))
+	}))
 }
 
 func (c *Controller) remember(s *Snapshot, o contract.Object) {
