@@ -8,6 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -63,9 +64,14 @@ func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
 	}
 }
 
-// markedOrChanged lets Machines through that may be marked to go first, or are being deleted.
+// markedOrChanged lets Machines through that may be marked to go first, are being deleted, or shall be replaced.
 func markedOrChanged() predicate.Predicate {
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	replaced := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1.Machine)
+		after, ok2 := e.ObjectNew.(*clusterv1.Machine)
+		return ok && ok2 && toBeReplaced(before) != toBeReplaced(after)
+	}}
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, replaced)
 }
 
 func newList() client.ObjectList { return &infrav1.LocalMachinePoolList{} }

@@ -72,6 +72,8 @@ func count(s Snapshot) census {
 		case m.doomed():
 		case m.lost():
 			c.removals = append(c.removals, remove(m, "its container was removed from the host"))
+		case m.sick():
+			c.removals = append(c.removals, remove(m, "a health check found it unhealthy"))
 		case m.outdated(hash):
 			c.outdated = append(c.outdated, m)
 		default:

@@ -98,6 +98,11 @@ func member(name string, age int, words string) Member {
 			owned()
 		case "machine-doomed":
 			owned().DeletionTimestamp = &metav1.Time{Time: now}
+		case "sick", "to-be-replaced":
+			owned().Status.Conditions = append(owned().Status.Conditions, condition("HealthCheckSucceeded", "False", "UnhealthyNode", "NotReady"))
+			if w == "to-be-replaced" {
+				owned().Status.Conditions = append(owned().Status.Conditions, condition("OwnerRemediated", "False", "WaitingForRemediation", ""))
+			}
 		case "machine-marked":
 			owned().Annotations[clusterv1.DeleteMachineAnnotation] = ""
 		}
@@ -150,7 +155,10 @@ func TestDecide(t *testing.T) {
 		"scale to zero":           {"all go", snapshot(0, member("a", 1, "ready owned")), []string{"delete Machine a: there are more than asked for; it is the oldest"}, nil},
 		"lost": {"removed by hand: its Machine goes, a new one comes", snapshot(1, member("a", 1, "lost owned")),
 			[]string{"delete Machine a: its container was removed from the host", "create LocalMachine NEW there are fewer than asked for"}, nil},
-		"doomed": {"deleted by a user or a health check: replaced (MP-08, MP-16)", snapshot(2, member("a", 1, "ready machine-doomed"), member("b", 1, "ready")),
+		"unhealthy": {"a health check asks for its replacement: its Machine goes, a new one comes (MP-16)", snapshot(2, member("a", 1, "ready to-be-replaced"), member("b", 1, "ready owned")),
+			[]string{"delete Machine a: a health check found it unhealthy", "create LocalMachine NEW there are fewer than asked for"}, nil},
+		"unhealthy, restricted": {"a health check that does not ask changes nothing (HC-05)", snapshot(1, member("a", 1, "ready sick")), nil, nil},
+		"doomed": {"deleted by a user: replaced (MP-08)", snapshot(2, member("a", 1, "ready machine-doomed"), member("b", 1, "ready")),
 			[]string{"create LocalMachine NEW there are fewer than asked for"}, nil},
 		"going": {"what is going is not deleted again", snapshot(1, member("a", 1, "ready doomed"), member("b", 1, "ready")), nil, nil},
 		"outdated": {"one more is made first", snapshot(2, member("a", 2, "ready outdated owned"), member("b", 1, "ready outdated owned")),

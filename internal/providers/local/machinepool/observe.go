@@ -156,6 +156,14 @@ func (m Member) lost() bool {
 	return c != nil && c.Reason == backend.ReasonContainerRemoved
 }
 
+// sick members are those that a health check found unhealthy and wants replaced (MP-16).
+func (m Member) sick() bool { return m.Machine != nil && toBeReplaced(m.Machine) }
+
+func toBeReplaced(m *clusterv1.Machine) bool {
+	set := condition.Set(m.Status.Conditions)
+	return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
+}
+
 func (m Member) ready() bool {
 	return condition.Set(m.Local.Status.Conditions).IsTrue(clusterv1.ReadyCondition)
 }
