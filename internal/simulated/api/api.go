@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
@@ -29,6 +30,8 @@ import (
 type API struct {
 	handler http.Handler
 	client  kubernetes.Interface
+	// describe prepares the description of the API when somebody asks for it: it costs more than everything else.
+	describe func()
 }
 
 // New makes the API. It takes some tenths of a second of CPU and is meant to happen once in a program.
@@ -50,7 +53,7 @@ func New(ctx context.Context) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := a.server(p, inNamespace{core.VersionedResourcesStorageMap["v1"]["namespaces"]})
+	server, describe, err := a.server(p, inNamespace{core.VersionedResourcesStorageMap["v1"]["namespaces"]})
 	if err != nil {
 		return nil, err
 	}
@@ -60,15 +63,15 @@ func New(ctx context.Context) (*API, error) {
 	if err := server.InstallAPIGroups(groups...); err != nil {
 		return nil, fmt.Errorf("installing the groups: %w", err)
 	}
-	a.handler = server.Handler
+	a.handler, a.describe = server.Handler, sync.OnceFunc(describe)
 	return a, nil
 }
 
 // Client is a client without a connection, with every right. The cluster is that of each call's context.
 func (a *API) Client() kubernetes.Interface { return a.client }
 
-// server makes the server without its groups.
-func (a *API) server(p parts, admission inNamespace) (*genericapiserver.GenericAPIServer, error) {
+// server makes the server without its groups. Describe is called when they are installed.
+func (a *API) server(p parts, admission inNamespace) (server *genericapiserver.GenericAPIServer, describe func(), err error) {
 	c := genericapiserver.NewConfig(legacyscheme.Codecs)
 	c.ExternalAddress = "127.0.0.1:443"
 	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
@@ -84,12 +87,15 @@ func (a *API) server(p parts, admission inNamespace) (*genericapiserver.GenericA
 	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	c.BuildHandlerChainFunc = chain
-	server, err := c.Complete(nil).New("simulated", genericapiserver.NewEmptyDelegate())
+	server, err = c.Complete(nil).New("simulated", genericapiserver.NewEmptyDelegate())
 	if err != nil {
-		return nil, fmt.Errorf("preparing the API server: %w", err)
+		return nil, nil, fmt.Errorf("preparing the API server: %w", err)
 	}
-	routes.OpenAPI{V3Config: c.OpenAPIV3Config}.InstallV3(server.Handler.GoRestfulContainer, server.Handler.NonGoRestfulMux)
-	return server, nil
+	return server, func() {
+		handler := server.Handler
+		routes.OpenAPI{V3Config: c.OpenAPIV3Config}.InstallV3(handler.GoRestfulContainer, handler.NonGoRestfulMux)
+		routes.OpenAPI{Config: c.OpenAPIConfig}.InstallV2(handler.GoRestfulContainer, handler.NonGoRestfulMux)
+	}, nil
 }
 
 // chain is what every request goes through.
@@ -124,6 +130,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(version(t.Version)) // likewise
 	default:
+		if strings.HasPrefix(path, "/openapi/") {
+			a.describe()
+		}
 		a.handler.ServeHTTP(w, r)
 	}
 }
