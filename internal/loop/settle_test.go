@@ -1,0 +1,287 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+func status(fields map[string]any, conditions ...string) map[string]any {
+	out := map[string]any{}
+	for k, v := range fields {
+		out[k] = v
+	}
+	var list []any
+	for i := 0; i+1 < len(conditions); i += 2 {
+		list = append(list, map[string]any{"type": conditions[i], "status": conditions[i+1], "message": fmt.Sprint(i)})
+	}
+	if list != nil {
+		out["conditions"] = list
+	}
+	return out
+}
+
+func TestUrgent(t *testing.T) { // FG-03
+	provisioned := map[string]any{"initialization": map[string]any{"provisioned": true}}
+	replicas := func(n, available float64) map[string]any {
+		return map[string]any{"replicas": n, "availableReplicas": available}
+	}
+	cases := map[string]struct {
+		reason     string
+		have, want map[string]any
+		also       []string
+		urgent     bool
+	}{
+		"message":             {"a condition that only says something else", status(nil, "Ready", "False"), status(nil, "Other", "False", "Ready", "False"), nil, false},
+		"phase":               {"a phase is for people", status(map[string]any{"phase": "a"}), status(map[string]any{"phase": "b"}), nil, false},
+		"first":               {"nothing is reached yet", nil, status(map[string]any{"phase": "a"}, "Ready", "False"), nil, false},
+		"initialization":      {"others go on when it is reached", status(nil), status(provisioned), nil, true},
+		"calm here":           {"in this kind nobody looks at it", status(nil), status(provisioned), []string{"initialization"}, false},
+		"unknown field":       {"who knows who waits for it", status(nil), status(map[string]any{"nodeRef": "n"}), nil, true},
+		"field goes":          {"who knows who waits for it", status(map[string]any{"nodeRef": "n"}), status(nil), nil, true},
+		"ready":               {"others count it", status(nil, "Ready", "False"), status(nil, "Ready", "True"), nil, true},
+		"ready at once":       {"it was ready when it was seen first", nil, status(nil, "Ready", "True"), nil, true},
+		"not ready":           {"others count it no more", status(nil, "Available", "True"), status(nil, "Available", "Unknown"), nil, true},
+		"unknown":             {"it is not available either way", status(nil, "Available", "False"), status(nil, "Available", "Unknown"), nil, false},
+		"unpaused":            {"it goes on", status(nil, "Paused", "True"), status(nil, "Paused", "False"), nil, true},
+		"some available":      {"more will follow", status(replicas(5, 1)), status(replicas(5, 2)), nil, false},
+		"all available":       {"a rollout goes on", status(replicas(5, 4)), status(replicas(5, 5)), nil, true},
+		"fewer":               {"a rollout goes on", status(replicas(5, 5)), status(replicas(4, 4)), nil, true},
+		"more are wanted":     {"nothing is available yet", status(replicas(5, 5)), status(replicas(6, 5)), nil, false},
+		"none from the start": {"there is nothing to count", nil, status(replicas(0, 0)), nil, false},
+	}
+	for name, tc := range cases {
+		if got := urgent(tc.have, tc.want, tc.also); got != tc.urgent {
+			t.Errorf("%s: urgent %t, but %s", name, got, tc.reason)
+		}
+	}
+}
+
+// paced is a controller over one Machine whose status and time a test says.
+type paced struct {
+	t       *testing.T
+	client  client.Client
+	writes  int
+	now     time.Time
+	status  clusterv1.MachineStatus
+	events  []Event
+	act     func() error
+	actions []Action
+	r       *Reconciler[*clusterv1.Machine, *clusterv1.Machine]
+	records *events.FakeRecorder
+}
+
+func newPaced(t *testing.T) *paced {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clusterv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	p := &paced{t: t, now: time.Unix(1e9, 0), records: events.NewFakeRecorder(100)}
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "u"}}
+	p.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(m).WithStatusSubresource(m).WithReturnManagedFields().
+		WithInterceptorFuncs(interceptor.Funcs{
+			SubResourceApply: func(ctx context.Context, c client.Client, name string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+				p.writes++
+				return c.SubResource(name).Apply(ctx, o, opts...)
+			},
+		}).Build()
+	p.r = &Reconciler[*clusterv1.Machine, *clusterv1.Machine]{
+		Client: p.client, Writer: kube.NewWriter(p.client, "test"), Now: func() time.Time { return p.now }, Events: p.records,
+		pacer: pacer{window: time.Second},
+		Controller: Controller[*clusterv1.Machine, *clusterv1.Machine]{
+			Name: "test", New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
+			Observe: func(_ context.Context, m *clusterv1.Machine) (*clusterv1.Machine, error) { return m, nil },
+			Decide:  func(*clusterv1.Machine) Plan { return Plan{Actions: p.actions} },
+			Act:     func(context.Context, *clusterv1.Machine, Action) error { return p.act() },
+			Report: func(*clusterv1.Machine, Plan, Outcome) Report {
+				return Report{Status: p.status, Events: p.events}
+			},
+		},
+	}
+	return p
+}
+
+// pass makes one pass after some time and checks the writes so far and the wake-up asked for.
+func (p *paced) pass(what string, later time.Duration, writes int, again time.Duration) {
+	p.t.Helper()
+	p.now = p.now.Add(later)
+	result, err := p.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "m"}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if p.writes != writes || result.RequeueAfter != again {
+		p.t.Errorf("%s: %d writes, again in %s; want %d, %s", what, p.writes, result.RequeueAfter, writes, again)
+	}
+}
+
+func (p *paced) recorded() []string {
+	var out []string
+	for len(p.records.Events) > 0 {
+		out = append(out, <-p.records.Events)
+	}
+	return out
+}
+
+func TestPace(t *testing.T) { // FG-03
+	p := newPaced(t)
+	p.status.Phase = "Pending"
+	p.events = []Event{Normal("Began", "began")}
+	p.pass("a new object is given time to say more", 0, 0, time.Second)
+	p.pass("what it says until then waits", 400*time.Millisecond, 0, 600*time.Millisecond)
+	if got := p.recorded(); got != nil {
+		t.Errorf("events of what is not written: %v", got)
+	}
+	p.status.Phase = "Provisioning"
+	p.pass("then all is written at once", 600*time.Millisecond, 1, 0)
+	if diff := cmp.Diff([]string{"Normal Began began"}, p.recorded()); diff != "" {
+		t.Errorf("its events, each once (-want +got):\n%s", diff)
+	}
+	p.events = nil
+	p.pass("nothing changed", time.Millisecond, 1, 0)
+	p.status.Phase = "Provisioned"
+	p.pass("so soon after a write the next one waits", 100*time.Millisecond, 1, 899*time.Millisecond)
+	p.status.NodeRef.Name = "n"
+	p.pass("but not for what others wait for", time.Millisecond, 2, 0)
+	p.status.Phase = "Running"
+	p.pass("a change after a quiet time is written at once", time.Minute, 3, 0)
+}
+
+func TestPaceOfADeletion(t *testing.T) { // FG-03
+	p := newPaced(t)
+	p.status.Phase = "Running"
+	p.pass("new", 0, 0, time.Second)
+	p.pass("written", time.Second, 1, 0)
+	m := &clusterv1.Machine{}
+	if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
+		t.Fatal(err)
+	}
+	m.Finalizers = []string{"test/finalizer"}
+	if err := p.client.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.client.Delete(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	p.r.Finalizer = "test/finalizer"
+	p.r.Decide = func(*clusterv1.Machine) Plan { return Plan{Wait: []Wait{{Reason: "Waiting", Message: "waiting"}}} }
+	p.status.Phase = "Deleting"
+	p.status.NodeRef.Name = "n"
+	p.pass("a deletion that is over soon says nothing", time.Minute, 1, time.Second)
+	p.pass("one that lasts does", time.Second, 2, 0)
+}
+
+type touch struct{}
+
+func (touch) String() string { return "touch the object" }
+
+func TestOwnWriteReportsLater(t *testing.T) { // FG-03
+	p := newPaced(t)
+	p.status.NodeRef.Name = "n"
+	p.actions = []Action{touch{}}
+	m := &clusterv1.Machine{}
+	p.act = func() error {
+		if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
+			return err
+		}
+		return p.r.Writer.Patch(t.Context(), m, func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) })
+	}
+	p.pass("the pass that changes the object leaves the report to the next", 0, 0, 0)
+	p.actions = nil
+	p.pass("which comes by the event of the change", 0, 1, 0)
+}
+
+func TestFailureIsReportedAtOnce(t *testing.T) {
+	p := newPaced(t)
+	p.status.Phase = "Pending"
+	p.pass("new", 0, 0, time.Second)
+	p.actions, p.act = []Action{touch{}}, func() error { return fmt.Errorf("no luck") }
+	p.status.Phase = "Failed"
+	if _, err := p.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "m"}}); err == nil || p.writes != 1 {
+		t.Errorf("%v, %d writes: who fails comes back late, so what is wrong must be said now", err, p.writes)
+	}
+}
+
+func TestNoPace(t *testing.T) { // FG-03: the gate is off
+	p := newPaced(t)
+	p.r.pacer.window = 0
+	for i := range 3 {
+		p.status.Phase = fmt.Sprint(i)
+		p.pass("every change is written", 0, i+1, 0)
+	}
+}
+
+func TestPacerForgets(t *testing.T) {
+	p := pacer{window: time.Second}
+	now := time.Unix(1e9, 0)
+	for i := range 10 * fewest {
+		p.hold(client.ObjectKey{Name: fmt.Sprint(i)}, now.Add(time.Duration(i)*10*time.Millisecond), true, false)
+	}
+	if n := len(p.objects); n > 2*fewest {
+		t.Errorf("remembers %d objects", n)
+	}
+}
+
+// TestMetrics: every series of ME-01 that controllers count has its name, and the labels that dashboards ask for.
+func TestMetrics(t *testing.T) { // ME-01
+	registry := prometheus.NewRegistry()
+	m, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPaced(t)
+	p.r.metrics, p.r.normal = m, rate.NewLimiter(0, 1)
+	p.r.Writer.OnApply(func(kind string, sent bool) { m.applied("test", kind, sent) })
+	p.status.Phase = "Pending"
+	p.events = []Event{Normal("A", "a"), Normal("B", "b"), Warning("C", "c")}
+	p.pass("held", 0, 0, time.Second)
+	p.pass("written", time.Second, 1, 0)
+	p.events = nil
+	p.pass("unchanged", time.Second, 1, 0)
+	if diff := cmp.Diff([]string{"Normal A a", "Warning C c"}, p.recorded()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	for name, want := range map[string]struct {
+		c      prometheus.Collector
+		series int
+		value  float64
+	}{
+		"capi_reconcile_total": {m.passes.WithLabelValues("test", "success"), 1, 2}, "capi_ssa_cache_hits_total": {m.hits.WithLabelValues("Machine", "test"), 1, 1},
+		"capi_ssa_cache_misses_total":      {m.misses.WithLabelValues("Machine", "test"), 1, 1},
+		"slipway_status_writes_held_total": {m.held.WithLabelValues("test"), 1, 1}, "slipway_events_dropped_total": {m.dropped.WithLabelValues("test"), 1, 1},
+	} {
+		if got := testutil.ToFloat64(want.c); got != want.value {
+			t.Errorf("%s is %v, want %v", name, got, want.value)
+		}
+	}
+	m.skipped("test")
+	for _, name := range []string{"capi_reconcile_time_seconds", "capi_reconcile_stale_cache_skips_total", "capi_reconcile_total"} {
+		if n, err := testutil.GatherAndCount(registry, name); err != nil || n == 0 {
+			t.Errorf("%s: %d series, %v", name, n, err)
+		}
+	}
+	if _, err := NewMetrics(registry); err == nil {
+		t.Error("metrics are registered twice")
+	}
+	var none *Metrics
+	none.passed("x", 0, ctrl.Result{}, nil)
+	none.skipped("x")
+	none.heldBack("x")
+	none.droppedEvent("x")
+}
