@@ -24,19 +24,15 @@ type Bucket struct {
 	Count  uint64
 }
 
-// Parse returns the histograms by controller.
+// Parse returns the histograms by controller; none before the first reconcile.
 func Parse(text io.Reader) (map[string]Histogram, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(text)
 	if err != nil {
 		return nil, fmt.Errorf("read metrics: %w", err)
 	}
-	family, ok := families[metric]
-	if !ok {
-		return nil, fmt.Errorf("metrics have no %s", metric)
-	}
 	out := map[string]Histogram{}
-	for _, m := range family.GetMetric() {
+	for _, m := range families[metric].GetMetric() {
 		name := ""
 		for _, l := range m.GetLabel() {
 			if l.GetName() == "controller" {

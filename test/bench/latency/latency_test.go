@@ -33,8 +33,11 @@ func TestParse(t *testing.T) {
 	if n := all["machine"].Total(); n != 100 {
 		t.Errorf("total %d", n)
 	}
-	if _, err := latency.Parse(strings.NewReader("up 1\n")); err == nil {
-		t.Error("metrics of another program are no error")
+	if all, err := latency.Parse(strings.NewReader("up 1\n")); err != nil || len(all) != 0 {
+		t.Errorf("before the first reconcile there is nothing, not %v, %v", all, err)
+	}
+	if _, err := latency.Parse(strings.NewReader("no metrics")); err == nil {
+		t.Error("what are no metrics is no error")
 	}
 }
 
