@@ -1,0 +1,87 @@
+package machine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/plane/process"
+	planeworkload "github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+)
+
+// startWorkload runs the control plane of a workload cluster, with everything that has to do with PodDisruptionBudgets,
+// and returns a client of an administrator. Nodes are never given up: nothing sends heartbeats.
+func startWorkload(t *testing.T) client.Client {
+	t.Helper()
+	const name = "ns.c"
+	binary, err := apiserver.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.MkdirTemp("", "slipway-test-") // not t.TempDir: sockets have short paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := process.New(t.Context(), process.Config{
+		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: []string{"v1.36.3"}, Now: time.Now,
+	})
+	t.Cleanup(func() {
+		if err := s.Remove(t.Context(), name); err != nil {
+			t.Logf("remove the control plane: %v", err)
+		}
+		s.Close()
+		_ = os.RemoveAll(root)
+	})
+	admin := authorities(t, s.Folder(name).PKI())
+	config := planeworkload.Config{
+		Cluster: "c", Version: "v1.36.3", Endpoint: "198.51.100.1:6443", ServiceCIDRs: []string{"198.51.100.64/26"}, PodCIDRs: []string{"198.51.100.128/25"},
+		ControllerManager: []string{"--node-monitor-grace-period=24h"},
+	}
+	if _, err := s.Ensure(t.Context(), name, config); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); ; {
+		status, _, err := s.Status(name)
+		if err == nil && status.Ready {
+			c, err := client.New(&rest.Config{Host: "https://" + status.Local, TLSClientConfig: rest.TLSClientConfig{
+				CertData: admin.CertPEM, KeyData: admin.KeyPEM, CAFile: filepath.Join(s.Folder(name).PKI(), "ca.crt"),
+			}}, client.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("control plane: %+v, %v", status, err)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// authorities makes what a HostedControlPlane's controller would, and the certificate of an administrator.
+func authorities(t *testing.T, path string) pki.Pair {
+	t.Helper()
+	folder := pki.Folder{Path: path, Now: time.Now}
+	var admin pki.Pair
+	for _, name := range []string{planeworkload.CA, planeworkload.EtcdCA, planeworkload.ProxyCA} {
+		ca, err := folder.Authority(name, pki.Authority{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == planeworkload.CA {
+			if admin, err = ca.Issue(pki.Leaf{User: "test", Groups: []string{"system:masters"}, Client: true}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := folder.SigningKey(planeworkload.SigningSA, ""); err != nil {
+		t.Fatal(err)
+	}
+	return admin
+}
