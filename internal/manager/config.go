@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/featuregate"
 
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
+	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 )
 
@@ -45,6 +46,8 @@ type Config struct {
 	ConnectionGrace time.Duration
 	// Machines is how the Machine controller deals with Nodes (MA-11, MA-12, MA-20). What depends on gates is set by them.
 	Machines machine.Settings
+	// MachineSets says which preflight checks are made (MS-17). Whether any are is set by their gate.
+	MachineSets machineset.Settings
 	// Workload says how to talk to workload clusters (RC-06).
 	Workload Workload
 	// SkipMigration names phases of the migration of stored objects to leave out (CM-03).

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
 	"github.com/slipwayhq/slipway/internal/controllers/machinehealthcheck"
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
+	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/process"
@@ -59,6 +60,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 			return clusterresourceset.Add(setup(clusterresourceset.Name), clusters, clusterresourceset.Settings{Namespaces: cfg.Namespaces})
 		},
 		func() error { return machinedeployment.Add(setup(machinedeployment.Name)) },
+		func() error { return machineset.Add(setup(machineset.Name), clusters, cfg.machineSets()) },
 		func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
 		func() error { return addHosted(ctx, setup(hosted.Name), cfg.Host, server) },
 		func() error {
@@ -86,6 +88,13 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 func (c Config) machines() machine.Settings {
 	s := c.Machines
 	s.TaintPropagation, s.VolumeAttachments = c.Gates.Enabled(GateMachineTaintPropagation), c.Gates.Enabled(GateVolumeAttachments)
+	return s
+}
+
+// machineSets are the settings of the MachineSet controller with those that are gates.
+func (c Config) machineSets() machineset.Settings {
+	s := c.MachineSets
+	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
 	return s
 }
 

@@ -50,6 +50,7 @@ type options struct {
 	contentionProfiling bool
 	nodes               nodes
 	machinery           machinery
+	preflight           preflight
 }
 
 // controllers are those with a concurrency flag, with its default (FL-02).
@@ -57,7 +58,7 @@ func controllers() map[string]int {
 	return map[string]int{
 		"cluster": 50, "machine": 100, "machinepool": 50, "kubeadmconfig": 100, "hostedcontrolplane": 10,
 		"local-cluster": 10, "local-machine": 20, "local-machinepool": 10,
-		"extensionconfig": 10,
+		"extensionconfig": 10, "machineset": 50, "machinedeployment": 50, "machinehealthcheck": 50, "clusterresourceset": 10,
 	}
 }
 
@@ -113,6 +114,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.jsonLog, "log-json", false, "log as JSON")
 	o.nodes.bind(f)
 	o.machinery.bind(f)
+	o.preflight.bind(f)
 	o.gates.AddFlag(f)
 	for name, n := range controllers() {
 		o.concurrency[name] = f.Int(name+"-concurrency", n, "objects of controller "+name+" to work on at once")
@@ -160,6 +162,9 @@ func (o *options) complete(e env.Env) (manager.Config, error) {
 		return cfg, err
 	}
 	if err := o.nodes.complete(&cfg); err != nil {
+		return cfg, err
+	}
+	if err := o.preflight.complete(&cfg); err != nil {
 		return cfg, err
 	}
 	return cfg, o.machinery.complete(&cfg)
