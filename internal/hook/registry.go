@@ -2,7 +2,6 @@ package hook
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -279,27 +278,4 @@ func (e *Extensions) find(name string) (target, error) {
 		return target{}, fault.New(fault.Unreachable, ReasonNotReady, "handler %s: the extension was not discovered yet", name)
 	}
 	return target{}, fault.New(fault.Invalid, ReasonNotRegistered, "handler %s: the extension has no handler of this name", name)
-}
-
-// namespaceLabels reads the labels of a namespace once, and only if a selector looks at them.
-type namespaceLabels struct {
-	read      func(context.Context, string) (labels.Set, error)
-	namespace string
-	set       labels.Set
-	done      bool
-}
-
-func (n *namespaceLabels) match(ctx context.Context, selector labels.Selector) (bool, error) {
-	if selector.Empty() {
-		return true, nil
-	}
-	if !n.done && n.namespace != "" {
-		set, err := n.read(ctx, n.namespace)
-		if err != nil {
-			return false, fmt.Errorf("reading the labels of namespace %s: %w", n.namespace, err)
-		}
-		n.set = set
-	}
-	n.done = true
-	return selector.Matches(n.set), nil
 }

@@ -1,13 +1,8 @@
 package manager
 
 import (
-	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/slipwayhq/slipway/internal/controllers/extensionconfig"
@@ -42,22 +37,10 @@ func addExtensions(s loop.Setup, cfg Extensions) (*hook.Extensions, error) {
 		return nil, err
 	}
 	extensions, err := hook.New(hook.Config{
-		NamespaceLabels: namespaceLabels(s.Manager.GetClient()), Certificates: certificates, Registerer: ctrlmetrics.Registry,
+		NamespaceLabels: hook.NamespaceLabels(s.Manager.GetClient()), Certificates: certificates, Registerer: ctrlmetrics.Registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing calls of Runtime Extensions: %w", err)
 	}
 	return extensions, extensionconfig.Add(s, extensions, extensionconfig.Settings{})
-}
-
-// namespaceLabels reads the labels of Namespaces from a cache of their metadata, which begins with the first question.
-func namespaceLabels(c client.Reader) func(context.Context, string) (labels.Set, error) {
-	return func(ctx context.Context, namespace string) (labels.Set, error) {
-		o := &metav1.PartialObjectMetadata{}
-		o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		if err := c.Get(ctx, client.ObjectKey{Name: namespace}, o); err != nil {
-			return nil, err
-		}
-		return o.Labels, nil
-	}
 }

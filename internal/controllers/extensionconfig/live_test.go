@@ -1,0 +1,282 @@
+package extensionconfig
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/hook/hooktest"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+)
+
+const patience = 2 * time.Minute
+
+type live struct {
+	t *testing.T
+	client.Client
+	extensions *hook.Extensions
+}
+
+func start(t *testing.T, objects ...client.Object) live {
+	t.Helper()
+	all, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crd := range all {
+		if crd.Spec.Names.Kind == "ExtensionConfig" {
+			objects = append(objects, crd)
+		}
+	}
+	srv := apiserver.Start(t, apiserver.Options{Objects: objects})
+	scheme := newScheme()
+	for _, add := range []func() error{
+		func() error { return clientgoscheme.AddToScheme(scheme) }, func() error { return apiextensionsv1.AddToScheme(scheme) },
+	} {
+		if err := add(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mgr, err := ctrl.NewManager(srv.Config, manager.Options{
+		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.KeepOwnFields},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := live{t: t}
+	if l.extensions, err = hook.New(hook.Config{NamespaceLabels: hook.NamespaceLabels(mgr.GetClient())}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, l.extensions, Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager ended: %v", err)
+		}
+	})
+	if l.Client, err = client.New(srv.Config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l live) must(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// eventually polls until f returns no error.
+func (l live) eventually(what string, f func() error) {
+	l.t.Helper()
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if err = f(); err == nil {
+			return
+		}
+		select {
+		case <-l.t.Context().Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	l.t.Fatalf("%s: %v", what, err)
+}
+
+func (l live) config(name string) (*runtimev1.ExtensionConfig, error) {
+	o := &runtimev1.ExtensionConfig{}
+	return o, l.Get(l.t.Context(), client.ObjectKey{Name: name}, o)
+}
+
+// condition waits until a condition has the status and the message.
+func (l live) condition(name, conditionType, status, message string) *runtimev1.ExtensionConfig {
+	l.t.Helper()
+	var o *runtimev1.ExtensionConfig
+	l.eventually(name+" "+conditionType+" is "+status, func() (err error) {
+		if o, err = l.config(name); err != nil {
+			return err
+		}
+		c := condition.Set(o.Status.Conditions).Get(conditionType)
+		if c == nil || string(c.Status) != status || c.Message != message {
+			return fmt.Errorf("%+v", c)
+		}
+		return nil
+	})
+	return o
+}
+
+// call calls all handlers for a Cluster in the namespace.
+func (l live) call(namespace string) (string, error) {
+	o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}}
+	response := &hooksv1.BeforeClusterCreateResponse{}
+	err := l.extensions.CallAll(l.t.Context(), o, hook.Exchange{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: response})
+	return response.Message, err
+}
+
+func namespace(name string, labels map[string]string) client.Object {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
+// saying serves an extension whose handler answers with a message.
+func saying(t *testing.T, message string, o hooktest.Options) *hooktest.Extension {
+	t.Helper()
+	x := hooktest.Start(t, o)
+	response := &hooksv1.BeforeClusterCreateResponse{}
+	response.APIVersion, response.Kind = "hooks.runtime.cluster.x-k8s.io/v1alpha1", "BeforeClusterCreateResponse"
+	response.Status, response.Message = hooksv1.ResponseStatusSuccess, message
+	x.Handle(hooktest.Handler("say", "BeforeClusterCreate"), hooktest.Answer(response))
+	return x
+}
+
+func stored(x *hooktest.Extension, name string) *runtimev1.ExtensionConfig {
+	c := x.ExtensionConfig(name)
+	c.ObjectMeta = metav1.ObjectMeta{Name: name}
+	return c
+}
+
+// TestLive is the life of extensions on a real API server: RT-03, RT-05, RT-06, RT-19, RT-21.
+func TestLive(t *testing.T) {
+	l := start(t, namespace("ns", nil), namespace("prod", map[string]string{"stage": "prod"}))
+	var certificate atomic.Pointer[tls.Certificate]
+	x := saying(t, "injected", hooktest.Options{TLS: func(c *tls.Config) {
+		certificate.Store(&c.Certificates[0])
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return &tls.Config{Certificates: []tls.Certificate{*certificate.Load()}}, nil
+		}
+	}})
+	config := stored(x, "ext")
+	config.Spec.ClientConfig.CABundle = nil
+	config.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}
+	config.Annotations = map[string]string{runtimev1.InjectCAFromSecretAnnotation: "ns/authority"}
+	l.must(l.Create(t.Context(), config))
+
+	l.condition("ext", "Discovered", "False", "Secret ns/authority, which caBundle is taken from, does not exist; create it with key ca.crt")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authority"}, Data: map[string][]byte{"ca.crt": x.Authority.PEM}}
+	l.must(l.Create(t.Context(), secret)) // the watch of the Secret wakes the controller
+	o := l.condition("ext", "Discovered", "True", "")
+	if len(o.Status.Handlers) != 1 || o.Status.Handlers[0].Name != "say.ext" || o.Status.Handlers[0].TimeoutSeconds != 10 {
+		t.Errorf("status.handlers: %+v", o.Status.Handlers)
+	}
+	for ns, want := range map[string]string{"prod": "injected", "ns": ""} {
+		if got, err := l.call(ns); err != nil || got != want {
+			t.Errorf("namespace %s: %q, %v; want %q", ns, got, err, want)
+		}
+	}
+
+	next := hooktest.NewAuthority(t)
+	issued := next.Issue(hooktest.Certificate{})
+	certificate.Store(&issued)
+	x.CloseClientConnections()
+	if _, err := l.call("prod"); err == nil {
+		t.Error("a certificate of an unknown authority was accepted")
+	}
+	secret.Data["ca.crt"] = next.PEM
+	l.must(l.Update(t.Context(), secret))
+	l.eventually("called with the new authority", func() error {
+		_, err := l.call("prod")
+		return err
+	})
+
+	other := stored(saying(t, "other", hooktest.Options{}), "z-other")
+	other.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	l.must(l.Create(t.Context(), other))
+	l.condition("z-other", "Paused", "True", "the object has the cluster.x-k8s.io/paused annotation")
+	l.must(l.Delete(t.Context(), o))
+	l.eventually("forgotten", func() error {
+		if got, err := l.call("prod"); err != nil || got != "" {
+			return fmt.Errorf("%q, %v", got, err)
+		}
+		return nil
+	})
+}
+
+// TestLiveFaults: extensions that are down, lie, and come back, beside one that is well: RT-15, RT-19.
+func TestLiveFaults(t *testing.T) {
+	l := start(t, namespace("ns", nil))
+	well, moody := saying(t, "well", hooktest.Options{}), saying(t, "moody", hooktest.Options{})
+	twice := hooktest.Start(t, hooktest.Options{})
+	for range 2 {
+		twice.Handle(hooktest.Handler("same", "BeforeClusterCreate"), nil)
+	}
+	down := stored(well, "a-down")
+	down.Spec.ClientConfig.URL = "https://127.0.0.1:1"
+	for _, c := range []client.Object{down, stored(twice, "b-wrong"), stored(well, "c-well"), stored(moody, "d-moody")} {
+		l.must(l.Create(t.Context(), c))
+	}
+	l.condition("a-down", "Discovered", "False", "nothing listens at 127.0.0.1:1")
+	l.condition("b-wrong", "Discovered", "False", `handler "same": the name is used twice`)
+	l.condition("c-well", "Discovered", "True", "")
+	l.condition("d-moody", "Answering", "True", "")
+	if got, err := l.call("ns"); err != nil || got != "well, moody" {
+		t.Errorf("got %q, %v", got, err)
+	}
+
+	at, authority := moody.Listener.Addr().String(), moody.Authority
+	moody.CloseClientConnections()
+	moody.Close()
+	l.eventually("the circuit opens", func() error {
+		if _, err := l.call("ns"); fault.As(err) == nil || fault.As(err).Reason != hook.ReasonCircuitOpen {
+			return fmt.Errorf("%w", err)
+		}
+		return nil
+	})
+	cause := "nothing listens at " + at
+	l.condition("d-moody", "Answering", "False", "Calls failed again and again ("+cause+") and are not made until a try succeeds; "+
+		"meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over")
+	l.condition("d-moody", "Discovered", "False", cause+"; the handlers of the last discovery stay in use")
+	l.event("d-moody", "CircuitOpen")
+
+	back := hooktest.Start(t, hooktest.Options{At: at, Authority: authority})
+	back.Handle(hooktest.Handler("say", "BeforeClusterDelete"), nil)
+	l.condition("d-moody", "Answering", "True", "")
+	o := l.condition("d-moody", "Discovered", "True", "")
+	if o.Status.Handlers[0].RequestHook.Hook != "BeforeClusterDelete" {
+		t.Errorf("handlers after it came back: %+v", o.Status.Handlers)
+	}
+	l.event("d-moody", "CircuitClosed")
+}
+
+// event waits for an event about an extension.
+func (l live) event(name, reason string) {
+	l.t.Helper()
+	l.eventually("event "+reason, func() error {
+		list := &eventsv1.EventList{}
+		if err := l.List(l.t.Context(), list); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Name == name && e.Reason == reason }) {
+			return fmt.Errorf("not among %d events", len(list.Items))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,47 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// NamespaceLabels reads the labels of Namespaces with a client: of their metadata alone, which a manager's client keeps in
+// a cache that begins with the first question.
+func NamespaceLabels(c client.Reader) func(ctx context.Context, namespace string) (labels.Set, error) {
+	return func(ctx context.Context, namespace string) (labels.Set, error) {
+		o := &metav1.PartialObjectMetadata{}
+		o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if err := c.Get(ctx, client.ObjectKey{Name: namespace}, o); err != nil {
+			return nil, err
+		}
+		return o.Labels, nil
+	}
+}
+
+// namespaceLabels reads the labels of a namespace once, and only if a selector looks at them.
+type namespaceLabels struct {
+	read      func(context.Context, string) (labels.Set, error)
+	namespace string
+	set       labels.Set
+	done      bool
+}
+
+func (n *namespaceLabels) match(ctx context.Context, selector labels.Selector) (bool, error) {
+	if selector.Empty() {
+		return true, nil
+	}
+	if !n.done && n.namespace != "" {
+		set, err := n.read(ctx, n.namespace)
+		if err != nil {
+			return false, fmt.Errorf("reading the labels of namespace %s: %w", n.namespace, err)
+		}
+		n.set = set
+	}
+	n.done = true
+	return selector.Matches(n.set), nil
+}
