@@ -42,8 +42,14 @@ type Store struct {
 	saving sync.Mutex
 }
 
-// Open returns the store of a folder, which is made with the first file.
+// Open returns the store of a folder, which is made with the first file. What a process that was killed left half
+// written is removed.
 func Open(dir string, now func() time.Time) *Store {
+	if left, err := filepath.Glob(filepath.Join(dir, ".*"+suffix+".*")); err == nil {
+		for _, path := range left {
+			_ = os.Remove(path) // it takes room, and does no other harm
+		}
+	}
 	return &Store{
 		dir: dir, now: now, spaces: map[string]*Keyspace{}, dirty: map[*Keyspace]struct{}{}, wake: make(chan struct{}, 1),
 	}
@@ -202,7 +208,8 @@ func (s *Store) load(k *Keyspace) error {
 	}
 	content, ok := decode(data)
 	if !ok {
-		k.rev, k.compacted = gap, gap
+		k.rev = s.now().UnixMilli() // beyond what it was
+		k.compacted = k.rev
 		return os.Rename(s.path(k.name), s.path(k.name)+damaged)
 	}
 	k.rev = content.Header.Revision + gap
