@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,12 +29,14 @@ func startWorkload(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := process.New(t.Context(), process.Config{
+	s := process.New(context.Background(), process.Config{
 		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: []string{"v1.36.3"}, Now: time.Now,
 	})
 	t.Cleanup(func() {
-		if err := s.Remove(t.Context(), name); err != nil {
-			t.Logf("remove the control plane: %v", err)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := s.Remove(ctx, name); err != nil {
+			t.Errorf("remove the control plane: %v", err)
 		}
 		s.Close()
 		_ = os.RemoveAll(root)

@@ -1,0 +1,106 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// crowd is a world with Machines of other sets, deployments, clusters and namespaces beside the Machine.
+func crowd(t *testing.T) (*Controller, *[]string) {
+	t.Helper()
+	m := settled().Machine
+	m.Generation = 0
+	m.Labels[clusterv1.MachineSetNameLabel], m.Labels[clusterv1.MachineDeploymentNameLabel] = "ms", "md"
+	var others []client.Object
+	for i := range 20 {
+		o := settled().Machine
+		o.Generation, o.Name, o.UID = 0, fmt.Sprintf("o%d", i), ""
+		o.Spec.ClusterName, o.Spec.ProviderID = "other", fmt.Sprintf("x://%d", i+100)
+		o.Spec.InfrastructureRef.Name, o.Spec.Bootstrap.ConfigRef.Name = o.Name, o.Name
+		others = append(others, o)
+	}
+	far := m.DeepCopy()
+	far.Namespace = "far"
+	lists := &[]string{}
+	c := interceptor.NewClient(world(m, append(others, far)...).WithReturnManagedFields().Build(), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*clusterv1.MachineList); ok {
+				o := client.ListOptions{}
+				o.ApplyOptions(opts)
+				*lists = append(*lists, fmt.Sprint(o.FieldSelector))
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	ctl, _ := controller(c, workloads{client: workload().Build()})
+	return ctl, lists
+}
+
+func TestWhoIsWoken(t *testing.T) { // MA-09, MA-14, CL-05
+	ctl, _ := crowd(t)
+	ctx := t.Context()
+	provider := func(text string) client.Object { return foreign("apiVersion: " + text + "}") }
+	for name, tc := range map[string]struct {
+		reason string
+		got    []reconcile.Request
+		want   bool
+	}{
+		"MachineSet":           {"MA-14", ctl.list(ctx, "ns", bySet, "ms"), true},
+		"other MachineSet":     {"MA-14", ctl.list(ctx, "ns", bySet, "x"), false},
+		"MachineDeployment":    {"MA-14: its revision decides", ctl.list(ctx, "ns", byDeployment, "md"), true},
+		"cluster":              {"all of it, and nobody else", ctl.ofCluster(ctx, client.ObjectKey{Namespace: "ns", Name: "c"}), true},
+		"infrastructure":       {"CL-05: before it has an owner", ctl.referrers(ctx, provider("i/v1\nkind: FooMachine\nmetadata: {name: i, namespace: ns")), true},
+		"bootstrap":            {"CL-05", ctl.referrers(ctx, provider("b/v1\nkind: FooConfig\nmetadata: {name: b, namespace: ns")), true},
+		"other infrastructure": {"CL-05: of nobody yet", ctl.referrers(ctx, provider("i/v1\nkind: FooMachine\nmetadata: {name: z, namespace: ns")), false},
+		"other kind":           {"CL-05: names are not enough", ctl.referrers(ctx, provider("b/v1\nkind: FooConfig\nmetadata: {name: i, namespace: ns")), false},
+	} {
+		var want []reconcile.Request
+		if tc.want {
+			want = []reconcile.Request{{NamespacedName: key}}
+		}
+		if diff := cmp.Diff(want, tc.got); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
+	}
+}
+
+func TestRevisionMatters(t *testing.T) { // MA-14
+	of := func(revision string) client.Object {
+		return &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.RevisionAnnotation: revision}}}
+	}
+	p := revisionMatters()
+	if !p.Update(event.UpdateEvent{ObjectOld: of("1"), ObjectNew: of("2")}) || p.Update(event.UpdateEvent{ObjectOld: of("1"), ObjectNew: of("1")}) {
+		t.Error("Machines are woken by another revision, and by nothing else")
+	}
+}
+
+// TestNobodyLooksAtEverything: what a pass costs does not grow with the Machines of other clusters.
+func TestNobodyLooksAtEverything(t *testing.T) {
+	ctl, lists := crowd(t)
+	m := &clusterv1.Machine{}
+	if err := ctl.client.Get(t.Context(), key, m); err != nil {
+		t.Fatal(err)
+	}
+	deleted(&Snapshot{Machine: m})
+	if _, err := ctl.observe(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	ctl.ofNode(t.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}, node())
+	if len(*lists) == 0 {
+		t.Fatal("nothing was listed")
+	}
+	for _, selector := range *lists {
+		if selector == "" || selector == "<nil>" {
+			t.Errorf("a list of every Machine: %v", *lists)
+		}
+	}
+}
