@@ -162,3 +162,34 @@ func ask(ctx context.Context, c client.Client, question string) (bool, error) {
 	err := c.Create(ctx, review)
 	return review.Status.Allowed, err
 }
+
+// RT-01: whoever may write an ExtensionConfig reads and changes every cluster by way of it. No role for people has it:
+// that leaves administrators. What its settings hold is nobody's business either.
+func TestExtensionConfigsAreForAdministrators(t *testing.T) {
+	objects, err := rbac.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	people := 0
+	for _, object := range objects {
+		aggregated := func(to string) bool {
+			return object.GetLabels()["rbac.authorization.k8s.io/aggregate-to-"+to] == "true"
+		}
+		if object.GetKind() != "ClusterRole" || !aggregated("admin") && !aggregated("edit") && !aggregated("view") {
+			continue
+		}
+		people++
+		role := &rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
+			if covers(role.Rules, verb, "runtime.cluster.x-k8s.io", "extensionconfigs") {
+				t.Errorf("ClusterRole %s may %s ExtensionConfigs", role.Name, verb)
+			}
+		}
+	}
+	if people != 2 {
+		t.Errorf("%d roles for people, want edit and view", people)
+	}
+}

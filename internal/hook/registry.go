@@ -144,7 +144,7 @@ func (e *Extensions) announce(c *runtimev1.ExtensionConfig) (*extension, error) 
 			x.conn.Close()
 			x.breaker = breaker.New(breaker.Config{Random: e.cfg.Random}) // another server: nothing is known of it
 		}
-		x.conn, err = wire.New(s.endpoint, wire.Options{Certificates: e.cfg.Certificates, Keep: inFlight})
+		x.conn, err = wire.New(s.endpoint, wire.Options{Certificates: e.cfg.Certificates, Keep: 2 * inFlight})
 	}
 	return x, err
 }
