@@ -21,6 +21,9 @@ type Legacy struct {
 	Sticky bool
 }
 
+// The lengths in bytes that the API accepts of v1beta1 conditions.
+const maxLegacyReason, maxLegacyMessage = 256, 10240
+
 // Project returns the deprecated v1beta1 conditions for the conditions in set. Old is what the object has:
 // transition times and sticky conditions come from there.
 func Project(rows []Legacy, set Set, old clusterv1.Conditions) clusterv1.Conditions {
@@ -58,6 +61,7 @@ func project(row Legacy, c metav1.Condition, before *clusterv1.Condition) cluste
 			l.Severity = row.Severity(c.Reason)
 		}
 	}
+	l.Reason, l.Message = l.Reason[:min(len(l.Reason), maxLegacyReason)], clip(l.Message, maxLegacyMessage)
 	if before != nil && before.Status == l.Status {
 		l.LastTransitionTime = before.LastTransitionTime
 	}

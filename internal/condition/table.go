@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -144,7 +145,7 @@ func (r Row[S]) judge(s S, seen Set) Verdict {
 // stamp is the only place that sets observedGeneration and lastTransitionTime.
 func stamp(conditionType string, v Verdict, at Moment) metav1.Condition {
 	c := metav1.Condition{
-		Type: conditionType, Status: v.Status, Reason: v.Reason, Message: clip(v.Message),
+		Type: conditionType, Status: v.Status, Reason: reasonOf(v), Message: clip(v.Message, MaxMessage),
 		ObservedGeneration: at.Generation,
 		LastTransitionTime: metav1.NewTime(at.Now.Truncate(time.Second)),
 	}
@@ -154,14 +155,41 @@ func stamp(conditionType string, v Verdict, at Moment) metav1.Condition {
 	return c
 }
 
-func clip(message string) string {
+// clip shortens a message to so many bytes, and makes it valid UTF-8.
+func clip(message string, most int) string {
 	const more = " …"
-	if len(message) <= MaxMessage {
+	message = strings.ToValidUTF8(message, "\uFFFD")
+	if len(message) <= most {
 		return message
 	}
-	cut := MaxMessage - len(more)
+	cut := most - len(more)
 	for cut > 0 && message[cut]&0xC0 == 0x80 { // do not cut a rune in two
 		cut--
 	}
 	return message[:cut] + more
 }
+
+// reasonOf makes a reason of the API's form (a letter, then letters, digits, "_", "," and ":") of what somebody else
+// says: a condition that repeats a bad one must not be refused.
+func reasonOf(v Verdict) string {
+	const most = 1024
+	reason := strings.Map(func(r rune) rune {
+		if r == '_' || r == ',' || r == ':' || r >= '0' && r <= '9' || isLetter(r) {
+			return r
+		}
+		return '_'
+	}, v.Reason)
+	if len(reason) > most {
+		reason = reason[:most]
+	}
+	reason = strings.TrimRight(reason, ",:")
+	switch {
+	case reason == "":
+		return "Reported" + string(v.Status)
+	case !isLetter(rune(reason[0])):
+		return "Reason" + reason[:min(len(reason), most-len("Reason"))]
+	}
+	return reason
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }

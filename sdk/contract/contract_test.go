@@ -188,25 +188,3 @@ func TestFailure(t *testing.T) { // CT-08
 		t.Errorf("v1beta2 has no terminal failures: %v", got)
 	}
 }
-
-// FuzzViews gives the views whatever a provider may report: none may panic.
-func FuzzViews(f *testing.F) {
-	f.Add([]byte(`{"status":{"ready":1,"failureDomains":[1],"conditions":[1,{"type":"Ready"}],"versions":{}}}`))
-	f.Add([]byte(`{"spec":[],"status":"x"}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		u := &unstructured.Unstructured{}
-		if yaml.Unmarshal(data, &u.Object) != nil {
-			return
-		}
-		for _, version := range contract.Versions() {
-			o := contract.Object{Unstructured: u, Contract: version}
-			contract.InfraCluster(o)
-			contract.InfraMachine(o)
-			contract.InfraMachinePool(o)
-			contract.BootstrapConfig(o)
-			contract.ControlPlane(o)
-			o.Ready()
-			o.Failure()
-		}
-	})
-}
