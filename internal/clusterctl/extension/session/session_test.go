@@ -32,6 +32,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/session"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 	"github.com/slipwayhq/slipway/sdk/extension"
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
@@ -347,6 +348,41 @@ func TestRegisterTakesOver(t *testing.T) {
 	if err := register.Delete(t.Context(), c, "mine"); fault.KindOf(err) != fault.Gone || !strings.Contains(err.Error(), "there are none") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Whichever write fails, doing it again leads to one registration, and to none.
+func TestRegisterOverFailingWrites(t *testing.T) {
+	scheme, err := management.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func(t *testing.T, do func() error) {
+		t.Helper()
+		if err := do(); err != nil && !errors.Is(err, flaky.ErrInjected) {
+			t.Fatal(err)
+		} else if err == nil {
+			return
+		}
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flaky.EveryWrite(t, func() *fake.ClientBuilder { return fake.NewClientBuilder().WithScheme(scheme) }, func(t *testing.T, c client.WithWatch) {
+		var config *runtimev1.ExtensionConfig
+		for _, url := range []string{"https://127.0.0.1:1", "https://127.0.0.1:2"} {
+			again(t, func() (err error) {
+				config, err = register.Register(t.Context(), c, register.Local{Name: "mine", URL: url})
+				return err
+			})
+		}
+		if all, err := register.List(t.Context(), c); err != nil || len(all) != 1 || all[0].Spec.ClientConfig.URL != "https://127.0.0.1:2" {
+			t.Errorf("registered: %+v %v", all, err)
+		}
+		again(t, func() error { return register.Withdraw(t.Context(), c, config) })
+		if all, err := register.List(t.Context(), c); err != nil || len(all) != 0 {
+			t.Errorf("left: %+v %v", all, err)
+		}
+	})
 }
 
 // Waiting for discovery says why it takes long.
