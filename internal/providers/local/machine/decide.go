@@ -145,7 +145,7 @@ func (a Create) String() string {
 type SetProviderID struct{ ID string }
 
 func (a SetProviderID) String() string {
-	return fmt.Sprintf("set the provider ID to %s: the container exists", a.ID)
+	return fmt.Sprintf("set the provider ID to %s: this is the machine", a.ID)
 }
 
 // Bootstrap runs the bootstrap data in the container.

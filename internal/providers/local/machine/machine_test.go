@@ -172,7 +172,7 @@ func TestDecide(t *testing.T) {
 		t.Errorf("how far the bootstrap is has to be asked; got %+v", p)
 	}
 	asked := snapshot(func(s *Snapshot) { progress(backend.InProgress)(s); s.Object = localMachine(nil) })
-	if p := Decide(asked); len(p.Actions) != 1 || p.Actions[0].String() != "set the provider ID to slipway:///"+name+": the container exists" {
+	if p := Decide(asked); len(p.Actions) != 1 || p.Actions[0].String() != "set the provider ID to slipway:///"+name+": this is the machine" {
 		t.Errorf("IM-02: got %v", p.Actions)
 	}
 }

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+func simulatedCluster(change func(*infrav1.LocalCluster)) *infrav1.LocalCluster {
+	return localCluster(func(o *infrav1.LocalCluster) {
+		o.Spec.Backend = infrav1.LocalClusterBackend{Simulated: &infrav1.SimulatedCluster{}}
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05
+	simulatedPlane := &controlplanev1.HostedControlPlane{}
+	simulatedPlane.Spec.Backend.Simulated = &controlplanev1.SimulatedBackend{}
+	cases := map[string]struct {
+		reason string
+		s      Snapshot
+		waits  []string
+		done   bool
+	}{
+		"nothing to make": {"its control plane brings an endpoint", Snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane), Plane: simulatedPlane}, nil, true},
+		"no plane yet":    {"it brings one when it comes", Snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane)}, nil, true},
+		"no cluster":      {"nobody wants it yet (IC-08)", Snapshot{Object: simulatedCluster(nil)}, []string{reasonCluster}, false},
+		"a process": {"there is no network where it could listen", Snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane),
+			Plane: &controlplanev1.HostedControlPlane{}}, []string{reasonEndpoint}, false},
+		"a process, told where": {"IC-02: the Cluster says", Snapshot{Object: simulatedCluster(nil), Plane: &controlplanev1.HostedControlPlane{}, Cluster: coreCluster(func(c *clusterv1.Cluster) {
+			withPlane(c)
+			c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}
+		})}, nil, true},
+		"kept back": {"an annotation", Snapshot{Cluster: coreCluster(withPlane), Plane: simulatedPlane, Object: simulatedCluster(func(o *infrav1.LocalCluster) {
+			o.Annotations = map[string]string{infrav1.NeverProvisionsAnnotation: ""}
+		})}, []string{"NeverProvisions"}, false},
+		"not kept back": {"the value false", Snapshot{Cluster: coreCluster(withPlane), Plane: simulatedPlane, Object: simulatedCluster(func(o *infrav1.LocalCluster) {
+			o.Annotations = map[string]string{infrav1.NeverProvisionsAnnotation: "false"}
+		})}, nil, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Decide(tc.s)
+			var waits []string
+			for _, w := range p.Wait {
+				waits = append(waits, w.Reason)
+			}
+			if d := cmp.Diff(tc.waits, waits); d != "" || len(p.Actions) > 0 {
+				t.Errorf("%s: actions %v, waits (-want +got):\n%s", tc.reason, p.Actions, d)
+			}
+			status := Report(tc.s, p, loop.Outcome{}).Status.(infrav1.LocalClusterStatus)
+			provisioned := status.Initialization.Provisioned != nil && *status.Initialization.Provisioned
+			if ready := condition.Set(status.Conditions).IsTrue(clusterv1.ReadyCondition); provisioned != tc.done || ready != tc.done {
+				t.Errorf("%s: provisioned %t, Ready %t", tc.reason, provisioned, ready)
+			}
+		})
+	}
+	going := simulatedCluster(func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} })
+	if p := Decide(Snapshot{Object: going, Machines: []string{"m"}}); !p.Idle() {
+		t.Errorf("nothing holds a simulated cluster back: %+v", p)
+	}
+}
