@@ -98,18 +98,6 @@ type Arg struct {
 	Value *string `json:"value,omitempty"`
 }
 
-// CNI names a container network interface that Slipway can install.
-// +kubebuilder:validation:Enum=flannel;none
-type CNI string
-
-const (
-	// CNIFlannel installs flannel with its host-gw backend.
-	CNIFlannel CNI = "flannel"
-
-	// CNINone installs nothing: nodes become Ready after the user installs a network of their choice.
-	CNINone CNI = "none"
-)
-
 // DefaultImageRepository is the default of spec.addons.imageRepository: images that the node image brings along.
 const DefaultImageRepository = "slipway.dev"
 
@@ -130,11 +118,6 @@ type Addons struct {
 	// kubeProxy programs Services on each node.
 	// +optional
 	KubeProxy Addon `json:"kubeProxy,omitempty,omitzero"`
-
-	// cni is the Pod network: flannel, or none to install one yourself. Defaults to flannel.
-	// +optional
-	// +kubebuilder:default=flannel
-	CNI CNI `json:"cni,omitempty"`
 }
 
 // Addon is one add-on that can be left out.

@@ -1,107 +1,92 @@
-package flannel
+package flannel_test
 
 import (
-	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 
-	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/config/addons/flannel"
+	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-func TestObjects(t *testing.T) {
-	for name, c := range map[string]struct {
-		reason      string
-		params      Params
-		image, host string
-		port, conf  string
-	}{
-		"hosted": {reason: "a hosted control plane is reached by its address, not by a Service",
-			params: Params{PodCIDR: "172.29.128.0/17", APIServerHost: "172.29.0.1", APIServerPort: 6443},
-			image:  "slipway.dev/flannel:" + Version, host: "172.29.0.1", port: "6443",
-			conf: `{"Network": "172.29.128.0/17", "EnableNFTables": false, "Backend": {"Type": "host-gw"}}`},
-		"plain": {reason: "without an address the Service is used; another repository is taken as it is",
-			params: Params{PodCIDR: "10.244.0.0/16", ImageRepository: "example.org/x"},
-			image:  "example.org/x/flannel:" + Version,
-			conf:   `{"Network": "10.244.0.0/16", "EnableNFTables": false, "Backend": {"Type": "host-gw"}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			objects, err := Objects(c.params)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var kinds []string
-			for _, o := range objects {
-				kinds = append(kinds, o.GetKind())
-			}
-			if diff := cmp.Diff([]string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "DaemonSet"}, kinds); diff != "" {
-				t.Fatalf("kinds (-want +got):\n%s", diff)
-			}
-			var config corev1.ConfigMap
-			convert(t, objects[3], &config)
-			if diff := cmp.Diff(c.conf, config.Data["net-conf.json"]); diff != "" {
-				t.Errorf("%s: configuration (-want +got):\n%s", c.reason, diff)
-			}
-			var set appsv1.DaemonSet
-			convert(t, objects[4], &set)
-			check(t, set.Spec.Template.Spec, map[string]string{"image": c.image, "host": c.host, "port": c.port})
-		})
+// daemonSet reads the manifest strictly, and returns what is to run on every node.
+func daemonSet(t *testing.T) corev1.PodSpec {
+	t.Helper()
+	set := &appsv1.DaemonSet{}
+	into := map[string]any{
+		"ServiceAccount": &corev1.ServiceAccount{}, "ClusterRole": &rbacv1.ClusterRole{},
+		"ClusterRoleBinding": &rbacv1.ClusterRoleBinding{}, "DaemonSet": set,
 	}
+	var kinds []string
+	for _, document := range strings.Split(flannel.Manifest(), "\n---\n") {
+		var head struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.UnmarshalStrict([]byte(document), into[head.Kind]); err != nil {
+			t.Fatalf("%s: %v", head.Kind, err)
+		}
+		kinds = append(kinds, head.Kind)
+	}
+	if diff := cmp.Diff([]string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "DaemonSet"}, kinds); diff != "" {
+		t.Fatalf("kinds (-want +got):\n%s", diff)
+	}
+	return set.Spec.Template.Spec
 }
 
-// check looks at what makes the Pod run on a node that has no network yet.
-func check(t *testing.T, pod corev1.PodSpec, want map[string]string) {
-	t.Helper()
+func TestManifest(t *testing.T) {
+	pod := daemonSet(t)
 	if !pod.HostNetwork || len(pod.Tolerations) != 1 || pod.Tolerations[0] != (corev1.Toleration{Operator: corev1.TolerationOpExists}) {
 		t.Errorf("the Pod would wait for the network that it makes: %+v", pod.Tolerations)
 	}
-	got := map[string]string{"host": "", "port": "", "image": pod.Containers[0].Image}
-	for _, e := range pod.Containers[0].Env {
-		switch e.Name {
-		case "KUBERNETES_SERVICE_HOST":
-			got["host"] = e.Value
-		case "KUBERNETES_SERVICE_PORT":
-			got["port"] = e.Value
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("flanneld (-want +got):\n%s", diff)
-	}
-	for _, c := range pod.Containers {
-		if c.ImagePullPolicy != corev1.PullIfNotPresent || c.Image != want["image"] {
+	want := map[string]string{"network": nodeimage.BusyboxImage, "flanneld": nodeimage.FlannelImage, "cni": nodeimage.FlannelImage}
+	got := map[string]string{}
+	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		got[c.Name] = c.Image
+		if c.ImagePullPolicy != corev1.PullIfNotPresent {
 			t.Errorf("container %s would pull %s", c.Name, c.Image)
 		}
 	}
-}
-
-// convert fails on fields that the API does not have.
-func convert(t *testing.T, u unstructured.Unstructured, into any) {
-	t.Helper()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, into, true); err != nil {
-		t.Fatal(err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the images are those that the node image brings along (-want +got):\n%s", diff)
 	}
 }
 
-func TestObjectsInvalid(t *testing.T) {
-	for name, c := range map[string]struct {
-		reason string
-		params Params
-	}{
-		"no range":  {"flanneld would refuse every node", Params{}},
-		"address":   {"an address inside a range is a mistake more often than a range", Params{PodCIDR: "10.244.1.1/16"}},
-		"IPv6":      {"the template is for IPv4", Params{PodCIDR: "fd00::/64"}},
-		"no port":   {"a host without a port cannot be reached", Params{PodCIDR: "10.244.0.0/16", APIServerHost: "10.0.0.1"}},
-		"high port": {"ports end at 65535", Params{PodCIDR: "10.244.0.0/16", APIServerHost: "10.0.0.1", APIServerPort: 70000}},
+// The init container's script is run here, over what kubeadm writes into the ConfigMap of kube-proxy.
+func TestNetworkOfTheCluster(t *testing.T) {
+	pod := daemonSet(t)
+	const conf = `{"Network": "172.29.128.0/17", "EnableNFTables": false, "Backend": {"Type": "host-gw"}}`
+	for name, tc := range map[string]struct{ reason, config, want string }{
+		"one family": {"the range of Pods", "kind: KubeProxyConfiguration\nclusterCIDR: 172.29.128.0/17\nmode: iptables\n", conf},
+		"quoted":     {"as YAML may write it", `clusterCIDR: "172.29.128.0/17"` + "\n", conf},
+		"two":        {"flannel's host-gw is for IPv4", "clusterCIDR: fd00::/64,172.29.128.0/17\n", conf},
+		"none":       {"it says what to do", `clusterCIDR: ""` + "\n", ""},
+		"IPv6 alone": {"it says what to do", "clusterCIDR: fd00::/64\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Objects(c.params)
-			var f *fault.Fault
-			if !errors.As(err, &f) || f.Kind != fault.Invalid {
-				t.Errorf("got %v, want a fault of kind Invalid: %s", err, c.reason)
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "config.conf"), []byte(tc.config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			script := strings.NewReplacer("/etc/kube-proxy", dir, "/etc/kube-flannel", dir).Replace(pod.InitContainers[0].Args[0])
+			out, err := exec.Command("sh", "-ec", script).CombinedOutput()
+			if tc.want == "" {
+				if err == nil || !strings.Contains(string(out), "set spec.clusterNetwork.pods") {
+					t.Errorf("%s: %v, %s", tc.reason, err, out)
+				}
+				return
+			}
+			got, readErr := os.ReadFile(filepath.Join(dir, "net-conf.json"))
+			if err != nil || readErr != nil || strings.TrimSpace(string(got)) != tc.want {
+				t.Errorf("%s: got %s, %v, %v: %s", tc.reason, got, err, readErr, out)
 			}
 		})
 	}

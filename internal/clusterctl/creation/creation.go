@@ -55,9 +55,13 @@ func Network(ctx context.Context, r client.Reader, routes []netip.Prefix) (netip
 }
 
 // Apply creates the objects by server-side apply. It is refused when one of them exists: a Cluster is changed with
-// kubectl, not created twice. The first object is taken for the Cluster.
+// kubectl, not created twice. What clusters share ([manifest.Shared]) may exist, and is brought up to date. The first
+// object is taken for the Cluster.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
+		if manifest.Shared(o) {
+			continue
+		}
 		if err := absent(ctx, c, o, objects[0]); err != nil {
 			return err
 		}

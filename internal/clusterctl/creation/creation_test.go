@@ -93,9 +93,10 @@ func TestApply(t *testing.T) {
 		err    string
 		made   int
 	}{
-		"new":          {"both objects are made", nil, nil, 0, "", 2},
+		"new":          {"all objects are made", nil, nil, 0, "", 3},
 		"exists":       {"a cluster is not created twice", []client.Object{object("Cluster", "demo")}, nil, fault.Invalid, "slipway describe cluster demo", 0},
 		"part exists":  {"nor are parts of somebody else's taken over", []client.Object{object("MachinePool", "demo-workers")}, nil, fault.Invalid, "MachinePool \"demo-workers\" exists", 0},
+		"shared":       {"what several clusters share may be there already", []client.Object{object("ConfigMap", "slipway-flannel")}, nil, 0, "", 3},
 		"no namespace": {"the command that creates it is named", nil, map[string]error{"demo": missing}, fault.Gone, "slipway kubectl create namespace team", 0},
 		"refused":      {"when the last object is refused nothing of the others is left behind", nil, map[string]error{"demo-workers": denied}, fault.Invalid, "applying MachinePool team/demo-workers", 0},
 	}
@@ -115,7 +116,8 @@ func TestApply(t *testing.T) {
 					return nil
 				},
 			}).Build()
-			err := creation.Apply(t.Context(), c, []*unstructured.Unstructured{object("Cluster", "demo"), object("MachinePool", "demo-workers")})
+			objects := []*unstructured.Unstructured{object("Cluster", "demo"), object("MachinePool", "demo-workers"), object("ConfigMap", "slipway-flannel")}
+			err := creation.Apply(t.Context(), c, objects)
 			if made != tc.made {
 				t.Errorf("%s: %d objects were written, want %d", tc.reason, made, tc.made)
 			}

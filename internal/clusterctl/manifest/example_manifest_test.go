@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/slipwayhq/slipway/config/addons/flannel"
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 )
 
@@ -39,5 +40,31 @@ func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("examples/quickstart.yaml differs from the manifest of the command (-command +example):\n%s", d)
+	}
+}
+
+// Every example of a cluster of containers brings the network that the command would write.
+func TestExamplesBringTheNetwork(t *testing.T) {
+	for _, name := range []string{"quickstart.yaml", "quickstart-v1beta1.yaml", "machinedeployment.yaml"} {
+		data, err := os.ReadFile("../../../examples/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		labelled, sourced, selected := false, false, false
+		for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+			u := &unstructured.Unstructured{}
+			if err := d.Decode(u); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			text, _, _ := unstructured.NestedString(u.Object, "data", "flannel.yaml")
+			labelled = labelled || u.GetKind() == "Cluster" && u.GetLabels()[manifest.NetworkLabel] == "flannel"
+			sourced = sourced || manifest.Shared(u) && text == flannel.Manifest()
+			selected = selected || manifest.Shared(u) && u.GetKind() == "ClusterResourceSet"
+		}
+		if !labelled || !sourced || !selected {
+			t.Errorf("%s: label %t, manifest as in the program %t, ClusterResourceSet %t", name, labelled, sourced, selected)
+		}
 	}
 }

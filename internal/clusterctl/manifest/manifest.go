@@ -45,7 +45,7 @@ func (c Cluster) Objects() ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, o := range []client.Object{
 		c.cluster(layout.Ranges()), c.infrastructure(), c.controlPlane(),
-		c.pool(), c.bootstrap(), c.machines(),
+		c.pool(), c.bootstrap(), c.machines(), c.network(), c.networkSource(),
 	} {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
@@ -64,7 +64,7 @@ func (c Cluster) meta(name string) metav1.ObjectMeta {
 func (c Cluster) cluster(ranges subnet.Ranges) *clusterv1.Cluster {
 	return &clusterv1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster"},
-		ObjectMeta: c.meta(c.Name),
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: map[string]string{NetworkLabel: flannelNetwork}},
 		Spec: clusterv1.ClusterSpec{
 			ClusterNetwork: clusterv1.ClusterNetwork{
 				Pods:     clusterv1.NetworkRanges{CIDRBlocks: []string{ranges.Pods.String()}},

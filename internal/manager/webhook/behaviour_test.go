@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -51,6 +52,19 @@ func machine(name string) *clusterv1.Machine {
 	return m
 }
 
+func healthCheck(name string) *clusterv1.MachineHealthCheck {
+	return &clusterv1.MachineHealthCheck{ObjectMeta: named(name), Spec: clusterv1.MachineHealthCheckSpec{
+		ClusterName: "c", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+	}}
+}
+
+func resourceSet(name string) *addonsv1.ClusterResourceSet {
+	return &addonsv1.ClusterResourceSet{ObjectMeta: named(name), Spec: addonsv1.ClusterResourceSetSpec{
+		ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+		Resources:       []addonsv1.ResourceRef{{Kind: "ConfigMap", Name: "cm"}},
+	}}
+}
+
 func pool(name string) *clusterv1.MachinePool {
 	p := &clusterv1.MachinePool{ObjectMeta: named(name)}
 	p.Spec.ClusterName = "c"
@@ -58,7 +72,7 @@ func pool(name string) *clusterv1.MachinePool {
 	return p
 }
 
-// CL-30, CL-31, CL-32, MA-27, MP-15, KB-26, IA-09: the rules reach the API server, with messages for users.
+// CL-30, CL-31, CL-32, MA-27, MP-15, HC-05, HC-12, RS-01, RS-04, KB-26, IA-09: the rules reach the API server, with messages for users.
 func testAdmission(t *testing.T, w *world) {
 	cluster := &clusterv1.Cluster{ObjectMeta: named("nothing"), Spec: clusterv1.ClusterSpec{Paused: new(true)}}
 	topology := &clusterv1.Cluster{ObjectMeta: named("topology"), Spec: clusterv1.ClusterSpec{
@@ -77,10 +91,16 @@ func testAdmission(t *testing.T, w *world) {
 		ClaimRef: ipamv1.IPAddressClaimReference{Name: "c"},
 		PoolRef:  ipamv1.IPPoolReference{APIGroup: "example.org", Kind: "Pool", Name: "p"},
 	}}
+	backwards := healthCheck("backwards")
+	backwards.Spec.Remediation.TriggerIf.UnhealthyInRange = "[5-1]"
+	everywhere := resourceSet("everywhere")
+	everywhere.Spec.ClusterSelector = metav1.LabelSelector{MatchLabels: map[string]string{"a": "b c"}}
 	for name, tt := range map[string]struct {
 		object client.Object
 		want   string
 	}{
+		"HC-05": {backwards, "spec.remediation.triggerIf.unhealthyInRange"},
+		"RS-01": {everywhere, "spec.clusterSelector"},
 		"CL-30": {long, "metadata.name"},
 		"CL-31": {cluster, "one of infrastructureRef, controlPlaneRef and topology must be set"},
 		"CL-32": {topology, "feature gate ClusterTopology"},
@@ -109,6 +129,15 @@ func testAdmission(t *testing.T, w *world) {
 	}
 	if *p.Spec.Replicas != 1 || *p.Spec.Template.Spec.MinReadySeconds != 0 {
 		t.Errorf("MP-15: defaults are missing: %+v", p.Spec)
+	}
+	check, set := healthCheck("defaults"), resourceSet("defaults")
+	for _, o := range []client.Object{check, set} {
+		if err := w.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if check.Labels[clusterv1.ClusterNameLabel] != "c" || *check.Spec.Checks.NodeStartupTimeoutSeconds != 600 || set.Spec.Strategy != "ApplyOnce" {
+		t.Errorf("HC-12, RS-04: defaults are missing: %+v, %+v", check, set)
 	}
 	m.Spec.ClusterName = "other"
 	if err := w.client.Update(t.Context(), m); !apierrors.IsInvalid(err) {
@@ -317,7 +346,8 @@ func testOwnKinds(t *testing.T, w *world) {
 		t.Errorf("defaults are missing: %+v, %+v", lc.Spec, lm.Spec)
 	}
 	settings := hostedv1.HostedControlPlaneSettings{
-		Addons:                  hostedv1.Addons{ImageRepository: "slipway.dev", CNI: hostedv1.CNIFlannel},
+		Backend:                 hostedv1.Backend{Process: &hostedv1.ProcessBackend{}},
+		Addons:                  hostedv1.Addons{ImageRepository: "slipway.dev"},
 		CertificateValidityDays: 365,
 	}
 	if diff := cmp.Diff(settings, hcp.Spec.HostedControlPlaneSettings); diff != "" {

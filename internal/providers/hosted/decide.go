@@ -235,7 +235,7 @@ func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 		ClusterName: s.Cluster.Name, Version: s.Plane.Spec.Version, Host: endpoint.Host, Port: endpoint.Port,
 		CA: s.Secrets[PurposeCA].Data[corev1.TLSCertKey], ServiceCIDR: strings.Join(services, ","), PodCIDR: strings.Join(pods, ","),
 		ServiceDomain: s.Cluster.Spec.ClusterNetwork.ServiceDomain, ImageRepository: spec.ImageRepository,
-		CoreDNS: !spec.CoreDNS.Disabled, KubeProxy: !spec.KubeProxy.Disabled, Flannel: spec.CNI != hostedv1.CNINone,
+		CoreDNS: !spec.CoreDNS.Disabled, KubeProxy: !spec.KubeProxy.Disabled,
 	}
 	if p.ServiceDomain == "" {
 		p.ServiceDomain = workload.DefaultServiceDomain

@@ -7,7 +7,7 @@
 //	Cluster: infrastructure provisioned, endpoint known
 //	   └─► Secrets <cluster>-{ca,etcd,proxy,sa}, <cluster>-kubeconfig
 //	          └─► process (etcd, kube-apiserver, kube-controller-manager, kube-scheduler)
-//	                 └─► cluster-info, kubeadm-config, kubelet-config, RBAC, kube-proxy, flannel, CoreDNS ─► initialized
+//	                 └─► cluster-info, kubeadm-config, kubelet-config, RBAC, kube-proxy, CoreDNS ─► initialized
 //
 // Owns: those Secrets where no user supplied them, the process and its data, the add-ons, and the status of
 // HostedControlPlanes.

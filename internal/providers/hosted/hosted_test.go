@@ -151,7 +151,7 @@ func TestAddonsFollowTheirParams(t *testing.T) {
 		t.Errorf("another set of add-ons is applied: %v", got)
 	}
 	p := addonsOf(running(t), clusterv1.APIEndpoint{Host: "h", Port: 1})
-	if p.ServiceCIDR != defaultServices || p.PodCIDR != defaultPods || p.ServiceDomain != "cluster.local" || p.ImageRepository != "slipway.dev" || !p.Flannel || !p.CoreDNS || !p.KubeProxy {
+	if p.ServiceCIDR != defaultServices || p.PodCIDR != defaultPods || p.ServiceDomain != "cluster.local" || p.ImageRepository != "slipway.dev" || !p.CoreDNS || !p.KubeProxy {
 		t.Errorf("defaults: %+v", p)
 	}
 }

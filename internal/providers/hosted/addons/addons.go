@@ -23,7 +23,6 @@ import (
 	"k8s.io/kubernetes/cmd/kubeadm/app/util/config"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipwayhq/slipway/config/addons/flannel"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -43,19 +42,18 @@ type Params struct {
 	// ImageRepository that add-on images come from.
 	ImageRepository string
 	// Which add-ons to apply.
-	CoreDNS, KubeProxy, Flannel bool
+	CoreDNS, KubeProxy bool
 }
 
 // revision of what Apply does: it rises when that is something else for the same params.
-const revision = 2
+const revision = 3
 
 // Hash stands for what Apply does with the params: unchanged, there is nothing to apply.
 func (p Params) Hash() string {
 	data, err := json.Marshal(struct {
 		Params
 		Revision int
-		Network  string
-	}{p, revision, flannel.Version})
+	}{p, revision})
 	if err != nil { // strings, numbers and booleans always encode
 		panic(err)
 	}
@@ -84,9 +82,6 @@ func Apply(ctx context.Context, access *rest.Config, p Params) error {
 		steps = append(steps, step{"kube-proxy", func() error {
 			return proxy.EnsureProxyAddon(&cfg.ClusterConfiguration, &cfg.LocalAPIEndpoint, client, io.Discard, false)
 		}})
-	}
-	if p.Flannel {
-		steps = append(steps, step{"flannel", func() error { return applyFlannel(ctx, access, p) }})
 	}
 	if p.CoreDNS {
 		steps = append(steps, step{"CoreDNS", func() error {

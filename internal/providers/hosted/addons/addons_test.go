@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
@@ -24,7 +23,7 @@ func params() addons.Params {
 	return addons.Params{
 		ClusterName: "demo", Version: "v1.36.3", Host: "172.31.0.1", Port: 6443, CA: server.Config.CAData,
 		ServiceCIDR: "192.0.2.0/24", PodCIDR: "172.31.128.0/17", ServiceDomain: "cluster.local", ImageRepository: "example.test/images",
-		CoreDNS: true, KubeProxy: true, Flannel: true,
+		CoreDNS: true, KubeProxy: true,
 	}
 }
 
@@ -98,7 +97,7 @@ func images(t *testing.T, api kubernetes.Interface) {
 		t.Fatal(err)
 	}
 	used = append(used, dns.Spec.Template.Spec.Containers[0].Image)
-	for _, name := range []string{"kube-proxy", "flannel", "coredns"} {
+	for _, name := range []string{"kube-proxy", "coredns"} {
 		if !strings.Contains(strings.Join(used, " "), name) {
 			t.Errorf("no image of %s among %v", name, used)
 		}
@@ -144,7 +143,7 @@ func revisions(t *testing.T, api kubernetes.Interface) map[string]string {
 
 func TestLeftOut(t *testing.T) {
 	p := params()
-	p.CoreDNS, p.KubeProxy, p.Flannel = false, false, false
+	p.CoreDNS, p.KubeProxy = false, false
 	all := params()
 	if p.Hash() == all.Hash() || all.Hash() != params().Hash() {
 		t.Error("the hash does not stand for what is applied")
@@ -156,13 +155,5 @@ func TestLeftOut(t *testing.T) {
 	sets, err := kubernetes.NewForConfigOrDie(fresh.Config).AppsV1().DaemonSets("").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(sets.Items) != 0 {
 		t.Errorf("%d DaemonSets, want none (%v)", len(sets.Items), err)
-	}
-}
-
-func TestNetworkNeedsIPv4(t *testing.T) {
-	p := params()
-	p.PodCIDR = "fd00::/56"
-	if err := addons.Apply(t.Context(), server.Config, p); fault.KindOf(err) != fault.Invalid {
-		t.Errorf("got %v, want a fault of kind Invalid", err)
 	}
 }

@@ -1,0 +1,48 @@
+package manifest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+
+	"github.com/slipwayhq/slipway/config/addons/flannel"
+)
+
+// NetworkLabel on a Cluster says by its value which network its Pods get: "flannel" from the ClusterResourceSet that
+// the manifest brings. A Cluster without it brings a network of its own.
+const NetworkLabel = "slipway.dev/cni"
+
+const (
+	flannelNetwork = "flannel"
+	// networkName is the name of the ClusterResourceSet and of its ConfigMap.
+	networkName = "slipway-flannel"
+	networkKey  = "flannel.yaml"
+)
+
+// Shared reports whether an object of a manifest belongs to all clusters of its namespace: it may exist already, and
+// stays when a cluster goes.
+func Shared(o *unstructured.Unstructured) bool {
+	return o.GetName() == networkName && (o.GetKind() == "ClusterResourceSet" || o.GetKind() == "ConfigMap")
+}
+
+// network installs the network in every cluster that is labelled so (RS-01).
+func (c Cluster) network() *addonsv1.ClusterResourceSet {
+	return &addonsv1.ClusterResourceSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterResourceSet"},
+		ObjectMeta: c.meta(networkName),
+		Spec: addonsv1.ClusterResourceSetSpec{
+			ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{NetworkLabel: flannelNetwork}},
+			Resources:       []addonsv1.ResourceRef{{Kind: "ConfigMap", Name: networkName}},
+			Strategy:        string(addonsv1.ClusterResourceSetStrategyApplyOnce),
+		},
+	}
+}
+
+func (c Cluster) networkSource() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: c.meta(networkName),
+		Data:       map[string]string{networkKey: flannel.Manifest()},
+	}
+}
