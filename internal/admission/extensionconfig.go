@@ -62,7 +62,8 @@ func validateInjection(c *runtimev1.ExtensionConfig) field.ErrorList {
 	if parts := strings.Split(text, "/"); !ok || len(parts) == 2 && parts[0] != "" && parts[1] != "" {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(runtimev1.InjectCAFromSecretAnnotation), text,
+	return field.ErrorList{field.Invalid(field.NewPath("metadata",
+		"annotations").Key(runtimev1.InjectCAFromSecretAnnotation), text,
 		"must be <namespace>/<name> of a Secret")}
 }
 

@@ -78,10 +78,12 @@ func check(response hooks.Response) error {
 	case "":
 		return fault.New(fault.Invalid, ReasonInvalidAnswer, "the answer has no status; want Success or Failure")
 	default:
-		return fault.New(fault.Invalid, ReasonInvalidAnswer, "the answer has status %q; want Success or Failure", clip(string(status)))
+		return fault.New(fault.Invalid, ReasonInvalidAnswer, "the answer has status %q; want Success or Failure",
+			clip(string(status)))
 	}
 	if retry, ok := response.(hooks.RetryResponse); ok && retry.GetRetryAfterSeconds() < 0 {
-		return fault.New(fault.Invalid, ReasonInvalidAnswer, "the answer has retryAfterSeconds %d; want 0 or more", retry.GetRetryAfterSeconds())
+		return fault.New(fault.Invalid, ReasonInvalidAnswer, "the answer has retryAfterSeconds %d; want 0 or more",
+			retry.GetRetryAfterSeconds())
 	}
 	return nil
 }

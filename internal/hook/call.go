@@ -49,7 +49,8 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 		return err
 	}
 	if t.handler.Hook.Name != h.Name {
-		return fault.New(fault.Invalid, ReasonHookMismatch, "handler %s serves hook %s, not %s", t, t.handler.Hook.Hook, h.ID.Hook)
+		return fault.New(fault.Invalid, ReasonHookMismatch, "handler %s serves hook %s, not %s", t,
+			t.handler.Hook.Hook, h.ID.Hook)
 	}
 	set := &namespaceLabels{read: e.cfg.NamespaceLabels, namespace: of.GetNamespace()}
 	matches, err := set.match(ctx, t.settings.selector)
@@ -57,7 +58,8 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 		return err
 	}
 	if !matches {
-		return fault.New(fault.Invalid, ReasonNamespaceMismatch, "handler %s is not for objects in namespace %s", t, of.GetNamespace())
+		return fault.New(fault.Invalid, ReasonNamespaceMismatch, "handler %s is not for objects in namespace %s", t,
+			of.GetNamespace())
 	}
 	answer, err := e.call(ctx, t, of, x)
 	if err != nil {
@@ -119,7 +121,8 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exc
 		return answer, nil
 	}
 	if ignored(err, t.handler.Policy) {
-		ctrl.LoggerFrom(ctx).Info("passed over a handler: its failure policy is Ignore", "handler", t.String(), "error", err.Error())
+		ctrl.LoggerFrom(ctx).Info("passed over a handler: its failure policy is Ignore", "handler", t.String(),
+			"error", err.Error())
 		passed := served.NewResponse()
 		passed.SetStatus(hooksv1.ResponseStatusSuccess)
 		return passed, nil
@@ -212,7 +215,8 @@ func (t target) enter(ctx context.Context) error {
 	case t.slots <- struct{}{}:
 		return nil
 	case <-timer.C:
-		return fault.New(fault.Unreachable, ReasonBusy, "the extension has %d calls to answer; this one is made later", inFlight)
+		return fault.New(fault.Unreachable, ReasonBusy,
+			"the extension has %d calls to answer; this one is made later", inFlight)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -220,9 +224,10 @@ func (t target) enter(ctx context.Context) error {
 
 // exchange sends the request, reads and checks the answer, and measures both.
 func (e *Extensions) exchange(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
-	ctx, span := e.cfg.Tracer.Start(ctx, "call "+r.hook.ID.Hook, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		attribute.String("hook", r.hook.ID.String()), attribute.String("handler", t.String()),
-		attribute.String("namespace", r.object.GetNamespace()), attribute.String("name", r.object.GetName())))
+	ctx, span := e.cfg.Tracer.Start(ctx, "call "+r.hook.ID.Hook, trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(
+			attribute.String("hook", r.hook.ID.String()), attribute.String("handler", t.String()),
+			attribute.String("namespace", r.object.GetNamespace()), attribute.String("name", r.object.GetName())))
 	defer span.End()
 	ctx, cancel := context.WithTimeout(ctx, min(t.handler.Timeout, MaxTimeout))
 	defer cancel()

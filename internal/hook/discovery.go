@@ -175,7 +175,8 @@ func (e *Extensions) handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error)
 		if _, known := e.catalog.Hook(id); !known {
 			continue
 		}
-		h := Handler{Name: name, Hook: id, Timeout: time.Duration(listed.TimeoutSeconds) * time.Second, Policy: listed.FailurePolicy}
+		h := Handler{Name: name, Hook: id, Timeout: time.Duration(listed.TimeoutSeconds) * time.Second,
+			Policy: listed.FailurePolicy}
 		if h.Timeout <= 0 {
 			h.Timeout = DefaultTimeout
 		}

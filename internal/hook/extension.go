@@ -41,7 +41,8 @@ type settings struct {
 
 // settingsOf reads a spec. What cannot be used is a fault of kind Invalid.
 func settingsOf(c *runtimev1.ExtensionConfig) (settings, error) {
-	s := settings{uid: c.UID, generation: c.Generation, created: c.CreationTimestamp, values: c.Spec.Settings, selector: labels.Everything()}
+	s := settings{uid: c.UID, generation: c.Generation, created: c.CreationTimestamp, values: c.Spec.Settings,
+		selector: labels.Everything()}
 	if c.Spec.NamespaceSelector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(c.Spec.NamespaceSelector)
 		if err != nil {

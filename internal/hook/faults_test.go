@@ -89,6 +89,7 @@ func TestBadAnswers(t *testing.T) {
 		reason  string
 		message string
 		counts  bool // against the extension: Ignore passes it over
+		brief   bool // the handler's timeout is what ends it
 	}{
 		"good": {serve: hooktest.Raw(good)},
 		"wrong kind": {
@@ -135,8 +136,8 @@ func TestBadAnswers(t *testing.T) {
 			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":-1`), reason: ReasonInvalidAnswer,
 			message: "the answer has retryAfterSeconds -1; want 0 or more",
 		},
-		"slow drip": {serve: drip, reason: wire.ReasonTimeout, counts: true, message: "HOST did not answer in time"},
-		"silence":   {serve: silent, reason: wire.ReasonTimeout, counts: true, message: "HOST did not answer in time"},
+		"slow drip": {serve: drip, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer in time"},
+		"silence":   {serve: silent, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer in time"},
 		"connection reset in the middle": {
 			serve: cut(true), reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
@@ -162,7 +163,10 @@ func TestBadAnswers(t *testing.T) {
 			w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 			for _, policy := range []hooksv1.FailurePolicy{hooksv1.FailurePolicyFail, hooksv1.FailurePolicyIgnore} {
 				h := hooktest.Handler(strings.ToLower(string(policy)), "BeforeClusterCreate")
-				h.TimeoutSeconds, h.FailurePolicy = ptr(int32(1)), &policy
+				h.TimeoutSeconds, h.FailurePolicy = ptr(int32(30)), &policy
+				if tt.brief {
+					h.TimeoutSeconds = ptr(int32(1))
+				}
 				x.Handle(h, tt.serve)
 			}
 			w.mustDiscover(x.ExtensionConfig("ext"))

@@ -21,7 +21,8 @@ type Breakage struct {
 
 // String says what breaks, for people.
 func (b Breakage) String() string {
-	return fmt.Sprintf("ExtensionConfig %s: %s of %s is served by %s", b.Extension, b.Hook.Hook, b.Hook.APIVersion(), strings.Join(b.Handlers, ", "))
+	return fmt.Sprintf("ExtensionConfig %s: %s of %s is served by %s", b.Extension, b.Hook.Hook, b.Hook.APIVersion(),
+		strings.Join(b.Handlers, ", "))
 }
 
 // Broken returns what the removal of versions of hooks would break, by the handlers that the extensions list in their

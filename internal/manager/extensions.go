@@ -37,7 +37,8 @@ func addExtensions(s loop.Setup, cfg Extensions) (*hook.Extensions, error) {
 		return nil, err
 	}
 	extensions, err := hook.New(hook.Config{
-		NamespaceLabels: hook.NamespaceLabels(s.Manager.GetClient()), Certificates: certificates, Registerer: ctrlmetrics.Registry,
+		NamespaceLabels: hook.NamespaceLabels(s.Manager.GetClient()), Certificates: certificates,
+		Registerer: ctrlmetrics.Registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing calls of Runtime Extensions: %w", err)

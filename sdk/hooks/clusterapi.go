@@ -60,9 +60,11 @@ func lifecycle() []Hook {
 		{
 			ID: v1alpha1("BeforeClusterCreate"), Tag: TagLifecycle,
 			Summary: "Called before the objects of a new cluster's topology are created.",
-			Description: "The Cluster exists, nothing below it does. " + blocks("the topology is not created") + ofTopology +
+			Description: "The Cluster exists, nothing below it does. " + blocks("the topology is not created") +
+				ofTopology +
 				"- The request holds the Cluster.",
-			NewRequest: request[hooksv1.BeforeClusterCreateRequest](), NewResponse: answer[hooksv1.BeforeClusterCreateResponse](),
+			NewRequest:  request[hooksv1.BeforeClusterCreateRequest](),
+			NewResponse: answer[hooksv1.BeforeClusterCreateResponse](),
 		},
 		{
 			ID: v1alpha1("AfterControlPlaneInitialized"), Tag: TagLifecycle,
@@ -75,9 +77,11 @@ func lifecycle() []Hook {
 		{
 			ID: v1alpha1("BeforeClusterDelete"), Tag: TagLifecycle,
 			Summary: "Called when the deletion of a cluster was asked for, before anything of it is deleted.",
-			Description: "A place to move away or clean up what the cluster holds elsewhere. " + blocks("nothing is deleted") + ofTopology +
+			Description: "A place to move away or clean up what the cluster holds elsewhere. " +
+				blocks("nothing is deleted") + ofTopology +
 				"- The request holds the Cluster.",
-			NewRequest: request[hooksv1.BeforeClusterDeleteRequest](), NewResponse: answer[hooksv1.BeforeClusterDeleteResponse](),
+			NewRequest:  request[hooksv1.BeforeClusterDeleteRequest](),
+			NewResponse: answer[hooksv1.BeforeClusterDeleteResponse](),
 		},
 	}
 }
@@ -90,7 +94,8 @@ func upgrades() []Hook {
 			Summary: "Called once before an upgrade begins, when the version in the topology was changed.",
 			Description: "Called once for the whole upgrade, however many versions it passes. " +
 				blocks("no object gets the new version") + ofTopology + plan,
-			NewRequest: request[hooksv1.BeforeClusterUpgradeRequest](), NewResponse: answer[hooksv1.BeforeClusterUpgradeResponse](),
+			NewRequest:  request[hooksv1.BeforeClusterUpgradeRequest](),
+			NewResponse: answer[hooksv1.BeforeClusterUpgradeResponse](),
 		},
 		{
 			ID: v1alpha1("BeforeControlPlaneUpgrade"), Tag: TagLifecycle,
@@ -113,21 +118,24 @@ func upgrades() []Hook {
 			Summary: "Called before the workers get their next version.",
 			Description: "Called for the versions that workers have to run on the way, and for the last one. " +
 				blocks("the workers keep their version") + ofTopology + plan,
-			NewRequest: request[hooksv1.BeforeWorkersUpgradeRequest](), NewResponse: answer[hooksv1.BeforeWorkersUpgradeResponse](),
+			NewRequest:  request[hooksv1.BeforeWorkersUpgradeRequest](),
+			NewResponse: answer[hooksv1.BeforeWorkersUpgradeResponse](),
 		},
 		{
 			ID: v1alpha1("AfterWorkersUpgrade"), Tag: TagLifecycle,
 			Summary: "Called when all workers run their next version.",
 			Description: "Called for the versions that workers have to run on the way, and for the last one, before AfterClusterUpgrade. " +
 				blocks("the upgrade does not go on") + ofTopology + plan,
-			NewRequest: request[hooksv1.AfterWorkersUpgradeRequest](), NewResponse: answer[hooksv1.AfterWorkersUpgradeResponse](),
+			NewRequest:  request[hooksv1.AfterWorkersUpgradeRequest](),
+			NewResponse: answer[hooksv1.AfterWorkersUpgradeResponse](),
 		},
 		{
 			ID: v1alpha1("AfterClusterUpgrade"), Tag: TagLifecycle,
 			Summary: "Called when control plane and workers run the version of the topology.",
 			Description: "The last call of an upgrade. " + blocks("the next upgrade does not begin") + ofTopology +
 				"- The request holds the Cluster and the version it has now.",
-			NewRequest: request[hooksv1.AfterClusterUpgradeRequest](), NewResponse: answer[hooksv1.AfterClusterUpgradeResponse](),
+			NewRequest:  request[hooksv1.AfterClusterUpgradeRequest](),
+			NewResponse: answer[hooksv1.AfterClusterUpgradeResponse](),
 		},
 		{
 			ID: v1alpha1("GenerateUpgradePlan"), Tag: TagUpgrade,
@@ -136,7 +144,8 @@ func upgrades() []Hook {
 				"some for the workers; without, the fewest steps that the version skew allows are taken.\n\n" +
 				"- Versions rise, end with the version asked for, and leave out no minor version of the control plane.\n" +
 				"- Workers can only run versions that the control plane runs or passes.",
-			NewRequest: request[hooksv1.GenerateUpgradePlanRequest](), NewResponse: answer[hooksv1.GenerateUpgradePlanResponse](),
+			NewRequest:  request[hooksv1.GenerateUpgradePlanRequest](),
+			NewResponse: answer[hooksv1.GenerateUpgradePlanResponse](),
 		},
 	}
 }
@@ -148,7 +157,8 @@ func topology() []Hook {
 			Summary: "Asks which variables a ClusterClass patch takes.",
 			Description: "Called when a ClusterClass is created or changed. The response holds the variables with their schemas; users set " +
 				"them in spec.topology.variables of their Clusters.",
-			NewRequest: request[hooksv1.DiscoverVariablesRequest](), NewResponse: answer[hooksv1.DiscoverVariablesResponse](),
+			NewRequest:  request[hooksv1.DiscoverVariablesRequest](),
+			NewResponse: answer[hooksv1.DiscoverVariablesResponse](),
 		},
 		{
 			ID: v1alpha1("GeneratePatches"), Tag: TagTopology,
@@ -166,7 +176,8 @@ func topology() []Hook {
 			Description: "Called after GeneratePatches of all extensions. A response of status Failure stops the cluster from being changed; " +
 				"its message reaches the user.\n\n" +
 				"- The request holds all templates, the variables of the cluster and those of each template.",
-			NewRequest: request[hooksv1.ValidateTopologyRequest](), NewResponse: answer[hooksv1.ValidateTopologyResponse](),
+			NewRequest:  request[hooksv1.ValidateTopologyRequest](),
+			NewResponse: answer[hooksv1.ValidateTopologyResponse](),
 		},
 	}
 }
@@ -178,15 +189,18 @@ func inPlace() []Hook {
 			ID: v1alpha1("CanUpdateMachine"), Tag: TagInPlace,
 			Summary: "Asks which changes of a Machine an extension can carry out without replacing it.",
 			Description: "The request holds the Machine, its infrastructure machine and its bootstrap config as they are and as they shall " +
-				"be. The response holds a patch for each object with the changes that the extension takes over.\n\n" + spec,
-			NewRequest: request[hooksv1.CanUpdateMachineRequest](), NewResponse: answer[hooksv1.CanUpdateMachineResponse](),
+				"be. The response holds a patch for each object with the changes that the extension takes over.\n\n" +
+				spec,
+			NewRequest:  request[hooksv1.CanUpdateMachineRequest](),
+			NewResponse: answer[hooksv1.CanUpdateMachineResponse](),
 		},
 		{
 			ID: v1alpha1("CanUpdateMachineSet"), Tag: TagInPlace,
 			Summary: "Asks which changes of a MachineSet an extension can carry out without replacing its Machines.",
 			Description: "The request holds the MachineSet and the templates it refers to, as they are and as they shall be. The response " +
 				"holds a patch for each object with the changes that the extension takes over.\n\n" + spec,
-			NewRequest: request[hooksv1.CanUpdateMachineSetRequest](), NewResponse: answer[hooksv1.CanUpdateMachineSetResponse](),
+			NewRequest:  request[hooksv1.CanUpdateMachineSetRequest](),
+			NewResponse: answer[hooksv1.CanUpdateMachineSetResponse](),
 		},
 		{
 			ID: v1alpha1("UpdateMachine"), Tag: TagInPlace,

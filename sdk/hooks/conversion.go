@@ -61,11 +61,13 @@ func (c *Catalog) connect(step Conversion) error {
 	newer, older := slices.Index(versions, step.Newer), slices.Index(versions, step.Older)
 	switch {
 	case newer < 0 || older < 0:
-		return fmt.Errorf("conversion of %s from %s to %s: no such version in the catalog", step.Hook, step.Newer, step.Older)
+		return fmt.Errorf("conversion of %s from %s to %s: no such version in the catalog", step.Hook, step.Newer,
+			step.Older)
 	case older != newer+1:
 		return fmt.Errorf("conversion of %s from %s to %s: they are not neighbours", step.Hook, step.Newer, step.Older)
 	case step.RequestDown == nil || step.ResponseUp == nil:
-		return fmt.Errorf("conversion of %s from %s to %s: both directions are required", step.Hook, step.Newer, step.Older)
+		return fmt.Errorf("conversion of %s from %s to %s: both directions are required", step.Hook, step.Newer,
+			step.Older)
 	}
 	if c.steps[step.Hook] == nil {
 		c.steps[step.Hook] = map[string]Conversion{}

@@ -96,7 +96,8 @@ func (d Deprecation) check(s Stability) error {
 	}
 	window := WindowOf(s)
 	if end-minor < window.Releases {
-		return fmt.Errorf("removed %d releases after its deprecation, %s versions are kept for %d", end-minor, s, window.Releases)
+		return fmt.Errorf("removed %d releases after its deprecation, %s versions are kept for %d", end-minor, s,
+			window.Releases)
 	}
 	if earliest := date.AddDate(0, window.Months, 0); last.Before(earliest) {
 		return fmt.Errorf("removed on %s, %s versions are kept for %d months, until %s",

@@ -61,7 +61,8 @@ func (c *Controller) readInjection(ctx context.Context, o *runtimev1.ExtensionCo
 	key, ok := secretKey(text)
 	if !ok {
 		c.secrets.follow(o.Name, client.ObjectKey{})
-		in.Problem = fmt.Sprintf("annotation %s is not <namespace>/<name> of a Secret; correct it", runtimev1.InjectCAFromSecretAnnotation)
+		in.Problem = fmt.Sprintf("annotation %s is not <namespace>/<name> of a Secret; correct it",
+			runtimev1.InjectCAFromSecretAnnotation)
 		return in, nil
 	}
 	c.secrets.follow(o.Name, key)
@@ -69,7 +70,8 @@ func (c *Controller) readInjection(ctx context.Context, o *runtimev1.ExtensionCo
 	err := c.client.Get(ctx, key, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		in.Problem = fmt.Sprintf("Secret %s, which caBundle is taken from, does not exist; create it with key %s", key, authorityKey)
+		in.Problem = fmt.Sprintf("Secret %s, which caBundle is taken from, does not exist; create it with key %s",
+			key, authorityKey)
 	case err != nil:
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	case len(bytes.TrimSpace(secret.Data[authorityKey])) == 0:
@@ -83,7 +85,8 @@ func (c *Controller) readInjection(ctx context.Context, o *runtimev1.ExtensionCo
 // secretKey reads <namespace>/<name>.
 func secretKey(text string) (client.ObjectKey, bool) {
 	namespace, name, ok := strings.Cut(text, "/")
-	return client.ObjectKey{Namespace: namespace, Name: name}, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
+	return client.ObjectKey{Namespace: namespace, Name: name},
+		ok && namespace != "" && name != "" && !strings.Contains(name, "/")
 }
 
 // answer asks the extension for its handlers.

@@ -32,7 +32,8 @@ type secrets struct {
 }
 
 func newSecrets(c metadata.Interface, wake func(string)) *secrets {
-	return &secrets{client: c, wake: wake, by: map[string]client.ObjectKey{}, watches: map[client.ObjectKey]chan struct{}{}}
+	return &secrets{client: c, wake: wake, by: map[string]client.ObjectKey{},
+		watches: map[client.ObjectKey]chan struct{}{}}
 }
 
 // Start implements manager.Runnable: it ends the watches with the manager.

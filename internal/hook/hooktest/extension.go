@@ -82,7 +82,8 @@ func Start(t testing.TB, o Options) *Extension {
 func (x *Extension) ExtensionConfig(name string) *runtimev1.ExtensionConfig {
 	return &runtimev1.ExtensionConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1},
-		Spec:       runtimev1.ExtensionConfigSpec{ClientConfig: runtimev1.ClientConfig{URL: x.URL, CABundle: x.Authority.PEM}},
+		Spec: runtimev1.ExtensionConfigSpec{ClientConfig: runtimev1.ClientConfig{URL: x.URL,
+			CABundle: x.Authority.PEM}},
 	}
 }
 

@@ -36,7 +36,8 @@ const (
 // Unconnected reports whether a reason says that the extension never got the request.
 func Unconnected(reason string) bool {
 	switch reason {
-	case ReasonHostUnknown, ReasonRefused, ReasonNoRoute, ReasonExpired, ReasonWrongHost, ReasonUnknownCA, ReasonBadCertificate,
+	case ReasonHostUnknown, ReasonRefused, ReasonNoRoute, ReasonExpired, ReasonWrongHost, ReasonUnknownCA,
+		ReasonBadCertificate,
 		ReasonTLS, ReasonClientRefused:
 		return true
 	}
@@ -80,7 +81,8 @@ func (c *Conn) explain(err error) (reason, message string) {
 		return explainAlert(alert, host)
 	case errors.As(err, &handshake):
 		return ReasonTLS, "the TLS handshake with " + host + " failed; it must speak TLS 1.2 or newer"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 		return ReasonLost, host + " closed the connection before its answer was complete"
 	case errors.As(err, &op) && op.Op == "dial":
 		return ReasonNoRoute, "no connection to " + host
@@ -101,7 +103,8 @@ func explainCertificate(err error, host string) (reason, message string) {
 	case errors.As(err, &hostname):
 		return ReasonWrongHost, "the certificate of " + host + " is for another name; issue one for this name"
 	case errors.As(err, &unknown):
-		return ReasonUnknownCA, "the certificate of " + host + " is not from an authority in spec.clientConfig.caBundle; correct caBundle"
+		return ReasonUnknownCA, "the certificate of " + host +
+			" is not from an authority in spec.clientConfig.caBundle; correct caBundle"
 	case errors.As(err, &failed), errors.As(err, &invalid):
 		return ReasonBadCertificate, "the certificate of " + host + " is not valid for a server"
 	}
@@ -139,7 +142,8 @@ func alertOf(err error) (uint8, bool) {
 
 func explainAlert(alert uint8, host string) (reason, message string) {
 	switch alert {
-	case alertBadCertificate, alertUnsupportedCert, alertCertificateRevoked, alertCertificateExpired, alertCertificateUnknown,
+	case alertBadCertificate, alertUnsupportedCert, alertCertificateRevoked, alertCertificateExpired,
+		alertCertificateUnknown,
 		alertUnknownCA, alertAccessDenied, alertCertificateRequired:
 		return ReasonClientRefused, host + " refuses our client certificate; set --runtime-extension-client-cert-file to one it knows"
 	case alertProtocolVersion, alertHandshakeFailure, alertInsufficientSecurity:
@@ -151,11 +155,14 @@ func explainAlert(alert uint8, host string) (reason, message string) {
 func (c *Conn) refusal(code int) error {
 	host := c.endpoint.Host()
 	if code >= 300 && code < 400 {
-		return fault.New(fault.Unreachable, ReasonRedirect, "%s answered with a redirect (HTTP %d), which is not followed", host, code).With("code", code)
+		return fault.New(fault.Unreachable, ReasonRedirect,
+			"%s answered with a redirect (HTTP %d), which is not followed", host, code).With("code", code)
 	}
-	return fault.New(fault.Unreachable, ReasonHTTPStatus, "%s answered HTTP %d %s", host, code, http.StatusText(code)).With("code", code)
+	return fault.New(fault.Unreachable, ReasonHTTPStatus, "%s answered HTTP %d %s", host, code,
+		http.StatusText(code)).With("code", code)
 }
 
 func (c *Conn) tooLarge() error {
-	return fault.New(fault.Unreachable, ReasonTooLarge, "the answer of %s is larger than %d MiB", c.endpoint.Host(), MaxAnswer>>20)
+	return fault.New(fault.Unreachable, ReasonTooLarge, "the answer of %s is larger than %d MiB", c.endpoint.Host(),
+		MaxAnswer>>20)
 }

@@ -65,9 +65,11 @@ func New(e Endpoint, o Options) (*Conn, error) {
 		}
 		return conn, err
 	}
-	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: o.Certificates.forHandshake}
+	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots,
+		GetClientCertificate: o.Certificates.forHandshake}
 	c.transport = &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dial, DialTLSContext: secured(dial, security), TLSClientConfig: security,
+		Proxy: http.ProxyFromEnvironment, DialContext: dial, DialTLSContext: secured(dial, security),
+		TLSClientConfig:     security,
 		TLSHandshakeTimeout: connectWithin, MaxIdleConns: keep, MaxIdleConnsPerHost: keep, IdleConnTimeout: idle,
 		MaxResponseHeaderBytes: 64 << 10,
 	}

@@ -32,7 +32,8 @@ func EndpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
 		if s.Port != nil {
 			port = *s.Port
 		}
-		u := url.URL{Scheme: "https", Host: net.JoinHostPort(s.Name+"."+s.Namespace+".svc", strconv.Itoa(int(port))), Path: prefix(s.Path)}
+		u := url.URL{Scheme: "https", Host: net.JoinHostPort(s.Name+"."+s.Namespace+".svc", strconv.Itoa(int(port))),
+			Path: prefix(s.Path)}
 		e.URL = u.String()
 	case c.URL != "":
 		u, err := url.Parse(c.URL)

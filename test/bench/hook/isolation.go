@@ -37,11 +37,15 @@ func (b *bench) isolation(ctx context.Context) ([]result.Figure, error) {
 	}
 	p99, during := quantile(well, 0.99), quantile(hanging, 0.99)
 	return []result.Figure{
-		{Name: "hook.isolation.p50", Title: "nine extensions, all are well, p50 (ms)", Value: quantile(well, 0.5).Seconds() * 1000},
+		{Name: "hook.isolation.p50", Title: "nine extensions, all are well, p50 (ms)",
+			Value: quantile(well, 0.5).Seconds() * 1000},
 		{Name: "hook.isolation.p99", Title: "nine extensions, all are well, p99 (ms)", Value: p99.Seconds() * 1000},
-		{Name: "hook.isolation.p50.hanging", Title: "nine extensions, the tenth hangs, p50 (ms)", Value: quantile(hanging, 0.5).Seconds() * 1000},
-		{Name: "hook.isolation.p99.hanging", Title: "nine extensions, the tenth hangs, p99 (ms)", Value: during.Seconds() * 1000},
-		result.Figure{Name: "hook.isolation.ratio", Title: "p99 while the tenth hangs, of p99 otherwise", Value: during.Seconds() / p99.Seconds()}.AtMost(1.1),
+		{Name: "hook.isolation.p50.hanging", Title: "nine extensions, the tenth hangs, p50 (ms)",
+			Value: quantile(hanging, 0.5).Seconds() * 1000},
+		{Name: "hook.isolation.p99.hanging", Title: "nine extensions, the tenth hangs, p99 (ms)",
+			Value: during.Seconds() * 1000},
+		result.Figure{Name: "hook.isolation.ratio", Title: "p99 while the tenth hangs, of p99 otherwise",
+			Value: during.Seconds() / p99.Seconds()}.AtMost(1.1),
 	}, nil
 }
 
@@ -102,8 +106,10 @@ func (b *bench) growth(ctx context.Context) ([]result.Figure, error) {
 	after, heapAfter := rest()
 	return []result.Figure{
 		{Name: "hook.growth.time", Title: "time with one extension that hangs (s)", Value: b.length.Seconds()},
-		result.Figure{Name: "hook.growth.goroutines", Title: "goroutines more than after the first seconds", Value: float64(after - goroutines)}.AtMost(5),
-		result.Figure{Name: "hook.growth.heap", Title: "memory more than after the first seconds (KiB)", Value: float64(heapAfter-heap) / 1024}.AtMost(1024),
+		result.Figure{Name: "hook.growth.goroutines", Title: "goroutines more than after the first seconds",
+			Value: float64(after - goroutines)}.AtMost(5),
+		result.Figure{Name: "hook.growth.heap", Title: "memory more than after the first seconds (KiB)",
+			Value: float64(heapAfter-heap) / 1024}.AtMost(1024),
 	}, nil
 }
 

@@ -104,7 +104,8 @@ func (b *bench) prepare(ctx context.Context, ready served) error {
 	}
 	ready.Addresses[extensions-1] = b.gate.listener.Addr().String()
 	for i, address := range ready.Addresses {
-		c := &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: name(i), UID: types.UID(name(i)), Generation: 1}}
+		c := &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: name(i), UID: types.UID(name(i)),
+			Generation: 1}}
 		c.Spec.ClientConfig.URL, c.Spec.ClientConfig.CABundle = "https://"+address, []byte(ready.CA)
 		state, err := b.calls.Discover(ctx, c)
 		if err != nil {
@@ -130,11 +131,14 @@ func name(i int) string { return fmt.Sprintf("ext-%d", i) }
 
 // call calls the handler of an extension for a Cluster of an ordinary size.
 func (b *bench) call(ctx context.Context, extension int) error {
-	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-cluster", UID: "1d0dd4e3-f6f9-4d8a-93e7-1a4cf8ee4dc2"}}
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-cluster",
+		UID: "1d0dd4e3-f6f9-4d8a-93e7-1a4cf8ee4dc2"}}
 	c.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"192.168.0.0/16"}
-	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.slipway.dev", Kind: "LocalCluster", Name: "a-cluster"}
+	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.slipway.dev",
+		Kind: "LocalCluster", Name: "a-cluster"}
 	return b.calls.Call(ctx, c, "check."+name(extension), hook.Exchange{
-		Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(c)}, Response: &hooksv1.BeforeClusterCreateResponse{},
+		Request:  &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(c)},
+		Response: &hooksv1.BeforeClusterCreateResponse{},
 	})
 }
 
@@ -162,8 +166,10 @@ func (b *bench) overhead(ctx context.Context) ([]result.Figure, error) {
 	}
 	ms := func(d time.Duration) float64 { return max(0, d.Seconds()*1000) }
 	return []result.Figure{
-		result.Figure{Name: "hook.overhead.p50", Title: "a call, over the extension's own time, p50 (ms)", Value: ms(quantile(took, 0.5) - own.P50)}.AtMost(0.5),
-		result.Figure{Name: "hook.overhead.p99", Title: "a call, over the extension's own time, p99 (ms)", Value: ms(quantile(took, 0.99) - own.P50)}.AtMost(2),
+		result.Figure{Name: "hook.overhead.p50", Title: "a call, over the extension's own time, p50 (ms)",
+			Value: ms(quantile(took, 0.5) - own.P50)}.AtMost(0.5),
+		result.Figure{Name: "hook.overhead.p99", Title: "a call, over the extension's own time, p99 (ms)",
+			Value: ms(quantile(took, 0.99) - own.P50)}.AtMost(2),
 		{Name: "hook.calls", Title: "calls of one caller that were measured", Value: float64(len(took))},
 	}, nil
 }
@@ -199,9 +205,12 @@ func (b *bench) throughput(ctx context.Context) ([]result.Figure, error) {
 	took, used := time.Since(began), processorTime()-cpu
 	after, err := b.stats(ctx)
 	return []result.Figure{
-		{Name: "hook.throughput", Title: "calls a second of four callers on one core", Value: float64(calls) / took.Seconds()},
-		result.Figure{Name: "hook.cpu", Title: "processor time of 1000 calls (s)", Value: used.Seconds() / float64(calls) * 1000}.AtMost(1),
-		result.Figure{Name: "hook.connections", Title: "connections made for all these calls", Value: float64(after.Connections - before.Connections)}.AtMost(8),
+		{Name: "hook.throughput", Title: "calls a second of four callers on one core",
+			Value: float64(calls) / took.Seconds()},
+		result.Figure{Name: "hook.cpu", Title: "processor time of 1000 calls (s)",
+			Value: used.Seconds() / float64(calls) * 1000}.AtMost(1),
+		result.Figure{Name: "hook.connections", Title: "connections made for all these calls",
+			Value: float64(after.Connections - before.Connections)}.AtMost(8),
 	}, err
 }
 
