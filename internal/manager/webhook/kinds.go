@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
@@ -40,6 +42,11 @@ const (
 
 // kinds lists every kind that admission has rules for.
 func kinds() []kind {
+	return slices.Concat(coreKinds(), addedKinds(), ownKinds())
+}
+
+// coreKinds are those that the core controllers reconcile.
+func coreKinds() []kind {
 	return []kind{
 		{
 			resource: clusterv1.GroupVersion.WithResource("clusters"),
@@ -112,6 +119,12 @@ func kinds() []kind {
 			object:   func() runtime.Object { return &clusterv1.MachineDrainRule{} },
 			touched:  []string{wholeSpec},
 		},
+	}
+}
+
+// addedKinds are those of the other groups of Cluster API.
+func addedKinds() []kind {
+	return []kind{
 		{
 			resource: bootstrapv1.GroupVersion.WithResource("kubeadmconfigs"),
 			object:   func() runtime.Object { return &bootstrapv1.KubeadmConfig{} },
@@ -139,6 +152,12 @@ func kinds() []kind {
 			object:   func() runtime.Object { return &ipamv1.IPAddressClaim{} },
 			touched:  []string{wholeSpec},
 		},
+	}
+}
+
+// ownKinds are those of our own groups.
+func ownKinds() []kind {
+	return []kind{
 		{
 			resource: localv1.GroupVersion.WithResource("localmachinepools"),
 			object:   func() runtime.Object { return &localv1.LocalMachinePool{} },
