@@ -68,7 +68,8 @@ func TestJudge(t *testing.T) {
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Error(diff)
 	}
-	g := judgeGrowth(1, 5, 3*time.Second, before, after)
+	g := growth{From: 1, To: 5, Seconds: 3}
+	g.judge(before, after)
 	g.WriteLines = nil
 	if diff := cmp.Diff(growth{From: 1, To: 5, Seconds: 3, WritesPer: 20, ManagerCPU: 0.5, ServerCPU: 1, ReconcileP99: 0.99}, g); diff != "" {
 		t.Error(diff)

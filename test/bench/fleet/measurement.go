@@ -86,16 +86,14 @@ func (m *measurement) judgeIdle(before, after mark) {
 	m.IdleCPU = 100 * (manager + server).Seconds() / seconds
 }
 
-func judgeGrowth(from, to int, took time.Duration, before, after mark) growth {
-	asked, added := after.asked.Since(before.asked), float64(to-from)
-	return growth{
-		From: from, To: to, Seconds: took.Seconds(),
-		WritesPer:    float64(asked.Total(settle.IsWrite)) / added,
-		ManagerCPU:   (after.usage.Manager.CPU - before.usage.Manager.CPU).Seconds() / added,
-		ServerCPU:    (after.usage.Server.CPU - before.usage.Server.CPU).Seconds() / added,
-		ReconcileP99: latency.Since(after.latency, before.latency)[machineController].Quantile(0.99),
-		WriteLines:   asked.Lines(settle.IsWrite),
-	}
+// judge adds what was used and asked for, per worker.
+func (g *growth) judge(before, after mark) {
+	asked, added := after.asked.Since(before.asked), float64(g.To-g.From)
+	g.WritesPer = float64(asked.Total(settle.IsWrite)) / added
+	g.ManagerCPU = (after.usage.Manager.CPU - before.usage.Manager.CPU).Seconds() / added
+	g.ServerCPU = (after.usage.Server.CPU - before.usage.Server.CPU).Seconds() / added
+	g.ReconcileP99 = latency.Since(after.latency, before.latency)[machineController].Quantile(0.99)
+	g.WriteLines = asked.Lines(settle.IsWrite)
 }
 
 // peaks is the most memory that was seen, in bytes.

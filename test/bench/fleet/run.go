@@ -266,7 +266,12 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 		return growth{}, err
 	}
 	after, err := s.mark(ctx)
-	return judgeGrowth(from, to, took, before, after), err
+	if err != nil {
+		return growth{}, err
+	}
+	g := growth{From: from, To: to, Seconds: took.Seconds()}
+	g.judge(before, after)
+	return g, nil
 }
 
 // remove deletes all clusters and waits until nothing of them is left.
