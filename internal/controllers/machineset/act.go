@@ -113,7 +113,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		})
 	case SyncClone:
 		key := cloneKey{a.Kind, a.Name}
-		return c.clones(s).Sync(ctx, s.Clones.Items[key].Unstructured, metadata(s, s.machine(a.Machine).Machine))
+		return c.clones().Sync(ctx, s.Clones.Items[key].Unstructured, metadata(s, s.machine(a.Machine).Machine))
 	case DeleteOrphan:
 		return c.deleteOrphan(ctx, s, a)
 	case Judge:
@@ -178,10 +178,11 @@ func (c *Controller) ownTemplate(ctx context.Context, s Snapshot, a OwnTemplate)
 
 func (c *Controller) syncMachine(ctx context.Context, s Snapshot, a SyncMachine) error {
 	m := s.machine(a.Machine)
-	if err := c.takeOver(ctx, m.Machine); err != nil {
+	wanted := kept(s, m.Machine)
+	if err := c.takeOver(ctx, wanted, m.Machine); err != nil {
 		return err
 	}
-	want, err := applied(kept(s, m.Machine))
+	want, err := applied(wanted)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
@@ -98,10 +99,21 @@ func (j judged) blocked() string {
 			lines = append(lines, line)
 		}
 	}
-	if _, failed := j.out.Failed.(Create); failed {
-		lines = append(lines, "* Machines could not be created; it is tried again")
+	if why := j.notCreated(); why != "" {
+		lines = append(lines, "* "+why)
 	}
 	return joinLines(lines)
+}
+
+// notCreated says why Machines could not be created; empty: they could. What a person has to change is said as it is.
+func (j judged) notCreated() string {
+	if _, failed := j.out.Failed.(Create); !failed {
+		return ""
+	}
+	if f := fault.As(j.out.Err); f != nil && f.Kind == fault.Invalid {
+		return f.Message
+	}
+	return "Machines could not be created; it is tried again"
 }
 
 func (j judged) scalingDown() condition.Verdict {
@@ -218,8 +230,8 @@ func (j judged) deleting() condition.Verdict {
 }
 
 func (j judged) machinesCreated() condition.Verdict {
-	if _, failed := j.out.Failed.(Create); failed {
-		return condition.False(clusterv1.MachineCreationFailedV1Beta1Reason, "Machines could not be created; it is tried again")
+	if why := j.notCreated(); why != "" {
+		return condition.False(clusterv1.MachineCreationFailedV1Beta1Reason, why)
 	}
 	if want, _ := j.desired(); len(j.Machines) < want {
 		for _, w := range j.plan.Wait {

@@ -52,8 +52,8 @@ func (c *Controller) undo(ctx context.Context, objects []*unstructured.Unstructu
 }
 
 // takeOver gives what older programs said of a Machine to the manager that says it now, once (MS-09): it could not
-// change or remove it otherwise.
-func (c *Controller) takeOver(ctx context.Context, m *clusterv1.Machine) error {
+// change or remove it otherwise. What the set does not want is not known to be the set's, and stays where it is.
+func (c *Controller) takeOver(ctx context.Context, want, m *clusterv1.Machine) error {
 	if owned := kube.OwnedMetadata(m, manager); len(owned.Labels)+len(owned.Annotations) > 0 {
 		return nil
 	}
@@ -61,27 +61,36 @@ func (c *Controller) takeOver(ctx context.Context, m *clusterv1.Machine) error {
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
 		return fmt.Errorf("reading Machine %s: %w", m.Name, err)
 	}
-	return c.writer.Named(manager).HandOver(ctx, live, kube.HandOver{From: []string{"manager", manager}, To: manager, Takes: ofMachine})
+	return c.writer.Named(manager).HandOver(ctx, live, kube.HandOver{
+		From: []string{"manager", manager}, To: manager, Takes: func(p fieldpath.Path) bool { return claims(want, p) },
+	})
 }
 
-// ofMachine tells the fields of a Machine that its MachineSet says.
-func ofMachine(p fieldpath.Path) bool {
+// claims tells the fields of a Machine that its MachineSet says.
+func claims(want *clusterv1.Machine, p fieldpath.Path) bool {
 	if len(p) < 2 || p[0].FieldName == nil || p[1].FieldName == nil {
 		return false
 	}
-	switch *p[0].FieldName {
-	case "metadata":
-		return len(p) == 3 && (*p[1].FieldName == "labels" || *p[1].FieldName == "annotations")
-	case "spec":
-		switch *p[1].FieldName {
-		case "readinessGates", "minReadySeconds", "deletion", "taints":
-			return true
-		}
+	switch *p[0].FieldName + "." + *p[1].FieldName {
+	case "metadata.labels":
+		return has(want.Labels, p)
+	case "metadata.annotations":
+		return has(want.Annotations, p)
+	case "spec.readinessGates", "spec.minReadySeconds", "spec.deletion", "spec.taints":
+		return true
 	}
 	return false
 }
 
-func (c *Controller) clones(Snapshot) clone.Writers {
+func has(keys map[string]string, p fieldpath.Path) bool {
+	if len(p) != 3 || p[2].FieldName == nil {
+		return false
+	}
+	_, ok := keys[*p[2].FieldName]
+	return ok
+}
+
+func (c *Controller) clones() clone.Writers {
 	return clone.Writers{Live: c.live, Creator: manager, Metadata: metadataManager, Writer: c.writer}
 }
 
