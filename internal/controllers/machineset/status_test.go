@@ -1,0 +1,229 @@
+package machineset
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+func report(s Snapshot, out loop.Outcome) clusterv1.MachineSetStatus {
+	return Report(s, Decide(s), out).Status.(clusterv1.MachineSetStatus)
+}
+
+// line is a condition in one line.
+func line(s clusterv1.MachineSetStatus, conditionType string) string {
+	c := condition.Set(s.Conditions).Get(conditionType)
+	if c == nil {
+		return "none"
+	}
+	return strings.TrimSpace(string(c.Status) + " " + c.Reason + " " + c.Message)
+}
+
+func TestConditions(t *testing.T) { // MS-20, MS-12
+	up, down := clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetScalingDownCondition
+	ready, upToDate := clusterv1.MachineSetMachinesReadyCondition, clusterv1.MachineSetMachinesUpToDateCondition
+	remediating, deletes := clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetDeletingCondition
+	deleted := func(s *Snapshot) { s.Set.DeletionTimestamp = ptr(ago(0)) }
+	unset := func(s *Snapshot) { s.Set.Spec.Replicas = nil }
+	noTemplate := func(s *Snapshot) { s.Infra.Object = contract.Object{} }
+	slow := func(m *clusterv1.Machine) {
+		going(time.Hour)(m)
+		says(is("Deleting", "True", "DrainingNode", "x"))(m)
+	}
+	cases := map[string]struct {
+		reason, condition string
+		s                 Snapshot
+		out               loop.Outcome
+		want              string
+	}{
+		"not scaling up":      {"", up, settled(), loop.Outcome{}, "False NotScalingUp"},
+		"scaling up":          {"", up, settled(replicas(3)), loop.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas"},
+		"replicas not set":    {"", up, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas set"},
+		"would be blocked":    {"said before it matters", up, settled(noTemplate), loop.Outcome{}, "False NotScalingUp Scaling up would be blocked because:\n* FooMachineTemplate it does not exist"},
+		"blocked by template": {"", up, settled(replicas(3), noTemplate), loop.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooMachineTemplate it does not exist"},
+		"blocked by preflight": {"MS-12", up, settled(replicas(3), func(s *Snapshot) { s.ControlPlane = nil }), loop.Outcome{},
+			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooPlane p does not exist"},
+		"blocked by ownership": {"OR-01", up, settled(replicas(3), func(s *Snapshot) { s.Cluster = nil }), loop.Outcome{},
+			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Cluster c does not exist; MachineSet ms goes on when it does"},
+		"could not create": {"messages are stable", up, settled(replicas(3)), loop.Outcome{Failed: Create{}, Err: errors.New("at 12:00")},
+			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created; it is tried again"},
+		"cannot create": {"a person has to act", up, settled(replicas(3)), loop.Outcome{Failed: Create{}, Err: fault.New(fault.Invalid, "X", "change it")},
+			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* change it"},
+		"deleted, not scaling up": {"", up, settled(deleted, noTemplate), loop.Outcome{}, "False NotScalingUp"},
+		"not scaling down":        {"", down, settled(), loop.Outcome{}, "False NotScalingDown"},
+		"scaling down":            {"", down, settled(replicas(0)), loop.Outcome{}, "True ScalingDown Scaling down from 2 to 0 replicas"},
+		"scaling down, not set":   {"", down, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas set"},
+		"scaling down slowly": {"", down, settled(replicas(1), with(same, slow)), loop.Outcome{},
+			"True ScalingDown Scaling down from 2 to 1 replicas\n* Machine m2 in deletion since more than 15m, stage: DrainingNode"},
+		"deleted, scaling down": {"", down, settled(deleted), loop.Outcome{}, "True ScalingDown Scaling down from 2 to 0 replicas"},
+		"ready":                 {"", ready, settled(), loop.Outcome{}, "True Ready"},
+		"no Machines":           {"", ready, settled(with()), loop.Outcome{}, "True NoReplicas"},
+		"one not ready":         {"", ready, settled(with(same, says(is("Ready", "False", "NotReady", "x")))), loop.Outcome{}, "False NotReady * Machine m2: x"},
+		"one not known":         {"", ready, settled(with(same, says(is("Ready", "Unknown", "ReadyUnknown", "x")))), loop.Outcome{}, "Unknown ReadyUnknown * Machine m2: x"},
+		"up to date":            {"", upToDate, settled(), loop.Outcome{}, "True UpToDate"},
+		"one is not":            {"", upToDate, settled(with(same, says(is("UpToDate", "False", "NotUpToDate", "* old")))), loop.Outcome{}, "False NotUpToDate * Machine m2:\n  * old"},
+		"new Machine":           {"it gets 10 s to be judged", upToDate, settled(with(same, unjudged(time.Second))), loop.Outcome{}, "True UpToDate"},
+		"Machine not judged":    {"", upToDate, settled(with(same, unjudged(time.Minute))), loop.Outcome{}, "Unknown UpToDateUnknown * Machine m2: Condition UpToDate not yet reported"},
+		"nothing to judge":      {"", upToDate, settled(with()), loop.Outcome{}, "True NoReplicas"},
+		"not remediating":       {"", remediating, settled(), loop.Outcome{}, "False NotRemediating"},
+		"remediating":           {"MS-18", remediating, settled(with(same, sick())), loop.Outcome{}, "True Remediating * Machine m2: Waiting for remediation"},
+		"unhealthy only": {"", remediating, settled(with(same, says(is("HealthCheckSucceeded", "False", "UnhealthyNode", "x")))), loop.Outcome{},
+			"False NotRemediating Machine m2 not healthy, and their replacement is not asked for"},
+		"not deleting":    {"", deletes, settled(), loop.Outcome{}, "False NotDeleting"},
+		"deleting":        {"MS-25", deletes, settled(deleted), loop.Outcome{}, "True Deleting Deleting 2 Machines"},
+		"deleting slowly": {"MS-25", deletes, settled(deleted, with(slow)), loop.Outcome{}, "True Deleting Deleting 1 Machine\n* Machine m1 in deletion since more than 15m, stage: DrainingNode"},
+		"deleted":         {"MS-25", deletes, settled(deleted, with()), loop.Outcome{}, "True Deleting Deletion completed"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, line(report(tc.s, tc.out), tc.condition)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func unjudged(age time.Duration) func(*clusterv1.Machine) {
+	return func(m *clusterv1.Machine) {
+		m.CreationTimestamp = ago(age)
+		m.Status.Conditions = m.Status.Conditions[:2]
+	}
+}
+
+func TestCounts(t *testing.T) { // MS-19, MS-24
+	s := settled(with(same,
+		says(is("Ready", "False", "NotReady", ""), is("Available", "False", "NotReady", "")),
+		says(is("Available", "False", "WaitingForMinReadySeconds", "")),
+		func(m *clusterv1.Machine) {
+			going(time.Minute)(m)
+			m.Spec.Version = "v1.35.0"
+			delete(m.Labels, "set")
+			says(is("Ready", "False", "NotReady", ""), is("Available", "False", "NotReady", ""), is("UpToDate", "False", "NotUpToDate", ""), is("NodeReady", "False", "NodeNotReady", ""))(m)
+		}))
+	got := report(s, loop.Outcome{})
+	want := clusterv1.MachineSetStatus{
+		Selector: "set=x", Replicas: ptr(int32(4)), ReadyReplicas: ptr(int32(2)), AvailableReplicas: ptr(int32(1)), UpToDateReplicas: ptr(int32(3)),
+		Versions: []clusterv1.StatusVersion{{Version: "v1.35.0", Replicas: 1}, {Version: "v1.36.3", Replicas: 3}}, ObservedGeneration: 3,
+		Conditions: got.Conditions, Deprecated: got.Deprecated,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if d := got.Deprecated.V1Beta1; d.FullyLabeledReplicas != 3 || d.ReadyReplicas != 3 || d.AvailableReplicas != 1 {
+		t.Errorf("deprecated counters %+v", d)
+	}
+}
+
+func TestObservedGeneration(t *testing.T) { // OR-01
+	lost := func(s *Snapshot) { s.Set.Status.ObservedGeneration = 0 }
+	newer := func(s *Snapshot) { s.Set.Generation = 4 }
+	seen := func(s *Snapshot) { s.Workload.Seen = true }
+	for name, tc := range map[string]struct {
+		reason string
+		s      Snapshot
+		out    loop.Outcome
+		want   int64
+	}{
+		"a pass":                          {"", settled(newer), loop.Outcome{}, 4},
+		"a pass that failed":              {"it is made again", settled(newer), loop.Outcome{Err: errors.New("x")}, 3},
+		"no status, graph not whole":      {"the record must not come into being", settled(lost), loop.Outcome{}, 0},
+		"no status, graph whole":          {"", settled(lost, seen), loop.Outcome{}, 3},
+		"no status, Machines to adopt":    {"", settled(lost, seen, func(s *Snapshot) { s.Others = []*clusterv1.Machine{orphan("a")} }), loop.Outcome{}, 0},
+		"new generation, graph not whole": {"stays, and is not taken back", settled(newer, func(s *Snapshot) { s.Cluster = nil }), loop.Outcome{}, 3},
+	} {
+		if got := report(tc.s, tc.out).ObservedGeneration; got != tc.want {
+			t.Errorf("%s: got %d, want %d: %s", name, got, tc.want, tc.reason)
+		}
+	}
+}
+
+func TestV1Beta1Conditions(t *testing.T) { // CO-02, MS-20
+	says := func(s clusterv1.MachineSetStatus) map[clusterv1.ConditionType]string {
+		out := map[clusterv1.ConditionType]string{}
+		for _, c := range s.Deprecated.V1Beta1.Conditions {
+			out[c.Type] = strings.TrimSpace(string(c.Status) + " " + string(c.Severity) + " " + c.Reason)
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		s    Snapshot
+		out  loop.Outcome
+		want map[clusterv1.ConditionType]string
+	}{
+		"settled": {settled(), loop.Outcome{}, map[clusterv1.ConditionType]string{"MachinesCreated": "True", "Resized": "True", "MachinesReady": "True", "Ready": "True"}},
+		"up": {settled(replicas(3)), loop.Outcome{}, map[clusterv1.ConditionType]string{
+			"MachinesCreated": "True", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
+		"down": {settled(replicas(1)), loop.Outcome{}, map[clusterv1.ConditionType]string{
+			"MachinesCreated": "True", "Resized": "False Info ScalingDown", "MachinesReady": "True", "Ready": "False Info NotReady"}},
+		"preflight": {settled(replicas(3), func(s *Snapshot) { s.ControlPlane = nil }), loop.Outcome{}, map[clusterv1.ConditionType]string{
+			"MachinesCreated": "False Error PreflightCheckFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
+		"failed": {settled(replicas(3)), loop.Outcome{Failed: Create{}, Err: errors.New("x")}, map[clusterv1.ConditionType]string{
+			"MachinesCreated": "False Error MachineCreationFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
+	} {
+		if diff := cmp.Diff(tc.want, says(report(tc.s, tc.out))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) { // MS-03, MS-04
+	out := loop.Outcome{
+		Done: []loop.Action{Adopt{Machine: "a"}, Create{Names: "b c d e", Why: "scale up"}, Delete{Names: "f", Why: "scale down"}, SyncMachine{Machine: "g"}},
+	}
+	var got []string
+	for _, failed := range []loop.Action{nil, Adopt{Machine: "x"}, Create{Names: "y"}, Delete{Names: "z"}} {
+		out.Failed = failed
+		for _, e := range Report(settled(), loop.Plan{}, out).Events {
+			got = append(got, e.Type+" "+e.Reason+": "+e.Message)
+		}
+		out.Done = nil
+	}
+	want := []string{
+		"Normal SuccessfulAdopt: Adopted Machine a", "Normal SuccessfulCreate: Created Machines b, c, d, ... (1 more): scale up",
+		"Normal SuccessfulDelete: Deleted Machine f: scale down",
+		"Warning FailedAdopt: Machine x could not be adopted; it is tried again",
+		"Warning FailedCreate: Machine y could not all be created; it is tried again",
+		"Warning FailedDelete: Machine z could not all be deleted; it is tried again",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatWakes(t *testing.T) { // MS-21
+	base := settled().Machines[0].Machine
+	for name, tc := range map[string]struct {
+		change func(*clusterv1.Machine)
+		want   bool
+	}{
+		"nothing":             {func(*clusterv1.Machine) {}, false},
+		"ready":               {says(is("Ready", "False", "NotReady", "x")), true},
+		"available":           {says(is("Available", "False", "WaitingForMinReadySeconds", "")), true},
+		"asked for":           {sick(), true},
+		"infrastructure":      {says(is("InfrastructureReady", "True", "Ready", "")), false},
+		"phase":               {func(m *clusterv1.Machine) { m.Status.Phase = "Running" }, false},
+		"Node":                {func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n2" }, true},
+		"provider ID":         {func(m *clusterv1.Machine) { m.Spec.ProviderID, m.Generation = "x://1", 2 }, false},
+		"timeouts":            {func(m *clusterv1.Machine) { m.Spec.Deletion.NodeDrainTimeoutSeconds, m.Generation = ptr(int32(1)), 2 }, true},
+		"label":               {func(m *clusterv1.Machine) { m.Labels["a"] = "b" }, true},
+		"owner":               {func(m *clusterv1.Machine) { m.OwnerReferences = nil }, true},
+		"deletion":            {func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }, true},
+		"time of a condition": {func(m *clusterv1.Machine) { m.Status.Conditions[0].LastTransitionTime = ago(0) }, false},
+	} {
+		after := base.DeepCopy()
+		tc.change(after)
+		if got := matters(base, after); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
