@@ -91,7 +91,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case SyncSet:
 		return c.writer.Apply(ctx, setNamed(s, a.Name), wanted(s, a.part()))
 	case DeleteSet:
-		return c.writer.Delete(ctx, setNamed(s, a.Name))
+		return c.writer.Delete(ctx, setNamed(s, a.Name).DeepCopy())
 	case RecordRevision:
 		return c.writer.Patch(ctx, s.Deployment, func(o client.Object) {
 			annotations := merged(o.GetAnnotations())
