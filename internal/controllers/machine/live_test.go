@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
@@ -138,7 +140,8 @@ func (l live) until(what string, is func() bool) {
 func (l live) create(c client.Client, o client.Object) {
 	l.t.Helper()
 	o.SetUID("")
-	status := o.DeepCopyObject().(client.Object)
+	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	l.must(err)
 	for deadline := time.Now().Add(patience); ; {
 		err := c.Create(l.t.Context(), o)
 		if err == nil {
@@ -149,9 +152,12 @@ func (l live) create(c client.Client, o client.Object) {
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-	status.SetResourceVersion(o.GetResourceVersion())
-	status.SetUID(o.GetUID())
-	l.must(client.IgnoreNotFound(c.Status().Update(l.t.Context(), status)))
+	status, _ := whole["status"].(map[string]any)
+	patch, err := json.Marshal(map[string]any{"status": status})
+	l.must(err)
+	if len(status) > 0 { // a patch: others may have written meanwhile
+		l.must(client.IgnoreNotFound(c.Status().Patch(l.t.Context(), o, client.RawPatch(types.MergePatchType, patch))))
+	}
 }
 
 func (l live) pod(name string, changes ...func(*corev1.Pod)) {
@@ -184,11 +190,9 @@ func (l live) pods() string {
 // need says how many Pods of web have to stay.
 func (l live) need(n int32) {
 	l.t.Helper()
-	b := &policyv1.PodDisruptionBudget{}
-	k := client.ObjectKey{Namespace: "ns", Name: "web"}
-	l.must(l.workload.Get(l.t.Context(), k, b))
-	b.Spec.MinAvailable = ptr(intstr.FromInt32(n))
-	l.must(l.workload.Update(l.t.Context(), b))
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
+	patch := fmt.Sprintf(`{"spec":{"minAvailable":%d}}`, n)
+	l.must(l.workload.Patch(l.t.Context(), b, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // message returns what the condition Deleting says, without the first line.
