@@ -87,6 +87,9 @@ type pace struct {
 	since time.Time
 	// begun: something begins of which nothing was written yet.
 	begun bool
+	// window for this object: it doubles while changes keep coming, so that on a busy machine, where everything
+	// takes longer, not more is written.
+	window time.Duration
 	// events wait for the write: they tell of what it says.
 	events []Event
 }
@@ -101,14 +104,23 @@ func (p *pacer) hold(key client.ObjectKey, now time.Time, urgent, begins bool) t
 	defer p.mu.Unlock()
 	have := p.objects[key]
 	if begins && !have.begun {
-		have.since, have.begun = now, true
+		have.since, have.begun, have.window = now, true, p.window
 	}
-	left := p.window - now.Sub(have.since)
-	if urgent || left <= 0 {
-		have.since, have.begun, left = now, false, 0
+	have.window = max(have.window, p.window)
+	passed := now.Sub(have.since)
+	switch {
+	case urgent:
+	case passed < have.window:
+		p.remember(key, have, now)
+		return have.window - passed
+	case passed < 2*have.window:
+		have.window = min(2*have.window, slowest*p.window)
+	default: // nothing had changed for long
+		have.window = p.window
 	}
+	have.since, have.begun = now, false
 	p.remember(key, have, now)
-	return left
+	return 0
 }
 
 // keep holds events back until released.
@@ -151,6 +163,9 @@ func begins(have map[string]any, deleting bool) bool {
 	return len(have) == 0 || deleting && statusOf(have, clusterv1.DeletingCondition) != "True"
 }
 
+// slowest is how many windows lie between two writes at most.
+const slowest = 4
+
 // fewest is how many objects a pacer remembers at least.
 const fewest = 1024
 
@@ -160,7 +175,7 @@ func (p *pacer) remember(key client.ObjectKey, have pace, now time.Time) {
 	}
 	if len(p.objects) >= p.crowd {
 		for k, v := range p.objects {
-			if len(v.events) == 0 && now.Sub(v.since) > 2*p.window {
+			if len(v.events) == 0 && now.Sub(v.since) > 2*slowest*p.window {
 				delete(p.objects, k)
 			}
 		}

@@ -156,11 +156,31 @@ func TestPace(t *testing.T) { // FG-03
 	p.events = nil
 	p.pass("nothing changed", time.Millisecond, 1, 0)
 	p.status.Phase = "Provisioned"
-	p.pass("so soon after a write the next one waits", 100*time.Millisecond, 1, 899*time.Millisecond)
+	p.pass("so soon after a write the next one waits, and longer than the first", 100*time.Millisecond, 1, 1899*time.Millisecond)
 	p.status.NodeRef.Name = "n"
 	p.pass("but not for what others wait for", time.Millisecond, 2, 0)
 	p.status.Phase = "Running"
 	p.pass("a change after a quiet time is written at once", time.Minute, 3, 0)
+}
+
+// TestPaceOfABusyMachine: an object that changes all the time is written less and less often, but is written.
+func TestPaceOfABusyMachine(t *testing.T) { // FG-03
+	p := newPaced(t)
+	var at []int
+	for tenth := range 300 {
+		before := p.writes
+		p.status.Phase = fmt.Sprint(tenth)
+		p.now = time.Unix(1e9, 0).Add(time.Duration(tenth) * 100 * time.Millisecond)
+		if _, err := p.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "m"}}); err != nil {
+			t.Fatal(err)
+		}
+		if p.writes > before {
+			at = append(at, tenth)
+		}
+	}
+	if diff := cmp.Diff([]int{10, 30, 70, 110, 150, 190, 230, 270}, at); diff != "" {
+		t.Errorf("tenths of a second of the writes (-want +got):\n%s", diff)
+	}
 }
 
 func TestPaceOfADeletion(t *testing.T) { // FG-03

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// pace is the least time between two writes of a status of which nobody waits for the second (FG-03).
-	pace = time.Second
+	// pace is the least time between two writes of a status of which nobody waits for the second (FG-03); see
+	// docs/decisions/0006-pacing.md.
+	pace = 2 * time.Second
 	// normalEvents a second are recorded of all controllers together, and so many at once. Warnings always are.
 	normalEvents, normalEventsAtOnce = 2, 50
 )

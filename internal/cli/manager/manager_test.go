@@ -20,6 +20,8 @@ func TestFlagDefaults(t *testing.T) { // FL-01, FL-02, FL-03, FL-04, FL-05, FL-0
 		"kube-api-qps": "100", "kube-api-burst": "200", "sync-period": "10m0s", "webhook-port": "9443", "tls-min-version": "VersionTLS12",
 		"health-addr": ":9440", "diagnostics-address": ":8443", "insecure-diagnostics": "false", "v": "2", "bootstrap-token-ttl": "15m0s",
 		"namespace": "", "watch-filter": "",
+		"clustercache-client-qps": "20", "clustercache-client-burst": "30", "clustercache-concurrency": "100", // RC-06
+		"skip-crd-migration-phases": "[]", "tracing": "false", // CM-03
 	} {
 		if f := cmd.Flags().Lookup(name); f == nil || f.DefValue != want {
 			t.Errorf("--%s: %+v, want default %q", name, f, want)
@@ -30,6 +32,7 @@ func TestFlagDefaults(t *testing.T) { // FL-01, FL-02, FL-03, FL-04, FL-05, FL-0
 func TestBadFlags(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no such TLS version": {"--kubeconfig", "testdata/kubeconfig", "--tls-min-version", "SSLv3"},
+		"no such phase":       {"--kubeconfig", "testdata/kubeconfig", "--skip-crd-migration-phases", "Everything"},
 		"no such cipher":      {"--kubeconfig", "testdata/kubeconfig", "--tls-cipher-suites", "ROT13"},
 		"no kubeconfig":       {"--kubeconfig", "testdata/absent"},
 		"no cluster at all":   nil,
