@@ -22,10 +22,14 @@ type nodes struct {
 }
 
 func (n *nodes) bind(f *pflag.FlagSet) {
-	f.StringSliceVar(&n.labels, "additional-sync-machine-labels", nil, "regular expressions for further labels to sync from Machines to Nodes")
-	f.StringSliceVar(&n.annotations, "additional-sync-machine-annotations", nil, "regular expressions for further annotations to sync from Machines to Nodes")
-	f.DurationVar(&n.connectionGrace, "remote-connection-grace-period", cluster.DefaultConnectionGrace, "how long a workload cluster may be silent until its Cluster says so")
-	f.DurationVar(&n.conditionsGrace, "remote-conditions-grace-period", machine.DefaultConditionsGrace, "how long conditions about Nodes keep their last value while a workload cluster is silent; at least 2m")
+	f.StringSliceVar(&n.labels, "additional-sync-machine-labels", nil,
+		"regular expressions for further labels to sync from Machines to Nodes")
+	f.StringSliceVar(&n.annotations, "additional-sync-machine-annotations", nil,
+		"regular expressions for further annotations to sync from Machines to Nodes")
+	f.DurationVar(&n.connectionGrace, "remote-connection-grace-period", cluster.DefaultConnectionGrace,
+		"how long a workload cluster may be silent until its Cluster says so")
+	f.DurationVar(&n.conditionsGrace, "remote-conditions-grace-period", machine.DefaultConditionsGrace,
+		"how long conditions about Nodes keep their last value while a workload cluster is silent; at least 2m")
 }
 
 // complete makes them part of the manager's configuration.

@@ -184,7 +184,9 @@ func (c *Controller) list(ctx context.Context, namespace, index, value string) [
 }
 
 // find names the Machines that an index has, and that it shall have. They are not copied from the cache.
-func (c *Controller) find(ctx context.Context, namespace string, by client.MatchingFields, keep func(*clusterv1.Machine) bool) []reconcile.Request {
+func (c *Controller) find(
+	ctx context.Context, namespace string, by client.MatchingFields, keep func(*clusterv1.Machine) bool,
+) []reconcile.Request {
 	list := &clusterv1.MachineList{}
 	if err := c.client.List(ctx, list, client.InNamespace(namespace), by, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
@@ -214,8 +216,10 @@ func (c *Controller) ofNode(ctx context.Context, cluster client.ObjectKey, o cli
 	if a[clusterv1.ClusterNameAnnotation] == cluster.Name && a[clusterv1.ClusterNamespaceAnnotation] == cluster.Namespace && a[clusterv1.MachineAnnotation] != "" {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: a[clusterv1.MachineAnnotation]}}}
 	}
-	ours := func(m *clusterv1.Machine) bool { return m.Spec.ClusterName == cluster.Name } // others have Nodes of that name, too
-	if found := c.find(ctx, cluster.Namespace, client.MatchingFields{byNodeName: node.Name}, ours); len(found) > 0 || node.Spec.ProviderID == "" {
+	// Other clusters have Nodes of that name, too.
+	ours := func(m *clusterv1.Machine) bool { return m.Spec.ClusterName == cluster.Name }
+	found := c.find(ctx, cluster.Namespace, client.MatchingFields{byNodeName: node.Name}, ours)
+	if len(found) > 0 || node.Spec.ProviderID == "" {
 		return found
 	}
 	return c.find(ctx, cluster.Namespace, client.MatchingFields{byProviderID: node.Spec.ProviderID}, ours)

@@ -135,7 +135,8 @@ func deleteNode(s Snapshot, p *loop.Plan) {
 	left, forever := nodeDeletionLeft(s)
 	if s.Node.Down {
 		if left > 0 || forever {
-			p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "Node %s cannot be deleted while the workload cluster does not answer", s.Machine.Status.NodeRef.Name)
+			p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason,
+				"Node %s cannot be deleted while the workload cluster does not answer", s.Machine.Status.NodeRef.Name)
 			p.RecheckIn(left)
 		}
 		return

@@ -12,15 +12,16 @@
 //	                       ▼                                           ▼
 //	        Machine: spec, status, conditions      annotations, labels, taints from the Machine
 //
-//	deletion:  (drain: deletion.go has its place) ─► infrastructure ─► bootstrap ─► Node ─► finalizer
+//	deletion:  hooks ─► drain ─► volumes ─► hooks ─► infrastructure ─► bootstrap ─► Node ─► finalizer
 //
 // Owns: of Machines: finalizer, cluster label, owner of those nobody made,
 // spec.bootstrap.dataSecretName, spec.providerID, spec.failureDomain, and the
 // status except the conditions of owners and health checks. Of bootstrap configs
 // and infrastructure machines: controller owner and cluster label. Of Nodes: the
-// annotations, labels and taints that node.go names.
+// annotations, labels and taints that node.go names, and spec.unschedulable once the
+// Machine is deleted.
 //
 // Never: creates Machines, or says whether one is up to date (MA-24).
 //
-// Read first: [Snapshot], [Decide], then node.go and conditions.go.
+// Read first: [Snapshot], [Decide], then node.go, deletion.go and conditions.go.
 package machine

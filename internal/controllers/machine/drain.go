@@ -45,7 +45,8 @@ func drainNode(s Snapshot, p *loop.Plan) {
 	n := s.Node.Item
 	switch {
 	case s.Node.Down:
-		p.WaitFor(reason, "Node %s cannot be drained while the workload cluster does not answer", s.Machine.Status.NodeRef.Name)
+		p.WaitFor(reason, "Node %s cannot be drained while the workload cluster does not answer",
+			s.Machine.Status.NodeRef.Name)
 	case n == nil:
 		return
 	case !n.Spec.Unschedulable:
@@ -82,7 +83,8 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 	n := s.Node.Item
 	switch {
 	case s.Node.Down:
-		p.WaitFor(reason, "Volumes of Node %s cannot be looked at while the workload cluster does not answer", s.Machine.Status.NodeRef.Name)
+		p.WaitFor(reason, "Volumes of Node %s cannot be looked at while the workload cluster does not answer",
+			s.Machine.Status.NodeRef.Name)
 	case n == nil, drain.Unreachable(n):
 		return
 	case s.Volumes == nil && (s.Settings.VolumeAttachments || len(n.Status.VolumesAttached) > 0):
@@ -100,7 +102,8 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 		if len(attached) == 0 {
 			return
 		}
-		p.WaitFor(reason, "Waiting for volumes to be detached from Node %s since %s: %s", n.Name, stamp(detachStart(s)), drain.DescribeVolumes(attached))
+		p.WaitFor(reason, "Waiting for volumes to be detached from Node %s since %s: %s",
+			n.Name, stamp(detachStart(s)), drain.DescribeVolumes(attached))
 	}
 	recheck(s, detachStart(s), p)
 	if left, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds); limited {
@@ -237,7 +240,9 @@ func (c *Controller) cordon(ctx context.Context, s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	err = kube.NewWriter(workload, Name).Patch(ctx, s.Node.Item, func(o client.Object) { o.(*corev1.Node).Spec.Unschedulable = true })
+	err = kube.NewWriter(workload, Name).Patch(ctx, s.Node.Item, func(o client.Object) {
+		o.(*corev1.Node).Spec.Unschedulable = true
+	})
 	return client.IgnoreNotFound(err)
 }
 

@@ -37,7 +37,8 @@ func drainEvents(j judged) []loop.Event {
 	switch {
 	case now.Status == "True" && before.Status != corev1.ConditionTrue:
 		return []loop.Event{loop.Normal("SuccessfulDrainNode", "Node %s is drained", j.nodeRef.Name)}
-	case now.Reason == clusterv1.DrainingFailedV1Beta1Reason && (before.Reason != now.Reason || before.Message != now.Message):
+	case now.Reason == clusterv1.DrainingFailedV1Beta1Reason &&
+		(before.Reason != now.Reason || before.Message != now.Message):
 		return []loop.Event{loop.Warning("FailedDrainNode", "%s", now.Message)}
 	}
 	return nil

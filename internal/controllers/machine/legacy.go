@@ -23,7 +23,8 @@ func legacy() []condition.Legacy {
 			Reason: legacyNodeReason, Severity: severity},
 		{Type: clusterv1.MachineHealthCheckSucceededV1Beta1Condition, From: clusterv1.MachineHealthCheckSucceededCondition,
 			Reason: legacyHealthReason, Severity: warning},
-		{Type: clusterv1.MachineOwnerRemediatedV1Beta1Condition, From: clusterv1.MachineOwnerRemediatedCondition, Severity: warning},
+		{Type: clusterv1.MachineOwnerRemediatedV1Beta1Condition, From: clusterv1.MachineOwnerRemediatedCondition,
+			Severity: warning},
 		stageRow(clusterv1.PreDrainDeleteHookSucceededV1Beta1Condition, nil),
 		stageRow(clusterv1.DrainingSucceededV1Beta1Condition, drainSeverity),
 		stageRow(clusterv1.VolumeDetachSucceededV1Beta1Condition, nil),
@@ -78,8 +79,8 @@ func (j judged) stages() condition.Set {
 	}
 	stage(clusterv1.VolumeDetachSucceededV1Beta1Condition, detaching, began.WaitForNodeVolumeDetachStartTime,
 		clusterv1.WaitingForVolumeDetachV1Beta1Reason)
-	stage(clusterv1.PreTerminateDeleteHookSucceededV1Beta1Condition, preTerminateHooks, began.WaitForPreTerminateHookStartTime,
-		clusterv1.WaitingExternalHookV1Beta1Reason)
+	stage(clusterv1.PreTerminateDeleteHookSucceededV1Beta1Condition, preTerminateHooks,
+		began.WaitForPreTerminateHookStartTime, clusterv1.WaitingExternalHookV1Beta1Reason)
 	return set
 }
 
@@ -92,7 +93,8 @@ func (j judged) drainingSucceeded() (condition.Verdict, bool) {
 	if stageOf(j.plan) <= draining {
 		_, cordon := j.out.Failed.(Cordon)
 		if cordon || j.evicted != nil && j.evicted.Failures() {
-			return condition.False(clusterv1.DrainingFailedV1Beta1Reason, "Node "+name+" cannot be drained now; it is tried again"), true
+			return condition.False(clusterv1.DrainingFailedV1Beta1Reason,
+				"Node "+name+" cannot be drained now; it is tried again"), true
 		}
 		return condition.False(clusterv1.DrainingV1Beta1Reason, "Draining Node "+name), true
 	}
@@ -102,7 +104,8 @@ func (j judged) drainingSucceeded() (condition.Verdict, bool) {
 		}
 	}
 	if left, limited := drainLeft(j.Snapshot); limited && left <= 0 {
-		return condition.False(clusterv1.DrainingFailedV1Beta1Reason, "Node "+name+" was not drained within spec.deletion.nodeDrainTimeoutSeconds"), true
+		return condition.False(clusterv1.DrainingFailedV1Beta1Reason,
+			"Node "+name+" was not drained within spec.deletion.nodeDrainTimeoutSeconds"), true
 	}
 	return condition.True("Succeeded"), true
 }
