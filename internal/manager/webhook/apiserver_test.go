@@ -71,6 +71,7 @@ func TestAPIServer(t *testing.T) {
 		"calls":         testCalls,
 		"conversion":    testConversion,
 		"explain":       testExplain,
+		"extensions":    testExtensions,
 		"our own kinds": testOwnKinds,
 		"templates":     testTemplates,
 		"installation":  testInstallation,

@@ -134,7 +134,7 @@ func (k kind) rules() []admissionregistrationv1.RuleWithOperations {
 			APIGroups:   []string{k.resource.Group},
 			APIVersions: []string{k.resource.Version},
 			Resources:   []string{k.resource.Resource},
-			Scope:       new(admissionregistrationv1.NamespacedScope),
+			Scope:       new(admissionregistrationv1.AllScopes), // ExtensionConfigs have no namespace
 		},
 	}}
 }
