@@ -88,7 +88,7 @@ func evict(ctx context.Context, workload client.Client, t Target) error {
 	defer cancel()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: t.Pod.Namespace, Name: t.Pod.Name}}
 	return workload.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: t.Pod.Namespace, Name: t.Pod.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.Pod.Namespace, Name: t.Pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{
 			GracePeriodSeconds: t.GraceSeconds, Preconditions: &metav1.Preconditions{UID: &t.UID},
 		},
