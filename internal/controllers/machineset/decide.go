@@ -79,12 +79,13 @@ func Decide(s Snapshot) loop.Plan {
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	var all, left []string
+	want := newMachine(s, "")
 	for _, m := range s.Machines {
 		all = append(all, m.Name)
 		switch {
 		case !m.Deleted:
 			left = append(left, m.Name)
-		case !m.Stale && needsSync(s, m):
+		case !m.Stale && needsSync(s, m, want):
 			p.Do(SyncTimeouts{Machine: m.Name})
 		}
 	}

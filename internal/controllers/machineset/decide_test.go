@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 			}
 		}), []string{"wait: version v1.37.0 of the MachineSet is newer than version v1.36.3 of FooPlane p (preflight check KubernetesVersionSkew)", "recheck: 15s"}},
 		"scale down":                            {"MS-10: in an order that stays the same", settled(replicas(1)), []string{"do: delete Machine m1: scale down to 1, in random order"}},
-		"scale down, one goes already":          {"it counts", settled(replicas(1), with(same, going(time.Minute))), nil},
+		"scale down, one goes already":          {"it counts", settled(replicas(1), with(asIs, going(time.Minute))), nil},
 		"scale down, deletion not in the cache": {"never one too many while the cache lags", settled(replicas(1), func(s *Snapshot) { s.Machines[1].Deleted = true }), nil},
 		"to nothing":                            {"", settled(replicas(0)), []string{"do: delete Machines m1, m2: scale down to 0, in random order"}},
 		"not verified": {"clones are looked at once for each generation", settled(func(s *Snapshot) { s.Verified = false }),
@@ -86,7 +86,7 @@ func TestDecide(t *testing.T) {
 				"do: sync labels and annotations to FooConfig m2", "do: sync labels and annotations to FooMachine m2",
 				"do: sync Machine m1: it is not what the template says", "do: sync Machine m2: it is not what the template says",
 			}},
-		"timeouts of a Machine that goes": {"MS-08: nothing else", settled(with(same, going(time.Minute)), known("m1"), func(s *Snapshot) {
+		"timeouts of a Machine that goes": {"MS-08: nothing else", settled(with(asIs, going(time.Minute)), known("m1"), func(s *Snapshot) {
 			s.Set.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr(int32(1))
 			s.Set.Spec.Template.Labels["new"] = "1"
 			s.Machines = s.Machines[1:]
@@ -102,7 +102,7 @@ func TestDecide(t *testing.T) {
 		"deletion with a Machine that is not in the cache": {"MS-25", settled(with(), func(s *Snapshot) {
 			s.Set.DeletionTimestamp, s.Created = ptr(ago(0)), []string{"a"}
 		}), []string{"wait: Waiting for 1 Machines to be deleted", "recheck: 5s"}},
-		"deletion without its Cluster": {"nothing of it is needed", settled(with(same), func(s *Snapshot) {
+		"deletion without its Cluster": {"nothing of it is needed", settled(with(asIs), func(s *Snapshot) {
 			s.Set.DeletionTimestamp, s.Cluster = ptr(ago(0)), nil
 		}), []string{"do: delete Machine m1: the MachineSet is deleted", "wait: Waiting for 1 Machines to be deleted"}},
 	}
@@ -292,11 +292,11 @@ func TestRemediation(t *testing.T) { // MS-18, DP-15
 		s      Snapshot
 		want   []string
 	}{
-		"on record first": {"so that the budget holds after a crash", settled(ofDeployment(), with(sick(), same)), []string{judged("m1", "MachineDeleting")}},
-		"then deleted":    {"its replacement comes by itself", settled(ofDeployment(), with(started, same)), []string{"do: delete Machine m1: a health check failed"}},
-		"being deleted":   {"nothing more", settled(ofDeployment(), with(func(m *clusterv1.Machine) { started(m); going(0)(m) }, same)), nil},
+		"on record first": {"so that the budget holds after a crash", settled(ofDeployment(), with(sick(), asIs)), []string{judged("m1", "MachineDeleting")}},
+		"then deleted":    {"its replacement comes by itself", settled(ofDeployment(), with(started, asIs)), []string{"do: delete Machine m1: a health check failed"}},
+		"being deleted":   {"nothing more", settled(ofDeployment(), with(func(m *clusterv1.Machine) { started(m); going(0)(m) }, asIs)), nil},
 		"only unhealthy": {"nobody asked for its replacement",
-			settled(ofDeployment(), with(says(is("HealthCheckSucceeded", "False", "UnhealthyNode", "bad")), same)), nil},
+			settled(ofDeployment(), with(says(is("HealthCheckSucceeded", "False", "UnhealthyNode", "bad")), asIs)), nil},
 		"all at once":  {"no limit is set", settled(ofDeployment(), with(sick(), sick())), []string{judged("m1", "MachineDeleting"), judged("m2", "MachineDeleting")}},
 		"newest first": {"the limit is one", settled(one, with(older, sick())), []string{judged("m1", "RemediationDeferred"), judged("m2", "MachineDeleting")}},
 		"chosen first": {"a person marked it", settled(one, with(chosen, sick())), []string{judged("m1", "MachineDeleting"), judged("m2", "RemediationDeferred")}},
@@ -304,19 +304,19 @@ func TestRemediation(t *testing.T) { // MS-18, DP-15
 			[]string{judged("m2", "RemediationDeferred")}},
 		"limit in percent": {"25% of 4 replicas is one", settled(atOnce(intstr.FromString("25%")), with(sick(), older)),
 			[]string{judged("m1", "MachineDeleting"), judged("m2", "RemediationDeferred")}},
-		"limit that is none": {"refused by the webhook, and no crash", settled(atOnce(intstr.FromString("many")), with(sick(), same)), []string{judged("m1", "CannotBeRemediated")}},
-		"old revision": {"the rollout replaces it", settled(ofDeployment(), with(sick(), same), func(s *Snapshot) {
+		"limit that is none": {"refused by the webhook, and no crash", settled(atOnce(intstr.FromString("many")), with(sick(), asIs)), []string{judged("m1", "CannotBeRemediated")}},
+		"old revision": {"the rollout replaces it", settled(ofDeployment(), with(sick(), asIs), func(s *Snapshot) {
 			s.Set.Annotations[clusterv1.RevisionAnnotation] = "1"
 		}), []string{judged("m1", "CannotBeRemediated")}},
-		"preflight": {"MS-12: a replacement could not join", settled(ofDeployment(), with(sick(), same), func(s *Snapshot) {
+		"preflight": {"MS-12: a replacement could not join", settled(ofDeployment(), with(sick(), asIs), func(s *Snapshot) {
 			s.ControlPlane = plane("{apiVersion: p/v1, kind: FooPlane, metadata: {name: p}, spec: {version: v1.36.3}}")
 		}), []string{judged("m1", "RemediationDeferred"), "recheck: 15s"}},
 		"well again": {"what was said is withdrawn", settled(ofDeployment(), with(says(
-			is("HealthCheckSucceeded", "True", "HealthCheckSucceeded", ""), is("OwnerRemediated", "False", "RemediationDeferred", "x")), same)),
+			is("HealthCheckSucceeded", "True", "HealthCheckSucceeded", ""), is("OwnerRemediated", "False", "RemediationDeferred", "x")), asIs)),
 			[]string{"do: judge Machine m1: UpToDate is True (UpToDate)"}},
 		"somebody else's word": {"stays", settled(ofDeployment(), with(says(
-			is("HealthCheckSucceeded", "True", "HealthCheckSucceeded", ""), is("OwnerRemediated", "True", "Done", "")), same)), nil},
-		"sick, and too many": {"scaling down takes it too", settled(ofDeployment(), replicas(1), with(same, started)),
+			is("HealthCheckSucceeded", "True", "HealthCheckSucceeded", ""), is("OwnerRemediated", "True", "Done", "")), asIs)), nil},
+		"sick, and too many": {"scaling down takes it too", settled(ofDeployment(), replicas(1), with(asIs, started)),
 			[]string{"do: delete Machine m2: a health check failed", "do: delete Machine m2: scale down to 1, in random order"}},
 	}
 	for name, tc := range cases {

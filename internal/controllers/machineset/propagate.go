@@ -3,7 +3,6 @@ package machineset
 import (
 	"slices"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -28,8 +27,11 @@ func asksClones(s Snapshot) bool {
 	if s.Clones != nil {
 		return false
 	}
-	return !s.Verified && len(s.Machines) > 0 ||
-		slices.ContainsFunc(s.Machines, func(m Member) bool { return !m.Stale && needsSync(s, m) })
+	if !s.Verified && len(s.Machines) > 0 {
+		return true
+	}
+	want := newMachine(s, "")
+	return slices.ContainsFunc(s.Machines, func(m Member) bool { return !m.Stale && needsSync(s, m, want) })
 }
 
 // propagation is what has to be done for Machines and clones to be what the template says (MS-08): clones before their
@@ -47,8 +49,9 @@ func propagation(s Snapshot) []loop.Action {
 			}
 		}
 	}
+	want := newMachine(s, "")
 	for _, m := range s.Machines {
-		if m.Stale || !needsSync(s, m) {
+		if m.Stale || !needsSync(s, m, want) {
 			continue
 		}
 		if m.Deleted {
@@ -65,19 +68,19 @@ func propagation(s Snapshot) []loop.Action {
 	return out
 }
 
-// needsSync reports whether a Machine is not what the template says. Of one that is being deleted only the timeouts of
-// the deletion matter (MS-08).
-func needsSync(s Snapshot, m Member) bool {
+// needsSync reports whether a Machine is not what the template says; fresh is what a new one would be. Of one that is
+// being deleted only the timeouts of the deletion matter (MS-08).
+func needsSync(s Snapshot, m Member, fresh *clusterv1.Machine) bool {
 	if m.Deleted {
-		return !m.DeletionTimestamp.IsZero() && !apiequality.Semantic.DeepEqual(m.Spec.Deletion, s.Set.Spec.Template.Spec.Deletion)
+		return !m.DeletionTimestamp.IsZero() && !sameDeletion(m.Spec.Deletion, fresh.Spec.Deletion)
 	}
-	want := kept(s, m.Machine)
-	if !includes(m.Machine, want) {
+	if !includes(m.Machine, fresh) {
 		return true
 	}
 	if s.Verified {
 		return false
 	}
+	want := kept(s, m.Machine)
 	want.Finalizers, want.OwnerReferences = m.Finalizers, m.OwnerReferences // others have theirs too
 	u, err := applied(want)
 	if err != nil {
@@ -91,10 +94,18 @@ func needsSync(s Snapshot, m Member) bool {
 func includes(have, want *clusterv1.Machine) bool {
 	return subset(want.Labels, have.Labels) && subset(want.Annotations, have.Annotations) &&
 		slices.Contains(have.Finalizers, clusterv1.MachineFinalizer) &&
-		apiequality.Semantic.DeepEqual(have.Spec.MinReadySeconds, want.Spec.MinReadySeconds) &&
-		apiequality.Semantic.DeepEqual(have.Spec.Deletion, want.Spec.Deletion) &&
+		same(have.Spec.MinReadySeconds, want.Spec.MinReadySeconds) && sameDeletion(have.Spec.Deletion, want.Spec.Deletion) &&
 		all(want.Spec.ReadinessGates, have.Spec.ReadinessGates) && all(want.Spec.Taints, have.Spec.Taints)
 }
+
+func sameDeletion(a, b clusterv1.MachineDeletionSpec) bool {
+	return same(a.NodeDrainTimeoutSeconds, b.NodeDrainTimeoutSeconds) &&
+		same(a.NodeVolumeDetachTimeoutSeconds, b.NodeVolumeDetachTimeoutSeconds) &&
+		same(a.NodeDeletionTimeoutSeconds, b.NodeDeletionTimeoutSeconds)
+}
+
+// same reports whether two numbers are the same, or both not set.
+func same(a, b *int32) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
 func subset(want, have map[string]string) bool {
 	for key, value := range want {

@@ -144,7 +144,7 @@ func with(changes ...func(*clusterv1.Machine)) func(*Snapshot) {
 	}
 }
 
-func same(*clusterv1.Machine) {}
+func asIs(*clusterv1.Machine) {}
 
 func replicas(n int32) func(*Snapshot) { return func(s *Snapshot) { s.Set.Spec.Replicas = &n } }
 
@@ -239,7 +239,6 @@ func managementCluster(objs ...client.Object) *fake.ClientBuilder {
 }
 
 func newWorld(t *testing.T, c client.WithWatch) *world {
-	t.Helper()
 	w := &world{t: t, c: c, workload: &workloads{client: fake.NewClientBuilder().WithScheme(newScheme()).Build()}}
 	w.restart()
 	return w
