@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -23,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
@@ -236,7 +238,12 @@ func (u user) examples(t *testing.T) {
 				t.Fatalf("%s: %v", file, err)
 			}
 			o.SetNamespace("default")
-			if err := u.client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+			err := u.client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation("Strict"))
+			if manifest.Shared(o) && apierrors.IsAlreadyExists(err) {
+				o.SetName("another") // a test before this one has made what clusters share
+				err = u.client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation("Strict"))
+			}
+			if err != nil {
 				t.Errorf("%s: %s %s: %v", file, o.GetKind(), o.GetName(), err)
 			}
 		}
