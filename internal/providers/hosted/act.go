@@ -57,7 +57,11 @@ func (ReserveEndpoint) String() string {
 	return "choose the control plane endpoint: nobody provides one for a simulated control plane"
 }
 func (a Break) String() string {
-	return fmt.Sprintf("make the API server unreachable for %s (less than 0: without end) and slower by %s: the annotations say so", a.Down, a.Slow)
+	down := a.Down.String()
+	if a.Down < 0 {
+		down = "ever"
+	}
+	return fmt.Sprintf("make the API server unreachable for %s and slower by %s: the annotations say so", down, a.Slow)
 }
 func (RemoveProcess) String() string {
 	return "stop the control plane and remove its data: it is deleted"

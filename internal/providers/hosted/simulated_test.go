@@ -1,0 +1,161 @@
+package hosted
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+)
+
+func simulatedPlane() *hostedv1.HostedControlPlane {
+	p := plane()
+	p.Spec.Version = "v1.30.0" // not carried, which does not matter
+	p.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
+	return p
+}
+
+// simulatedSnapshot is a simulated control plane that has all it needs.
+func simulatedSnapshot(t *testing.T, changes ...func(*Snapshot)) Snapshot {
+	t.Helper()
+	s := running(t)
+	s.Plane = simulatedPlane()
+	s.Secrets = map[Purpose]*corev1.Secret{PurposeCA: s.Secrets[PurposeCA], PurposeKubeconfig: s.Secrets[PurposeKubeconfig]}
+	s.Process = Process{Exists: true, Running: true, Ready: true, EtcdReady: true, Version: "v1.30.0", Config: configOf(s, endpointOf(s)).Hash()}
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+func annotate(annotation, value string) func(*Snapshot) {
+	return func(s *Snapshot) { s.Plane.Annotations = map[string]string{annotation: value} }
+}
+
+func TestDecideSimulated(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		s      Snapshot
+		want   []string
+	}{
+		"settled": {"no add-ons, any version", simulatedSnapshot(t), nil},
+		"first": {"CP-02: it chooses where it listens, and waits for nobody to make its authority", simulatedSnapshot(t, func(s *Snapshot) {
+			s.Secrets, s.Process, s.Cluster.Spec.ControlPlaneEndpoint = nil, Process{}, clusterv1.APIEndpoint{}
+			s.Cluster.Status.Initialization.InfrastructureProvisioned = nil
+		}), []string{"do: choose the control plane endpoint: nobody provides one for a simulated control plane",
+			"do: create Secret c-ca: the cluster has no such authority yet",
+			"wait: waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"}},
+		"start": {"it answers at once, so nothing is waited for", simulatedSnapshot(t, func(s *Snapshot) { s.Process = Process{} }),
+			[]string{"do: start the control plane at v1.30.0: it does not run yet"}},
+		"restarted": {"", simulatedSnapshot(t, func(s *Snapshot) { s.Process = Process{Exists: true} }),
+			[]string{"do: start the control plane at v1.30.0: slipway was restarted; it goes on with what it wrote down"}},
+		"to be slow": {"", simulatedSnapshot(t, annotate(hostedv1.APISlowAnnotation, "2s")),
+			[]string{"do: make the API server unreachable for 0s and slower by 2s: the annotations say so"}},
+		"to be down": {"", simulatedSnapshot(t, annotate(hostedv1.APIDownAnnotation, "always")),
+			[]string{"do: make the API server unreachable for ever and slower by 0s: the annotations say so"}},
+		"down": {"it is said why", simulatedSnapshot(t, annotate(hostedv1.APIDownAnnotation, "30s"), func(s *Snapshot) {
+			s.Process.Ready, s.Process.Faults = false, Faults{Down: 30 * time.Second}
+		}), []string{"wait: the API server does not answer: an annotation makes it unreachable"}},
+		"not a time": {"as if the annotation were absent", simulatedSnapshot(t, annotate(hostedv1.APISlowAnnotation, "-2s")), nil},
+		"right again": {"the annotation is gone", simulatedSnapshot(t, func(s *Snapshot) { s.Process.Faults.Slow = time.Second }),
+			[]string{"do: make the API server unreachable for 0s and slower by 0s: the annotations say so"}},
+		"deleting": {"", simulatedSnapshot(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
+			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: the control plane is being stopped and its data removed"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(tc.want, texts(Decide(tc.s))); d != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, d)
+			}
+		})
+	}
+}
+
+func TestReportSimulated(t *testing.T) { // CP-08, CP-10, CP-12
+	s := simulatedSnapshot(t, func(s *Snapshot) { s.Process = Process{} })
+	p := Decide(s)
+	status := Report(s, p, loop.Outcome{Done: p.Actions}).Status.(hostedv1.HostedControlPlaneStatus)
+	if !isTrue(status.Initialization.ControlPlaneInitialized) || !isTrue(status.ExternalManagedControlPlane) || status.Version != "v1.30.0" {
+		t.Errorf("right after its start: %+v", status)
+	}
+	if d := cmp.Diff(hostedv1.ProcessStatus{Since: metav1.NewTime(now)}, status.Process, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("it has no process: %s", d)
+	}
+	for _, conditionType := range []string{"Available", "CertificatesAvailable", "EtcdClusterAvailable", "ProcessRunning", "VersionCarried", "AddonsApplied"} {
+		if !condition.Set(status.Conditions).IsTrue(conditionType) {
+			t.Errorf("%+v", condition.Set(status.Conditions).Get(conditionType))
+		}
+	}
+}
+
+// simulation is a Simulation in memory.
+type simulation struct{ processes }
+
+func (simulation) Reserve(context.Context, string) (clusterv1.APIEndpoint, error) {
+	return clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 12345}, nil
+}
+
+func (f simulation) Break(_ context.Context, _ string, faults Faults) error {
+	f.p.Faults = faults
+	return nil
+}
+
+func settleSimulated(t *testing.T, c client.WithWatch, p *Process) {
+	t.Helper()
+	ctl := &Controller{client: c, simulation: simulation{processes{p}}, now: func() time.Time { return now }}
+	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	ctl.writer = r.Writer
+	for range 12 { // a fixed point lies well below
+		if _, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "p"}}); err != nil && !errors.Is(err, flaky.ErrInjected) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEverySimulatedWriteFailsOnce(t *testing.T) { // CP-01, CP-02, CP-10, CP-14, CP-15
+	of := cluster()
+	of.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{}
+	build := func() *fake.ClientBuilder {
+		return fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(simulatedPlane(), of).WithStatusSubresource(&hostedv1.HostedControlPlane{})
+	}
+	flaky.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+		p := &Process{}
+		settleSimulated(t, c, p)
+		got := &hostedv1.HostedControlPlane{}
+		if err := c.Get(context.Background(), client.ObjectKeyFromObject(plane()), got); err != nil {
+			t.Fatal(err)
+		}
+		if !isTrue(got.Status.Initialization.ControlPlaneInitialized) || !condition.Set(got.Status.Conditions).IsTrue("Available") {
+			t.Errorf("status %+v", got.Status)
+		}
+		if got.Spec.ControlPlaneEndpoint.Port != 12345 {
+			t.Errorf("endpoint %+v", got.Spec.ControlPlaneEndpoint)
+		}
+		secrets := &corev1.SecretList{}
+		if err := c.List(context.Background(), secrets); err != nil || len(secrets.Items) != 2 {
+			t.Errorf("%d secrets, want an authority and a kubeconfig: %v", len(secrets.Items), err)
+		}
+		if err := c.Delete(context.Background(), got); errors.Is(err, flaky.ErrInjected) {
+			return // this run's failure was the test's own write
+		}
+		settleSimulated(t, c, p)
+		if err := c.Get(context.Background(), client.ObjectKeyFromObject(plane()), got); !apierrors.IsNotFound(err) || p.Exists {
+			t.Errorf("still there: %v, process %v", err, p.Exists)
+		}
+	})
+}
