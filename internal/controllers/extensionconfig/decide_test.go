@@ -148,7 +148,7 @@ func TestReport(t *testing.T) {
 			change:     func(s *Snapshot) { s.Injection, s.State = &Injection{Problem: "Secret ns/ca is gone"}, hook.State{} },
 			conditions: map[string]string{"Discovered": "False/NotDiscovered/Secret ns/ca is gone"},
 			v1beta1:    "False/DiscoveryFailed/Secret ns/ca is gone",
-			events:     []string{"Warning NotDiscovered: Secret ns/ca is gone; tried again in about a second, then with growing pauses of up to a minute"},
+			events:     []string{"Warning NotDiscovered: Secret ns/ca is gone"},
 		},
 		"circuit open": {
 			reason: "RT-19",

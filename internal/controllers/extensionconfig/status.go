@@ -32,9 +32,12 @@ func events(s Snapshot, status runtimev1.ExtensionConfigStatus) []loop.Event {
 	const again = "tried again in about a second, then with growing pauses of up to a minute"
 	var out []loop.Event
 	if c := after.Get(runtimev1.ExtensionConfigDiscoveredCondition); changed(before, *c) {
-		if c.Status == "True" {
+		switch {
+		case c.Status == "True":
 			out = append(out, loop.Normal(c.Reason, "%d handlers", len(status.Handlers)))
-		} else {
+		case s.Injection != nil && s.Injection.Problem != "": // its Secret wakes us
+			out = append(out, loop.Warning(c.Reason, "%s", c.Message))
+		default:
 			out = append(out, loop.Warning(c.Reason, "%s; %s", c.Message, again))
 		}
 	}
