@@ -3,6 +3,7 @@ package machineset
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -225,6 +226,26 @@ func TestAdoption(t *testing.T) { // MS-03, OR-01
 				}
 			}
 		})
+}
+
+// TestCacheThatLags: what was created and deleted a moment ago counts before the cache shows it.
+func TestCacheThatLags(t *testing.T) { // MS-04, MS-10
+	one := member(Snapshot{Set: newSet()}, "m1").Machine
+	two := member(Snapshot{Set: newSet()}, "m2").Machine
+	w := newWorld(t, managementCluster(newSet(), one, two).Build())
+	w.ctl.created.Add("ms", "m1", now)                  // shown by now
+	w.ctl.created.Add("ms", "new", now)                 // not yet
+	w.ctl.created.Add("ms", "old", now.Add(-time.Hour)) // deleted before the cache showed it
+	w.ctl.deleted.Add("ms", "m2", now)
+	for range 2 {
+		s, err := w.ctl.observe(t.Context(), newSet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !cmp.Equal(s.Created, []string{"new"}) || s.Machines[0].Deleted || !s.Machines[1].Deleted {
+			t.Errorf("created %v, Machines %+v", s.Created, s.Machines)
+		}
+	}
 }
 
 // TestRestored: a MachineSet that comes back from a backup before its Machines makes none.

@@ -45,7 +45,8 @@ var older = condition.Table[judged]{
 
 // legacy is the projection to v1beta1 (CO-02).
 var legacy = []condition.Legacy{
-	{Type: clusterv1.MachinesCreatedV1Beta1Condition, From: created, Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError }},
+	{Type: clusterv1.MachinesCreatedV1Beta1Condition, From: created,
+		Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError }},
 	{Type: clusterv1.ResizedV1Beta1Condition, From: resized},
 	{Type: clusterv1.MachinesReadyV1Beta1Condition, From: clusterv1.MachineSetMachinesReadyCondition},
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.ReadyCondition},

@@ -74,7 +74,8 @@ const byCluster = "machineset.spec.clusterName"
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	c := &Controller{
-		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings, now: time.Now, intn: rand.IntN,
+		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings,
+		now: time.Now, intn: rand.IntN,
 	}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
 		return fmt.Errorf("index Machines by their Cluster: %w", err)
@@ -83,7 +84,8 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachineSet{}).
 		Watches(&clusterv1.Machine{}, gathered{c.ofMachine}, builder.WithPredicates(machineMatters())).
-		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment), builder.WithPredicates(deploymentMatters())).
+		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment),
+			builder.WithPredicates(deploymentMatters())).
 		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList),
 			builder.WithPredicates(predicate.Or(loop.ClusterMatters(), predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
@@ -92,9 +94,12 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 		return err
 	}
 	newSet := func() client.Object { return &clusterv1.MachineSet{} }
-	c.templates = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{New: newSet, NewList: newList, Refs: templateRefs}))
+	c.templates = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
+		New: newSet, NewList: newList, Refs: templateRefs,
+	}))
 	c.planes = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
-		New: newSet, NewList: newList, Refs: func(client.Object) []clusterv1.ContractVersionedObjectReference { return nil }, Also: c.ofControlPlane,
+		New: newSet, NewList: newList, Also: c.ofControlPlane,
+		Refs: func(client.Object) []clusterv1.ContractVersionedObjectReference { return nil },
 	}))
 	c.others = kube.NewReferences(c.client, nil)
 	return nil

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/naming"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -147,7 +148,9 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	for i := range all.Items {
 		s.place(&all.Items[i], selector)
 	}
-	c.settle(s)
+	if err := c.settle(ctx, s); err != nil {
+		return err
+	}
 	return c.readWorkload(ctx, s, all.Items)
 }
 
@@ -172,14 +175,20 @@ func controllerOf(set *clusterv1.MachineSet, m *clusterv1.Machine) ownership.Con
 }
 
 // settle adds what this process did and the cache does not show yet.
-func (c *Controller) settle(s *Snapshot) {
+func (c *Controller) settle(ctx context.Context, s *Snapshot) error {
 	at := map[string]int{}
 	for i, m := range s.Machines {
 		at[m.Name] = i
 		s.Machines[i].Stale = c.writer.Writes().Stale(m)
 	}
 	for _, n := range c.created.Settle(s.Set.UID, func(name string) bool { _, shown := at[name]; return shown }) {
-		s.Created = append(s.Created, n.Name)
+		gone, err := c.isGone(ctx, s, n)
+		if err != nil {
+			return err
+		}
+		if !gone {
+			s.Created = append(s.Created, n.Name)
+		}
 	}
 	for _, n := range c.deleted.Settle(s.Set.UID, func(name string) bool {
 		i, there := at[name]
@@ -187,6 +196,20 @@ func (c *Controller) settle(s *Snapshot) {
 	}) {
 		s.Machines[at[n.Name]].Deleted = true
 	}
+	return nil
+}
+
+// isGone reports whether a Machine that the cache should show by now was deleted before it did.
+func (c *Controller) isGone(ctx context.Context, s *Snapshot, n kube.PendingName) (bool, error) {
+	if s.Now.Sub(n.Since) < createdRecheck {
+		return false, nil
+	}
+	err := c.live.Get(ctx, client.ObjectKey{Namespace: s.Set.Namespace, Name: n.Name}, &clusterv1.Machine{})
+	if !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	c.created.Settle(s.Set.UID, func(name string) bool { return name == n.Name })
+	return true, nil
 }
 
 // readWorkload looks for Nodes of Machines that do not exist, where the set may be one that was restored.

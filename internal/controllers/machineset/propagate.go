@@ -44,7 +44,8 @@ func propagation(s Snapshot) []loop.Action {
 		}
 		for _, ref := range refs(m.Machine) {
 			key := cloneKey{ref.Kind, ref.Name}
-			if o, ok := s.Clones.Items[key]; ok && !s.Clones.Stale[key] && o.GetDeletionTimestamp().IsZero() && !metadata(s, m.Machine).Kept(o.Unstructured) {
+			o, ok := s.Clones.Items[key]
+			if ok && !s.Clones.Stale[key] && o.GetDeletionTimestamp().IsZero() && !metadata(s, m.Machine).Kept(o.Unstructured) {
 				out = append(out, SyncClone{Kind: ref.Kind, Name: ref.Name, Machine: m.Name})
 			}
 		}

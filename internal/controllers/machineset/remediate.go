@@ -24,7 +24,8 @@ func unhealthy(s Snapshot) []Member {
 		}
 	}
 	slices.SortFunc(out, func(a, b Member) int {
-		return cmp.Or(cmp.Compare(marked(a), marked(b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(marked(a), marked(b)),
+			b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 	return out
 }
