@@ -239,7 +239,18 @@ func TestBehaviour(t *testing.T) {
 	}
 	is("late", corev1.PodPhase(metav1.StatusReasonNotFound))
 
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"test.slipway.dev/hold"}}}
+	if _, err := c.CoreV1().ConfigMaps("app").Create(ctx, held, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.CoreV1().Namespaces().Delete(ctx, "app", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.CoreV1().ConfigMaps("app").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}}, metav1.CreateOptions{})
+	if !apierrors.IsForbidden(err) || !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		t.Errorf("in a namespace that is going: %v", err)
+	}
+	if _, err := c.CoreV1().ConfigMaps("app").Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the namespace is gone", func() bool {

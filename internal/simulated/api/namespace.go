@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +31,7 @@ func (i inNamespace) Validate(ctx context.Context, a admission.Attributes, _ adm
 	if namespace, ok := o.(*core.Namespace); !ok || namespace.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	err = admission.NewForbidden(a, apierrors.NewGone("namespace "+name+" is being deleted"))
+	err = admission.NewForbidden(a, fmt.Errorf("namespace %s is being deleted", name))
 	if status, ok := err.(*apierrors.StatusError); ok {
 		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{
 			Type: corev1.NamespaceTerminatingCause, Message: "namespace " + name + " is being deleted", Field: "metadata.namespace",

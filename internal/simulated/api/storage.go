@@ -32,21 +32,23 @@ func (o options) GetRESTOptions(resource schema.GroupResource, example runtime.O
 		return generic.RESTOptions{}, err
 	}
 	return generic.RESTOptions{
-		StorageConfig: config, Decorator: o.decorate, DeleteCollectionWorkers: 1, ResourcePrefix: o.versions.ResourcePrefix(resource),
+		StorageConfig: config, Decorator: o.decorator(), DeleteCollectionWorkers: 1, ResourcePrefix: o.versions.ResourcePrefix(resource),
 	}, nil
 }
 
-// decorate makes the storage of one resource.
-func (o options) decorate(
-	config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
-	newObject, newList func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers,
-) (storage.Interface, factory.DestroyFunc, error) {
-	versioner := storage.APIObjectVersioner{}
-	s, err := etcd3.New(
-		o.client, nil, config.Codec, newObject, newList, prefix, resourcePrefix, config.GroupResource,
-		identity.NewEncryptCheckTransformer(), etcd3.NewDefaultLeaseManagerConfig(),
-		etcd3.NewDefaultDecoder(config.Codec, versioner), versioner)
-	return s, func() {}, err
+// decorator makes the storage of each resource.
+func (o options) decorator() generic.StorageDecorator {
+	return func(
+		config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
+		newObject, newList func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers,
+	) (storage.Interface, factory.DestroyFunc, error) {
+		versioner := storage.APIObjectVersioner{}
+		s, err := etcd3.New(
+			o.client, nil, config.Codec, newObject, newList, prefix, resourcePrefix, config.GroupResource,
+			identity.NewEncryptCheckTransformer(), etcd3.NewDefaultLeaseManagerConfig(),
+			etcd3.NewDefaultDecoder(config.Codec, versioner), versioner)
+		return s, func() {}, err
+	}
 }
 
 // newVersions says in which version and encoding each resource is stored.
