@@ -104,7 +104,7 @@ func (p *pacer) hold(key client.ObjectKey, now time.Time, urgent, begins bool) t
 	defer p.mu.Unlock()
 	have := p.objects[key]
 	if begins && !have.begun {
-		have.since, have.begun, have.window = now, true, p.window
+		have.since, have.begun, have.window = now, true, 2*p.window // much is going to change at first
 	}
 	have.window = max(have.window, p.window)
 	passed := now.Sub(have.since)
@@ -215,7 +215,8 @@ func flips(have, want map[string]any) bool {
 // complete reports whether the last of the replicas became available, or the last of those too many went.
 func complete(have, want map[string]any) bool {
 	available, changed := want["availableReplicas"], !reflect.DeepEqual(want["availableReplicas"], have["availableReplicas"])
-	return available != nil && changed && reflect.DeepEqual(available, want["replicas"]) && len(have) > 0
+	none := available == nil || len(have) == 0 && reflect.DeepEqual(available, 0.0)
+	return changed && !none && reflect.DeepEqual(available, want["replicas"])
 }
 
 func statusOf(status map[string]any, conditionType string) string {

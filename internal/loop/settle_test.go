@@ -64,6 +64,7 @@ func TestUrgent(t *testing.T) { // FG-03
 		"all available":       {"a rollout goes on", status(replicas(5, 4)), status(replicas(5, 5)), nil, true},
 		"fewer":               {"a rollout goes on", status(replicas(5, 5)), status(replicas(4, 4)), nil, true},
 		"more are wanted":     {"nothing is available yet", status(replicas(5, 5)), status(replicas(6, 5)), nil, false},
+		"all from the start":  {"a rollout goes on", nil, status(replicas(1, 1)), nil, true},
 		"none from the start": {"there is nothing to count", nil, status(replicas(0, 0)), nil, false},
 	}
 	for name, tc := range cases {
@@ -143,20 +144,20 @@ func TestPace(t *testing.T) { // FG-03
 	p := newPaced(t)
 	p.status.Phase = "Pending"
 	p.events = []Event{Normal("Began", "began")}
-	p.pass("a new object is given time to say more", 0, 0, time.Second)
-	p.pass("what it says until then waits", 400*time.Millisecond, 0, 600*time.Millisecond)
+	p.pass("a new object is given time to say more", 0, 0, 2*time.Second)
+	p.pass("what it says until then waits", 400*time.Millisecond, 0, 1600*time.Millisecond)
 	if got := p.recorded(); got != nil {
 		t.Errorf("events of what is not written: %v", got)
 	}
 	p.status.Phase = "Provisioning"
-	p.pass("then all is written at once", 600*time.Millisecond, 1, 0)
+	p.pass("then all is written at once", 1600*time.Millisecond, 1, 0)
 	if diff := cmp.Diff([]string{"Normal Began began"}, p.recorded()); diff != "" {
 		t.Errorf("its events, each once (-want +got):\n%s", diff)
 	}
 	p.events = nil
 	p.pass("nothing changed", time.Millisecond, 1, 0)
 	p.status.Phase = "Provisioned"
-	p.pass("so soon after a write the next one waits, and longer than the first", 100*time.Millisecond, 1, 1899*time.Millisecond)
+	p.pass("so soon after a write the next one waits, and longer than the first", 100*time.Millisecond, 1, 3899*time.Millisecond)
 	p.status.NodeRef.Name = "n"
 	p.pass("but not for what others wait for", time.Millisecond, 2, 0)
 	p.status.Phase = "Running"
@@ -178,7 +179,7 @@ func TestPaceOfABusyMachine(t *testing.T) { // FG-03
 			at = append(at, tenth)
 		}
 	}
-	if diff := cmp.Diff([]int{10, 30, 70, 110, 150, 190, 230, 270}, at); diff != "" {
+	if diff := cmp.Diff([]int{20, 60, 100, 140, 180, 220, 260}, at); diff != "" {
 		t.Errorf("tenths of a second of the writes (-want +got):\n%s", diff)
 	}
 }
@@ -186,8 +187,8 @@ func TestPaceOfABusyMachine(t *testing.T) { // FG-03
 func TestPaceOfADeletion(t *testing.T) { // FG-03
 	p := newPaced(t)
 	p.status.Phase = "Running"
-	p.pass("new", 0, 0, time.Second)
-	p.pass("written", time.Second, 1, 0)
+	p.pass("new", 0, 0, 2*time.Second)
+	p.pass("written", 2*time.Second, 1, 0)
 	m := &clusterv1.Machine{}
 	if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
 		t.Fatal(err)
@@ -203,8 +204,8 @@ func TestPaceOfADeletion(t *testing.T) { // FG-03
 	p.r.Decide = func(*clusterv1.Machine) Plan { return Plan{Wait: []Wait{{Reason: "Waiting", Message: "waiting"}}} }
 	p.status.Phase = "Deleting"
 	p.status.NodeRef.Name = "n"
-	p.pass("a deletion that is over soon says nothing", time.Minute, 1, time.Second)
-	p.pass("one that lasts does", time.Second, 2, 0)
+	p.pass("a deletion that is over soon says nothing", time.Minute, 1, 2*time.Second)
+	p.pass("one that lasts does", 2*time.Second, 2, 0)
 }
 
 type touch struct{}
@@ -230,7 +231,7 @@ func TestOwnWriteReportsLater(t *testing.T) { // FG-03
 func TestFailureIsReportedAtOnce(t *testing.T) {
 	p := newPaced(t)
 	p.status.Phase = "Pending"
-	p.pass("new", 0, 0, time.Second)
+	p.pass("new", 0, 0, 2*time.Second)
 	p.actions, p.act = []Action{touch{}}, func() error { return fmt.Errorf("no luck") }
 	p.status.Phase = "Failed"
 	if _, err := p.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "m"}}); err == nil || p.writes != 1 {
@@ -270,8 +271,8 @@ func TestMetrics(t *testing.T) { // ME-01
 	p.r.Writer.OnApply(func(kind string, sent bool) { m.applied("test", kind, sent) })
 	p.status.Phase = "Pending"
 	p.events = []Event{Normal("A", "a"), Normal("B", "b"), Warning("C", "c")}
-	p.pass("held", 0, 0, time.Second)
-	p.pass("written", time.Second, 1, 0)
+	p.pass("held", 0, 0, 2*time.Second)
+	p.pass("written", 2*time.Second, 1, 0)
 	p.events = nil
 	p.pass("unchanged", time.Second, 1, 0)
 	if diff := cmp.Diff([]string{"Normal A a", "Warning C c"}, p.recorded()); diff != "" {
