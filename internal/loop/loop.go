@@ -59,6 +59,9 @@ type Controller[O Object, S any] struct {
 	// Enter returns what else to write together with the finalizer, such as a label and an owner; nil: nothing
 	// can be said yet. Nil where nothing ever is.
 	Enter func(ctx context.Context, o O) (func(client.Object), error)
+	// Late reports that there is nothing yet for the finalizer to protect: the action that makes the first of it adds
+	// the finalizer too, in the same write. Nil: the finalizer comes first.
+	Late func(o O) bool
 	// Observe reads everything that Decide looks at. It must not change o.
 	Observe func(ctx context.Context, o O) (S, error)
 	// Decide is pure and total. For a deleting object an idle plan means that its finalizer may go.
@@ -202,6 +205,9 @@ func (r *Reconciler[O, S]) finalizer(ctx context.Context, o O) (bool, error) {
 		return has && r.Finalizer != "", nil
 	}
 	if has {
+		return true, nil
+	}
+	if r.Late != nil && r.Late(o) {
 		return true, nil
 	}
 	var also func(client.Object)

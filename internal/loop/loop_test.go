@@ -272,3 +272,44 @@ func TestSettledObjectCostsNoWrite(t *testing.T) {
 		t.Errorf("resourceVersion moved from %s to %s", before, after)
 	}
 }
+
+func TestLateFinalizer(t *testing.T) {
+	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
+	h.r.Late = func(m *clusterv1.Machine) bool { return m.Spec.ProviderID == "" }
+	h.r.Decide = func(snapshot) loop.Plan { return loop.Plan{Actions: []loop.Action{act{"x"}}} }
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	m := h.get(t)
+	if !cmp.Equal(h.acted, []string{"x"}) || len(m.Finalizers) != 0 {
+		t.Errorf("with nothing to protect the pass works without: acted %v, finalizers %v", h.acted, m.Finalizers)
+	}
+	m.Spec.ProviderID = "x://1"
+	if err := h.client.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if !cmp.Equal(h.get(t).Finalizers, []string{finalizer}) || len(h.acted) != 1 {
+		t.Errorf("OR-01: one that was lost comes back before anything else: acted %v", h.acted)
+	}
+}
+
+func TestEnterWritesWithTheFinalizer(t *testing.T) {
+	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
+	h.r.Enter = func(context.Context, *clusterv1.Machine) (func(client.Object), error) {
+		return func(o client.Object) { o.SetAnnotations(map[string]string{"a": "b"}) }, nil
+	}
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if m := h.get(t); m.Annotations["a"] != "b" || !cmp.Equal(m.Finalizers, []string{finalizer}) {
+		t.Errorf("annotations %v, finalizers %v", m.Annotations, m.Finalizers)
+	}
+	failing := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
+	failing.r.Enter = func(context.Context, *clusterv1.Machine) (func(client.Object), error) { return nil, errors.New("no luck") }
+	if _, err := failing.reconcile(t); err == nil || len(failing.get(t).Finalizers) != 0 {
+		t.Errorf("what cannot be read is tried again: %v", err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -27,7 +28,10 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 		}
 		return err
 	case SetProviderID:
-		return c.writer.Patch(ctx, s.Object, func(o client.Object) { o.(*infrav1.LocalMachine).Spec.ProviderID = a.ID })
+		return c.writer.Patch(ctx, s.Object, func(o client.Object) {
+			o.(*infrav1.LocalMachine).Spec.ProviderID = a.ID
+			controllerutil.AddFinalizer(o, infrav1.LocalMachineFinalizer)
+		})
 	case Bootstrap:
 		return c.bootstrap(ctx, s, a)
 	case DeleteContainer:

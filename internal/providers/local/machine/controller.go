@@ -75,6 +75,7 @@ func (c *Controller) driven() loop.Controller[*infrav1.LocalMachine, Snapshot] {
 	return loop.Controller[*infrav1.LocalMachine, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachineFinalizer,
 		New:     func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
+		Late:    func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" }, // SetProviderID comes before anything is made
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 		Answer: func(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
 			return c.answerProgress(ctx, s)

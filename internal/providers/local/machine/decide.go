@@ -71,6 +71,7 @@ func decideNew(s Snapshot, p *loop.Plan) {
 	case s.image() == "":
 		p.WaitFor(reasonNoImage, "which node image to use is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image")
 	default:
+		decideID(s, p)
 		p.Do(Create{Name: s.Name, Image: s.image(), Why: "the machine has none yet"})
 		wait(p, reasonCreating, "container %s is being made", s.Name)
 	}
@@ -82,13 +83,12 @@ func decideExisting(s Snapshot, p *loop.Plan) {
 		return
 	}
 	if s.Host.State != backend.Running {
+		decideID(s, p)
 		p.Do(Create{Name: s.Name, Image: s.image(), Why: "it exists and does not run"})
 		wait(p, reasonRestarting, "container %s is being started", s.Name)
 		return
 	}
-	if s.Object.Spec.ProviderID == "" {
-		p.Do(SetProviderID{ID: backend.ProviderID(s.Name)})
-	}
+	decideID(s, p)
 	if s.Progress == nil {
 		p.Ask = append(p.Ask, AskProgress{Name: s.Name})
 		return
@@ -141,7 +141,8 @@ func (a Create) String() string {
 	return fmt.Sprintf("make and start container %s of %s: %s", a.Name, a.Image, a.Why)
 }
 
-// SetProviderID writes the provider ID.
+// SetProviderID writes the provider ID and the finalizer. It comes before anything is made on the host: the ID follows
+// from the name, and only what is made needs the finalizer.
 type SetProviderID struct{ ID string }
 
 func (a SetProviderID) String() string {

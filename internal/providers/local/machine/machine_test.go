@@ -104,6 +104,7 @@ func progress(p backend.Phase) func(*Snapshot) {
 var down = fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
 
 func TestDecide(t *testing.T) {
+	id := "set the provider ID to slipway:///" + name + ": this is the machine"
 	create := "make and start container " + name + " of slipway.dev/node:v1.36.3: the machine has none yet"
 	cases := map[string]struct {
 		reason string
@@ -111,27 +112,27 @@ func TestDecide(t *testing.T) {
 		want   []string
 		waits  []string
 	}{
-		"new":      {"everything is there (IM-11)", func(*Snapshot) {}, []string{create}, []string{"CreatingContainer"}},
+		"new":      {"everything is there (IM-11)", func(*Snapshot) {}, []string{id, create}, []string{"CreatingContainer"}},
 		"no owner": {"nobody wants it yet", func(s *Snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}},
 		"no infra": {"IM-11", func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}},
 		"no data":  {"IM-11", func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, nil, []string{"WaitingForBootstrapData"}},
 		"no image": {"neither version nor image", func(s *Snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},
 		"own image": {"an image in kind's layout, by name", func(s *Snapshot) {
 			s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{Image: "kindest/node:v1.36.0"}
-		}, []string{"make and start container " + name + " of kindest/node:v1.36.0: the machine has none yet"}, []string{"CreatingContainer"}},
-		"control plane": {"its image has more in it", func(s *Snapshot) { s.Machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} }, []string{"make and start container " + name + " of slipway.dev/node-control-plane:v1.36.3: the machine has none yet"}, []string{"CreatingContainer"}},
+		}, []string{id, "make and start container " + name + " of kindest/node:v1.36.0: the machine has none yet"}, []string{"CreatingContainer"}},
+		"control plane": {"its image has more in it", func(s *Snapshot) { s.Machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} }, []string{id, "make and start container " + name + " of slipway.dev/node-control-plane:v1.36.3: the machine has none yet"}, []string{"CreatingContainer"}},
 		"of a pool": {"the pool's data and version serve; the Machine's data is empty (MP-07)", func(s *Snapshot) {
 			empty, data := "", "pool-data"
 			s.Machine.Spec.Bootstrap.DataSecretName = &empty
 			s.Pool = &clusterv1.MachinePool{}
 			s.Pool.Spec.Template.Spec.Version = "v1.36.3"
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = &data
-		}, []string{create}, []string{"CreatingContainer"}},
+		}, []string{id, create}, []string{"CreatingContainer"}},
 		"host down":   {"nothing can be asked of it", func(s *Snapshot) { s.Fault = down }, nil, []string{"DockerUnreachable"}},
-		"crash":       {"killed between create and start", func(s *Snapshot) { s.Host = host(backend.Created) }, []string{"make and start container " + name + " of slipway.dev/node:v1.36.3: it exists and does not run"}, []string{"WaitingForContainer"}},
+		"crash":       {"killed between create and start", func(s *Snapshot) { s.Host = host(backend.Created) }, []string{id, "make and start container " + name + " of slipway.dev/node:v1.36.3: it exists and does not run"}, []string{"WaitingForContainer"}},
 		"old object":  {"a container that an earlier object of this name left", func(s *Snapshot) { s.Host = host(backend.Running); s.Host.Owner.UID = "other" }, []string{"remove container " + name + ": it belongs to an earlier LocalMachine of this name"}, []string{"CreatingContainer"}},
 		"after move":  {"the object has another UID, but knows its container", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Host.Owner.UID = "other" }, nil, nil},
-		"remains":     {"its volume is no machine", func(s *Snapshot) { s.Host = backend.Machine{Name: name, State: backend.Remains} }, []string{create}, []string{"CreatingContainer"}},
+		"remains":     {"its volume is no machine", func(s *Snapshot) { s.Host = backend.Machine{Name: name, State: backend.Remains} }, []string{id, create}, []string{"CreatingContainer"}},
 		"not started": {"the bootstrap has not run (killed after the start)", progress(backend.NotStarted), []string{"run the bootstrap data of Secret boot in container " + name + ": it runs and was not bootstrapped"}, []string{"Bootstrapping"}},
 		"running":     {"its end is an event", progress(backend.InProgress), nil, []string{"Bootstrapping"}},
 		"interrupted": {"what is done is unknown", progress(backend.Interrupted), []string{"remove container " + name + ": a restart interrupted its bootstrap, so it is made anew"}, []string{"BootstrapInterrupted"}},

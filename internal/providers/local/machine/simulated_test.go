@@ -71,10 +71,10 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 		"no control plane": {"what starts it wakes the machine", func(s *Snapshot) { s.Fault = fault.New(fault.Unreachable, "WaitingForControlPlane", "waiting") },
 			nil, []string{"WaitingForControlPlane"}, 0},
 		"delay": {"it begins to start", func(s *Snapshot) { s.Object = delayed("90s", "") },
-			[]string{"start simulated machine lm, whose Node appears in 1m30s"}, []string{"Booting"}, 90 * time.Second},
+			[]string{identify, "start simulated machine lm, whose Node appears in 1m30s"}, []string{"Booting"}, 90 * time.Second},
 		"starting": {"the rest of the delay", func(s *Snapshot) {
 			s.Object, s.Simulated = delayed("90s", ""), backend.SimulatedMachine{Booted: now.Add(-60 * time.Second)}
-		}, nil, []string{"Booting"}, 30 * time.Second},
+		}, []string{identify}, []string{"Booting"}, 30 * time.Second},
 		"started": {"the delay is over", func(s *Snapshot) {
 			s.Object, s.Simulated = delayed("90s", ""), backend.SimulatedMachine{Booted: now.Add(-90 * time.Second)}
 		}, []string{identify, join}, nil, 0},

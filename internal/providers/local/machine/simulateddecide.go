@@ -68,6 +68,7 @@ func decideBoot(s Snapshot, p *loop.Plan) {
 	if !s.Simulated.Booted.IsZero() {
 		left = s.Simulated.Booted.Add(left).Sub(s.Now)
 	}
+	decideID(s, p)
 	if left > 0 {
 		if s.Simulated.Booted.IsZero() {
 			p.Do(Boot{Name: s.hostname(), Delay: left})
@@ -76,7 +77,6 @@ func decideBoot(s Snapshot, p *loop.Plan) {
 		p.RecheckIn(left)
 		return
 	}
-	decideID(s, p)
 	p.Do(Join{Name: s.hostname(), Why: "the machine has started"})
 	decideReadinessAt(s, p, s.Now)
 }
