@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -33,7 +34,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
+	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
+	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
@@ -112,6 +115,8 @@ type planes struct {
 	wake func(string)
 }
 
+func newPlanes() *planes { return &planes{runs: map[string]hosted.Process{}} }
+
 func (p *planes) Status(_ context.Context, name string) (hosted.Process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,6 +147,17 @@ func (p *planes) Source(to func(name string) []reconcile.Request) source.Source 
 		}
 		return nil
 	})
+}
+
+// unused is the place of simulated control planes, of which there are none here.
+type unused struct{ *planes }
+
+func (unused) Reserve(context.Context, string) (clusterv1.APIEndpoint, error) {
+	return clusterv1.APIEndpoint{}, errors.New("there are no simulated control planes")
+}
+
+func (unused) Break(context.Context, string, hosted.Faults) error {
+	return errors.New("there are no simulated control planes")
 }
 
 // nodes plays what happens on the machines of a host: their bootstrap succeeds, and a Node appears.
@@ -244,7 +260,8 @@ func startFleet(t *testing.T) fleet {
 func (f fleet) add(mgr manager.Manager) {
 	clusters, err := remote.New(remote.Config{Management: mgr.GetClient()})
 	f.must(err)
-	setup := loop.Setup{Manager: mgr, Concurrency: 10, Pace: time.Second, NormalEvents: rate.NewLimiter(2, 10)}
+	// With a pace this slow no more is counted on a busy machine than on an idle one: what only reports is written later.
+	setup := loop.Setup{Manager: mgr, Concurrency: 10, Pace: time.Minute, NormalEvents: rate.NewLimiter(0, 20)}
 	host := testhost.New()
 	hub := wake.NewHub(nodes{host: host, workload: f.Client})
 	for _, add := range []func() error{
@@ -252,9 +269,11 @@ func (f fleet) add(mgr manager.Manager) {
 		func() error { return cluster.Add(setup, clusters, cluster.Settings{}) },
 		func() error { return machine.Add(setup, clusters, machine.Settings{}) },
 		func() error { return machinepool.Add(setup, clusters) },
+		func() error { return machineset.Add(setup, clusters, machineset.Settings{}) },
+		func() error { return machinedeployment.Add(setup) },
 		func() error { return bootstrap.Add(setup, clusters, 0) },
 		func() error {
-			return hosted.Add(setup, hosted.Config{Processes: &planes{runs: map[string]hosted.Process{}}, Carried: []string{"v1.36.3"}})
+			return hosted.Add(setup, hosted.Config{Processes: newPlanes(), Simulation: unused{newPlanes()}, Carried: []string{"v1.36.3"}})
 		},
 		func() error {
 			return localcluster.Add(setup, localcluster.Config{Instance: "i", Networks: host, Hub: hub})
@@ -278,7 +297,7 @@ func (f fleet) createCluster() *clusterv1.Cluster {
 	c.Spec.ClusterNetwork.Pods.CIDRBlocks, c.Spec.ClusterNetwork.Services.CIDRBlocks = []string{"172.16.32.0/19"}, []string{"172.16.16.0/20"}
 	plane := &hostedv1.HostedControlPlane{ObjectMeta: meta("c")}
 	plane.Spec.Version = "v1.36.3"
-	plane.Spec.Addons.CoreDNS.Disabled, plane.Spec.Addons.KubeProxy.Disabled, plane.Spec.Addons.CNI = true, true, hostedv1.CNINone
+	plane.Spec.Addons.CoreDNS.Disabled, plane.Spec.Addons.KubeProxy.Disabled = true, true
 	infra := &infrav1.LocalCluster{ObjectMeta: meta("c")}
 	infra.Spec.Backend.Container = &infrav1.ContainerCluster{}
 	for _, o := range []client.Object{
@@ -308,16 +327,39 @@ func (f fleet) createPool(replicas int32) *clusterv1.MachinePool {
 	return pool
 }
 
+// createDeployment creates a MachineDeployment and the templates of its Machines.
+func (f fleet) createDeployment(replicas int32) *clusterv1.MachineDeployment {
+	f.t.Helper()
+	d := &clusterv1.MachineDeployment{ObjectMeta: meta("d")}
+	labels := map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineDeploymentNameLabel: "d"}
+	d.Spec.ClusterName, d.Spec.Replicas = "c", &replicas
+	d.Spec.Selector.MatchLabels, d.Spec.Template.Labels = labels, labels
+	d.Spec.Rollout.Strategy.Type = clusterv1.RollingUpdateMachineDeploymentStrategyType
+	d.Spec.Template.Spec = clusterv1.MachineSpec{
+		ClusterName: "c", Version: "v1.36.3",
+		Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: "KubeadmConfigTemplate", Name: "d"}},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "LocalMachineTemplate", Name: "d"},
+	}
+	config := &bootstrapv1.KubeadmConfigTemplate{ObjectMeta: meta("d")}
+	config.Spec.Template.Spec.JoinConfiguration.NodeRegistration.IgnorePreflightErrors = []string{"SystemVerification"}
+	infra := &infrav1.LocalMachineTemplate{ObjectMeta: meta("d")}
+	infra.Spec.Template.Spec.Backend.Container = &infrav1.ContainerMachine{}
+	for _, o := range []client.Object{config, infra, d} {
+		f.must(f.Create(f.t.Context(), o))
+	}
+	return d
+}
+
 func isAvailable(o loop.Object) func() bool {
 	return func() bool { return condition.Set(o.GetConditions()).IsTrue(clusterv1.AvailableCondition) }
 }
 
-// quiet waits until nothing was written for some passes of the pace.
+// quiet waits until nothing is written for a while.
 func (f fleet) quiet() {
 	f.t.Helper()
 	before, _ := f.writes.total()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		<-time.After(2500 * time.Millisecond)
+		<-time.After(3 * time.Second)
 		now, _ := f.writes.total()
 		if now == before {
 			return
@@ -336,18 +378,30 @@ const (
 func TestWritesOfACluster(t *testing.T) { // FG-03
 	f := startFleet(t)
 	began := time.Now()
-	c, pool := f.createCluster(), f.createPool(1)
-	f.eventually("the pool is available", pool, isAvailable(pool))
+	c, d := f.createCluster(), f.createDeployment(1)
+	f.eventually("the MachineDeployment is available", d, isAvailable(d))
 	f.eventually("the Cluster is available", c, isAvailable(c))
 	t.Logf("available after %s", time.Since(began).Round(time.Millisecond))
 	f.spent("a cluster with one worker", writesPerCluster)
 
-	const more = 5
+	const more = 10
+	began = time.Now()
+	change(f.live, d, func(d *clusterv1.MachineDeployment) { *d.Spec.Replicas += more })
+	f.eventually("the MachineDeployment has scaled", d, func() bool {
+		return isAvailable(d)() && d.Status.AvailableReplicas != nil && *d.Status.AvailableReplicas == 1+more
+	})
+	t.Logf("scaled after %s", time.Since(began).Round(time.Millisecond))
+	f.spent("ten more workers of a MachineDeployment", writesPerWorker*more)
+
+	pool := f.createPool(1)
+	f.eventually("the pool is available", pool, isAvailable(pool))
+	f.quiet()
+	f.writes.reset()
 	change(f.live, pool, func(p *clusterv1.MachinePool) { *p.Spec.Replicas += more })
 	f.eventually("the pool has scaled", pool, func() bool {
 		return isAvailable(pool)() && pool.Status.AvailableReplicas != nil && *pool.Status.AvailableReplicas == 1+more
 	})
-	f.spent("five more workers", writesPerWorker*more)
+	f.spent("ten more workers of a MachinePool", writesPerWorker*more)
 }
 
 // spent waits until nothing is written any more, and counts what was since the last time.

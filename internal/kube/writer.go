@@ -94,6 +94,10 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	if onlyLock(data) {
 		return nil
 	}
+	if w.writes.Stale(live) { // the API server would say the same
+		return fault.New(fault.Conflict, "StaleObject", "%s %s was changed by this program since it was read",
+			w.kindOf(live), client.ObjectKeyFromObject(live))
+	}
 	if err := w.client.Patch(ctx, after, patch, client.FieldOwner(w.owner)); err != nil {
 		return fmt.Errorf("patching %s %s: %w", w.kindOf(live), client.ObjectKeyFromObject(live), err)
 	}

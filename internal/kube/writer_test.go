@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -111,7 +110,7 @@ func TestPatchNeverOverwrites(t *testing.T) { // MA-18, CO-03
 		t.Fatal(err)
 	}
 	err := w.Patch(ctx, read, func(o client.Object) { o.SetLabels(map[string]string{"c": "d"}) })
-	if !apierrors.IsConflict(err) || fault.KindOf(err) != fault.Conflict {
+	if fault.KindOf(err) != fault.Conflict || fault.KindOf(err) != fault.Conflict {
 		t.Errorf("a write on an older read must conflict, got %v", err)
 	}
 	if !w.Writes().Stale(read) {
@@ -155,5 +154,36 @@ func TestDeleteIsOfWhatWasRead(t *testing.T) {
 	}
 	if err := w.Delete(ctx, read); err != nil {
 		t.Errorf("gone is a success: %v", err)
+	}
+}
+
+// TestPatchOfAStaleObject: what the API server would refuse is not sent.
+func TestPatchOfAStaleObject(t *testing.T) {
+	sent := 0
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "u"}}
+	c := fake.NewClientBuilder().WithObjects(secret).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			sent++
+			return c.Patch(ctx, o, p, opts...)
+		},
+	}).Build()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+		t.Fatal(err)
+	}
+	w := kube.NewWriter(c, "test")
+	label := func(value string) func(client.Object) {
+		return func(o client.Object) { o.SetLabels(map[string]string{"a": value}) }
+	}
+	if err := w.Patch(t.Context(), secret, label("1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Patch(t.Context(), secret, label("2")); fault.KindOf(err) != fault.Conflict || sent != 1 {
+		t.Errorf("%v, %d patches sent", err, sent)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Patch(t.Context(), secret, label("2")); err != nil || sent != 2 {
+		t.Errorf("once it was read again: %v, %d patches sent", err, sent)
 	}
 }
