@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -228,12 +227,4 @@ func statusOf(status map[string]any, conditionType string) string {
 		}
 	}
 	return ""
-}
-
-// sooner returns the earlier of two delays, of which zero is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return cmp.Or(a, b)
-	}
-	return min(a, b)
 }

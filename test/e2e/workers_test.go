@@ -152,6 +152,13 @@ spec: {template: {spec: {backend: {container: {image: %s}}}}}
 // MachineSet replaces it.
 func kubeletStopped(t *testing.T, in *installation, w workload) {
 	victim := in.machines()[0]
+	// The budget forbids to evict from a node that is dead while others of its Pods are missing. A timeout of the drain
+	// reaches Machines that exist, without a rollout (MS-08).
+	in.kubectl("patch", "machinedeployment", "fleet-md-0", "--type=merge", "-p",
+		`{"spec":{"template":{"spec":{"deletion":{"nodeDrainTimeoutSeconds":20}}}}}`)
+	until(t, short, "drain timeout of the Machine", "20", func() string {
+		return in.get("machine/"+victim, "{.spec.deletion.nodeDrainTimeoutSeconds}")
+	})
 	node := in.get("machine/"+victim, "{.status.nodeRef.name}")
 	container := docker(t, "ps", "-q", "--filter", "label=dev.slipway.instance="+in.instance(), "--filter", "name="+node)
 	if len(container) != 1 {
