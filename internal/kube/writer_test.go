@@ -110,7 +110,7 @@ func TestPatchNeverOverwrites(t *testing.T) { // MA-18, CO-03
 		t.Fatal(err)
 	}
 	err := w.Patch(ctx, read, func(o client.Object) { o.SetLabels(map[string]string{"c": "d"}) })
-	if fault.KindOf(err) != fault.Conflict || fault.KindOf(err) != fault.Conflict {
+	if fault.KindOf(err) != fault.Conflict {
 		t.Errorf("a write on an older read must conflict, got %v", err)
 	}
 	if !w.Writes().Stale(read) {
