@@ -308,7 +308,9 @@ func TestEnterWritesWithTheFinalizer(t *testing.T) {
 		t.Errorf("annotations %v, finalizers %v", m.Annotations, m.Finalizers)
 	}
 	failing := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
-	failing.r.Enter = func(context.Context, *clusterv1.Machine) (func(client.Object), error) { return nil, errors.New("no luck") }
+	failing.r.Enter = func(context.Context, *clusterv1.Machine) (func(client.Object), error) {
+		return nil, errors.New("no luck")
+	}
 	if _, err := failing.reconcile(t); err == nil || len(failing.get(t).Finalizers) != 0 {
 		t.Errorf("what cannot be read is tried again: %v", err)
 	}
