@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -33,8 +32,6 @@ const (
 	// unreachableDelay is how long to leave something alone that does not answer; what watches it wakes the
 	// controller sooner.
 	unreachableDelay = 15 * time.Second
-	// busyDelay is how long to leave a workload cluster alone to which too many calls go.
-	busyDelay = 2 * time.Second
 	// invalidDelay is how long to leave something alone that a person has to change: only what is not
 	// watched can need it.
 	invalidDelay = 2 * time.Minute
@@ -266,8 +263,8 @@ func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.R
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	case fault.Unreachable:
 		log.Info("no answer, trying again later", append(details, "error", err.Error())...)
-		if errors.Is(err, remote.ErrBusy) {
-			return ctrl.Result{RequeueAfter: busyDelay}, nil
+		if after, busy := remote.RetryAfter(err); busy {
+			return ctrl.Result{RequeueAfter: after}, nil
 		}
 		return ctrl.Result{RequeueAfter: unreachableDelay}, nil
 	case fault.Invalid:

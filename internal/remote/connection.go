@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -25,6 +26,7 @@ type connection struct {
 	cache   cache.Cache
 	client  client.Client
 	gate    *gate
+	limiter *rate.Limiter
 	stop    context.CancelFunc
 	// ended is closed when the connection ends.
 	ended <-chan struct{}
@@ -71,7 +73,8 @@ func (c *Clusters) dial(ctx context.Context, kubeconfig []byte) (*connection, er
 func (c *Clusters) open(ctx context.Context, cfg *rest.Config) (*connection, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = c.cfg.UserAgent
-	cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(c.cfg.QPS, c.cfg.Burst)
+	limiter := rate.NewLimiter(rate.Limit(c.cfg.QPS), c.cfg.Burst)
+	cfg.RateLimiter = sharedLimiter{limiter}
 	address, err := probeURL(cfg)
 	if err != nil {
 		return nil, err
@@ -87,7 +90,7 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config) (*connection, err
 	conn := &connection{
 		address: address, sockets: sockets, http: &http.Client{Transport: wrapped},
 		informers: map[cache.Informer]time.Time{}, stop: func() {},
-		gate: newGate(c.lane),
+		gate: newGate(c.lane), limiter: limiter,
 	}
 	if err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout); err != nil {
 		conn.close()
@@ -102,8 +105,10 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config) (*connection, err
 
 // equip gives a connection that answers its cache and client.
 func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
-	calls := &http.Client{Transport: conn.http.Transport, Timeout: c.cfg.Timing.CallTimeout}
-	mapper, err := apiutil.NewDynamicRESTMapper(cfg, calls)
+	calls := &http.Client{Transport: limited{next: conn.http.Transport, limiter: conn.limiter}, Timeout: c.cfg.Timing.CallTimeout}
+	once := rest.CopyConfig(cfg) // for calls, whose transport has the limit
+	once.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
+	mapper, err := apiutil.NewDynamicRESTMapper(once, calls)
 	if err != nil {
 		return fmt.Errorf("prepare to discover the kinds of the workload cluster: %w", err)
 	}
@@ -115,12 +120,12 @@ func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("prepare the cache of the workload cluster: %w", err)
 	}
-	live, err := client.New(cfg, client.Options{HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper})
+	live, err := client.New(once, client.Options{HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper})
 	if err != nil {
 		return fmt.Errorf("prepare the client of the workload cluster: %w", err)
 	}
 	conn.reads = &reader{cache: conn.cache, live: live, timeout: c.cfg.Timing.CallTimeout}
-	all, err := client.NewWithWatch(cfg, client.Options{
+	all, err := client.NewWithWatch(once, client.Options{
 		HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper,
 		Cache: &client.CacheOptions{Reader: conn.reads, DisableFor: liveKinds()},
 	})

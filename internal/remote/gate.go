@@ -21,7 +21,7 @@ const (
 	// slowCallsAtOnce is how many calls go to all slow clusters together.
 	slowCallsAtOnce = 10
 	// slowCall is how long a call takes that makes its cluster a slow one, until one takes less.
-	slowCall = time.Second
+	slowCall = 2 * time.Second
 	// queueing is how long to wait for others to leave a gate, and for a cache that begins to fill.
 	queueing = 250 * time.Millisecond
 )
@@ -61,7 +61,7 @@ func (g *gate) enter(ctx context.Context) (func(), error) {
 		defer g.mu.Unlock()
 		return g.begin(func() { <-g.slots }), nil
 	case <-timer.C:
-		return nil, ErrBusy
+		return nil, busy(queueing)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -72,13 +72,13 @@ func (g *gate) enterSlow() (func(), error) {
 	select {
 	case g.lane <- struct{}{}:
 	default:
-		return nil, ErrBusy
+		return nil, busy(busyAgain)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.since) > 0 {
 		<-g.lane
-		return nil, ErrBusy
+		return nil, busy(busyAgain)
 	}
 	return g.begin(func() { <-g.lane }), nil
 }

@@ -1,0 +1,58 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// TestRate: beyond the burst callers are told when to come back, and what is read from a cache costs nothing.
+func TestRate(t *testing.T) { // RC-06
+	a := newAPI(t)
+	a.add(node("n", "p://1"))
+	b := newBench(t, func(c *Config) { c.QPS, c.Burst = 0.01, 12 }) // discovery takes some of the burst
+	b.connected(a)
+	if nodes, err := b.clusters.Nodes(t.Context(), key, "p://1"); err != nil || len(nodes) != 1 {
+		t.Fatalf("%v, %v", nodes, err)
+	}
+	conn, err := b.clusters.connection(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := client.ObjectKey{Namespace: "ns", Name: "p"}
+	for range 12 {
+		if err = conn.client.Get(t.Context(), pod, &corev1.Pod{}); err != nil {
+			break
+		}
+	}
+	after, ok := RetryAfter(err)
+	if !errors.Is(err, ErrBusy) || fault.KindOf(err) != fault.Unreachable || !ok || after < time.Second {
+		t.Errorf("beyond the burst: %v, come back after %s", err, after)
+	}
+	for range 20 {
+		if nodes, err := b.clusters.Nodes(t.Context(), key, "p://1"); err != nil || len(nodes) != 1 {
+			t.Fatalf("a read from the cache: %v, %v", nodes, err)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	if after, ok := RetryAfter(fmt.Errorf("calling: %w", busy(time.Minute))); !ok || after != time.Minute {
+		t.Errorf("%s, %t", after, ok)
+	}
+	if after, ok := RetryAfter(ErrBusy); !ok || after != busyAgain {
+		t.Errorf("without a time: %s, %t", after, ok)
+	}
+	for _, err := range []error{nil, ErrNotConnected, context.Canceled} {
+		if _, ok := RetryAfter(err); ok {
+			t.Errorf("%v is not about being busy", err)
+		}
+	}
+}
