@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
@@ -112,7 +113,7 @@ func (l *live) eventually(what string, ok func() bool) {
 func (l *live) get(c client.Client, o client.Object) bool {
 	l.t.Helper()
 	err := c.Get(l.t.Context(), client.ObjectKeyFromObject(o), o)
-	if !apierrors.IsNotFound(err) {
+	if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) { // or nobody knows the kind yet
 		l.must(err)
 	}
 	return err == nil
