@@ -25,7 +25,7 @@ func FuzzViews(f *testing.F) { // CT-07, CT-08, CT-12
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var fields map[string]any
 		if json.Unmarshal(data, &fields) != nil {
-			t.Skip("not an object")
+			return // not an object: the API server gives none
 		}
 		for _, version := range []contract.Version{contract.V1Beta1, contract.V1Beta2} {
 			o := contract.Object{Unstructured: &unstructured.Unstructured{Object: fields}, Contract: version}
