@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -25,60 +23,6 @@ import (
 )
 
 const good = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateResponse","status":"Success","retryAfterSeconds":0}`
-
-// drip sends a byte now and then until nobody reads any more.
-func drip(w http.ResponseWriter, r *http.Request) {
-	w.WriteHeader(http.StatusOK)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if _, err := io.WriteString(w, " "); err != nil || http.NewResponseController(w).Flush() != nil {
-			return
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// flood sends without end.
-func flood(w http.ResponseWriter, r *http.Request) {
-	chunk := []byte(strings.Repeat(" ", 1<<16))
-	for r.Context().Err() == nil {
-		if _, err := w.Write(chunk); err != nil {
-			return
-		}
-	}
-}
-
-// cut closes the connection in the middle of the answer; a reset where hard is set.
-func cut(hard bool) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		conn, buffer, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
-		}
-		_, _ = buffer.WriteString("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n" + good[:40])
-		_ = buffer.Flush()
-		if secure, ok := conn.(*tls.Conn); ok && hard {
-			if plain, ok := secure.NetConn().(*net.TCPConn); ok {
-				_ = plain.SetLinger(0)
-				_ = plain.Close()
-				return
-			}
-		}
-		_ = conn.Close()
-	}
-}
-
-func status(code int) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
-}
-
-// silent says nothing until nobody listens any more.
-func silent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 // RT-10, RT-11, RT-15: every bad answer against a real TLS server, with both failure policies. HOST stands for where the
 // extension is.
@@ -118,7 +62,7 @@ func TestBadAnswers(t *testing.T) {
 			serve: hooktest.Raw(`{"message":"` + strings.Repeat("x", 21<<20) + `"}`), reason: wire.ReasonTooLarge, counts: true,
 			message: "the answer of HOST is larger than 20 MiB",
 		},
-		"a body without end": {serve: flood, reason: wire.ReasonTooLarge, counts: true, message: "the answer of HOST is larger than 20 MiB"},
+		"a body without end": {serve: hooktest.Flood, reason: wire.ReasonTooLarge, counts: true, message: "the answer of HOST is larger than 20 MiB"},
 		"invalid JSON": {
 			serve: hooktest.Raw(good[:50]), reason: ReasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON",
 		},
@@ -136,22 +80,22 @@ func TestBadAnswers(t *testing.T) {
 			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":-1`), reason: ReasonInvalidAnswer,
 			message: "the answer has retryAfterSeconds -1; want 0 or more",
 		},
-		"slow drip": {serve: drip, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer in time"},
-		"silence":   {serve: silent, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer in time"},
+		"slow drip": {serve: hooktest.Drip, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer in time"},
+		"silence":   {serve: hooktest.Silent, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer in time"},
 		"connection reset in the middle": {
-			serve: cut(true), reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			serve: hooktest.Cut(true), reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
 		"connection closed in the middle": {
-			serve: cut(false), reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			serve: hooktest.Cut(false), reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
 		"redirect": {
 			serve: http.RedirectHandler("https://127.0.0.1:1/", http.StatusTemporaryRedirect).ServeHTTP, reason: wire.ReasonRedirect, counts: true,
 			message: "HOST answered with a redirect (HTTP 307), which is not followed",
 		},
-		"500": {serve: status(500), reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 500 Internal Server Error"},
+		"500": {serve: hooktest.Status(500), reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 500 Internal Server Error"},
 		"404": {serve: http.NotFound, reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 404 Not Found"},
-		"201": {serve: status(201), reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 201 Created"},
-		"204": {serve: status(204), reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 204 No Content"},
+		"201": {serve: hooktest.Status(201), reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 201 Created"},
+		"204": {serve: hooktest.Status(204), reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 204 No Content"},
 		"panic": {
 			serve:  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 			reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
@@ -300,7 +244,7 @@ func TestDiscoveryAnswers(t *testing.T) {
 		"wrong kind":     {serve: hooktest.Raw(strings.Replace(discovery, "DiscoveryResponse", "Discovery", 1)), reason: ReasonWrongKind},
 		"invalid JSON":   {serve: hooktest.Raw(discovery[1:]), reason: ReasonNotJSON},
 		"404":            {serve: http.NotFound, reason: wire.ReasonHTTPStatus},
-		"no end":         {serve: flood, reason: wire.ReasonTooLarge},
+		"no end":         {serve: hooktest.Flood, reason: wire.ReasonTooLarge},
 	}
 	for name, tt := range tests {
 		w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
@@ -434,7 +378,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 	const secret = "hunter2"
 	for name, serve := range map[string]http.HandlerFunc{
 		"not JSON": hooktest.Raw(secret), "500": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, secret, http.StatusInternalServerError) },
-		"cut": cut(true), "no status": hooktest.Raw(strings.Replace(good, `"status":"Success"`, `"message":"`+secret+`"`, 1)),
+		"cut": hooktest.Cut(true), "no status": hooktest.Raw(strings.Replace(good, `"status":"Success"`, `"message":"`+secret+`"`, 1)),
 	} {
 		w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 		x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), serve)
@@ -459,7 +403,7 @@ func TestCallerGivesUp(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), func(rw http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
-		silent(rw, r)
+		hooktest.Silent(rw, r)
 	})
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	for range 10 {

@@ -142,7 +142,7 @@ func TestDiscoveryClosesTheCircuit(t *testing.T) {
 // Another address is another server: nothing bad is known of it.
 func TestNewAddressClosesTheCircuit(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), status(500))
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Status(500))
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	for range 5 {
 		call, _ := creation()
@@ -215,7 +215,7 @@ func TestNoGoroutinesAreLeft(t *testing.T) {
 	hanging := hooktest.Start(t, hooktest.Options{})
 	h := hooktest.Handler("check", "BeforeClusterCreate")
 	h.TimeoutSeconds = ptr(int32(1))
-	hanging.Handle(h, silent)
+	hanging.Handle(h, hooktest.Silent)
 	down := hanging.ExtensionConfig("down")
 	w.mustDiscover(down)
 	count := func() int {
@@ -374,8 +374,8 @@ func TestMetrics(t *testing.T) {
 	w, x := newWorld(t, func(c *Config) { c.Catalog = catalog }), hooktest.Start(t, hooktest.Options{})
 	x.Handle(hooktest.Handler("good", "BeforeClusterCreate"), hooktest.Raw(good))
 	x.Handle(hooktest.Handler("failure", "BeforeClusterCreate"), hooktest.Raw(strings.Replace(good, "Success", "Failure", 1)))
-	x.Handle(hooktest.Handler("error", "BeforeClusterCreate"), status(503))
-	x.Handle(hooktest.Handler("cut", "BeforeClusterCreate"), cut(false))
+	x.Handle(hooktest.Handler("error", "BeforeClusterCreate"), hooktest.Status(503))
+	x.Handle(hooktest.Handler("cut", "BeforeClusterCreate"), hooktest.Cut(false))
 	x.Handle(hooktest.Handler("page", "BeforeClusterCreate"), hooktest.Raw("<html>"))
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	for _, handler := range []string{"good", "good", "failure", "error", "cut", "page"} {
@@ -427,7 +427,7 @@ func TestSpans(t *testing.T) {
 	var parent string
 	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), func(rw http.ResponseWriter, r *http.Request) {
 		parent = r.Header.Get("Traceparent")
-		status(500)(rw, r)
+		hooktest.Status(500)(rw, r)
 	})
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	call, _ := creation()

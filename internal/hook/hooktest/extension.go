@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -29,6 +30,8 @@ type Options struct {
 	TLS func(*tls.Config)
 	// At, where set, is the address to listen at.
 	At string
+	// Prefix, where set, is the path below which all is served, without a slash at the end.
+	Prefix string
 }
 
 // Extension is an extension that runs in the test.
@@ -36,6 +39,7 @@ type Extension struct {
 	*httptest.Server
 	Authority *Authority
 
+	prefix      string
 	mu          sync.Mutex
 	handlers    []hooksv1.ExtensionHandler
 	routes      map[string]http.HandlerFunc
@@ -49,7 +53,7 @@ func Start(t testing.TB, o Options) *Extension {
 	if o.Authority == nil {
 		o.Authority = NewAuthority(t)
 	}
-	x := &Extension{Authority: o.Authority, routes: map[string]http.HandlerFunc{}, bodies: map[string][][]byte{}}
+	x := &Extension{Authority: o.Authority, prefix: o.Prefix, routes: map[string]http.HandlerFunc{}, bodies: map[string][][]byte{}}
 	x.routes[hooks.Discovery.Path("")] = x.discovery
 	x.Server = httptest.NewUnstartedServer(http.HandlerFunc(x.serve))
 	if o.At != "" {
@@ -82,7 +86,7 @@ func Start(t testing.TB, o Options) *Extension {
 func (x *Extension) ExtensionConfig(name string) *runtimev1.ExtensionConfig {
 	return &runtimev1.ExtensionConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1},
-		Spec: runtimev1.ExtensionConfigSpec{ClientConfig: runtimev1.ClientConfig{URL: x.URL,
+		Spec: runtimev1.ExtensionConfigSpec{ClientConfig: runtimev1.ClientConfig{URL: x.URL + x.prefix,
 			CABundle: x.Authority.PEM}},
 	}
 }
@@ -105,7 +109,7 @@ func (x *Extension) Serve(path string, serve http.HandlerFunc) {
 	x.routes[path] = serve
 }
 
-// Bodies returns the requests that came to a path, in order.
+// Bodies returns the requests that came to a path, that of the prefix left out, in order.
 func (x *Extension) Bodies(path string) [][]byte {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -127,13 +131,14 @@ func (x *Extension) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	path, below := strings.CutPrefix(r.URL.Path, x.prefix)
 	x.mu.Lock()
-	route := x.routes[r.URL.Path]
-	if len(x.bodies[r.URL.Path]) < keptBodies {
-		x.bodies[r.URL.Path] = append(x.bodies[r.URL.Path], body)
+	route := x.routes[path]
+	if len(x.bodies[path]) < keptBodies {
+		x.bodies[path] = append(x.bodies[path], body)
 	}
 	x.mu.Unlock()
-	if route == nil {
+	if route == nil || !below {
 		http.NotFound(w, r)
 		return
 	}
