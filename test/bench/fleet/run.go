@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -108,7 +107,7 @@ func (s *stage) comeUp(ctx context.Context) error {
 		return err
 	}
 	s.say("creating them …")
-	profiled := s.profile(ctx)
+	profiled := s.profile(ctx, "up")
 	all, following := errgroup.WithContext(ctx)
 	all.Go(func() error { return s.create(following) })
 	all.Go(func() error { return s.available(following) })
@@ -174,16 +173,16 @@ func (s *stage) of(plural string) follow.Objects {
 	return follow.Objects{Config: s.pair.Config, Resource: follow.Core(plural), Namespace: s.template.Namespace}
 }
 
-// profile writes profiles while the clusters come up, if somebody wants them.
-func (s *stage) profile(ctx context.Context) (wait func() error) {
+// profile writes profiles of the manager while something goes on, if somebody wants them.
+func (s *stage) profile(ctx context.Context, during string) (wait func() error) {
 	if s.profiles == "" {
 		return func() error { return nil }
 	}
+	file := func(what string) string {
+		return filepath.Join(s.profiles, fmt.Sprintf("%s-%s-%d.pprof", what, during, s.size))
+	}
 	done := make(chan error, 1)
-	file := func(kind string) string { return filepath.Join(s.profiles, fmt.Sprintf("%s-%d.pprof", kind, s.size)) }
-	go func() {
-		done <- errors.Join(os.MkdirAll(s.profiles, 0o755), s.pair.Profile(ctx, "profile?seconds=20", file("cpu")))
-	}()
+	go func() { done <- s.pair.Profile(ctx, "profile?seconds=10", file("cpu")) }()
 	return func() error { return errors.Join(<-done, s.pair.Profile(ctx, "heap", file("heap"))) }
 }
 
@@ -247,7 +246,7 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 	if err := s.client.Patch(ctx, d, patch); err != nil {
 		return growth{}, err
 	}
-	label := d.GetName()
+	label, profiled := d.GetName(), s.profile(ctx, fmt.Sprintf("to-%d", to))
 	err = s.of("machines").Until(ctx, func(all []*unstructured.Unstructured) bool {
 		running := 0
 		for _, m := range all {
@@ -271,7 +270,7 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 	}
 	g := growth{From: from, To: to, Seconds: took.Seconds()}
 	g.judge(before, after)
-	return g, nil
+	return g, profiled()
 }
 
 // remove deletes all clusters and waits until nothing of them is left.
