@@ -54,7 +54,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		},
 		func() error { return machine.Add(setup(machine.Name), clusters, cfg.machines()) },
 		func() error {
-			return machinehealthcheck.Add(setup(machinehealthcheck.Name), clusters, machinehealthcheck.Settings{})
+			return machinehealthcheck.Add(setup(machinehealthcheck.Name), clusters, cfg.healthChecks())
 		},
 		func() error {
 			return clusterresourceset.Add(setup(clusterresourceset.Name), clusters, clusterresourceset.Settings{Namespaces: cfg.Namespaces})
@@ -96,6 +96,14 @@ func (c Config) machineSets() machineset.Settings {
 	s := c.MachineSets
 	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
 	return s
+}
+
+// healthChecks are the settings of the MachineHealthCheck controller, whose interval is a matter of a gate (FG-03).
+func (c Config) healthChecks() machinehealthcheck.Settings {
+	if c.Gates.Enabled(GateReconcilerRateLimiting) {
+		return machinehealthcheck.Settings{Interval: machinehealthcheck.DefaultInterval}
+	}
+	return machinehealthcheck.Settings{Interval: -1}
 }
 
 // addHosted adds HostedControlPlanes. Their processes outlive the manager: its next start takes them over.
