@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // Name of the controller.
@@ -165,11 +166,15 @@ func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []
 	return c.list(ctx, cluster.Namespace, byCluster, cluster.Name)
 }
 
-// indexed wakes the Machines for which an index has the name of the object (MA-14).
+// indexed wakes the Machines for which the label of an index names the object (MA-14).
 func (c *Controller) indexed(index string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return c.list(ctx, o.GetNamespace(), index, o.GetName())
-	})
+	return handler.EnqueueRequestsFromMapFunc(c.ofOwner(index))
+}
+
+func (c *Controller) ofOwner(index string) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		return c.list(ctx, o.GetNamespace(), index, contract.LabelValue(o.GetName()))
+	}
 }
 
 // referrers names the Machines that refer to a provider object.

@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // crowd is a world with Machines of other sets, deployments, clusters and namespaces beside the Machine.
@@ -70,6 +73,23 @@ func TestWhoIsWoken(t *testing.T) { // MA-09, MA-14, CL-05
 		if diff := cmp.Diff(want, tc.got); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
 		}
+	}
+}
+
+// TestLongNamesWake: a name that is too long for a label stands in it as a hash, by which its Machines are found.
+func TestLongNamesWake(t *testing.T) { // MA-14, MS-07
+	long := strings.Repeat("s", 64)
+	m := settled().Machine
+	m.Generation = 0
+	m.Labels[clusterv1.MachineSetNameLabel] = contract.LabelValue(long)
+	ctl, _ := controller(world(m).WithReturnManagedFields().Build(), workloads{client: workload().Build()})
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: long}}
+	if diff := cmp.Diff([]reconcile.Request{{NamespacedName: key}}, ctl.ofOwner(bySet)(t.Context(), set)); diff != "" {
+		t.Errorf("the Machines of a MachineSet with a long name (-want +got):\n%s", diff)
+	}
+	set.Name = long[1:]
+	if got := ctl.ofOwner(bySet)(t.Context(), set); got != nil {
+		t.Errorf("a MachineSet of another name wakes %v", got)
 	}
 }
 
