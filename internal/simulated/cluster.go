@@ -68,7 +68,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 		return nil, fmt.Errorf("beginning the simulated cluster %s: %w", name, err)
 	}
 	c.server = &http.Server{
-		Handler: s.api, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
+		Handler: failing{s.api, f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
 		ReadHeaderTimeout: 30 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return api.Into(ctx, c.tenant) },
 		TLSConfig: &tls.Config{

@@ -1,8 +1,12 @@
 package simulated
 
 import (
+	"encoding/json"
+	"net/http"
 	"sync"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Faults is what is wrong with a simulated control plane on purpose.
@@ -12,6 +16,8 @@ type Faults struct {
 	Down time.Duration
 	// Slow is how long every request waits before it is answered.
 	Slow time.Duration
+	// Status is the code of the HTTP error that answers every request, for example 500; zero: no error.
+	Status int
 }
 
 // faults are the faults as they are now.
@@ -51,4 +57,32 @@ func (f *faults) delay() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.wanted.Slow
+}
+
+// answer is the status of the error that answers every request; zero: none does.
+func (f *faults) answer() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.wanted.Status
+}
+
+// failing is a handler that answers with errors while the cluster is to do so. Watches that are open stay open.
+type failing struct {
+	http.Handler
+	faults *faults
+}
+
+// ServeHTTP implements http.Handler.
+func (h failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	code := h.faults.answer()
+	if code == 0 {
+		h.Handler.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // who asked may be gone
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code),
+		Message: "an annotation makes the API server answer with errors",
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -372,6 +373,19 @@ func TestFaults(t *testing.T) {
 	begin := time.Now()
 	if !answers() || time.Since(begin) < 30*time.Millisecond {
 		t.Errorf("slow: an answer after %s", time.Since(begin))
+	}
+
+	w.SetFaults("one", simulated.Faults{Status: http.StatusTeapot})
+	_, err = c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || !strings.Contains(fmt.Sprint(err), "an annotation makes") {
+		t.Errorf("errors: %v", err)
+	}
+	if _, err := other.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err != nil {
+		t.Errorf("the other cluster: %v", err)
+	}
+	w.SetFaults("one", simulated.Faults{})
+	if !answers() {
+		t.Error("it answers with errors though nothing is wrong any more")
 	}
 }
 

@@ -67,6 +67,10 @@ const (
 
 	// APISlowAnnotation delays each answer of the API server by this long.
 	APISlowAnnotation = "simulated.controlplane.slipway.dev/api-slow"
+
+	// APIErrorsAnnotation makes the API server answer every request with this HTTP status, from 400 to 599. Watches that
+	// are open go on.
+	APIErrorsAnnotation = "simulated.controlplane.slipway.dev/api-errors"
 )
 
 // Component changes how one component of the control plane is run.

@@ -61,7 +61,11 @@ func (a Break) String() string {
 	if a.Down < 0 {
 		down = "ever"
 	}
-	return fmt.Sprintf("make the API server unreachable for %s and slower by %s: the annotations say so", down, a.Slow)
+	answers := ""
+	if a.Status != 0 {
+		answers = fmt.Sprintf(", and answer with status %d", a.Status)
+	}
+	return fmt.Sprintf("make the API server unreachable for %s and slower by %s%s: the annotations say so", down, a.Slow, answers)
 }
 func (RemoveProcess) String() string {
 	return "stop the control plane and remove its data: it is deleted"

@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +33,8 @@ type Faults struct {
 	Down time.Duration
 	// Slow is how long it takes to answer.
 	Slow time.Duration
+	// Status is the code of the HTTP error that it answers with; zero: no error.
+	Status int
 }
 
 // Simulated is the Simulation of a server of simulated clusters.
@@ -110,7 +113,7 @@ func (p *Simulated) Break(_ context.Context, name string, f Faults) error {
 	p.mu.Lock()
 	p.faults[name] = f
 	p.mu.Unlock()
-	p.server.SetFaults(name, simulated.Faults{Down: f.Down, Slow: f.Slow})
+	p.server.SetFaults(name, simulated.Faults{Down: f.Down, Slow: f.Slow, Status: f.Status})
 	return nil
 }
 
@@ -129,6 +132,9 @@ func faultsOf(plane *hostedv1.HostedControlPlane) Faults {
 	f := Faults{Down: length(hostedv1.APIDownAnnotation), Slow: length(hostedv1.APISlowAnnotation)}
 	if plane.Annotations[hostedv1.APIDownAnnotation] == "always" {
 		f.Down = -1
+	}
+	if code, err := strconv.Atoi(plane.Annotations[hostedv1.APIErrorsAnnotation]); err == nil && code >= 400 && code <= 599 {
+		f.Status = code
 	}
 	return f
 }

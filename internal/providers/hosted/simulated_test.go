@@ -68,6 +68,9 @@ func TestDecideSimulated(t *testing.T) {
 			[]string{"do: make the API server unreachable for 0s and slower by 2s: the annotations say so"}},
 		"to be down": {"", simulatedSnapshot(t, annotate(hostedv1.APIDownAnnotation, "always")),
 			[]string{"do: make the API server unreachable for ever and slower by 0s: the annotations say so"}},
+		"to fail": {"", simulatedSnapshot(t, annotate(hostedv1.APIErrorsAnnotation, "503")),
+			[]string{"do: make the API server unreachable for 0s and slower by 0s, and answer with status 503: the annotations say so"}},
+		"not an error": {"as if the annotation were absent", simulatedSnapshot(t, annotate(hostedv1.APIErrorsAnnotation, "200")), nil},
 		"down": {"it is said why", simulatedSnapshot(t, annotate(hostedv1.APIDownAnnotation, "30s"), func(s *Snapshot) {
 			s.Process.Ready, s.Process.Faults = false, Faults{Down: 30 * time.Second}
 		}), []string{"wait: the API server does not answer: an annotation makes it unreachable"}},
