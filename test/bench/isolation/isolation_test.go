@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/test/bench/latency"
+	"github.com/slipwayhq/slipway/test/bench/result"
+)
+
+func TestParseOptions(t *testing.T) {
+	o, err := parseOptions([]string{"-slipway", "/opt/slipway", "-clusters", "5", "-sick", "1", "-rounds", "2", "-phase", "2s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := options{
+		binary: "/opt/slipway", out: filepath.Join("dist", "bench", "isolation.json"), manifest: filepath.Join("examples", "fleet.yaml"),
+		clusters: 5, sick: 1, workers: 10, rounds: 2, phase: 2 * time.Second, every: 500 * time.Millisecond,
+	}
+	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{})); diff != "" {
+		t.Error(diff)
+	}
+	for name, args := range map[string][]string{
+		"argument": {"x"}, "nobody is well": {"-clusters", "3", "-sick", "3"}, "nobody is sick": {"-sick", "0"}, "one round": {"-rounds", "1"},
+		"no change in a phase": {"-phase", "2s", "-every", "3s"}, "too many changes": {"-every", "1ms"}, "no workers": {"-workers", "0"},
+	} {
+		if _, err := parseOptions(args); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestProbe(t *testing.T) {
+	t0 := time.Unix(1e9, 0)
+	p := &probe{measured: true, pending: map[int]time.Time{}}
+	for i := range 3 {
+		p.begin(t0.Add(time.Duration(i) * time.Second))
+	}
+	p.arrived(2, t0.Add(5*time.Second))
+	took := p.harvest()
+	slices.Sort(took)
+	if diff := cmp.Diff([]time.Duration{4 * time.Second, 5 * time.Second}, took); diff != "" {
+		t.Errorf("a change that was replaced arrived with the one that replaced it: %s", diff)
+	}
+	if p.left() != 1 || len(p.harvest()) != 0 {
+		t.Error("the third is left, and nothing is counted twice")
+	}
+	sick := &probe{pending: map[int]time.Time{}}
+	if sick.begin(t0) != 1 || sick.begin(t0) != 2 || sick.left() != 0 {
+		t.Error("a cluster that is not measured counts changes, and waits for none")
+	}
+}
+
+func TestSicknessesEnd(t *testing.T) {
+	for _, s := range append(sicknesses(), well()) {
+		data, err := s.patch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Metadata struct {
+				Annotations map[string]*string `json:"annotations"`
+			} `json:"metadata"`
+		}
+		if err := json.Unmarshal(data, &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{hostedv1.APIDownAnnotation, hostedv1.APISlowAnnotation, hostedv1.APIErrorsAnnotation} {
+			value, said := got.Metadata.Annotations[key]
+			if want, sick := s.annotations[key]; !said || (value != nil) != sick || sick && *value != want {
+				t.Errorf("%s: annotation %s is %v", s.name, key, value)
+			}
+		}
+	}
+}
+
+func TestIsHealthy(t *testing.T) {
+	code := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+	if !isHealthy(context.Background(), server.Client(), server.URL) {
+		t.Error("it answers")
+	}
+	code = http.StatusInternalServerError
+	if isHealthy(context.Background(), server.Client(), server.URL) {
+		t.Error("an error is an answer of one that is not well")
+	}
+	server.Close()
+	if isHealthy(context.Background(), server.Client(), server.URL) {
+		t.Error("nobody answers")
+	}
+}
+
+// of makes a hundred changes of which the slowest took this long.
+func of(slowest time.Duration) []time.Duration {
+	out := make([]time.Duration, 99)
+	for i := range out {
+		out[i] = time.Millisecond
+	}
+	return append(out, slowest)
+}
+
+func found() []phase {
+	passes := latency.Histogram{{Within: 1, Count: 5}, {Within: 2, Count: 10}}
+	var out []phase
+	for round := range 2 {
+		for _, s := range sicknesses() {
+			slow := 10 * time.Millisecond
+			if s.name == "slow" {
+				slow = 30 * time.Millisecond
+			}
+			out = append(out,
+				phase{sickness: "well", before: s.name, round: round, took: of(10 * time.Millisecond), reconciles: passes},
+				phase{sickness: s.name, round: round, took: of(slow), reconciles: passes})
+		}
+	}
+	return out
+}
+
+func TestFigures(t *testing.T) {
+	got := map[string]result.Figure{}
+	for _, f := range figures(found()) {
+		got[f.Name] = f
+	}
+	for name, want := range map[string]float64{
+		"isolation.well.p50": 1, "isolation.well.p99": 10, "isolation.well.changes": 800, "isolation.slow.p99": 30, "isolation.slow.changes": 200,
+		"isolation.slow.ratio": 3, "isolation.down.ratio": 1, "isolation.failing.ratio": 1, "isolation.hanging.ratio": 1,
+		"isolation.control.ratio": 1, "isolation.slow.reconcile.p99": 1980,
+	} {
+		if f, ok := got[name]; !ok || f.Value < want*0.999 || f.Value > want*1.001 {
+			t.Errorf("%s is %+v, want %v", name, f, want)
+		}
+	}
+	for name, want := range map[string]bool{"isolation.slow.ratio": false, "isolation.down.ratio": true} {
+		if met, known := got[name].Met(); !known || met != want {
+			t.Errorf("%s: goal met %v, known %v", name, met, known)
+		}
+	}
+	if n := len(found()[0].reconciles); found()[0].reconciles[n-1].Count != 10 {
+		t.Error("the phases themselves are left as they are")
+	}
+}
+
+func TestQuantileOfNothing(t *testing.T) {
+	if quantile(nil, 0.99) != 0 || ratio(nil, func(phase) bool { return true }, func(phase) bool { return true }) != 0 {
+		t.Error("want zero")
+	}
+}
+
+func TestWrite(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "sub")
+	var table bytes.Buffer
+	o := outputs{json: filepath.Join(folder, "x.json"), drawing: filepath.Join(folder, "x.svg"), table: &table}
+	if err := write(found(), result.Machine{Cores: 2}, o); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(o.json)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back struct {
+		Figures []struct {
+			Name string
+			Met  *bool
+		}
+	}
+	if err := json.Unmarshal(data, &back); err != nil || len(back.Figures) == 0 {
+		t.Errorf("%v in %s", err, data)
+	}
+	drawing, err := os.ReadFile(o.drawing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sicknesses() {
+		if !bytes.Contains(drawing, []byte(s.title)) || !bytes.Contains(table.Bytes(), []byte(s.title)) {
+			t.Errorf("%s is missing in the drawing or the table", s.name)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/bench/machine"
+	"github.com/slipwayhq/slipway/test/bench/template"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	binary   string // absolute
+	out      string
+	manifest string
+	clusters int
+	sick     int // of the clusters
+	workers  int // of each sick cluster
+	rounds   int
+	phase    time.Duration
+	every    time.Duration
+}
+
+func parseOptions(args []string) (options, error) {
+	var o options
+	f := flag.NewFlagSet("isolation", flag.ContinueOnError)
+	f.StringVar(&o.binary, "slipway", "", "the binary to measure (default: $SLIPWAY_BIN, else one that is built)")
+	f.StringVar(&o.out, "out", filepath.Join("dist", "bench", "isolation.json"), "JSON file to write; a .svg is written beside it")
+	f.StringVar(&o.manifest, "manifest", filepath.Join("examples", "fleet.yaml"), "one simulated cluster with a MachineDeployment of one worker")
+	f.IntVar(&o.clusters, "clusters", 20, "how many clusters there are, the sick ones included")
+	f.IntVar(&o.sick, "sick", 3, "how many of them become sick")
+	f.IntVar(&o.workers, "workers", 10, "how many workers each of those has")
+	f.IntVar(&o.rounds, "rounds", 5, "how often each fault is compared with none")
+	f.DurationVar(&o.phase, "phase", 10*time.Second, "how long each phase is measured")
+	f.DurationVar(&o.every, "every", 500*time.Millisecond, "time between two changes in a cluster")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case f.NArg() > 0:
+		return o, errors.New("want no arguments")
+	case o.sick < 1 || o.sick >= o.clusters || o.workers < 1 || o.rounds < 2:
+		return o, errors.New("want a sick cluster, one that is well, a worker, and two rounds at least")
+	case o.phase < time.Second || o.every < 10*time.Millisecond || o.every > o.phase:
+		return o, errors.New("want phases of at least 1s, and a change in each, every 10ms at most")
+	}
+	var err error
+	if o.binary == "" {
+		o.binary, err = apiserver.Binary()
+	} else {
+		o.binary, err = filepath.Abs(o.binary)
+	}
+	return o, err
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parseOptions(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(o.manifest)
+	if err != nil {
+		return err
+	}
+	t, err := template.Parse(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.manifest, err)
+	}
+	host, err := machine.Describe(ctx, o.binary)
+	if err != nil {
+		return err
+	}
+	found, err := measure(ctx, &fleet{options: o, template: t})
+	if err != nil {
+		return err
+	}
+	if err := machine.Finish(&host); err != nil {
+		return err
+	}
+	return write(found, host, outputs{json: o.out, drawing: strings.TrimSuffix(o.out, filepath.Ext(o.out)) + ".svg", table: os.Stdout})
+}
