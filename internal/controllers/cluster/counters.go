@@ -1,28 +1,19 @@
 package cluster
 
 import (
-	"slices"
-
-	"k8s.io/apimachinery/pkg/util/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // tally sums replicas over the objects of a Cluster (CL-25).
 type tally struct {
 	desired, replicas, upToDate, ready, available int32
-	versions                                      map[string]int32
+	versions                                      version.Counts
 }
 
-func (t *tally) count(version string, n int32) {
-	if t.versions == nil {
-		t.versions = map[string]int32{}
-	}
-	if version != "" && n > 0 {
-		t.versions[version] += n
-	}
-}
+func newTally() tally { return tally{versions: version.Counts{}} }
 
 // machine counts a Machine that nothing but the Cluster counts.
 func (t *tally) machine(m clusterv1.Machine) {
@@ -36,7 +27,7 @@ func (t *tally) machine(m clusterv1.Machine) {
 	if m.Status.NodeInfo != nil {
 		running = m.Status.NodeInfo.KubeletVersion
 	}
-	t.count(running, 1)
+	t.versions.Add(running, 1)
 }
 
 // group is what MachineDeployments, MachinePools and MachineSets have in common.
@@ -52,14 +43,14 @@ func (t *tally) group(g group) {
 	t.ready += deref(g.ready)
 	t.available += deref(g.available)
 	for _, v := range g.versions {
-		t.count(v.Version, v.Replicas)
+		t.versions.Add(v.Version, v.Replicas)
 	}
 }
 
 // workersStatus sums up MachineDeployments, MachinePools, and the MachineSets and
 // Machines that belong to neither (CL-25).
 func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
-	var t tally
+	t := newTally()
 	for _, d := range s.Deployments {
 		t.group(group{d.Spec.Replicas, d.Status.Replicas, d.Status.UpToDateReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas, d.Status.Versions})
 	}
@@ -78,7 +69,7 @@ func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
 	}
 	return &clusterv1.WorkersStatus{
 		DesiredReplicas: &t.desired, Replicas: &t.replicas, UpToDateReplicas: &t.upToDate,
-		ReadyReplicas: &t.ready, AvailableReplicas: &t.available, Versions: t.sorted(),
+		ReadyReplicas: &t.ready, AvailableReplicas: &t.available, Versions: t.versions.Sorted(),
 	}
 }
 
@@ -100,38 +91,14 @@ func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
 	if len(machines) == 0 {
 		return nil
 	}
-	var t tally
+	t := newTally()
 	for _, m := range machines {
 		t.machine(m)
 	}
 	return &clusterv1.ClusterControlPlaneStatus{
 		DesiredReplicas: &t.desired, Replicas: &t.replicas, UpToDateReplicas: &t.upToDate,
-		ReadyReplicas: &t.ready, AvailableReplicas: &t.available, Versions: t.sorted(),
+		ReadyReplicas: &t.ready, AvailableReplicas: &t.available, Versions: t.versions.Sorted(),
 	}
-}
-
-// sorted returns the versions from the oldest to the newest.
-func (t *tally) sorted() []clusterv1.StatusVersion {
-	var out []clusterv1.StatusVersion
-	for v, n := range t.versions {
-		out = append(out, clusterv1.StatusVersion{Version: v, Replicas: n})
-	}
-	slices.SortFunc(out, func(a, b clusterv1.StatusVersion) int {
-		x, errX := version.ParseSemantic(a.Version)
-		y, errY := version.ParseSemantic(b.Version)
-		if errX != nil || errY != nil || x.EqualTo(y) {
-			return compare(a.Version < b.Version)
-		}
-		return compare(x.LessThan(y))
-	})
-	return out
-}
-
-func compare(less bool) int {
-	if less {
-		return -1
-	}
-	return 1
 }
 
 func found(n int32, ok bool) *int32 {

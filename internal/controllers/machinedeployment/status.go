@@ -1,7 +1,6 @@
 package machinedeployment
 
 import (
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // counts are the Machines of a deployment, by how far they are (DP-14).
@@ -85,22 +85,13 @@ func one(b bool) int32 {
 	return 0
 }
 
-// versions counts the versions that run, or shall run where there is no Node yet, sorted by name (DP-14).
+// versions counts the versions that the Machines have by their spec (DP-14).
 func versions(s Snapshot) []clusterv1.StatusVersion {
-	n := map[string]int32{}
+	n := version.Counts{}
 	for _, m := range machinesOf(s) {
-		version := m.Spec.Version
-		if m.Status.NodeInfo != nil && m.Status.NodeInfo.KubeletVersion != "" {
-			version = m.Status.NodeInfo.KubeletVersion
-		}
-		n[version]++
+		n.Add(m.Spec.Version, 1)
 	}
-	delete(n, "")
-	var out []clusterv1.StatusVersion
-	for _, v := range slices.Sorted(maps.Keys(n)) {
-		out = append(out, clusterv1.StatusVersion{Version: v, Replicas: n[v]})
-	}
-	return out
+	return n.Sorted()
 }
 
 // phase is where the deployment stands (DP-13). Decided from top to bottom:

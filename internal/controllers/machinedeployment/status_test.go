@@ -160,7 +160,8 @@ func TestStatus(t *testing.T) { // DP-13, DP-14, CO-02
 		withOld(s, 1)
 		turn(s, "md-1", 0, is(clusterv1.MachineReadyCondition, "False", ""), is(clusterv1.MachineAvailableCondition, "False", ""))
 		turn(s, "md-0", 0, is(clusterv1.MachineUpToDateCondition, "False", ""))
-		s.Machines["md-1"][1].Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: "v1.36.2"}
+		s.Machines["md-1"][0].Spec.Version = "v1.36.10"
+		s.Machines["md-1"][1].Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: "v1.36.2"} // does not count
 	})
 	got := reported(s)
 	legacy := got.Deprecated.V1Beta1
@@ -171,7 +172,7 @@ func TestStatus(t *testing.T) { // DP-13, DP-14, CO-02
 	got.Conditions, got.Deprecated, legacy.Conditions = nil, nil, nil
 	want := clusterv1.MachineDeploymentStatus{
 		Replicas: new(int32(4)), ReadyReplicas: new(int32(3)), AvailableReplicas: new(int32(3)), UpToDateReplicas: new(int32(3)),
-		Versions: []clusterv1.StatusVersion{{Version: "v1.36.0", Replicas: 1}, {Version: "v1.36.2", Replicas: 1}, {Version: "v1.36.3", Replicas: 2}},
+		Versions: []clusterv1.StatusVersion{{Version: "v1.36.0", Replicas: 1}, {Version: "v1.36.3", Replicas: 2}, {Version: "v1.36.10", Replicas: 1}},
 		Selector: "cluster.x-k8s.io/cluster-name=c,cluster.x-k8s.io/deployment-name=md", ObservedGeneration: 7, Phase: "ScalingDown",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

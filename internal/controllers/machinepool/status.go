@@ -1,15 +1,13 @@
 package machinepool
 
 import (
-	"maps"
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // counts are the replicas of a pool, by how far they are (MP-11).
@@ -123,24 +121,19 @@ func one(b bool) int32 {
 	return 0
 }
 
-// versions counts the versions that run, sorted by name (MP-11).
+// versions counts the versions of the Machines, or of the Nodes where the pool has none (MP-11).
 func versions(s Snapshot) []clusterv1.StatusVersion {
-	n := map[string]int32{}
+	n := version.Counts{}
 	if hasMachines(s) {
 		for _, m := range s.Machines {
-			n[m.Spec.Version]++
+			n.Add(m.Spec.Version, 1)
 		}
 	} else {
 		for _, node := range s.Nodes.Items {
-			n[node.Status.NodeInfo.KubeletVersion]++
+			n.Add(node.Status.NodeInfo.KubeletVersion, 1)
 		}
 	}
-	delete(n, "")
-	var out []clusterv1.StatusVersion
-	for _, v := range slices.Sorted(maps.Keys(n)) {
-		out = append(out, clusterv1.StatusVersion{Version: v, Replicas: n[v]})
-	}
-	return out
+	return n.Sorted()
 }
 
 // phase is the pool's place in its life (MP-10). Decided from top to bottom:

@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Report says the status of a MachineSet after a pass (MS-19).
@@ -58,19 +59,13 @@ func one(b bool) int32 {
 	return 0
 }
 
-// versions counts the versions of the Machines, sorted by name.
+// versions counts the versions that the Machines have by their spec (MS-19).
 func versions(s Snapshot) []clusterv1.StatusVersion {
-	n := map[string]int32{}
+	n := version.Counts{}
 	for _, m := range s.Machines {
-		if m.Spec.Version != "" {
-			n[m.Spec.Version]++
-		}
+		n.Add(m.Spec.Version, 1)
 	}
-	var out []clusterv1.StatusVersion
-	for _, v := range sortedNames(n) {
-		out = append(out, clusterv1.StatusVersion{Version: v, Replicas: n[v]})
-	}
-	return out
+	return n.Sorted()
 }
 
 // selectorText is the selector as the scale subresource shows it (MS-24).

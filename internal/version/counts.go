@@ -1,0 +1,52 @@
+package version
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Counts are numbers of replicas by version. The zero value counts nothing, and cannot be added to.
+type Counts map[string]int32
+
+// Add counts n more replicas of a version; those without a version are not counted.
+func (c Counts) Add(version string, n int32) {
+	if version != "" && n > 0 {
+		c[version] += n
+	}
+}
+
+// Sorted returns the versions from the oldest to the newest (CL-25, MS-19, DP-14, MP-11); what is no semantic version
+// comes last, by its text. Nil where nothing was counted.
+func (c Counts) Sorted() []clusterv1.StatusVersion {
+	var out []clusterv1.StatusVersion
+	for _, v := range slices.SortedFunc(maps.Keys(c), older) {
+		out = append(out, clusterv1.StatusVersion{Version: v, Replicas: c[v]})
+	}
+	return out
+}
+
+// older orders versions. Of two that differ in their build only, the text decides.
+func older(a, b string) int {
+	x, errX := utilversion.ParseSemantic(a)
+	y, errY := utilversion.ParseSemantic(b)
+	switch {
+	case errX == nil && errY == nil && x.LessThan(y):
+		return -1
+	case errX == nil && errY == nil && y.LessThan(x):
+		return 1
+	case (errX == nil) != (errY == nil):
+		return cmp.Compare(unread(errX), unread(errY))
+	}
+	return cmp.Compare(a, b)
+}
+
+func unread(err error) int {
+	if err != nil {
+		return 1
+	}
+	return 0
+}
