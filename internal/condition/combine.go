@@ -114,6 +114,8 @@ type Member struct {
 	// Kind and Name as a message should show them.
 	Kind, Name string
 	Conditions Set
+	// Deleted is its deletion timestamp; nil: it stays. Only [Lingering] looks at it.
+	Deleted *metav1.Time
 }
 
 // namesShown is how many objects a message names before it only counts the rest.

@@ -226,7 +226,7 @@ func (j judged) quieten(set condition.Set, parts []condition.Part) (condition.Se
 	quiet := slices.Clone(set)
 	if c := quiet.Get(clusterv1.MachineDeletingCondition); c != nil && c.Status == metav1.ConditionTrue {
 		c.Message = "Machine deletion in progress, stage: " + c.Reason
-		if j.Now.Sub(j.Machine.DeletionTimestamp.Time) >= staleDeletion {
+		if j.Now.Sub(j.Machine.DeletionTimestamp.Time) >= condition.LingerAfter {
 			c.Message = "Machine deletion in progress for more than 15m, stage: " + c.Reason
 		}
 		c.Message += j.delayedBy(c.Reason)

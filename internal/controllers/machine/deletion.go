@@ -16,9 +16,8 @@ import (
 const (
 	// defaultNodeDeletionTimeout is how long the Machine tries to delete its Node (MD-15).
 	defaultNodeDeletionTimeout = 10 * time.Second
-	// staleDeletion is how old a deletion is when it is worth a word, staleDrain how old a drain (MA-22).
-	staleDeletion = 15 * time.Minute
-	staleDrain    = 5 * time.Minute
+	// staleDrain is how old a drain is when it is worth a word (MA-22).
+	staleDrain = 5 * time.Minute
 )
 
 // stage is how far the deletion of a Machine has come.
@@ -57,7 +56,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 		}
 	}
 	if !p.Idle() {
-		p.RecheckIn(staleDeletion - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
+		p.RecheckIn(condition.LingerAfter - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
 	}
 	return p
 }

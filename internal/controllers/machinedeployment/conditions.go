@@ -71,6 +71,9 @@ func (j judged) deleting() condition.Verdict {
 		}
 		lines = append(lines, "* Machines "+condition.Names(names)+" still exist")
 	}
+	if late := condition.Lingering(j.members(), j.Now); late != "" {
+		lines = append(lines, "* "+late)
+	}
 	return condition.TrueBecause(clusterv1.MachineDeploymentDeletingReason, strings.Join(lines, "\n"))
 }
 
@@ -137,7 +140,11 @@ func (j judged) rollingOut() condition.Verdict {
 	if isTrue(j.Deployment.Spec.Paused) {
 		lines = append(lines, "* The rollout is paused by spec.paused")
 	}
-	return condition.TrueBecause(clusterv1.MachineDeploymentRollingOutReason, strings.Join(lines, "\n"))
+	message := strings.Join(lines, "\n")
+	if missing(j.Snapshot) == "" { // else it is held, which is said already
+		message = bullets(message, hindrances(j.Snapshot))
+	}
+	return condition.TrueBecause(clusterv1.MachineDeploymentRollingOutReason, message)
 }
 
 func (j judged) scalingUp() condition.Verdict {
@@ -153,8 +160,11 @@ func (j judged) scalingUp() condition.Verdict {
 		return condition.False(clusterv1.MachineDeploymentNotScalingUpReason, problem)
 	}
 	message := fmt.Sprintf("Scaling up from %d to %d replicas", have, want)
-	if problem != "" {
+	switch {
+	case problem != "":
 		message += " is blocked because " + problem
+	default:
+		message = bullets(message, hindrances(j.Snapshot))
 	}
 	return condition.TrueBecause(clusterv1.MachineDeploymentScalingUpReason, message)
 }
@@ -163,10 +173,15 @@ func (j judged) scalingDown() condition.Verdict {
 	if j.Deployment.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.MachineDeploymentScalingDownWaitingForReplicasSetReason, "Waiting for spec.replicas set")
 	}
-	if have, want := j.counts.replicas, j.desired(); have > want {
-		return condition.TrueBecause(clusterv1.MachineDeploymentScalingDownReason, fmt.Sprintf("Scaling down from %d to %d replicas", have, want))
+	have, want := j.counts.replicas, j.desired()
+	if have <= want {
+		return condition.False(clusterv1.MachineDeploymentNotScalingDownReason, "")
 	}
-	return condition.False(clusterv1.MachineDeploymentNotScalingDownReason, "")
+	message := fmt.Sprintf("Scaling down from %d to %d replicas", have, want)
+	if late := condition.Lingering(j.members(), j.Now); late != "" {
+		message += "\n* " + late
+	}
+	return condition.TrueBecause(clusterv1.MachineDeploymentScalingDownReason, message)
 }
 
 func (j judged) remediating() condition.Verdict {
@@ -195,8 +210,11 @@ func (j judged) available() condition.Verdict {
 		return condition.Unknown(clusterv1.MachineDeploymentAvailableWaitingForReplicasSetReason, "Waiting for spec.replicas set")
 	}
 	if least := deref(spec.Replicas) - maxUnavailable(j.Deployment); j.counts.available < least {
-		return condition.False(clusterv1.MachineDeploymentNotAvailableReason,
-			fmt.Sprintf("%d available replicas, at least %d required (spec.replicas is %d)", j.counts.available, least, deref(spec.Replicas)))
+		message := fmt.Sprintf("%d available replicas, at least %d required (spec.replicas is %d)", j.counts.available, least, deref(spec.Replicas))
+		if j.counts.replicas < deref(spec.Replicas) {
+			message = bullets(message, hindrances(j.Snapshot))
+		}
+		return condition.False(clusterv1.MachineDeploymentNotAvailableReason, message)
 	}
 	return condition.True(clusterv1.MachineDeploymentAvailableReason)
 }
@@ -204,7 +222,7 @@ func (j judged) available() condition.Verdict {
 func (j judged) members() []condition.Member {
 	var out []condition.Member
 	for _, m := range machinesOf(j.Snapshot) {
-		out = append(out, condition.Member{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions})
+		out = append(out, condition.Member{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions, Deleted: m.DeletionTimestamp})
 	}
 	return out
 }

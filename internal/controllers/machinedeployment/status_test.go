@@ -31,6 +31,13 @@ func TestConditions(t *testing.T) { // DP-12
 			turn(s, "md-1", n, is(clusterv1.MachineUpToDateCondition, "False", "* Version v1.36.3, v1.36.4 required\n* HostTemplate i, j required"))
 		}
 	}
+	stuck := func(s *Snapshot) {
+		m, since := &s.Machines["md-1"][0], metav1.NewTime(at(10))
+		m.DeletionTimestamp = &since
+		m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
+			Type: clusterv1.MachineDeletingCondition, Status: "True", Reason: clusterv1.MachineDeletingDrainingNodeReason,
+		})
+	}
 	for name, tc := range map[string]struct {
 		reason string
 		s      Snapshot
@@ -123,6 +130,20 @@ func TestConditions(t *testing.T) { // DP-12
 			want: map[string]string{
 				"Deleting":  "True Deleting * MachineSets md-1 still exist\n* Machines md-1-0, md-1-1, md-1-2 still exist",
 				"Available": "False NotAvailable Deletion in progress", "ScalingDown": "True ScalingDown Scaling down from 3 to 0 replicas",
+			},
+		},
+		"scaling down slowly": {
+			reason: "who takes long, and where it stands", s: settled(stuck, func(s *Snapshot) { s.Deployment.Spec.Replicas = new(int32(2)) }),
+			want: map[string]string{
+				"ScalingDown": "True ScalingDown Scaling down from 3 to 2 replicas\n* Machine md-1-0 in deletion since more than 15m, stage: DrainingNode",
+			},
+		},
+		"deleting slowly": {
+			reason: "who takes long, and where it stands", s: settled(stuck, func(s *Snapshot) { deleted(s.Deployment) }),
+			want: map[string]string{
+				"Deleting": "True Deleting * MachineSets md-1 still exist\n* Machines md-1-0, md-1-1, md-1-2 still exist\n" +
+					"* Machine md-1-0 in deletion since more than 15m, stage: DrainingNode",
+				"ScalingDown": "True ScalingDown Scaling down from 3 to 0 replicas\n* Machine md-1-0 in deletion since more than 15m, stage: DrainingNode",
 			},
 		},
 		"deleted": {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -14,12 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-const (
-	// staleDeletion is how old the deletion of a Machine is when it is worth a word.
-	staleDeletion = 15 * time.Minute
-	// newMachineGrace is how long a Machine may be without the condition UpToDate before that is worth a word.
-	newMachineGrace = 10 * time.Second
-)
+// newMachineGrace is how long a Machine may be without the condition UpToDate before that is worth a word.
+const newMachineGrace = 10 * time.Second
 
 // conditions is the table of MS-20.
 var conditions = condition.Table[judged]{
@@ -127,39 +122,16 @@ func (j judged) scalingDown() condition.Verdict {
 		return condition.False(clusterv1.MachineSetNotScalingDownReason, "")
 	}
 	message := fmt.Sprintf("Scaling down from %d to %d replicas", have, want)
-	if stale := j.stale(); stale != "" {
-		message += "\n* " + stale
+	if late := condition.Lingering(j.members(), j.Now); late != "" {
+		message += "\n* " + late
 	}
 	return condition.TrueBecause(clusterv1.MachineSetScalingDownReason, message)
-}
-
-// stale names the Machines whose deletion takes long, and what they say of it.
-func (j judged) stale() string {
-	var list []string
-	reasons := map[string]bool{}
-	for _, m := range j.Machines {
-		if m.DeletionTimestamp.IsZero() || j.Now.Sub(m.DeletionTimestamp.Time) <= staleDeletion {
-			continue
-		}
-		list = append(list, m.Name)
-		if c := of(m.Machine, clusterv1.MachineDeletingCondition); c != nil && c.Status == metav1.ConditionTrue {
-			reasons[c.Reason] = true
-		}
-	}
-	if len(list) == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("%s in deletion since more than 15m", machines(strings.Join(list, " ")))
-	if len(reasons) > 0 {
-		text += ", stage: " + strings.Join(sortedNames(reasons), ", ")
-	}
-	return text
 }
 
 func (j judged) members() []condition.Member {
 	out := make([]condition.Member, 0, len(j.Machines))
 	for _, m := range j.Machines {
-		out = append(out, condition.Member{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions})
+		out = append(out, condition.Member{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions, Deleted: m.DeletionTimestamp})
 	}
 	return out
 }
@@ -224,8 +196,8 @@ func (j judged) deleting() condition.Verdict {
 	if len(j.Machines) == 1 {
 		message = "Deleting 1 Machine"
 	}
-	if stale := j.stale(); stale != "" {
-		message += "\n* " + stale
+	if late := condition.Lingering(j.members(), j.Now); late != "" {
+		message += "\n* " + late
 	}
 	return condition.TrueBecause(clusterv1.MachineSetDeletingReason, message)
 }

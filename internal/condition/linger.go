@@ -1,0 +1,40 @@
+package condition
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// LingerAfter is how long the deletion of an object may take until messages of its owner name it (MA-22, MS-20, DP-12).
+const LingerAfter = 15 * time.Minute
+
+// Lingering names the members whose deletion takes long, with the stages at which they are, which the reasons of their
+// Deleting conditions tell: "Machines m1, m2 in deletion since more than 15m, stage: DrainingNode". Empty: there are
+// none. All members are of one kind.
+func Lingering(members []Member, now time.Time) string {
+	var late []Member
+	var stages []string
+	for _, m := range members {
+		if m.Deleted.IsZero() || now.Sub(m.Deleted.Time) < LingerAfter {
+			continue
+		}
+		late = append(late, m)
+		c := m.Conditions.Get(clusterv1.DeletingCondition)
+		if c != nil && c.Status == metav1.ConditionTrue && !slices.Contains(stages, c.Reason) {
+			stages = append(stages, c.Reason)
+		}
+	}
+	if len(late) == 0 {
+		return ""
+	}
+	text := subjects(late) + " in deletion since more than 15m"
+	if len(stages) > 0 {
+		slices.Sort(stages)
+		text += ", stage: " + strings.Join(stages, ", ")
+	}
+	return text
+}
