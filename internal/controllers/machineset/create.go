@@ -129,7 +129,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, _ AskClones) (Snaps
 // verified reports whether nothing is left to do for which clones have to be read.
 func verified(s Snapshot) bool {
 	unjudged := func(m Member) bool {
-		return !m.Deleted && differs(of(m.Machine, clusterv1.MachineUpToDateCondition), upToDate(s, m.Machine))
+		return undecided(s, m) || !m.Deleted && differs(of(m.Machine, clusterv1.MachineUpToDateCondition), upToDate(s, m.Machine))
 	}
 	return len(propagation(s)) == 0 && len(s.Created) == 0 && (s.Deployment != nil || !slices.ContainsFunc(s.Machines, unjudged))
 }

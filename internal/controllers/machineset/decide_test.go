@@ -353,7 +353,15 @@ func TestUpToDate(t *testing.T) { // MA-24, DP-10
 		"standalone, other template": {"its clones remember", settled(known("m1"), func(s *Snapshot) { s.Set.Spec.Template.Spec.InfrastructureRef.Name = "it2" }),
 			"False NotUpToDate * FooMachineTemplate it, it2 required"},
 		"standalone, clones not asked for": {"nothing is known", settled(), "  "},
-		"standalone, adopted":              {"made from something else", settled(known("other")), "  "},
+		"standalone, clones not there":     {"the cache is behind, or they were deleted", settled(known("other")), "  "},
+		"standalone, adopted": {"what can be compared is the same, and the rest is said", settled(known("m1"), byHand("FooMachine")),
+			"Unknown UpToDateUnknown * FooMachine m1 does not say which template it was made from: name it in its annotation cluster.x-k8s.io/cloned-from-name, or replace the Machine"},
+		"standalone, adopted, other version": {"what differs is known", settled(known("m1"), byHand("FooMachine"), byHand("FooConfig"), func(s *Snapshot) {
+			s.Machines[0].Spec.Version = "v1.35.0"
+		}), "False NotUpToDate * Version v1.35.0, v1.36.3 required"},
+		"standalone, adopted, of another template": {"made by another set", settled(known("m1"), func(s *Snapshot) {
+			annotate(s, "FooConfig", map[string]string{clusterv1.TemplateClonedFromNameAnnotation: "old", clusterv1.TemplateClonedFromGroupKindAnnotation: "FooConfigTemplate.b"})
+		}), "False NotUpToDate * FooConfigTemplate old, bt required"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -365,6 +373,40 @@ func TestUpToDate(t *testing.T) { // MA-24, DP-10
 	}
 	if p := Decide(settled(after(time.Minute))); p.Recheck != time.Minute {
 		t.Errorf("looks again in %s, want the moment at which rollout.after passes", p.Recheck)
+	}
+}
+
+// byHand makes the clone of the first Machine one that no template was used for.
+func byHand(kind string) func(*Snapshot) {
+	return func(s *Snapshot) { annotate(s, kind, map[string]string{"note": "1"}) }
+}
+
+func annotate(s *Snapshot, kind string, annotations map[string]string) {
+	s.Clones.Items[cloneKey{kind, s.Machines[0].Name}].SetAnnotations(annotations)
+}
+
+// TestUndecided: as long as it cannot be told what a Machine was made from, its clones are looked at again.
+func TestUndecided(t *testing.T) { // MA-24
+	fresh := func(s *Snapshot) { s.Machines[0].Status.Conditions = nil }
+	for name, tc := range map[string]struct {
+		reason string
+		s      Snapshot
+		want   bool
+	}{
+		"settled":                     {"nothing is open", settled(known("m1", "m2")), false},
+		"made by hand":                {"somebody may annotate it", settled(known("m1", "m2"), byHand("FooMachine")), true},
+		"new, clones not there yet":   {"it was never judged", settled(known("m2"), fresh), true},
+		"judged before, clones gone":  {"it stays as it was", settled(known("m2")), false},
+		"a MachineDeployment's, none": {"judged by its set", settled(known(), fresh, ofDeployment()), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Decide(tc.s).Recheck == missingRecheck; got != tc.want {
+				t.Errorf("looks again: %v, want %v: %s", got, tc.want, tc.reason)
+			}
+			if got := !verified(tc.s); tc.want && !got {
+				t.Errorf("takes it for settled: %s", tc.reason)
+			}
+		})
 	}
 }
 

@@ -161,6 +161,9 @@ func judgeMachines(s Snapshot, p *loop.Plan) {
 	if after, ok := rolloutAfter(s); ok {
 		p.RecheckIn(after.Sub(s.Now))
 	}
+	if s.Clones != nil && slices.ContainsFunc(s.Machines, func(m Member) bool { return undecided(s, m) }) {
+		p.RecheckIn(missingRecheck) // clones are not watched
+	}
 }
 
 // differs reports whether a condition has to be written to say the verdict.
@@ -172,14 +175,18 @@ func differs(have *metav1.Condition, want condition.Verdict) bool {
 }
 
 // upToDate judges a Machine (MA-24): one of a MachineDeployment by whether its set is what the deployment asks for
-// now, one of a standalone set by what it was made from. Absent: nothing is known.
+// now, one of a standalone set by what it was made from. Absent: nothing is known yet.
 func upToDate(s Snapshot, m *clusterv1.Machine) condition.Verdict {
-	have, known := s.Set.Spec.Template, true
-	want := s.Set.Spec.Template
+	have, want := s.Set.Spec.Template, s.Set.Spec.Template
+	var unknown []string
 	if s.Deployment != nil {
 		want = s.Deployment.Spec.Template
-	} else if have, known = madeFrom(s, m); !known {
-		return condition.Absent()
+	} else {
+		from, known := originOf(s, m)
+		if !known {
+			return condition.Absent()
+		}
+		have, unknown = from.template, from.unknown
 	}
 	var lines []string
 	for _, difference := range rollout.Differences(have, want) {
@@ -194,36 +201,10 @@ func upToDate(s Snapshot, m *clusterv1.Machine) condition.Verdict {
 		return condition.False(clusterv1.MachineNotUpToDateReason, joinLines(lines))
 	case updating:
 		return condition.False(clusterv1.MachineUpToDateUpdatingReason, "* In-place update in progress")
+	case len(unknown) > 0:
+		return condition.Unknown(clusterv1.UpToDateUnknownReason, joinLines(unknown))
 	}
 	return condition.True(clusterv1.MachineUpToDateReason)
-}
-
-// madeFrom is the template that a Machine was made from, as its clones remember it.
-func madeFrom(s Snapshot, m *clusterv1.Machine) (clusterv1.MachineTemplateSpec, bool) {
-	out := clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{Version: m.Spec.Version, Bootstrap: m.Spec.Bootstrap}}
-	if s.Clones == nil {
-		return out, false
-	}
-	if s.Set.Spec.Template.Spec.FailureDomain != "" { // else the infrastructure chose one
-		out.Spec.FailureDomain = m.Spec.FailureDomain
-	}
-	for ref, into := range map[clusterv1.ContractVersionedObjectReference]*clusterv1.ContractVersionedObjectReference{
-		m.Spec.Bootstrap.ConfigRef: &out.Spec.Bootstrap.ConfigRef, m.Spec.InfrastructureRef: &out.Spec.InfrastructureRef,
-	} {
-		if !ref.IsDefined() {
-			continue
-		}
-		o, ok := s.Clones.Items[cloneKey{ref.Kind, ref.Name}]
-		name := ""
-		if ok {
-			name = o.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]
-		}
-		if name == "" {
-			return out, false // made by somebody else
-		}
-		*into = clusterv1.ContractVersionedObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind + "Template", Name: name}
-	}
-	return out, true
 }
 
 func rolloutAfter(s Snapshot) (metav1.Time, bool) {
