@@ -69,7 +69,7 @@ func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) e
 	}
 	after := live.DeepCopyObject().(client.Object)
 	if err := w.client.Patch(ctx, after, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(w.owner)); err != nil {
-		return fmt.Errorf("handing fields of %s %s over to %s: %w", w.kindOf(live), client.ObjectKeyFromObject(live), h.To, err)
+		return fmt.Errorf("handing fields of %s %s over to %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), h.To, err)
 	}
 	w.writes.record(after)
 	return nil

@@ -30,7 +30,7 @@ func (w *Writer) StatusChange(live client.Object, status any) (*StatusChange, er
 		return nil, fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", live).From(err)
 	}
 	if w.matches(live, have, side{fields: fields, subresource: "status"}) {
-		w.applied(w.kindOf(live), false)
+		w.applied(w.KindOf(live), false)
 		return nil, nil
 	}
 	c := &StatusChange{writer: w, live: live}

@@ -96,10 +96,10 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	}
 	if w.writes.Stale(live) { // the API server would say the same
 		return fault.New(fault.Conflict, "StaleObject", "%s %s was changed by this program since it was read",
-			w.kindOf(live), client.ObjectKeyFromObject(live))
+			w.KindOf(live), client.ObjectKeyFromObject(live))
 	}
 	if err := w.client.Patch(ctx, after, patch, client.FieldOwner(w.owner)); err != nil {
-		return fmt.Errorf("patching %s %s: %w", w.kindOf(live), client.ObjectKeyFromObject(live), err)
+		return fmt.Errorf("patching %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
 	}
 	w.writes.record(after)
 	return nil
@@ -108,7 +108,7 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 // Create creates the object. One that exists already is a success if it has the same controller owner (a
 // repeat after a crash), and else invalid: a person has to say which of the two it shall be.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
-	kind := w.kindOf(obj)
+	kind := w.KindOf(obj)
 	err := w.client.Create(ctx, obj, client.FieldOwner(w.owner))
 	if apierrors.IsAlreadyExists(err) {
 		return w.adopted(ctx, kind, obj)
@@ -145,7 +145,7 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting %s %s: %w", w.kindOf(obj), client.ObjectKeyFromObject(obj), err)
+		return fmt.Errorf("deleting %s %s: %w", w.KindOf(obj), client.ObjectKeyFromObject(obj), err)
 	}
 	return nil
 }
@@ -197,7 +197,8 @@ func (w *Writer) identify(live client.Object) (*unstructured.Unstructured, error
 	return u, nil
 }
 
-func (w *Writer) kindOf(obj client.Object) string {
+// KindOf names the kind of an object, or its Go type where the scheme does not know it.
+func (w *Writer) KindOf(obj client.Object) string {
 	gvk, err := apiutil.GVKForObject(obj, w.client.Scheme())
 	if err != nil {
 		return fmt.Sprintf("%T", obj)

@@ -112,7 +112,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.Writer.Writes().Stale(o) {
-		r.metrics.skipped(r.Name)
+		r.metrics.skipped(r.Name, r.Writer.KindOf(o))
 		return ctrl.Result{}, nil // the event that makes the cache fresh comes back here
 	}
 	ctx, span := r.span(ctx, o)

@@ -31,7 +31,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"controller"}),
 		stale: counter("capi_reconcile_stale_cache_skips_total",
-			"Passes left out because the cache did not have the controller's own last write yet.", "controller"),
+			"Passes left out because the cache did not have the controller's own last write yet, by the kind it was of.", "controller", "cached_kind"),
 		hits:   counter("capi_ssa_cache_hits_total", "Server-side applies left out because they would change nothing.", "kind", "controller"),
 		misses: counter("capi_ssa_cache_misses_total", "Server-side applies that were sent.", "kind", "controller"),
 		held: counter("slipway_status_writes_held_total",
@@ -62,10 +62,10 @@ func (m *Metrics) passed(controller string, took time.Duration, result ctrl.Resu
 	m.seconds.WithLabelValues(controller).Observe(took.Seconds())
 }
 
-// skipped counts a pass that was left out.
-func (m *Metrics) skipped(controller string) {
+// skipped counts a pass over an object of the kind that was left out.
+func (m *Metrics) skipped(controller, kind string) {
 	if m != nil {
-		m.stale.WithLabelValues(controller).Inc()
+		m.stale.WithLabelValues(controller, kind).Inc()
 	}
 }
 

@@ -291,7 +291,7 @@ func TestMetrics(t *testing.T) { // ME-01
 			t.Errorf("%s is %v, want %v", name, got, want.value)
 		}
 	}
-	m.skipped("test")
+	m.skipped("test", "Machine")
 	for _, name := range []string{"capi_reconcile_time_seconds", "capi_reconcile_stale_cache_skips_total", "capi_reconcile_total"} {
 		if n, err := testutil.GatherAndCount(registry, name); err != nil || n == 0 {
 			t.Errorf("%s: %d series, %v", name, n, err)
@@ -302,7 +302,7 @@ func TestMetrics(t *testing.T) { // ME-01
 	}
 	var none *Metrics
 	none.passed("x", 0, ctrl.Result{}, nil)
-	none.skipped("x")
+	none.skipped("x", "y")
 	none.heldBack("x")
 	none.droppedEvent("x")
 }
