@@ -46,7 +46,7 @@ type Clusters struct {
 	log     logr.Logger
 	metrics *metrics
 	// lane is for the calls to slow clusters.
-	lane chan struct{}
+	lane *lane
 	// life ends with the Runnable; every connection's watches end with it.
 	life context.Context
 	end  context.CancelFunc
@@ -59,6 +59,9 @@ type Clusters struct {
 // entry is one cluster. Its state and connection are written by Reconcile alone,
 // which runs once at a time per cluster.
 type entry struct {
+	// gate is for all calls to the cluster, over this connection and others.
+	gate *gate
+
 	mu    sync.RWMutex
 	state state
 	conn  *connection
@@ -80,7 +83,7 @@ func New(cfg Config) (*Clusters, error) {
 	life, end := context.WithCancel(context.Background())
 	return &Clusters{
 		cfg: cfg, log: logr.Discard(), metrics: m, life: life, end: end,
-		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, lane: make(chan struct{}, slowCallsAtOnce),
+		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, lane: newLane(),
 	}, nil
 }
 
@@ -166,7 +169,7 @@ func (c *Clusters) entry(key client.ObjectKey) *entry {
 	defer c.mu.Unlock()
 	e, ok := c.entries[key]
 	if !ok {
-		e = &entry{state: state{since: c.cfg.Clock.Now()}}
+		e = &entry{gate: newGate(c.lane), state: state{since: c.cfg.Clock.Now()}}
 		c.entries[key] = e
 	}
 	return e

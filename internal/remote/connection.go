@@ -38,6 +38,9 @@ type connection struct {
 	// nodes is the cache of Nodes with the index over provider IDs; nil: not asked for yet.
 	nodes atomic.Pointer[filling]
 
+	// changing is held by who changes what is watched, which takes calls.
+	changing chan struct{}
+
 	mu sync.Mutex
 	// informers are those started, with the time of it.
 	informers map[cache.Informer]time.Time
@@ -51,12 +54,12 @@ type filling struct {
 
 // dial opens a connection: it reads the kubeconfig, asks for the root of the
 // API once, and prepares client and cache; it starts no watch.
-func (c *Clusters) dial(ctx context.Context, kubeconfig []byte) (*connection, error) {
+func (c *Clusters) dial(ctx context.Context, kubeconfig []byte, g *gate) (*connection, error) {
 	cfg, err := restConfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := c.open(ctx, cfg)
+	conn, err := c.open(ctx, cfg, g)
 	if err != nil || c.cfg.Self == nil || cfg.Host == c.cfg.Self.Host {
 		return conn, err
 	}
@@ -66,11 +69,11 @@ func (c *Clusters) dial(ctx context.Context, kubeconfig []byte) (*connection, er
 		return conn, nil
 	}
 	conn.close()
-	return c.open(ctx, c.cfg.Self.shortcut(cfg))
+	return c.open(ctx, c.cfg.Self.shortcut(cfg), g)
 }
 
 // open does dial's work for one address.
-func (c *Clusters) open(ctx context.Context, cfg *rest.Config) (*connection, error) {
+func (c *Clusters) open(ctx context.Context, cfg *rest.Config, g *gate) (*connection, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = c.cfg.UserAgent
 	limiter := rate.NewLimiter(rate.Limit(c.cfg.QPS), c.cfg.Burst)
@@ -89,8 +92,8 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config) (*connection, err
 	}
 	conn := &connection{
 		address: address, sockets: sockets, http: &http.Client{Transport: wrapped},
-		informers: map[cache.Informer]time.Time{}, stop: func() {},
-		gate: newGate(c.lane), limiter: limiter,
+		informers: map[cache.Informer]time.Time{}, changing: make(chan struct{}, 1), stop: func() {},
+		gate: g, limiter: limiter,
 	}
 	if err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout); err != nil {
 		conn.close()

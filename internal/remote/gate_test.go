@@ -3,17 +3,21 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// TestSlowClusterHoldsFewWorkers: of the hundred workers of a controller a cluster that does not answer keeps ten; the
-// others are told at once, and serve another cluster.
+// TestSlowClusterHoldsFewWorkers: of the hundred workers of a controller a cluster that does not answer keeps five until
+// that is noticed, and one from then on; the others are told at once, and serve another cluster.
 func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 	slow, fast := newAPI(t), newAPI(t)
 	hang := make(chan struct{})
@@ -22,7 +26,7 @@ func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 	fast.add(node("n", "p://1"))
 	b := newBench(t, nil)
 	dial := func(a *api) *connection {
-		conn, err := b.clusters.dial(t.Context(), a.kubeconfig("one"))
+		conn, err := b.clusters.dial(t.Context(), a.kubeconfig("one"), newGate(b.clusters.lane))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,12 +52,12 @@ func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 			}
 		}()
 	}
-	eventually(t, "most workers are told that the cluster is slow", func() bool { return told.Load() == workers-callsAtOnce })
+	eventually(t, "all workers but one are told that the cluster is slow", func() bool { return told.Load() == workers-1 })
 	if err := toFast.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); err != nil {
 		t.Errorf("another cluster: %v", err)
 	}
 	if !toSlow.gate.isSlow() {
-		eventually(t, "the cluster counts as slow while its calls last", toSlow.gate.isSlow)
+		t.Error("the cluster does not count as slow while a call lasts")
 	}
 	if err := toSlow.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("one more call to the slow cluster: %v", err)
@@ -62,8 +66,8 @@ func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 	for range workers {
 		<-done
 	}
-	if answered.Load() != callsAtOnce {
-		t.Errorf("%d calls were answered in the end, want %d", answered.Load(), callsAtOnce)
+	if answered.Load() != 1 {
+		t.Errorf("%d calls were answered in the end, want 1", answered.Load())
 	}
 	if err := toSlow.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); err != nil || toSlow.gate.isSlow() {
 		t.Errorf("a cluster that answers again: %v, slow: %v", err, toSlow.gate.isSlow())
@@ -72,29 +76,137 @@ func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 
 // TestSlowClustersShareALane: however many clusters are slow, together they keep few workers.
 func TestSlowClustersShareALane(t *testing.T) { // RC-06
-	lane := make(chan struct{}, slowCallsAtOnce)
-	var leave []func()
+	l := newLane()
+	var inside []*visit
 	for i := range 3 * slowCallsAtOnce {
-		g := newGate(lane)
+		g := newGate(l)
 		g.slow = true
-		out, err := g.enter(t.Context())
+		v, err := g.enter(t.Context())
 		if (err == nil) != (i < slowCallsAtOnce) {
 			t.Errorf("cluster %d: %v", i, err)
 		}
 		if err == nil {
-			leave = append(leave, out)
+			inside = append(inside, v)
 			if _, err := g.enter(t.Context()); !errors.Is(err, ErrBusy) {
 				t.Errorf("a second call to slow cluster %d: %v", i, err)
 			}
 		}
 	}
-	for _, out := range leave {
-		out()
+	for _, v := range inside {
+		if err := v.end(nil); err != nil {
+			t.Error(err)
+		}
+		v.cancel(nil)
 	}
-	g := newGate(lane)
+	g := newGate(l)
 	g.slow = true
-	if err := g.do(t.Context(), func() error { return nil }); err != nil || g.isSlow() {
+	if err := g.do(t.Context(), func(context.Context) error { return nil }); err != nil || g.isSlow() {
 		t.Errorf("a call that takes no time: %v, slow: %v", err, g.isSlow())
+	}
+	if len(l.places) != 0 {
+		t.Errorf("%d places are taken, and nobody is there", len(l.places))
+	}
+}
+
+// TestHangingCallIsGivenUp: a call that takes long goes on if there is a place in the lane, and is given up if there is
+// none, whatever the API does: with a hundred clusters that hang three workers wait, and no more.
+func TestHangingCallIsGivenUp(t *testing.T) { // RC-04, RC-06
+	l := newLane()
+	l.least, l.most = time.Millisecond, time.Millisecond
+	type outcome struct {
+		g   *gate
+		err error
+	}
+	const clusters, calls = 100, 2
+	answer, outcomes := make(chan struct{}), make(chan outcome, calls*clusters)
+	for range clusters {
+		g := newGate(l)
+		for range calls {
+			go func() {
+				outcomes <- outcome{g, g.do(context.Background(), func(ctx context.Context) error {
+					select {
+					case <-ctx.Done():
+						return fmt.Errorf("calling: %w", ctx.Err())
+					case <-answer:
+						return nil
+					}
+				})}
+			}()
+		}
+	}
+	for range calls*clusters - slowCallsAtOnce {
+		if o := <-outcomes; !errors.Is(o.err, ErrBusy) || fault.KindOf(o.err) != fault.Unreachable || !o.g.isSlow() {
+			t.Fatalf("a call that was given up: %v, slow: %v", o.err, o.g.isSlow())
+		}
+	}
+	close(answer)
+	for range slowCallsAtOnce {
+		if o := <-outcomes; o.err != nil {
+			t.Errorf("a call with a place in the lane: %v", o.err)
+		}
+	}
+	if len(l.places) != 0 {
+		t.Errorf("%d places are taken, and nobody is there", len(l.places))
+	}
+}
+
+// TestFullGate: who waits for a gate that is full is told, and a cluster that turns out slow meanwhile is left alone.
+func TestFullGate(t *testing.T) { // RC-06
+	g := newGate(newLane())
+	var inside []*visit
+	for range callsAtOnce {
+		v, err := g.enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside = append(inside, v)
+	}
+	if _, err := g.enter(t.Context()); !errors.Is(err, ErrBusy) {
+		t.Errorf("one more than fit: %v", err)
+	}
+	waiting := make(chan error, 1)
+	go func() { _, err := g.enter(context.Background()); waiting <- err }()
+	inside[0].expire() // as its timer does
+	_ = inside[1].end(nil)
+	if err := <-waiting; !errors.Is(err, ErrBusy) {
+		t.Errorf("the cluster is slow by now: %v", err)
+	}
+	if !g.isSlow() {
+		t.Error("a quick call ended, while one that takes long has not")
+	}
+	_ = inside[0].end(nil)
+	for _, v := range inside[2:] {
+		_ = v.end(nil)
+	}
+	if g.isSlow() || len(g.slots) != 0 || g.inside != 0 || len(g.lane.places) != 0 {
+		t.Errorf("when all have left: %+v", g)
+	}
+	for _, v := range inside {
+		v.cancel(nil)
+	}
+}
+
+func TestPatience(t *testing.T) { // RC-06
+	cases := map[string]struct {
+		reason string
+		usual  time.Duration
+		want   time.Duration
+	}{
+		"nothing known": {"room for the limit of the rate", 0, leastPatience},
+		"quick":         {"tens of milliseconds are no fault", 5 * time.Millisecond, leastPatience},
+		"busy machine":  {"all clusters take long: it is not theirs", 100 * time.Millisecond, time.Second},
+		"all are slow":  {"workers do not wait for ever", 10 * time.Second, mostPatience},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := newLane()
+			for range 1000 {
+				l.took(tc.usual)
+			}
+			if got := l.patience().Round(20 * time.Millisecond); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+			}
+		})
 	}
 }
 
@@ -113,5 +225,61 @@ func TestFillingCacheWakes(t *testing.T) {
 	eventually(t, "the controllers are woken when the cache is full", func() bool { return b.queue.Len() == 1 })
 	if nodes, err := b.clusters.Nodes(t.Context(), key, "p://1"); err != nil || len(nodes) != 1 {
 		t.Errorf("%v, %v", nodes, err)
+	}
+}
+
+// TestGateOfOtherClients: who calls the cluster past the connection counts as the connection's callers do, and waits for
+// a slow cluster no more than they do.
+func TestGateOfOtherClients(t *testing.T) { // RC-04, RC-06
+	a := newAPI(t)
+	hang := make(chan struct{})
+	a.add(node("n", "p://1"))
+	a.set(func(a *api) { a.hang = hang })
+	b := newBench(t, nil)
+	b.clusters.lane.least, b.clusters.lane.most = time.Hour, time.Hour // none is given up
+	b.connected(a)
+	conn, err := b.clusters.connection(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := restConfig(a.kubeconfig("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Wrap(b.clusters.Gate(key))
+	other, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func() error {
+		_, err := other.CoreV1().Nodes().Get(context.Background(), "n", metav1.GetOptions{})
+		return err
+	}
+	done := make(chan error, callsAtOnce)
+	for range callsAtOnce {
+		go func() { done <- call() }()
+	}
+	eventually(t, "the gate is full", func() bool { return len(conn.gate.slots) == callsAtOnce })
+	if err := conn.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); !errors.Is(err, ErrBusy) {
+		t.Errorf("the connection beside as many calls as it takes: %v", err)
+	}
+	if err := call(); !errors.Is(err, ErrBusy) || fault.KindOf(err) != fault.Unreachable {
+		t.Errorf("one more of them: %v", err)
+	}
+	close(hang)
+	for range callsAtOnce {
+		if err := <-done; err != nil {
+			t.Errorf("a call that was let in: %v", err)
+		}
+	}
+	if err := call(); err != nil || len(conn.gate.slots) != 0 {
+		t.Errorf("afterwards: %v, %d calls inside", err, len(conn.gate.slots))
+	}
+	cfg.Wrap(b.clusters.Gate(client.ObjectKey{Namespace: "ns", Name: "never seen"}))
+	if other, err = kubernetes.NewForConfig(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(); err != nil {
+		t.Errorf("a cluster that was not seen yet: %v", err)
 	}
 }

@@ -114,7 +114,7 @@ func (c *Clusters) connect(ctx context.Context, p pass) state {
 	if s.connected {
 		s.connected, s.since = false, p.facts.now
 	}
-	conn, err := c.dial(ctx, p.kubeconfig)
+	conn, err := c.dial(ctx, p.kubeconfig, p.entry.gate)
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
 	if err != nil {

@@ -93,13 +93,16 @@ func (c *Clusters) Watch(ctx context.Context, key client.ObjectKey, w WatchReque
 	if _, ok := conn.watches.Load(id); ok {
 		return nil
 	}
-	return conn.gate.do(ctx, func() error { return c.watch(ctx, conn, w) })
+	return conn.gate.do(ctx, func(ctx context.Context) error { return c.watch(ctx, conn, w) })
 }
 
 func (c *Clusters) watch(ctx context.Context, conn *connection, w WatchRequest) error {
 	id := watchKey{controller: w.Controller, kind: reflect.TypeOf(w.Kind)}
-	conn.mu.Lock()
-	defer conn.mu.Unlock()
+	done, err := conn.change(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if _, ok := conn.watches.Load(id); ok {
 		return nil
 	}
@@ -120,13 +123,25 @@ func (c *Clusters) watch(ctx context.Context, conn *connection, w WatchRequest) 
 	return nil
 }
 
-// informer returns the informer of a kind and starts it if need be; the caller
-// holds conn.mu.
+// change waits until nobody else changes what is watched; the caller has to call
+// done.
+func (c *connection) change(ctx context.Context) (done func(), err error) {
+	select {
+	case c.changing <- struct{}{}:
+		return func() { <-c.changing }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// informer returns the informer of a kind and starts it if need be, within change.
 func (c *connection) informer(ctx context.Context, kind client.Object, now time.Time) (cache.Informer, error) {
 	informer, err := c.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watch %T of the workload cluster: %w", kind, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if _, ok := c.informers[informer]; !ok && !informer.HasSynced() {
 		c.informers[informer] = now
 	}
@@ -139,9 +154,12 @@ func (c *Clusters) indexNodes(ctx context.Context, key client.ObjectKey, conn *c
 	if conn.nodes.Load() != nil {
 		return nil
 	}
-	return conn.gate.do(ctx, func() error {
-		conn.mu.Lock()
-		defer conn.mu.Unlock()
+	return conn.gate.do(ctx, func(ctx context.Context) error {
+		done, err := conn.change(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
 		if conn.nodes.Load() != nil {
 			return nil
 		}
