@@ -68,10 +68,6 @@ func (a RecordRevision) String() string {
 	return fmt.Sprintf("record revision %d: its MachineSet is the current one", a.Revision)
 }
 
-func (a SyncSet) part() part {
-	return part{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: a.Current}
-}
-
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
 	switch a := action.(type) {
 	case Join:
@@ -83,7 +79,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 			o.SetOwnerReferences(withOwner(o.GetOwnerReferences(), clusterOwner(s.Cluster)))
 		})
 	case CreateSet:
-		err := c.writer.CreateApplied(ctx, wanted(s, part{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: true}))
+		err := c.writer.CreateApplied(ctx, wanted(s, a.part()))
 		if err == nil {
 			c.created.Add(s.Deployment.UID, a.Name, s.Now)
 		}
