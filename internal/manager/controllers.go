@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local"
 	simulatedbackend "github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
+	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
@@ -62,7 +63,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		func() error { return machinedeployment.Add(setup(machinedeployment.Name)) },
 		func() error { return machineset.Add(setup(machineset.Name), clusters, cfg.machineSets()) },
 		func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
-		func() error { return addHosted(ctx, setup(hosted.Name), cfg.Host, server) },
+		func() error { return addHosted(ctx, setup(hosted.Name), cfg.Host, planes{server, clusters}) },
 		func() error {
 			return local.Add(setup, local.Config{Instance: cfg.Host.Instance, Simulation: simulatedbackend.New(server)})
 		},
@@ -95,6 +96,7 @@ func (c Config) machines() machine.Settings {
 func (c Config) machineSets() machineset.Settings {
 	s := c.MachineSets
 	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
+	s.Topology = c.Gates.Enabled(GateClusterTopology)
 	return s
 }
 
@@ -106,13 +108,20 @@ func (c Config) healthChecks() machinehealthcheck.Settings {
 	return machinehealthcheck.Settings{Interval: -1}
 }
 
+// planes is what HostedControlPlanes are made with.
+type planes struct {
+	simulated *simulated.Server
+	clusters  *remote.Clusters
+}
+
 // addHosted adds HostedControlPlanes. Their processes outlive the manager: its next start takes them over.
-func addHosted(ctx context.Context, s loop.Setup, host Host, server *simulated.Server) error {
+func addHosted(ctx context.Context, s loop.Setup, host Host, p planes) error {
 	supervisor := process.New(ctx, process.Config{
 		Root: datadir.Dir(host.DataDir).Planes(), Command: []string{host.Executable, "control-plane", "run", "--config"},
 		Versions: []string{buildinfo.Kubernetes()}, Now: time.Now,
 	})
 	return hosted.Add(s, hosted.Config{
-		Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(server), Carried: supervisor.Versions(),
+		Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(p.simulated), Carried: supervisor.Versions(),
+		Gate: p.clusters.Gate,
 	})
 }

@@ -16,6 +16,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
@@ -41,7 +42,16 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("preparing webhooks: %w", err)
 	}
-	mgr, err := newManager(cfg, certificates)
+	scheme, err := NewScheme()
+	if err != nil {
+		return err
+	}
+	measured, err := newInformers(scheme, ctrlmetrics.Registry)
+	if err != nil {
+		return err
+	}
+	defer measured.release()
+	mgr, err := newManager(cfg, measured, certificates)
 	if err != nil {
 		return err
 	}
@@ -65,18 +75,15 @@ func Run(ctx context.Context, cfg Config) error {
 	return mgr.Start(ctx)
 }
 
-func newManager(cfg Config, certificates *webhook.Certificates) (manager.Manager, error) {
-	scheme, err := NewScheme()
-	if err != nil {
-		return nil, err
-	}
+func newManager(cfg Config, measured *informers, certificates *webhook.Certificates) (manager.Manager, error) {
 	caching, err := cacheOptions(cfg)
 	if err != nil {
 		return nil, err
 	}
+	caching.NewInformer = measured.new
 	stop, unique, priorities := stopTimeout, true, cfg.Gates.Enabled(GatePriorityQueue)
 	return ctrl.NewManager(cfg.REST, ctrl.Options{
-		Scheme: scheme, Logger: cfg.Log, Cache: caching, Client: clientOptions(),
+		Scheme: measured.scheme, Logger: cfg.Log, Cache: caching, Client: clientOptions(),
 		Metrics: diagnostics(cfg.Endpoints), HealthProbeBindAddress: cfg.Endpoints.Health, PprofBindAddress: cfg.Endpoints.Profiler,
 		WebhookServer:  webhookServer(cfg, certificates),
 		LeaderElection: cfg.LeaderElection.Enabled, LeaderElectionID: "controller-leader-election-capi", LeaderElectionNamespace: Namespace,

@@ -84,12 +84,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case StartProcess:
 		return c.processesOf(s.Plane).Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), files(s))
 	case ApplyAddons:
-		access, err := clientcmd.RESTConfigFromKubeConfig(s.Secrets[PurposeKubeconfig].Data[kubeconfigKey])
-		if err != nil {
-			return fault.New(fault.Invalid, "KubeconfigInvalid", "Secret %s cannot be read", PurposeKubeconfig.secret(s.Cluster.Name)).From(err)
-		}
-		access.Timeout, access.QPS, access.Burst = addonTimeout, -1, -1
-		return c.furnish(ctx, access, addonsOf(s, endpointOf(s)))
+		return c.applyAddons(ctx, s)
 	case ReserveEndpoint:
 		endpoint, err := c.simulation.Reserve(ctx, nameOf(s.Plane))
 		if err != nil {
@@ -108,6 +103,19 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 
 // addonTimeout ends one call to the workload cluster.
 const addonTimeout = 10 * time.Second
+
+// applyAddons calls the workload cluster before anybody is connected to it, and through the same gate (RC-04).
+func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
+	access, err := clientcmd.RESTConfigFromKubeConfig(s.Secrets[PurposeKubeconfig].Data[kubeconfigKey])
+	if err != nil {
+		return fault.New(fault.Invalid, "KubeconfigInvalid", "Secret %s cannot be read", PurposeKubeconfig.secret(s.Cluster.Name)).From(err)
+	}
+	access.Timeout, access.QPS, access.Burst = addonTimeout, -1, -1
+	if c.gate != nil {
+		access.Wrap(c.gate(client.ObjectKeyFromObject(s.Cluster)))
+	}
+	return c.furnish(ctx, access, addonsOf(s, endpointOf(s)))
+}
 
 func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
 	data, err := newKubeconfig(s, endpointOf(s))

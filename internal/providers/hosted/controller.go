@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
@@ -42,6 +43,8 @@ type Config struct {
 	Simulation Simulation
 	// Carried lists the Kubernetes versions that the processes can run.
 	Carried []string
+	// Gate limits the calls to the workload cluster of a Cluster; nil: nothing does.
+	Gate func(cluster client.ObjectKey) func(http.RoundTripper) http.RoundTripper
 }
 
 // Controller reconciles HostedControlPlanes.
@@ -52,6 +55,7 @@ type Controller struct {
 	// simulation is nil where none is offered: then no control plane is simulated.
 	simulation Simulation
 	carried    []string
+	gate       func(client.ObjectKey) func(http.RoundTripper) http.RoundTripper
 	furnish    func(context.Context, *rest.Config, addons.Params) error
 	now        func() time.Time
 }
@@ -60,7 +64,7 @@ type Controller struct {
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), processes: cfg.Processes, simulation: cfg.Simulation,
-		carried: cfg.Carried, furnish: addons.Apply, now: time.Now,
+		carried: cfg.Carried, gate: cfg.Gate, furnish: addons.Apply, now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer

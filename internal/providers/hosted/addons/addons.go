@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -60,6 +61,10 @@ func (p Params) Hash() string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:12])
 }
+
+// persist is how long kubeadm tries again where a call fails. After that the controller does, which serves others
+// meanwhile.
+const persist = 2 * time.Second
 
 // step is one thing to apply.
 type step struct {
@@ -143,6 +148,7 @@ func (p Params) configuration() (*kubeadm.InitConfiguration, error) {
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration",
 			"localAPIEndpoint": map[string]any{"advertiseAddress": p.Host, "bindPort": p.Port},
 			"nodeRegistration": map[string]any{"name": "hosted", "criSocket": "unix:///run/containerd/containerd.sock"},
+			"timeouts":         map[string]any{"kubernetesAPICall": persist.String()},
 		},
 		{
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",
