@@ -106,6 +106,22 @@ func TestIntervalOfHealthChecks(t *testing.T) { // FG-03, HC-10
 	}
 }
 
+func TestTopologyNeedsItsGate(t *testing.T) { // MS-01, FG-01
+	gates, err := NewGates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (Config{Gates: gates}).machineSets().Topology {
+		t.Error("without ClusterTopology nobody makes topologies: MachineSets need no second finalizer")
+	}
+	if err := gates.Set("ClusterTopology=true"); err != nil {
+		t.Fatal(err)
+	}
+	if !(Config{Gates: gates}).machineSets().Topology {
+		t.Error("with ClusterTopology templates go with the last MachineSet")
+	}
+}
+
 // TestMemory: the cache holds Secrets and ConfigMaps of clusters only, drops the managed fields of others, and the
 // client never reads these kinds from it.
 func TestMemory(t *testing.T) { // RC-07

@@ -118,6 +118,12 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.deleteOrphan(ctx, s, a)
 	case Judge:
 		return c.judge(ctx, s, a)
+	case Protect:
+		return c.protect(ctx, s.Set)
+	case DeleteTemplate:
+		return c.deleteTemplate(ctx, s, a)
+	case Unprotect:
+		return c.unprotect(ctx, s.Set)
 	case Create:
 		return c.create(ctx, s, a)
 	case Delete:

@@ -33,6 +33,9 @@ type Settings struct {
 	NoPreflight bool
 	// Preflight are the checks to make; none: all (MS-17).
 	Preflight []clusterv1.MachineSetPreflightCheck
+	// Topology: templates of managed topologies go with the last MachineSet that uses them (the gate ClusterTopology,
+	// MS-01).
+	Topology bool
 }
 
 // makes reports whether a check is made for MachineSets that do not skip it.
@@ -111,6 +114,9 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachineSet, Snapsho
 		New:   func() *clusterv1.MachineSet { return &clusterv1.MachineSet{} },
 		Enter: c.enter, Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 		Answer: func(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+			if _, ok := q.(AskUsed); ok {
+				return c.readUsed(ctx, s)
+			}
 			return c.answer(ctx, s, q.(AskClones))
 		},
 	}

@@ -37,6 +37,7 @@ const (
 // Decide says what to do about a MachineSet.
 //
 //	does not belong to its Cluster            join it                                        MS-02
+//	of a managed topology                     add its finalizer                              MS-01
 //	graph of owners not whole                 adopt what is ours, or wait                    MS-03
 //	templates of a standalone set             own them for the Cluster                       OR-01
 //	Machine is not what the template says     propagate in place, clones first               MS-08
@@ -49,8 +50,11 @@ func Decide(s Snapshot) loop.Plan {
 		return decideDeletion(s)
 	}
 	var p loop.Plan
-	if s.Cluster != nil && !joined(s) {
+	switch {
+	case s.Cluster != nil && !joined(s):
 		p.Do(Join{Cluster: s.Cluster.Name})
+	case s.Settings.Topology && ofTopology(s.Set) && !protected(s):
+		p.Do(Protect{})
 	}
 	verdict := ownership.Judge(facts(s))
 	for _, name := range verdict.Adopt {
@@ -75,7 +79,7 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// decideDeletion deletes the Machines; the finalizer goes with the last of them (MS-25).
+// decideDeletion deletes the Machines, then the templates of a managed topology; the finalizer goes last (MS-25).
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	var all, left []string
@@ -96,6 +100,9 @@ func decideDeletion(s Snapshot) loop.Plan {
 	}
 	if len(s.Created) > 0 {
 		p.RecheckIn(createdRecheck)
+	}
+	if p.Idle() {
+		releaseTemplates(s, &p)
 	}
 	return p
 }

@@ -47,6 +47,8 @@ type Snapshot struct {
 	Verified bool
 	// Clones is nil until it was asked for.
 	Clones *Clones
+	// Used are the templates of others; nil until it was asked for.
+	Used used
 	// Random parts for names of Machines.
 	Random []string
 }
