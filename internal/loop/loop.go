@@ -156,12 +156,20 @@ func (r *Reconciler[O, S]) pass(ctx context.Context, o O) (Plan, error) {
 }
 
 // release removes the finalizer of an object that has nothing left to do. If this pass wrote the status, the
-// event of that write makes the next pass, which has nothing to write and comes here again.
+// event of that write makes the next pass, which has nothing to write and comes here again. A status that is held
+// back is not written any more; the events that wait for it are recorded, since they tell of what was done.
 func (r *Reconciler[O, S]) release(ctx context.Context, o O) error {
 	if r.Writer.Writes().Stale(o) {
 		return nil
 	}
-	return client.IgnoreNotFound(r.Writer.Patch(ctx, o, func(o client.Object) { controllerutil.RemoveFinalizer(o, r.Finalizer) }))
+	err := client.IgnoreNotFound(r.Writer.Patch(ctx, o, func(o client.Object) { controllerutil.RemoveFinalizer(o, r.Finalizer) }))
+	if err != nil {
+		return err
+	}
+	for _, e := range r.pacer.release(client.ObjectKeyFromObject(o), nil) {
+		r.record(o, e)
+	}
+	return nil
 }
 
 // decide runs Decide until it asks nothing more.
