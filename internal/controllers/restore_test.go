@@ -288,16 +288,20 @@ func (w *restored) setPass(set *clusterv1.MachineSet) {
 		case machineset.Adopt:
 			w.machines[a.Machine].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, clusterv1.GroupVersion.WithKind("MachineSet"))}
 		case machineset.Judge:
-			m := w.machines[a.Machine]
-			table := condition.Table[condition.Verdict]{{Type: clusterv1.MachineUpToDateCondition, Of: func(v condition.Verdict) condition.Verdict { return v }}}
-			m.Status.Conditions = append(slices.DeleteFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Type == clusterv1.MachineUpToDateCondition }),
-				table.Evaluate(a.UpToDate, loop.MomentOf(m, restoredNow()))...)
+			judgeMachine(w.machines[a.Machine], a, restoredNow())
 		case machineset.SyncMachine, machineset.Join:
 		default:
 			w.forbid("MachineSet %s: %s", set.Name, a)
 		}
 	}
 	set.Status = machineset.Report(s, p, loop.Outcome{Done: p.Actions}).Status.(clusterv1.MachineSetStatus)
+}
+
+// judgeMachine says what a MachineSet says of a Machine.
+func judgeMachine(m *clusterv1.Machine, a machineset.Judge, now time.Time) {
+	table := condition.Table[condition.Verdict]{{Type: clusterv1.MachineUpToDateCondition, Of: func(v condition.Verdict) condition.Verdict { return v }}}
+	m.Status.Conditions = append(slices.DeleteFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Type == clusterv1.MachineUpToDateCondition }),
+		table.Evaluate(a.UpToDate, loop.MomentOf(m, now))...)
 }
 
 func (w *restored) setSnapshot(set *clusterv1.MachineSet) machineset.Snapshot {
