@@ -48,7 +48,12 @@ func (c *StatusChange) Write(ctx context.Context) error {
 	}
 	body.Object["status"] = integers(c.Want)
 	w.applied(body.GetKind(), true)
-	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership)
+	err = w.apply(ctx, change{
+		live: c.live, have: map[string]any{"status": c.Have}, want: map[string]any{"status": c.Want}, subresource: "status",
+		send: func() error {
+			return w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership)
+		},
+	})
 	if err != nil {
 		return fmt.Errorf("applying status of %s %s: %w", body.GetKind(), client.ObjectKeyFromObject(c.live), err)
 	}

@@ -55,16 +55,19 @@ func (w *Writer) Writes() *Writes { return w.writes }
 // Want must have apiVersion, kind, name and namespace.
 func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {
 	body := want.DeepCopy()
+	c := change{live: live, send: func() error {
+		return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership)
+	}}
 	if live != nil {
-		same, err := w.unchanged(live, body.Object)
-		if err != nil || same {
+		var err error
+		if c.have, c.want, err = compared(live, body.Object); err != nil || w.matches(live, c.have, side{fields: c.want}) {
 			w.applied(want.GetKind(), false)
 			return err
 		}
 		body.SetUID(live.GetUID()) // never creates again what was deleted meanwhile
 	}
 	w.applied(want.GetKind(), true)
-	if err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership); err != nil {
+	if err := w.apply(ctx, c); err != nil {
 		return fmt.Errorf("applying %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
 	}
 	w.writes.record(body)
@@ -152,15 +155,19 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 
 // unchanged reports whether applying want would change nothing.
 func (w *Writer) unchanged(live client.Object, want map[string]any) (bool, error) {
-	have, err := jsonValue(live)
-	if err != nil {
-		return false, fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", live).From(err)
+	have, wanted, err := compared(live, want)
+	return err == nil && w.matches(live, have, side{fields: wanted}), err
+}
+
+// compared returns an object, and what to apply to it, as they are compared.
+func compared(live client.Object, want map[string]any) (have, wanted map[string]any, err error) {
+	if have, err = jsonValue(live); err != nil {
+		return nil, nil, fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", live).From(err)
 	}
-	wanted, err := jsonValue(said(want))
-	if err != nil {
-		return false, fault.New(fault.Bug, "InvalidObject", "what to apply to %T cannot be encoded", live).From(err)
+	if wanted, err = jsonValue(said(want)); err != nil {
+		return nil, nil, fault.New(fault.Bug, "InvalidObject", "what to apply to %T cannot be encoded", live).From(err)
 	}
-	return w.matches(live, have, side{fields: wanted}), nil
+	return have, wanted, nil
 }
 
 // said returns want without what identifies the object.

@@ -144,12 +144,13 @@ func (r *Reconciler[O, S]) pass(ctx context.Context, o O) (Plan, error) {
 	out := r.carryOut(ctx, s, plan)
 	report := r.Report(s, plan, out)
 	left, err := r.report(ctx, o, report, out)
-	if err != nil {
+	over := out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero()
+	if err != nil && !over { // what becomes of the status of an object that goes does not matter
 		return plan, first(out.Err, err)
 	}
 	plan.RecheckIn(left)
 	r.log(ctx, plan, out)
-	if out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero() {
+	if over {
 		return plan, r.release(ctx, o)
 	}
 	return plan, out.Err

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -313,5 +315,36 @@ func TestEnterWritesWithTheFinalizer(t *testing.T) {
 	}
 	if _, err := failing.reconcile(t); err == nil || len(failing.get(t).Finalizers) != 0 {
 		t.Errorf("what cannot be read is tried again: %v", err)
+	}
+}
+
+// What cannot be said of an object that goes does not keep it: its finalizer goes all the same.
+func TestStatusOfWhatGoes(t *testing.T) {
+	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)} }))
+	refused := errors.New("the status is refused")
+	c := interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
+		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+			return refused
+		},
+	})
+	h.r.Writer = kube.NewWriter(c, "test")
+	busy := true
+	h.r.Decide = func(snapshot) loop.Plan {
+		var p loop.Plan
+		if busy {
+			p.WaitFor("Waiting", "for something")
+		}
+		return p
+	}
+	if _, err := h.reconcile(t); !errors.Is(err, refused) || len(h.get(t).Finalizers) == 0 {
+		t.Errorf("while it waits: %v, finalizers %v", err, h.get(t).Finalizers)
+	}
+	busy = false
+	if _, err := h.reconcile(t); err != nil {
+		t.Errorf("when nothing is left to do: %v", err)
+	}
+	err := h.client.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "m"}, &clusterv1.Machine{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("it is still there: %v", err)
 	}
 }

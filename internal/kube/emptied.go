@@ -1,0 +1,128 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Server-side apply takes away, one by one, the fields that a manager said before and does not say now. Where these
+// were all that an object or a list within the object held, an API server leaves null in its place, and the CRD's schema
+// refuses that: the apply fails as invalid, and would each time it is tried. Then what would be null is removed first.
+
+// change is one apply: what to send, of what, and the live object that it changes.
+type change struct {
+	live client.Object
+	// have and want are the live object and what to apply, with the status where the apply is of that.
+	have, want  map[string]any
+	subresource string
+	send        func() error
+}
+
+// apply applies. What fails because it leaves something empty is removed, and the apply tried again; the object that the
+// API server returned for that is the one to compare with later.
+func (w *Writer) apply(ctx context.Context, c change) error {
+	err := c.send()
+	if c.live == nil || !apierrors.IsInvalid(err) {
+		return err
+	}
+	nulls := emptied(owned(c.live.GetManagedFields(), w.owner, c.subresource), c.have, c.want)
+	if len(nulls) == 0 {
+		return err
+	}
+	if err := w.remove(ctx, c, nulls); err != nil {
+		return fmt.Errorf("removing what it leaves empty: %w", err)
+	}
+	return c.send()
+}
+
+// remove removes what a merge patch says is null, if the live object is the newest.
+func (w *Writer) remove(ctx context.Context, c change, nulls map[string]any) error {
+	meta, _ := nulls["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["resourceVersion"] = c.live.GetResourceVersion()
+	nulls["metadata"] = meta
+	data, err := json.Marshal(nulls)
+	if err != nil {
+		return fault.New(fault.Bug, "InvalidPatch", "removal of fields of %T cannot be encoded", c.live).From(err)
+	}
+	after, patch := c.live.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, data)
+	if c.subresource == "status" {
+		err = w.client.Status().Patch(ctx, after, patch, client.FieldOwner(w.owner))
+	} else {
+		err = w.client.Patch(ctx, after, patch, client.FieldOwner(w.owner))
+	}
+	if err != nil {
+		return err
+	}
+	w.writes.record(after)
+	return nil
+}
+
+// emptied returns the merge patch that removes what would be left empty when all fields that are in live and not in
+// want go.
+func emptied(fields, live, want map[string]any) map[string]any {
+	out := map[string]any{}
+	for step, below := range fields {
+		key, ok := strings.CutPrefix(step, "f:")
+		inner, _ := below.(map[string]any)
+		have, there := live[key]
+		if !ok || !there || whole(inner) {
+			continue
+		}
+		wanted, stays := want[key]
+		if !stays {
+			if covers(inner, have) {
+				out[key] = nil
+			}
+			continue
+		}
+		l, ok1 := have.(map[string]any)
+		w, ok2 := wanted.(map[string]any)
+		if ok1 && ok2 {
+			if nulls := emptied(inner, l, w); len(nulls) > 0 {
+				out[key] = nulls
+			}
+		}
+	}
+	return out
+}
+
+// whole reports whether a value is owned as a whole, and goes as that.
+func whole(fields map[string]any) bool {
+	_, itself := fields["."]
+	return len(fields) == 0 || itself
+}
+
+// covers reports whether nothing is left of a value when the fields go.
+func covers(fields map[string]any, live any) bool {
+	switch v := live.(type) {
+	case map[string]any:
+		for key, value := range v {
+			below, ok := fields["f:"+key]
+			inner, _ := below.(map[string]any)
+			if !ok || !whole(inner) && !covers(inner, value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		items := 0
+		for step := range fields {
+			if strings.HasPrefix(step, "k:") || strings.HasPrefix(step, "v:") {
+				items++
+			}
+		}
+		return items >= len(v)
+	}
+	return false
+}
