@@ -19,7 +19,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/hook/wire"
-	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
 const good = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateResponse","status":"Success","retryAfterSeconds":0}`
@@ -229,38 +228,6 @@ func TestUnreachable(t *testing.T) {
 			}
 		})
 	}
-}
-
-// RT-06: a discovery answer that is none.
-func TestDiscoveryAnswers(t *testing.T) {
-	discovery := `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryResponse","status":"Success","handlers":[]}`
-	tests := map[string]struct {
-		serve  http.HandlerFunc
-		reason string
-	}{
-		"good":           {serve: hooktest.Raw(discovery)},
-		"status Failure": {serve: hooktest.Raw(strings.Replace(discovery, "Success", "Failure", 1)), reason: ReasonAnsweredFailure},
-		"status missing": {serve: hooktest.Raw(strings.Replace(discovery, `"status":"Success",`, "", 1)), reason: ReasonInvalidAnswer},
-		"wrong kind":     {serve: hooktest.Raw(strings.Replace(discovery, "DiscoveryResponse", "Discovery", 1)), reason: ReasonWrongKind},
-		"invalid JSON":   {serve: hooktest.Raw(discovery[1:]), reason: ReasonNotJSON},
-		"404":            {serve: http.NotFound, reason: wire.ReasonHTTPStatus},
-		"no end":         {serve: hooktest.Flood, reason: wire.ReasonTooLarge},
-	}
-	for name, tt := range tests {
-		w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
-		x.Serve(hooks.Discovery.Path(""), tt.serve)
-		s := w.discover(x.ExtensionConfig("ext"))
-		if got := problemReason(s); got != tt.reason {
-			t.Errorf("%s: %q, want %q", name, got, tt.reason)
-		}
-	}
-}
-
-func problemReason(s State) string {
-	if s.Problem == nil {
-		return ""
-	}
-	return s.Problem.Reason
 }
 
 // RT-05: the authority of an extension is replaced while calls go on.

@@ -553,6 +553,36 @@ func TestPrime(t *testing.T) {
 	}
 }
 
+// RT-07, RT-20: what a status lists is taken over within the limits of what may be called; what it lists no more is gone.
+func TestRestore(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	c := x.ExtensionConfig("ext")
+	listed := func(name string, timeout int32, policy runtimev1.FailurePolicy) runtimev1.ExtensionHandler {
+		return runtimev1.ExtensionHandler{Name: name, TimeoutSeconds: timeout, FailurePolicy: policy,
+			RequestHook: runtimev1.GroupVersionHook{APIVersion: hooks.Discovery.APIVersion(), Hook: "BeforeClusterCreate"}}
+	}
+	c.Status.Handlers = []runtimev1.ExtensionHandler{listed("a.ext", 0, ""), listed("b.ext", 5, "Ignore"), listed("c.ext", 300, "Fail")}
+	if err := w.Restore(c); err != nil {
+		t.Fatal(err)
+	}
+	id := hooks.ID{Name: create, Version: "v1alpha1"}
+	want := []Handler{
+		{Name: "a", Hook: id, Timeout: DefaultTimeout, Policy: "Fail"}, {Name: "b", Hook: id, Timeout: 5 * time.Second, Policy: "Ignore"},
+		{Name: "c", Hook: id, Timeout: MaxTimeout, Policy: "Fail"},
+	}
+	if diff := cmp.Diff(want, w.State("ext").Handlers); diff != "" {
+		t.Errorf("restored:\n%s", diff)
+	}
+	c.Status.Handlers = nil
+	if err := w.Restore(c); err != nil || len(w.State("ext").Handlers) != 3 {
+		t.Errorf("an empty status without a discovery: %d handlers, %v; want those from before", len(w.State("ext").Handlers), err)
+	}
+	c.Status.Conditions = []metav1.Condition{{Type: runtimev1.ExtensionConfigDiscoveredCondition, Status: metav1.ConditionTrue}}
+	if err := w.Restore(c); err != nil || len(w.State("ext").Handlers) != 0 || !w.State("ext").Discovered {
+		t.Errorf("a discovery that found none: %+v, %v", w.State("ext"), err)
+	}
+}
+
 // Stale discovery: the handlers stay, and what is wrong is known.
 func TestDiscoveryFailsLater(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
@@ -108,7 +109,8 @@ func (e *Extensions) Restore(c *runtimev1.ExtensionConfig) (problem error) {
 	if err != nil {
 		return err
 	}
-	if len(handlers) > 0 {
+	found := meta.IsStatusConditionTrue(c.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
+	if len(handlers) > 0 || found { // an extension may have no handler any more
 		x.handlers, x.discovered = handlers, true
 		e.metrics.registered(x.name, e.deprecated(handlers))
 	}

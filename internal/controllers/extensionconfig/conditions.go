@@ -25,6 +25,9 @@ const (
 	noDeprecatedHooksReason = "NoDeprecatedHooks"
 )
 
+// again says when what failed is tried again: the pauses are the same for all (package breaker).
+const again = "tried again with growing pauses of up to a minute"
+
 // conditions is the table of an ExtensionConfig.
 var conditions = condition.Table[Snapshot]{
 	{Type: runtimev1.ExtensionConfigDiscoveredCondition, Of: Snapshot.discovered},
@@ -39,21 +42,22 @@ var legacy = []condition.Legacy{{
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError },
 }}
 
-// discovered is RT-06; the message says why not, and what is used meanwhile.
+// discovered is RT-06; the message says why not, what is used meanwhile, and when it is tried again: a Secret that cannot
+// be used wakes us when it changes.
 func (s Snapshot) discovered() condition.Verdict {
-	problem := ""
+	var parts []string
 	switch {
 	case s.Injection != nil && s.Injection.Problem != "":
-		problem = s.Injection.Problem
+		parts = append(parts, s.Injection.Problem)
 	case s.State.Problem != nil:
-		problem = s.State.Problem.Message
+		parts = append(parts, s.State.Problem.Message, again)
 	default:
 		return condition.True(runtimev1.ExtensionConfigDiscoveredReason)
 	}
 	if s.State.Discovered {
-		problem += "; the handlers of the last discovery stay in use"
+		parts = append(parts, "the handlers of the last discovery stay in use")
 	}
-	return condition.False(runtimev1.ExtensionConfigNotDiscoveredReason, problem)
+	return condition.False(runtimev1.ExtensionConfigNotDiscoveredReason, strings.Join(parts, "; "))
 }
 
 func (s Snapshot) answering() condition.Verdict {
@@ -63,9 +67,9 @@ func (s Snapshot) answering() condition.Verdict {
 	case !s.State.Circuit.Open:
 		return condition.True(answeringReason)
 	}
-	return condition.False(circuitOpenReason, fmt.Sprintf("Calls failed again and again (%s) and are not made until a try succeeds; "+
-		"meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over",
-		s.State.Circuit.Cause.Message))
+	return condition.False(circuitOpenReason, fmt.Sprintf("Calls failed again and again (%s) and are not made now; "+
+		"%s; meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over",
+		s.State.Circuit.Cause.Message, again))
 }
 
 func (s Snapshot) usesDeprecatedHooks() condition.Verdict {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -112,7 +113,7 @@ func (c *Controller) takeOver(ctx context.Context, o *runtimev1.ExtensionConfig)
 	switch {
 	case inject && len(o.Spec.ClientConfig.CABundle) == 0:
 		problem = "its caBundle was not injected yet"
-	case len(o.Status.Handlers) == 0:
+	case len(o.Status.Handlers) == 0 && !condition.Set(o.Status.Conditions).IsTrue(runtimev1.ExtensionConfigDiscoveredCondition):
 		problem = "its handlers were not discovered yet"
 	default:
 		if err := c.extensions.Restore(o); err != nil {

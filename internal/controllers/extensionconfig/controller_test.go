@@ -3,7 +3,6 @@ package extensionconfig
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -223,6 +222,9 @@ func TestReadOnly(t *testing.T) {
 		"not injected yet": {change: func(c *runtimev1.ExtensionConfig) {
 			c.Annotations, c.Spec.ClientConfig.CABundle = map[string]string{runtimev1.InjectCAFromSecretAnnotation: "ns/ca"}, nil
 		}},
+		"no handlers at all": {change: func(c *runtimev1.ExtensionConfig) {
+			c.Status.Handlers, c.Status.Conditions = nil, []metav1.Condition{{Type: "Discovered", Status: "True", LastTransitionTime: metav1.Now()}}
+		}},
 		"caBundle that is none":   {change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = []byte("x") }},
 		"handlers of another one": {change: func(c *runtimev1.ExtensionConfig) { c.Status.Handlers[0].Name = "check.other" }},
 	}
@@ -272,7 +274,7 @@ func TestWritesOnceWhileItFails(t *testing.T) {
 	if writes != 1 {
 		t.Errorf("%d writes, want 1", writes)
 	}
-	if got, want := get(t, c).Status.Conditions[0].Message, fmt.Sprintf("nothing listens at %s", "127.0.0.1:1"); got != want {
+	if got, want := get(t, c).Status.Conditions[0].Message, "nothing listens at 127.0.0.1:1; tried again with growing pauses of up to a minute"; got != want {
 		t.Errorf("message %q, want %q", got, want)
 	}
 }

@@ -42,7 +42,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	if problem := s.State.Problem; problem != nil {
-		p.WaitFor(problem.Reason, "%s; tried again with growing pauses of up to a minute", problem.Message)
+		p.WaitFor(problem.Reason, "%s; %s", problem.Message, again)
 	}
 	p.RecheckIn(s.State.Next.Sub(s.Now))
 	return p

@@ -109,8 +109,8 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	const advice = "* Handler check serves BeforeClusterCreate of hooks.runtime.cluster.x-k8s.io/v1alpha1: use v1beta1 instead"
-	const open = "Calls failed again and again (it answered HTTP 500) and are not made until a try succeeds; meanwhile handlers with failure " +
-		"policy Fail hold back what they would be called for, and those with Ignore are passed over"
+	const open = "Calls failed again and again (it answered HTTP 500) and are not made now; tried again with growing " +
+		"pauses of up to a minute; meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over"
 	tests := map[string]struct {
 		reason     string
 		change     func(*Snapshot)
@@ -127,9 +127,9 @@ func TestReport(t *testing.T) {
 		"never discovered": {
 			reason:     "RT-06, RT-15: the error's text, and no word about calls",
 			change:     func(s *Snapshot) { s.State = hook.State{Generation: 3, Problem: problem()} },
-			conditions: map[string]string{"Discovered": "False/NotDiscovered/nothing listens"},
-			v1beta1:    "False/DiscoveryFailed/nothing listens",
-			events:     []string{"Warning NotDiscovered: nothing listens; tried again in about a second, then with growing pauses of up to a minute"},
+			conditions: map[string]string{"Discovered": "False/NotDiscovered/nothing listens; " + again},
+			v1beta1:    "False/DiscoveryFailed/nothing listens; " + again,
+			events:     []string{"Warning NotDiscovered: nothing listens; tried again with growing pauses of up to a minute"},
 		},
 		"stale": {
 			reason: "the handlers stay, and it says so",
@@ -138,10 +138,10 @@ func TestReport(t *testing.T) {
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "False"}}
 			},
 			conditions: map[string]string{
-				"Discovered": "False/NotDiscovered/nothing listens; the handlers of the last discovery stay in use",
+				"Discovered": "False/NotDiscovered/nothing listens; " + again + "; the handlers of the last discovery stay in use",
 				"Answering":  "True/Answering/", "UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
 			},
-			v1beta1: "False/DiscoveryFailed/nothing listens; the handlers of the last discovery stay in use", handlers: 1,
+			v1beta1: "False/DiscoveryFailed/nothing listens; " + again + "; the handlers of the last discovery stay in use", handlers: 1,
 		},
 		"no authority": {
 			reason:     "RT-05",
@@ -160,7 +160,7 @@ func TestReport(t *testing.T) {
 				"Discovered": "True/Discovered/", "Answering": "False/CircuitOpen/" + open, "UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
 			},
 			v1beta1: "True//", handlers: 1,
-			events: []string{"Warning CircuitOpen: it answered HTTP 500; tried again in about a second, then with growing pauses of up to a minute"},
+			events: []string{"Warning CircuitOpen: it answered HTTP 500; tried again with growing pauses of up to a minute"},
 		},
 		"circuit closed again": {
 			change: func(s *Snapshot) {

@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -36,13 +39,24 @@ import (
 
 const patience = 2 * time.Minute
 
+// live is an API server with a manager.
 type live struct {
 	t *testing.T
 	client.Client
+	server     *apiserver.Server
 	extensions *hook.Extensions
 }
 
+// start runs an API server with the objects, and a manager.
 func start(t *testing.T, objects ...client.Object) live {
+	t.Helper()
+	l := serve(t, objects...)
+	l.extensions = l.manage(l.server.Config, Settings{}, logr.Discard())
+	return l
+}
+
+// serve runs an API server with the objects, and no manager yet.
+func serve(t *testing.T, objects ...client.Object) live {
 	t.Helper()
 	all, err := crds.All()
 	if err != nil {
@@ -53,28 +67,42 @@ func start(t *testing.T, objects ...client.Object) live {
 			objects = append(objects, crd)
 		}
 	}
-	srv := apiserver.Start(t, apiserver.Options{Objects: objects})
+	l := live{t: t, server: apiserver.Start(t, apiserver.Options{Objects: objects})}
+	if l.Client, err = client.New(l.server.Config, client.Options{Scheme: liveScheme(t)}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func liveScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
 	scheme := newScheme()
-	for _, add := range []func() error{
-		func() error { return clientgoscheme.AddToScheme(scheme) }, func() error { return apiextensionsv1.AddToScheme(scheme) },
-	} {
-		if err := add(); err != nil {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mgr, err := ctrl.NewManager(srv.Config, manager.Options{
-		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.KeepOwnFields},
+	return scheme
+}
+
+// manage runs a manager until the test ends.
+func (l live) manage(config *rest.Config, settings Settings, log logr.Logger) *hook.Extensions {
+	t := l.t
+	t.Helper()
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme: liveScheme(t), Logger: log, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Cache:      cache.Options{DefaultTransform: kube.KeepOwnFields},
 		Client:     client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // one process, several managers
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := live{t: t}
-	if l.extensions, err = hook.New(hook.Config{NamespaceLabels: hook.NamespaceLabels(mgr.GetClient())}); err != nil {
+	extensions, err := hook.New(hook.Config{NamespaceLabels: hook.NamespaceLabels(mgr.GetClient())})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, l.extensions, Settings{}); err != nil {
+	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, extensions, settings); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -86,10 +114,7 @@ func start(t *testing.T, objects ...client.Object) live {
 			t.Errorf("the manager ended: %v", err)
 		}
 	})
-	if l.Client, err = client.New(srv.Config, client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return extensions
 }
 
 func (l live) must(err error) {
@@ -138,10 +163,12 @@ func (l live) condition(name, conditionType, status, message string) *runtimev1.
 }
 
 // call calls all handlers for a Cluster in the namespace.
-func (l live) call(namespace string) (string, error) {
+func (l live) call(namespace string) (string, error) { return l.callBy(l.extensions, namespace) }
+
+func (l live) callBy(extensions *hook.Extensions, namespace string) (string, error) {
 	o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}}
 	response := &hooksv1.BeforeClusterCreateResponse{}
-	err := l.extensions.CallAll(l.t.Context(), o, hook.Exchange{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: response})
+	err := extensions.CallAll(l.t.Context(), o, hook.Exchange{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: response})
 	return response.Message, err
 }
 
@@ -213,7 +240,14 @@ func TestLive(t *testing.T) {
 	other.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 	l.must(l.Create(t.Context(), other))
 	l.condition("z-other", "Paused", "True", "the object has the cluster.x-k8s.io/paused annotation")
-	l.must(l.Delete(t.Context(), o))
+	o = l.condition("ext", "Discovered", "True", "")
+	o.Annotations[clusterv1.PausedAnnotation] = ""
+	l.must(l.Update(t.Context(), o))
+	o = l.condition("ext", "Paused", "True", "the object has the cluster.x-k8s.io/paused annotation")
+	if got, err := l.call("prod"); err != nil || got != "injected" {
+		t.Errorf("paused: %q, %v", got, err)
+	}
+	l.must(l.Delete(t.Context(), o)) // paused as it is
 	l.eventually("forgotten", func() error {
 		if got, err := l.call("prod"); err != nil || got != "" {
 			return fmt.Errorf("%q, %v", got, err)
@@ -232,11 +266,20 @@ func TestLiveFaults(t *testing.T) {
 	}
 	down := stored(well, "a-down")
 	down.Spec.ClientConfig.URL = "https://127.0.0.1:1"
-	for _, c := range []client.Object{down, stored(twice, "b-wrong"), stored(well, "c-well"), stored(moody, "d-moody")} {
+	many := hooktest.Start(t, hooktest.Options{})
+	for i := range 500 {
+		many.Handle(hooktest.Handler(fmt.Sprintf("h%d", i), "BeforeClusterUpgrade"), nil)
+	}
+	for _, c := range []client.Object{
+		down, stored(twice, "b-wrong"), stored(well, "c-well"), stored(moody, "d-moody"), stored(many, "e-many"),
+	} {
 		l.must(l.Create(t.Context(), c))
 	}
-	l.condition("a-down", "Discovered", "False", "nothing listens at 127.0.0.1:1")
-	l.condition("b-wrong", "Discovered", "False", `handler "same": the name is used twice`)
+	l.condition("a-down", "Discovered", "False", "nothing listens at 127.0.0.1:1; "+again)
+	l.condition("b-wrong", "Discovered", "False", `handler "same": the name is used twice; `+again)
+	if o := l.condition("e-many", "Discovered", "True", ""); len(o.Status.Handlers) != 500 {
+		t.Errorf("%d of 500 handlers are in the status", len(o.Status.Handlers))
+	}
 	l.condition("c-well", "Discovered", "True", "")
 	l.condition("d-moody", "Answering", "True", "")
 	if got, err := l.call("ns"); err != nil || got != "well, moody" {
@@ -253,9 +296,9 @@ func TestLiveFaults(t *testing.T) {
 		return nil
 	})
 	cause := "nothing listens at " + at
-	l.condition("d-moody", "Answering", "False", "Calls failed again and again ("+cause+") and are not made until a try succeeds; "+
-		"meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over")
-	l.condition("d-moody", "Discovered", "False", cause+"; the handlers of the last discovery stay in use")
+	l.condition("d-moody", "Answering", "False", "Calls failed again and again ("+cause+") and are not made now; "+
+		again+"; meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over")
+	l.condition("d-moody", "Discovered", "False", cause+"; "+again+"; the handlers of the last discovery stay in use")
 	l.event("d-moody", "CircuitOpen")
 
 	back := hooktest.Start(t, hooktest.Options{At: at, Authority: authority})

@@ -26,19 +26,15 @@ func Report(s Snapshot, p loop.Plan, _ loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, status)}
 }
 
-// events tell what changed. Conditions say since when; the pauses between tries are the same for all (package hook).
+// events tell what changed, in the words of the conditions, which say since when.
 func events(s Snapshot, status runtimev1.ExtensionConfigStatus) []loop.Event {
 	before, after := condition.Set(s.Config.Status.Conditions), condition.Set(status.Conditions)
-	const again = "tried again in about a second, then with growing pauses of up to a minute"
 	var out []loop.Event
 	if c := after.Get(runtimev1.ExtensionConfigDiscoveredCondition); changed(before, *c) {
-		switch {
-		case c.Status == "True":
+		if c.Status == "True" {
 			out = append(out, loop.Normal(c.Reason, "%d handlers", len(status.Handlers)))
-		case s.Injection != nil && s.Injection.Problem != "": // its Secret wakes us
+		} else {
 			out = append(out, loop.Warning(c.Reason, "%s", c.Message))
-		default:
-			out = append(out, loop.Warning(c.Reason, "%s; %s", c.Message, again))
 		}
 	}
 	if c := after.Get(AnsweringCondition); c != nil && changed(before, *c) {
