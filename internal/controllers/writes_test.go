@@ -215,13 +215,21 @@ func (n nodes) boot(ctx context.Context, m backend.Machine, handle func(backend.
 	return nil
 }
 
-// fleet is every controller over one API server, with control planes and machines that are played.
+// fleet is controllers over one API server.
 type fleet struct {
 	live
-	writes *tally
+	watcher client.WithWatch
+	writes  *tally
 }
 
+// startFleet starts every controller, with control planes and machines that are played.
 func startFleet(t *testing.T) fleet {
+	t.Helper()
+	return startManager(t, fleet.add)
+}
+
+// startManager starts the controllers that are added.
+func startManager(t *testing.T, add func(fleet, manager.Manager)) fleet {
 	t.Helper()
 	all, err := crds.All()
 	if err != nil {
@@ -236,8 +244,9 @@ func startFleet(t *testing.T) fleet {
 	access := rest.CopyConfig(srv.Config)
 	access.Wrap(f.writes.wrap)
 	f.live = live{t: t}
-	f.Client, err = client.New(srv.Config, client.Options{Scheme: newScheme(t)})
+	f.watcher, err = client.NewWithWatch(srv.Config, client.Options{Scheme: newScheme(t)})
 	f.must(err)
+	f.Client = f.watcher
 	f.kubeconfig, err = os.ReadFile(srv.Kubeconfig)
 	f.must(err)
 	mgr, err := ctrl.NewManager(access, manager.Options{
@@ -246,7 +255,7 @@ func startFleet(t *testing.T) fleet {
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // one process, several managers
 	})
 	f.must(err)
-	f.add(mgr)
+	add(f, mgr)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -305,7 +314,7 @@ func (f fleet) createCluster() *clusterv1.Cluster {
 	for _, o := range []client.Object{
 		&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}},
-			Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": f.kubeconfig},
+			Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{"value": f.kubeconfig}, // of a user
 		}, c, infra, plane,
 	} {
 		f.must(f.Create(f.t.Context(), o))

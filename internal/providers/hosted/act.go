@@ -29,6 +29,11 @@ type (
 	}
 	// WriteKubeconfig makes the cluster's kubeconfig, or makes it anew.
 	WriteKubeconfig struct{ Cluster, Why string }
+	// OwnSecret makes the control plane the owner of a Secret of the cluster again.
+	OwnSecret struct {
+		Purpose Purpose
+		Cluster string
+	}
 	// StartProcess starts the control plane, or starts it again with another configuration.
 	StartProcess struct{ Version, Why string }
 	// ApplyAddons puts into the workload cluster what nodes need.
@@ -46,6 +51,9 @@ func (a CreateAuthority) String() string {
 }
 func (a WriteKubeconfig) String() string {
 	return fmt.Sprintf("write Secret %s: %s", PurposeKubeconfig.secret(a.Cluster), a.Why)
+}
+func (a OwnSecret) String() string {
+	return fmt.Sprintf("own Secret %s: it lost its owner, so it would stay behind", a.Purpose.secret(a.Cluster))
 }
 func (a StartProcess) String() string {
 	return fmt.Sprintf("start the control plane at %s: %s", a.Version, a.Why)
@@ -81,6 +89,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writer.Create(ctx, newSecret(s, a.Purpose, data))
 	case WriteKubeconfig:
 		return c.writeKubeconfig(ctx, s)
+	case OwnSecret:
+		return c.writer.Patch(ctx, s.Secrets[a.Purpose], func(o client.Object) { own(o, s.Plane) })
 	case StartProcess:
 		return c.processesOf(s.Plane).Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), files(s))
 	case ApplyAddons:
@@ -123,7 +133,10 @@ func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
 		return err
 	}
 	if secret := s.Secrets[PurposeKubeconfig]; secret != nil {
-		return c.writer.Patch(ctx, secret, func(o client.Object) { o.(*corev1.Secret).Data = data })
+		return c.writer.Patch(ctx, secret, func(o client.Object) {
+			o.(*corev1.Secret).Data = data
+			own(o, s.Plane)
+		})
 	}
 	return c.writer.Create(ctx, newSecret(s, PurposeKubeconfig, data))
 }

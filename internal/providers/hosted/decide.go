@@ -27,6 +27,7 @@ const (
 //	simulated: no endpoint                             choose one                          CP-02
 //	authority missing / unusable                       create / wait for a person          SE-02, CP-15
 //	kubeconfig missing, of another endpoint, half old  write                               SE-01, CP-14
+//	Secret of ours without owner                       own it                              OR-01
 //	version not carried                                wait; what runs goes on running
 //	process missing or of another configuration        (re)start                           CP-04
 //	API server does not answer                         wait for the supervisor
@@ -56,8 +57,20 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	decideKubeconfig(s, endpoint, &p)
+	decideOwner(s, &p)
 	decideProcess(s, endpoint, &p)
 	return p
+}
+
+// decideOwner restores the owner of what was made here. The kubeconfig gets it together with new content.
+func decideOwner(s Snapshot, p *loop.Plan) {
+	written := slices.ContainsFunc(p.Actions, func(a loop.Action) bool { _, ok := a.(WriteKubeconfig); return ok })
+	for _, purpose := range append(s.authorities(), PurposeKubeconfig) {
+		secret := s.Secrets[purpose]
+		if secret != nil && lost(secret, s.Plane) && (purpose != PurposeKubeconfig || !written) {
+			p.Do(OwnSecret{Purpose: purpose, Cluster: s.Cluster.Name})
+		}
+	}
 }
 
 // endpointOf is where the API server is to be: what the Cluster says, else what the control plane itself does (CP-02).

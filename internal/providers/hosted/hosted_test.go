@@ -113,8 +113,21 @@ func TestDecide(t *testing.T) {
 			[]string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
 		"other endpoint": {"the kubeconfig follows; so does the process, and what it publishes", running(t, func(s *Snapshot) { s.Cluster.Spec.ControlPlaneEndpoint.Port = 7443 }),
 			[]string{"do: write Secret c-kubeconfig: the endpoint is https://172.31.0.1:7443", "do: start the control plane at v1.36.3: its configuration changed", "wait: the API server is starting"}},
-		"kubeconfig of the user": {"SE-02: left alone", running(t, func(s *Snapshot) {
+		"owners lost": {"OR-01: what was made here gets its owner back", running(t, func(s *Snapshot) {
+			s.Secrets[PurposeCA].OwnerReferences = nil
+			s.Secrets[PurposeSA].OwnerReferences[0].UID = "earlier life"
+			s.Secrets[PurposeKubeconfig].OwnerReferences[0].APIVersion = "controlplane.slipway.dev/v1alpha0"
+		}), []string{"do: own Secret c-ca: it lost its owner, so it would stay behind", "do: own Secret c-sa: it lost its owner, so it would stay behind",
+			"do: own Secret c-kubeconfig: it lost its owner, so it would stay behind"}},
+		"owner of an old kubeconfig lost": {"OR-01: it comes back with the new content", running(t, func(s *Snapshot) {
 			s.Secrets[PurposeKubeconfig].OwnerReferences = nil
+			s.Kubeconfig.Server = "https://other"
+		}), []string{"do: write Secret c-kubeconfig: the endpoint is https://172.31.0.1:6443"}},
+		"authority of somebody else": {"SE-02: left alone", running(t, func(s *Snapshot) {
+			s.Secrets[PurposeCA].OwnerReferences[0].Kind = "Vault"
+		}), nil},
+		"kubeconfig of the user": {"SE-02: told by its type, and left alone", running(t, func(s *Snapshot) {
+			s.Secrets[PurposeKubeconfig].OwnerReferences, s.Secrets[PurposeKubeconfig].Type = nil, corev1.SecretTypeOpaque
 			s.Kubeconfig.Server = "https://other"
 		}), nil},
 		"not carried": {"what runs goes on running", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }),

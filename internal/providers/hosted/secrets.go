@@ -5,12 +5,14 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -164,8 +166,29 @@ func (k Kubeconfig) outdated(s Snapshot, endpoint clusterv1.APIEndpoint) string 
 
 func (k Kubeconfig) halfLife() time.Time { return k.From.Add(k.Until.Sub(k.From) / 2) }
 
-// ours reports whether the Secret was made by this controller: those of users are left alone (SE-02).
+// ours reports whether the Secret was made by this controller: those of users are left alone (SE-02). One that has lost
+// its owner is told by its type.
 func ours(secret *corev1.Secret, plane *hostedv1.HostedControlPlane) bool {
 	owner := metav1.GetControllerOf(secret)
-	return owner != nil && owner.Kind == "HostedControlPlane" && owner.Name == plane.Name
+	if owner == nil {
+		return secret.Type == clusterv1.ClusterSecretType
+	}
+	return ofPlane(*owner, plane)
+}
+
+// ofPlane reports whether the reference is to the control plane, in this life or an earlier one.
+func ofPlane(ref metav1.OwnerReference, plane *hostedv1.HostedControlPlane) bool {
+	return ref.Kind == "HostedControlPlane" && ref.Name == plane.Name
+}
+
+// lost reports whether a Secret of ours does not belong to the control plane, or to one of an earlier life (OR-01).
+func lost(secret *corev1.Secret, plane *hostedv1.HostedControlPlane) bool {
+	owner := metav1.GetControllerOf(secret)
+	return ours(secret, plane) && (owner == nil || owner.UID != plane.UID || owner.APIVersion != hostedv1.GroupVersion.String())
+}
+
+// own makes the control plane the controller of the Secret.
+func own(secret client.Object, plane *hostedv1.HostedControlPlane) {
+	others := slices.DeleteFunc(slices.Clone(secret.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return ofPlane(ref, plane) })
+	secret.SetOwnerReferences(append(others, *metav1.NewControllerRef(plane, hostedv1.GroupVersion.WithKind("HostedControlPlane"))))
 }

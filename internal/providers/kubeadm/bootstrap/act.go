@@ -39,6 +39,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 		return c.deleteToken(ctx, s, a.Name)
 	case WriteData:
 		return c.writeData(ctx, s)
+	case OwnData:
+		return c.ownData(ctx, s)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "unknown action %T", a)
 }
@@ -112,6 +114,14 @@ func (c *Controller) writeData(ctx context.Context, s Snapshot) error {
 		return err
 	}
 	return c.writer.Apply(ctx, live, want)
+}
+
+// ownData makes the KubeadmConfig the controller of the data Secret again.
+func (c *Controller) ownData(ctx context.Context, s Snapshot) error {
+	return c.writer.Patch(ctx, s.Written, func(o client.Object) {
+		others := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return earlier(ref, s) })
+		o.SetOwnerReferences(append(others, *metav1.NewControllerRef(s.Config, bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))))
+	})
 }
 
 // adopt removes the references to earlier lives of this KubeadmConfig, after which the Secret can have it as

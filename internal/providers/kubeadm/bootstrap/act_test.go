@@ -108,7 +108,7 @@ func newWorld(t *testing.T, c client.Client) *world {
 // pass reconciles once, with a controller that has no memory of earlier passes, and returns when it wants to
 // be called again.
 func (w *world) pass() (time.Duration, error) {
-	ctl := &Controller{client: w.client, refs: kube.NewReferences(w.client, nil), workloads: w.remote, ttl: ttl, now: func() time.Time { return w.clock }}
+	ctl := &Controller{client: w.client, cache: w.client, refs: kube.NewReferences(w.client, nil), workloads: w.remote, ttl: ttl, now: func() time.Time { return w.clock }}
 	r := &loop.Reconciler[*bootstrapv1.KubeadmConfig, Snapshot]{Controller: ctl.definition(), Client: w.client, Writer: kube.NewWriter(w.client, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	result, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "w"}})
@@ -471,5 +471,56 @@ func TestConfigOf(t *testing.T) {
 	}
 	if got := configOf(t.Context(), other); got != nil {
 		t.Errorf("another provider's: %v", got)
+	}
+}
+
+// TestLostOwner: data that has lost its owner gets it back, and nothing else is written.
+func TestLostOwner(t *testing.T) { // OR-01
+	cases := map[string]struct {
+		reason string
+		change func(*corev1.Secret)
+		owners int
+	}{
+		"none":            {"as a restore leaves it", func(s *corev1.Secret) { s.OwnerReferences = nil }, 1},
+		"earlier life":    {"the KubeadmConfig was restored before", func(s *corev1.Secret) { s.OwnerReferences[0].UID = "earlier" }, 1},
+		"earlier version": {"the reference would not be followed for ever", func(s *corev1.Secret) { s.OwnerReferences[0].APIVersion = bootstrapv1.GroupVersion.Group + "/v1beta1" }, 1},
+		"beside another one": {"which stays", func(s *corev1.Secret) {
+			s.OwnerReferences[0] = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
+		}, 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			flaky.EveryWrite(t, func() *fake.ClientBuilder {
+				return build(t, ownedBy("Machine", "m"), machine(), cluster(), ca())
+			}, func(t *testing.T, c client.WithWatch) {
+				w := newWorld(t, c)
+				w.settle()
+				secret := w.data()
+				value := string(secret.Data["value"])
+				tc.change(secret)
+				if err := c.Update(context.Background(), secret); errors.Is(err, flaky.ErrInjected) {
+					return // this run's failure was the test's own write
+				}
+				w.settle()
+				owner := metav1.GetControllerOf(w.data())
+				if owner == nil || owner.UID != w.config().UID || owner.APIVersion != bootstrapv1.GroupVersion.String() || len(w.data().OwnerReferences) != tc.owners {
+					t.Errorf("%s: owners %v", tc.reason, w.data().OwnerReferences)
+				}
+				if string(w.data().Data["value"]) != value {
+					t.Error("the data was made again")
+				}
+			})
+		})
+	}
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Type: corev1.SecretTypeOpaque}
+	for reason, s := range map[string]Snapshot{
+		"no data":               {Config: config()},
+		"a Secret of a user":    {Config: config(), Written: foreign},
+		"one with another name": {Config: config(), Written: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Type: clusterv1.ClusterSecretType}},
+		"one that is another's": {Config: config(), Written: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w", OwnerReferences: []metav1.OwnerReference{{Kind: "Vault", Name: "w", Controller: ptr(true)}}}, Type: clusterv1.ClusterSecretType}},
+	} {
+		if lost(s) {
+			t.Errorf("%s is taken over", reason)
+		}
 	}
 }

@@ -40,6 +40,14 @@ func (a WriteData) String() string {
 	return fmt.Sprintf("write bootstrap data into Secret %s: all it is made from is there", a.Name)
 }
 
+// OwnData makes the KubeadmConfig the owner of its data again.
+type OwnData struct{ Name string }
+
+// String implements loop.Action.
+func (a OwnData) String() string {
+	return fmt.Sprintf("own Secret %s: it lost its owner, so it would stay behind", a.Name)
+}
+
 // AskMaterial asks for Snapshot.Material.
 type AskMaterial struct{}
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -31,7 +33,9 @@ type Workloads interface {
 
 // Controller reconciles KubeadmConfigs.
 type Controller struct {
-	client    client.Client
+	client client.Client
+	// cache has the Secrets of clusters.
+	cache     client.Reader
 	refs      *kube.References
 	workloads Workloads
 	writer    *kube.Writer
@@ -47,13 +51,14 @@ func Add(s loop.Setup, clusters *remote.Clusters, tokenTTL time.Duration) error 
 	}
 	reader := s.Manager.GetClient()
 	c := &Controller{
-		client: reader, workloads: clusters, now: time.Now, ttl: tokenTTL, refs: kube.NewReferences(reader, nil),
+		client: reader, cache: s.Manager.GetCache(), workloads: clusters, now: time.Now, ttl: tokenTTL, refs: kube.NewReferences(reader, nil),
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	_, err := s.Builder(Name, &bootstrapv1.KubeadmConfig{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(configOfData), builder.WithPredicates(predicate.NewPredicateFuncs(orphaned))).
 		Watches(&clusterv1.Cluster{}, loop.OfCluster(reader, newList), builder.WithPredicates(loop.ClusterMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.configsOf)).
 		Build(r)
@@ -66,6 +71,17 @@ func (c *Controller) definition() loop.Controller[*bootstrapv1.KubeadmConfig, Sn
 		New:     func() *bootstrapv1.KubeadmConfig { return &bootstrapv1.KubeadmConfig{} },
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
+}
+
+// orphaned reports whether a Secret of a cluster has lost its owner (OR-01).
+func orphaned(o client.Object) bool {
+	secret, ok := o.(*corev1.Secret)
+	return ok && secret.Type == clusterv1.ClusterSecretType && metav1.GetControllerOf(secret) == nil
+}
+
+// configOfData names the KubeadmConfig whose data would be in the Secret.
+func configOfData(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }
 
 func newList() client.ObjectList { return &bootstrapv1.KubeadmConfigList{} }

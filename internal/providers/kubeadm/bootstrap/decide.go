@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -27,6 +28,9 @@ const (
 // unwatched is how often Secrets are looked at that nothing watches.
 const unwatched = 15 * time.Second
 
+// afterOwning is when to go on after a Secret was given its owner, by when the cache has it.
+const afterOwning = time.Second
+
 // Decide says what to do about a KubeadmConfig.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
@@ -43,12 +47,25 @@ func Decide(s Snapshot) loop.Plan {
 		p.WaitFor(waitUpdate, "Waiting for the in-place update of %s %s to end", s.Owner.Kind, s.Owner.Name)
 	case !s.made():
 		decideFirst(s, &p)
+	case lost(s):
+		p.Do(OwnData{Name: s.Written.Name})
+		p.RecheckIn(afterOwning)
 	case s.Owner.pool():
 		decideRotation(s, &p)
 	default:
 		decideRefresh(s, &p)
 	}
 	return p
+}
+
+// lost reports whether the data Secret should belong to this KubeadmConfig, and does not (OR-01): a backup has no
+// owners, or those of an earlier life or an earlier version of the API.
+func lost(s Snapshot) bool {
+	if s.Written == nil || s.Written.Name != s.Config.Name || s.Written.Type != clusterv1.ClusterSecretType {
+		return false // of somebody else
+	}
+	owner := metav1.GetControllerOf(s.Written)
+	return owner == nil || earlier(*owner, s) && (owner.UID != s.Config.UID || owner.APIVersion != bootstrapv1.GroupVersion.String())
 }
 
 // decideFirst makes the data for the first time (KB-04).

@@ -52,7 +52,24 @@ func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmCon
 	s.Cluster = cluster
 	health := c.workloads.Health(key)
 	s.Connected, s.Problem = health.Connected, health.Problem
-	return s, nil
+	return s, c.readWritten(ctx, &s)
+}
+
+// readWritten reads the data Secret from the cache, which is good enough to see whom it belongs to.
+func (c *Controller) readWritten(ctx context.Context, s *Snapshot) error {
+	if !s.made() {
+		return nil
+	}
+	secret := &corev1.Secret{}
+	err := c.cache.Get(ctx, client.ObjectKey{Namespace: s.Config.Namespace, Name: s.dataSecretName()}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Secret %s: %w", s.dataSecretName(), err)
+	}
+	s.Written = secret
+	return nil
 }
 
 // ownerOf returns the Machine or MachinePool that owns the KubeadmConfig, or nil (KB-01).

@@ -25,6 +25,8 @@ type Snapshot struct {
 	Connected bool
 	Problem   string
 
+	// Written is the data Secret, where data was made before; nil: it was not, or the Secret does not exist.
+	Written *corev1.Secret
 	// Material is nil until asked for.
 	Material *Material
 	// Token is the state of the token in the spec; nil until asked for.
