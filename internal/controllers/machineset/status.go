@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,5 +113,3 @@ func events(out loop.Outcome) []loop.Event {
 	}
 	return list
 }
-
-func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
