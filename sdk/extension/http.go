@@ -53,7 +53,7 @@ func (x *Extension) serve(w http.ResponseWriter, r *http.Request, log *slog.Logg
 	}
 	began := time.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-	log = log.With("hook", rt.hook.ID.Hook, "handler", rt.handler.Name, "object", recording.Object(body))
+	log = log.With(said("hook", rt.hook.ID.Hook, "handler", rt.handler.Name, "object", recording.Object(body))...)
 	if err != nil {
 		x.refuse(w, refusal{rt, log, fmt.Errorf("reading the request: %w", err)})
 		return
@@ -68,7 +68,8 @@ func (x *Extension) serve(w http.ResponseWriter, r *http.Request, log *slog.Logg
 	}
 	result := settle(rt, answer, log)
 	x.metrics.done(rt, result, time.Since(began))
-	log.Info("answered", "result", result, "message", answer.response.GetMessage(), "duration", time.Since(began).Round(time.Microsecond))
+	log.With(said("result", result, "message", answer.response.GetMessage())...).
+		Info("answered", "duration", time.Since(began).Round(time.Microsecond))
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(answer.response); err != nil {
 		log.Warn("the response was not written", "error", err)
@@ -123,4 +124,15 @@ func fail(r hooksv1.ResponseObject, message string) {
 	if retry, ok := r.(hooksv1.RetryResponseObject); ok {
 		retry.SetRetryAfterSeconds(0)
 	}
+}
+
+// said returns the pairs of key and value that say something.
+func said(pairs ...string) []any {
+	var out []any
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			out = append(out, pairs[i], pairs[i+1])
+		}
+	}
+	return out
 }
