@@ -17,6 +17,8 @@ type Extensions struct {
 	// CertFile and KeyFile hold the client certificate that extensions see (RT-17); empty: none. They are read again
 	// when they change.
 	CertFile, KeyFile string
+	// ReadOnly takes over what another manager discovered, and writes nothing of it (RT-20).
+	ReadOnly bool
 }
 
 func (e Extensions) certificates() (*wire.Certificates, error) {
@@ -43,5 +45,5 @@ func addExtensions(s loop.Setup, cfg Extensions) (*hook.Extensions, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing calls of Runtime Extensions: %w", err)
 	}
-	return extensions, extensionconfig.Add(s, extensions, extensionconfig.Settings{})
+	return extensions, extensionconfig.Add(s, extensions, extensionconfig.Settings{ReadOnly: cfg.ReadOnly})
 }

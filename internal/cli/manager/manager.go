@@ -108,9 +108,10 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.config.Webhook.KeyName, "webhook-key-name", "tls.key", "file of the key in that directory")
 	f.StringVar(&o.config.Extensions.CertFile, "runtime-extension-client-cert-file", "", "client certificate for Runtime Extensions, read again when it changes; default: none")
 	f.StringVar(&o.config.Extensions.KeyFile, "runtime-extension-client-key-file", "", "key of that certificate")
+	f.BoolVar(&o.config.Extensions.ReadOnly, "runtime-extension-read-only", false, "take over the handlers of Runtime Extensions that another manager of this management cluster discovered, and write nothing about them")
 	f.StringVar(&o.minTLS, "tls-min-version", "VersionTLS12", "oldest TLS version to serve: VersionTLS12 or VersionTLS13")
 	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites to serve with TLS 1.2; default: Go's")
-	f.IntVarP(&o.verbosity, "v", "v", 2, "how much to log: 0 to 10")
+	f.IntVarP(&o.verbosity, "v", "v", 2, "how much to log: 0 to 10, where more than 7 is 7: what comes after that is requests and responses, with the Secrets in them")
 	f.BoolVar(&o.jsonLog, "log-json", false, "log as JSON")
 	o.nodes.bind(f)
 	o.machinery.bind(f)
@@ -221,9 +222,19 @@ func (o *options) open(e env.Env) (*datadir.Handle, error) {
 	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version()})
 }
 
+// mostDetailed is the least level that is written. At V(8) and beyond client-go logs what it sends and gets, Secrets
+// included, which must not reach a log.
+const mostDetailed = slog.Level(-7)
+
+// secretive is a level that never goes below mostDetailed.
+type secretive struct{ slog.Leveler }
+
+// Level implements slog.Leveler.
+func (s secretive) Level() slog.Level { return max(s.Leveler.Level(), mostDetailed) }
+
 // logger writes to standard error. Level -v shows what is logged with V(v) and below.
 func logger(e env.Env, asJSON bool, level slog.Leveler) logr.Logger {
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: secretive{level}}
 	var handler slog.Handler = slog.NewTextHandler(e.Err, options)
 	if asJSON {
 		handler = slog.NewJSONHandler(e.Err, options)

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bytes"
+	"log/slog"
 	"testing"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
@@ -22,6 +23,7 @@ func TestFlagDefaults(t *testing.T) { // FL-01, FL-02, FL-03, FL-04, FL-05, FL-0
 		"namespace": "", "watch-filter": "",
 		"clustercache-client-qps": "20", "clustercache-client-burst": "30", "clustercache-concurrency": "100", // RC-06
 		"skip-crd-migration-phases": "[]", "tracing": "false", // CM-03
+		"runtime-extension-read-only": "false", // RT-20
 	} {
 		if f := cmd.Flags().Lookup(name); f == nil || f.DefValue != want {
 			t.Errorf("--%s: %+v, want default %q", name, f, want)
@@ -42,6 +44,19 @@ func TestBadFlags(t *testing.T) {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		if err := cmd.Execute(); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: want an error that says what to do, got %v", name, err)
+		}
+	}
+}
+
+// Nothing is logged at the levels at which client-go logs the bodies of requests, which hold Secrets: neither from the start
+// nor after the level was changed.
+func TestLogsNoBodies(t *testing.T) {
+	level := &slog.LevelVar{}
+	log := logger(testEnv(nil), false, level)
+	for set, want := range map[int]int{0: 0, 2: 2, 7: 7, 8: 7, 10: 7} {
+		level.Set(slog.Level(-set))
+		if !log.V(want).Enabled() || log.V(want+1).Enabled() {
+			t.Errorf("-v %d: V(%d) is %t, V(%d) is %t", set, want, log.V(want).Enabled(), want+1, log.V(want+1).Enabled())
 		}
 	}
 }
