@@ -69,11 +69,11 @@ func TestUsage(t *testing.T) {
 		want string
 	}{
 		"call without a request":     {[]string{"call", "x"}, "name its file with -f"},
-		"call with a missing file":   {[]string{"call", "x", "-f", missing}, "cannot be read"},
+		"call with a missing file":   {[]string{"call", "x", "-f", missing}, "kubeconfig: no such file"},
 		"record without a file":      {[]string{"record", "--", "true"}, `name the file of the recording before "--"`},
-		"record into a file":         {[]string{"record", recorded, "--", "true"}, "cannot be written"},
+		"record into a file":         {[]string{"record", recorded, "--", "true"}, "calls.jsonl: file exists"},
 		"replay without a file":      {[]string{"replay", "--", "true"}, `name the file of the recording before "--"`},
-		"replay of a missing file":   {[]string{"replay", missing, "--", "true"}, "cannot be read"},
+		"replay of a missing file":   {[]string{"replay", missing, "--", "true"}, "kubeconfig: no such file"},
 		"replay without a command":   {[]string{"replay", recorded}, "no command was given"},
 		"list without a cluster":     {[]string{"list", "--kubeconfig", missing}, "cannot be used"},
 		"run without a cluster":      {[]string{"run", "--kubeconfig", missing, "--", "true"}, "cannot be used"},

@@ -77,7 +77,7 @@ func read(e env.Env, file string) ([]byte, error) {
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "Request", "the request cannot be read").From(err)
+		return nil, fault.New(fault.Invalid, "Request", "the request cannot be read: %v", err)
 	}
 	return data, nil
 }

@@ -39,7 +39,7 @@ replay" and the test kit of the SDK repeat what was recorded.`,
 		}
 		file, err := os.OpenFile(args[0], os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
-			return fault.New(fault.Invalid, "Recording", "the recording cannot be written").From(err)
+			return fault.New(fault.Invalid, "Recording", "the recording cannot be written: %v", err)
 		}
 		count, w := 0, recording.NewWriter(file)
 		err = o.Run(cmd, args[1:], func(c recording.Call) error {

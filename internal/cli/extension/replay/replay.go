@@ -56,7 +56,7 @@ something differs.`,
 		}
 		calls, err := recording.ReadFile(args[0])
 		if err != nil {
-			return fault.New(fault.Invalid, "Recording", "the recording cannot be read").From(err)
+			return fault.New(fault.Invalid, "Recording", "the recording cannot be read: %v", err)
 		}
 		return o.run(cmd.Context(), calls, args[1:])
 	}

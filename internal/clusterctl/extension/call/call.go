@@ -131,7 +131,7 @@ func find(configs []runtimev1.ExtensionConfig, name string) (*runtimev1.Extensio
 func requestOf(h hooks.Hook, text []byte) (runtime.Object, error) {
 	var meta metav1.TypeMeta
 	if err := yaml.Unmarshal(text, &meta); err != nil {
-		return nil, fault.New(fault.Invalid, "Request", "the request is neither YAML nor JSON").From(err)
+		return nil, fault.New(fault.Invalid, "Request", "the request is neither YAML nor JSON: %v", err)
 	}
 	if meta.Kind != "" && meta.Kind != h.RequestKind() || meta.APIVersion != "" && meta.APIVersion != h.APIVersion() {
 		return nil, fault.New(fault.Invalid, "Request", "the request is a %s of %s; the handler takes a %s of %s",
@@ -139,7 +139,7 @@ func requestOf(h hooks.Hook, text []byte) (runtime.Object, error) {
 	}
 	request := h.NewRequest()
 	if err := yaml.UnmarshalStrict(text, request); err != nil {
-		return nil, fault.New(fault.Invalid, "Request", "the request is not a valid %s", h.RequestKind()).From(err)
+		return nil, fault.New(fault.Invalid, "Request", "the request is not a valid %s: %v", h.RequestKind(), err)
 	}
 	return request, nil
 }

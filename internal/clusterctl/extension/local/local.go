@@ -88,7 +88,7 @@ func Start(ctx context.Context, o Options) (*Extension, error) {
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := x.cmd.Start(); err != nil {
 		_ = os.RemoveAll(x.dir)
-		return nil, fault.New(fault.Invalid, "Command", "%s cannot be started", o.Command[0]).From(err)
+		return nil, fault.New(fault.Invalid, "Command", "%s cannot be started: %v", o.Command[0], err)
 	}
 	go func() {
 		x.err = x.cmd.Wait()
@@ -167,8 +167,8 @@ func (x *Extension) await(ctx context.Context, o Options) error {
 				return ctx.Err()
 			}
 			return fault.New(fault.Unreachable, "ExtensionSilent",
-				"the extension did not answer the Discovery hook at %s within %s; it must listen at the address in %s with the certificate in %s and the key in %s",
-				x.URL, o.Within, extension.EnvAddress, extension.EnvCertFile, extension.EnvKeyFile).From(last)
+				"the extension did not answer the Discovery hook at %s within %s; it must listen at the address in %s with the certificate in %s and the key in %s; the last try: %v",
+				x.URL, o.Within, extension.EnvAddress, extension.EnvCertFile, extension.EnvKeyFile, last)
 		}
 	}
 }
