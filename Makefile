@@ -66,6 +66,10 @@ bench-fleet: build ## measure a fleet of simulated clusters: CLUSTERS=n[,n...] O
 bench-isolation: build ## measure what clusters that do not answer do to the others; no Docker
 	@go run ./test/bench/isolation -slipway bin/slipway
 
+.PHONY: bench-hook
+bench-hook: build ## measure calls of Runtime Extensions, a quarter of an hour: OUT=file.json; no Docker
+	@go run ./test/bench/hook -slipway bin/slipway -out '$(if $(filter file,$(origin OUT)),dist/bench/hook.json,$(OUT))'
+
 SOAK ?= 30m
 
 .PHONY: soak
