@@ -20,7 +20,7 @@ import (
 )
 
 // TestExtension goes the way of docs/runtime-sdk.md: a new project, its test, a session with the running management
-// cluster, a call, a recording and its replay; then the same with the example in Python. RT-06, RT-22, RT-23.
+// cluster, a call, a recording and its replay; then the same with the example in Python. RT-01, RT-06, RT-22, RT-23.
 func TestExtension(t *testing.T) {
 	in := newInstallation(t)
 	in.up()
@@ -57,6 +57,20 @@ func TestExtension(t *testing.T) {
 		in.callExtension(s, "snake", in.python(""))
 	})
 	t.Run("openapi", func(t *testing.T) { in.with(t).openAPI() })
+	t.Run("versions", func(t *testing.T) { in.with(t).extensionVersions() })
+}
+
+// extensionVersions writes an ExtensionConfig as v1alpha1 and reads it as v1beta2, with the defaults that the webhook gave
+// it. RT-01, RT-03.
+func (in *installation) extensionVersions() {
+	in.t.Helper()
+	in.apply("apiVersion: runtime.cluster.x-k8s.io/v1alpha1\nkind: ExtensionConfig\nmetadata: {name: old}\n" +
+		"spec: {clientConfig: {service: {namespace: default, name: svc}}}\n")
+	const want = `{"clientConfig":{"service":{"name":"svc","namespace":"default","port":443}},"namespaceSelector":{}}`
+	if got := in.get("extensionconfigs.v1beta2.runtime.cluster.x-k8s.io/old", "{.spec}"); got != want {
+		in.t.Errorf("as v1beta2: %s, want %s", got, want)
+	}
+	in.run("extension", "delete", "old")
 }
 
 func (in *installation) python(file string) string {
