@@ -1,6 +1,7 @@
 package machinetemplate
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
 
 func TestStatus(t *testing.T) { // IM-10
@@ -42,6 +45,35 @@ func TestStatus(t *testing.T) { // IM-10
 	if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "gone"}}); err != nil {
 		t.Errorf("a template that is gone is no error; got %v", err)
 	}
+}
+
+// A node of the simulated backend offers what that says, not what the host has; a write that fails is made again.
+func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
+	s := runtime.NewScheme()
+	if err := infrav1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	o := &infrav1.LocalMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "u"}}
+	o.Spec.Template.Spec.Backend.Simulated = &infrav1.SimulatedMachine{}
+	build := func() *fake.ClientBuilder {
+		return fake.NewClientBuilder().WithScheme(s).WithObjects(o.DeepCopy()).WithStatusSubresource(o)
+	}
+	flaky.EveryWrite(t, build, func(t *testing.T, cl client.WithWatch) {
+		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "arm64")}
+		for range 2 {
+			if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil && !errors.Is(err, flaky.ErrInjected) {
+				t.Fatal(err)
+			}
+		}
+		got := &infrav1.LocalMachineTemplate{}
+		if err := cl.Get(t.Context(), client.ObjectKeyFromObject(o), got); err != nil {
+			t.Fatal(err)
+		}
+		want := backend.SimulatedCapacity()
+		if !got.Status.Capacity.Cpu().Equal(*want.Cpu()) || !got.Status.Capacity.Memory().Equal(*want.Memory()) || got.Status.NodeInfo.Architecture != "arm64" {
+			t.Errorf("got %+v, want capacity %v", got.Status, want)
+		}
+	})
 }
 
 func TestTotalMemory(t *testing.T) {
