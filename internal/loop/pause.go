@@ -3,11 +3,9 @@ package loop
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,13 +58,9 @@ func (r *Reconciler[O, S]) pauseOf(ctx context.Context, o O) (pause, error) {
 	if name == "" {
 		return p, nil
 	}
-	c := &clusterv1.Cluster{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, c)
-	if apierrors.IsNotFound(err) {
-		return p, nil
-	}
-	if err != nil {
-		return p, fmt.Errorf("reading Cluster %s/%s: %w", o.GetNamespace(), name, err)
+	c, err := kube.Cluster(ctx, r.Client, client.ObjectKey{Namespace: o.GetNamespace(), Name: name})
+	if err != nil || c == nil {
+		return p, err
 	}
 	p.byCluster = c.Spec.Paused != nil && *c.Spec.Paused
 	return p, nil

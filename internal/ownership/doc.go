@@ -20,7 +20,9 @@
 //
 // Owns: nothing in the API.
 //
-// Never: reads or writes objects.
+// Also says how an object belongs to its Cluster, and how it gets an owner ([Join], [Own]).
+//
+// Never: reads or writes objects in the API.
 //
 // Read first: [Facts], then [Judge].
 package ownership

@@ -3,7 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
-	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // The actions of the controller. Each may be repeated.
@@ -95,13 +96,13 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the machine controller does not know how to %s", action)
 }
 
+// join labels the Machine with its Cluster, which becomes the owner of a standalone one (MA-02, MA-03).
 func join(s Snapshot, o client.Object) {
-	setLabel(o, clusterv1.ClusterNameLabel, s.Cluster.Name)
-	if standalone(s) && !owns(s.Cluster, o) {
-		o.SetOwnerReferences(append(withoutOwner(o.GetOwnerReferences(), clusterv1.ClusterKind, s.Cluster.Name), metav1.OwnerReference{
-			APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.Cluster.Name, UID: s.Cluster.UID,
-		}))
+	if standalone(s) {
+		ownership.Join(o, s.Cluster)
+		return
 	}
+	ownership.Label(o, clusterv1.ClusterNameLabel, s.Cluster.Name)
 }
 
 // own hands a provider object over from whoever made it (a MachineSet, a pool, a
@@ -112,14 +113,11 @@ func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
 		return fault.New(fault.Invalid, "OwnedByOther", "%s %s belongs to Machine %s; give this Machine one of its own", a.Kind, a.Name, owner.Name)
 	}
 	return c.writer.Patch(ctx, object, func(o client.Object) {
-		setLabel(o, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
-		var refs []metav1.OwnerReference
-		for _, ref := range withoutOwner(o.GetOwnerReferences(), "Machine", s.Machine.Name) {
-			if ref.Controller == nil || !*ref.Controller {
-				refs = append(refs, ref)
-			}
-		}
-		o.SetOwnerReferences(append(refs, *metav1.NewControllerRef(s.Machine, clusterv1.GroupVersion.WithKind("Machine"))))
+		ownership.Label(o, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
+		o.SetOwnerReferences(slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+			return ref.Controller != nil && *ref.Controller
+		}))
+		ownership.Own(o, *metav1.NewControllerRef(s.Machine, clusterv1.GroupVersion.WithKind("Machine")))
 	})
 }
 
@@ -152,25 +150,4 @@ func (s Snapshot) reference(what part) client.Object {
 		return s.Bootstrap.Unstructured
 	}
 	return s.Infra.Unstructured
-}
-
-func setLabel(o client.Object, key, value string) {
-	labels := maps.Clone(o.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	o.SetLabels(labels)
-}
-
-// withoutOwner returns refs without those to objects of the kind and name, of
-// whatever UID: a restored object has another.
-func withoutOwner(refs []metav1.OwnerReference, kind, name string) []metav1.OwnerReference {
-	var out []metav1.OwnerReference
-	for _, ref := range refs {
-		if ref.Kind != kind || ref.Name != name {
-			out = append(out, ref)
-		}
-	}
-	return out
 }

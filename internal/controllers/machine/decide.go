@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -98,16 +99,7 @@ func Decide(s Snapshot) loop.Plan {
 
 // joined reports whether label and owner are as MA-02 and MA-03 say.
 func joined(s Snapshot) bool {
-	return s.Machine.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && (!standalone(s) || owns(s.Cluster, s.Machine))
-}
-
-func owns(cluster *clusterv1.Cluster, o metav1.Object) bool {
-	for _, ref := range o.GetOwnerReferences() {
-		if ref.UID == cluster.UID {
-			return true
-		}
-	}
-	return false
+	return s.Machine.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && (!standalone(s) || ownership.Owns(s.Cluster, s.Machine))
 }
 
 // standalone Machines belong to nobody but the Cluster. One with the label of an

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -84,17 +85,9 @@ func (c *Controller) observe(ctx context.Context, m *clusterv1.Machine) (Snapsho
 	return s, nil
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
-	cluster := &clusterv1.Cluster{}
-	err := c.client.Get(ctx, clusterKey(s.Machine), cluster)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading Cluster %s: %w", s.Machine.Spec.ClusterName, err)
-	}
-	s.Cluster = cluster
-	return nil
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Machine))
+	return err
 }
 
 func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {

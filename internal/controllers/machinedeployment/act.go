@@ -3,8 +3,6 @@ package machinedeployment
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // The actions of the controller. Each may be repeated.
@@ -71,12 +70,12 @@ func (a RecordRevision) String() string {
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
 	switch a := action.(type) {
 	case Join:
-		return c.writer.Patch(ctx, s.Deployment, func(o client.Object) { join(o, s.Cluster) })
+		return c.writer.Patch(ctx, s.Deployment, func(o client.Object) { ownership.Join(o, s.Cluster) })
 	case Adopt:
 		return c.writer.Patch(ctx, setNamed(s, a.Set), func(o client.Object) { adopt(o, s.Deployment) })
 	case OwnTemplate:
 		return c.writer.Patch(ctx, s.Templates[a.Place].Object.Unstructured, func(o client.Object) {
-			o.SetOwnerReferences(withOwner(o.GetOwnerReferences(), clusterOwner(s.Cluster)))
+			ownership.Own(o, ownership.ByCluster(s.Cluster))
 		})
 	case CreateSet:
 		err := c.writer.CreateApplied(ctx, wanted(s, a.part()))
@@ -98,31 +97,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the machinedeployment controller does not know how to %s", action)
 }
 
-// join labels the deployment with its Cluster and makes that an owner (DP-01).
-func join(o client.Object, cluster *clusterv1.Cluster) {
-	labels := maps.Clone(o.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[clusterv1.ClusterNameLabel] = cluster.Name
-	o.SetLabels(labels)
-	o.SetOwnerReferences(withOwner(o.GetOwnerReferences(), clusterOwner(cluster)))
-}
-
 // adopt makes the deployment the controller of a MachineSet, which gets its finalizer back in the same write.
 func adopt(o client.Object, d *clusterv1.MachineDeployment) {
 	controllerutil.AddFinalizer(o, clusterv1.MachineSetFinalizer)
-	o.SetOwnerReferences(withOwner(o.GetOwnerReferences(), *metav1.NewControllerRef(d, clusterv1.GroupVersion.WithKind(kind))))
-}
-
-func clusterOwner(cluster *clusterv1.Cluster) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID}
-}
-
-// withOwner returns refs with owner in place of any older reference to the same object.
-func withOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
-	out := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
-		return ref.Kind == owner.Kind && ref.Name == owner.Name && groupOf(ref.APIVersion) == groupOf(owner.APIVersion)
-	})
-	return append(out, owner)
+	ownership.Own(o, *metav1.NewControllerRef(d, clusterv1.GroupVersion.WithKind(kind)))
 }

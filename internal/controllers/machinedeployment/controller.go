@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // Name of the controller.
@@ -75,7 +76,7 @@ func (c *Controller) enter(ctx context.Context, d *clusterv1.MachineDeployment) 
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return nil, err
 	}
-	return func(o client.Object) { join(o, s.Cluster) }, nil
+	return func(o client.Object) { ownership.Join(o, s.Cluster) }, nil
 }
 
 func newList() client.ObjectList { return &clusterv1.MachineDeploymentList{} }

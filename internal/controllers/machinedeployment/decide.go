@@ -1,7 +1,6 @@
 package machinedeployment
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -34,7 +34,7 @@ func Decide(s Snapshot) loop.Plan {
 		return decideDeletion(s)
 	}
 	var p loop.Plan
-	if s.Cluster != nil && !belongs(s) {
+	if s.Cluster != nil && !ownership.Joined(s.Deployment, s.Cluster) {
 		p.Do(Join{Cluster: s.Cluster.Name})
 		return p
 	}
@@ -51,19 +51,10 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// belongs reports whether the deployment is owned by its Cluster and labelled with it (DP-01).
-func belongs(s Snapshot) bool {
-	return s.Deployment.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && owns(s.Cluster, s.Deployment)
-}
-
-func owns(cluster *clusterv1.Cluster, o metav1.Object) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == cluster.UID })
-}
-
 // decideTemplates makes the Cluster own the templates, and says which are missing (DP-19).
 func decideTemplates(s Snapshot, p *loop.Plan) {
 	for i, t := range s.Templates {
-		if t.Object.Unstructured != nil && !owns(s.Cluster, t.Object.Unstructured) {
+		if t.Object.Unstructured != nil && !ownership.Owns(s.Cluster, t.Object.Unstructured) {
 			p.Do(OwnTemplate{Kind: t.Ref.Kind, Name: t.Ref.Name, Place: i})
 		}
 	}
@@ -273,7 +264,8 @@ func view(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 // preferred reports whether a scale down takes the Machine before unhealthy ones (MS-10).
 func preferred(m clusterv1.Machine) bool {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
-	return marked || condition.Set(m.Status.Conditions).IsTrue(clusterv1.MachineUpdatingCondition)
+	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
+	return marked || updating
 }
 
 // unhealthy reports whether a scale down takes the Machine before healthy ones (MS-10).

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -59,17 +59,9 @@ func (c *Controller) observe(ctx context.Context, d *clusterv1.MachineDeployment
 	return s, nil
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
-	cluster := &clusterv1.Cluster{}
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Deployment.Namespace, Name: s.Deployment.Spec.ClusterName}, cluster)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading Cluster %s: %w", s.Deployment.Spec.ClusterName, err)
-	}
-	s.Cluster = cluster
-	return nil
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+	s.Cluster, err = kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: s.Deployment.Namespace, Name: s.Deployment.Spec.ClusterName})
+	return err
 }
 
 func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // The actions of the controller. Each may be repeated.
@@ -60,7 +61,7 @@ func (a Withdraw) String() string {
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
 	switch a := action.(type) {
 	case Join:
-		return c.writer.Patch(ctx, s.Check, func(o client.Object) { join(o, s.Cluster) })
+		return c.writer.Patch(ctx, s.Check, func(o client.Object) { ownership.Join(o, s.Cluster) })
 	case Mark:
 		return c.mark(ctx, s, a.Machine, a.Wants)
 	case Request:
@@ -69,24 +70,6 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writer.Delete(ctx, targetOf(s, a.Machine).Request.Unstructured)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the machinehealthcheck controller does not know how to %s", action)
-}
-
-func join(o client.Object, cluster *clusterv1.Cluster) {
-	labels := maps.Clone(o.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[clusterv1.ClusterNameLabel] = cluster.Name
-	o.SetLabels(labels)
-	owners := []metav1.OwnerReference{{
-		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
-	}}
-	for _, ref := range o.GetOwnerReferences() {
-		if ref.Kind != "Cluster" || ref.Name != cluster.Name {
-			owners = append(owners, ref)
-		}
-	}
-	o.SetOwnerReferences(owners)
 }
 
 // mark applies the conditions; a Machine that is gone needs none.

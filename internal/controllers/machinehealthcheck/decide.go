@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // Decide says what to do about the Machines of a MachineHealthCheck.
@@ -23,7 +24,7 @@ func Decide(s Snapshot) loop.Plan {
 		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; the health check goes on when it does", s.Check.Spec.ClusterName)
 		return p
 	}
-	if !belongs(s) {
+	if !ownership.Joined(s.Check, s.Cluster) {
 		p.Do(Join{Cluster: s.Cluster.Name})
 	}
 	if s.Disconnected != "" {
@@ -50,14 +51,6 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	p.Do(requests...)
 	return p
-}
-
-// belongs reports whether the health check is owned by its Cluster and labelled with it (HC-12).
-func belongs(s Snapshot) bool {
-	return s.Check.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name &&
-		slices.ContainsFunc(s.Check.OwnerReferences, func(ref metav1.OwnerReference) bool {
-			return ref.UID == s.Cluster.UID && ref.APIVersion == clusterv1.GroupVersion.String()
-		})
 }
 
 // assessment is what the checks say of all Machines.

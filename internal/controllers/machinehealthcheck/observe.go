@@ -64,17 +64,9 @@ func (c *Controller) observe(ctx context.Context, check *clusterv1.MachineHealth
 	return s, nil
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
-	cluster := &clusterv1.Cluster{}
-	err := c.client.Get(ctx, clusterKey(s.Check), cluster)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading Cluster %s: %w", s.Check.Spec.ClusterName, err)
-	}
-	s.Cluster = cluster
-	return nil
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Check))
+	return err
 }
 
 func (c *Controller) readOthers(ctx context.Context, s *Snapshot) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // part is one of the two provider objects of a pool.
@@ -82,7 +83,7 @@ func (a DeleteReference) String() string {
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
 	switch a := action.(type) {
 	case Join:
-		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { join(o, s.Cluster) })
+		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { ownership.Join(o, s.Cluster) })
 	case Own:
 		return c.own(ctx, s, a)
 	case TakeOver:
@@ -105,17 +106,10 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the machinepool controller does not know how to %s", action)
 }
 
-func join(o client.Object, cluster *clusterv1.Cluster) {
-	setLabel(o, clusterv1.ClusterNameLabel, cluster.Name)
-	o.SetOwnerReferences(withOwner(o.GetOwnerReferences(), metav1.OwnerReference{
-		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
-	}))
-}
-
 func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
 	var failure error
 	err := c.writer.Patch(ctx, reference(s, a.What), func(o client.Object) {
-		setLabel(o, clusterv1.ClusterNameLabel, s.Pool.Spec.ClusterName)
+		ownership.Label(o, clusterv1.ClusterNameLabel, s.Pool.Spec.ClusterName)
 		failure = controllerutil.SetControllerReference(s.Pool, o, c.client.Scheme())
 	})
 	if failure != nil {
@@ -200,24 +194,4 @@ func reference(s Snapshot, what part) client.Object {
 		return s.Bootstrap.Unstructured
 	}
 	return s.Infra.Unstructured
-}
-
-func setLabel(o client.Object, key, value string) {
-	labels := maps.Clone(o.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	o.SetLabels(labels)
-}
-
-// withOwner returns refs with owner in place of any older reference to the same object.
-func withOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
-	var out []metav1.OwnerReference
-	for _, ref := range refs {
-		if ref.Kind != owner.Kind || ref.Name != owner.Name {
-			out = append(out, ref)
-		}
-	}
-	return append(out, owner)
 }

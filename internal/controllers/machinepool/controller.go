@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -70,7 +71,7 @@ func (c *Controller) enter(ctx context.Context, pool *clusterv1.MachinePool) (fu
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return nil, err
 	}
-	return func(o client.Object) { join(o, s.Cluster) }, nil
+	return func(o client.Object) { ownership.Join(o, s.Cluster) }, nil
 }
 
 func newList() client.ObjectList { return &clusterv1.MachinePoolList{} }

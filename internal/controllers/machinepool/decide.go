@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/nodemeta"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -31,7 +32,7 @@ func Decide(s Snapshot) loop.Plan {
 		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; the pool goes on when it does", s.Pool.Spec.ClusterName)
 		return p
 	}
-	if !belongs(s) {
+	if !ownership.Joined(s.Pool, s.Cluster) {
 		p.Do(Join{Cluster: s.Cluster.Name})
 		return p
 	}
@@ -42,12 +43,6 @@ func Decide(s Snapshot) loop.Plan {
 	decideMachines(s, &p)
 	decideNodes(s, &p)
 	return p
-}
-
-// belongs reports whether the pool is owned by its Cluster and labelled with it (MP-01).
-func belongs(s Snapshot) bool {
-	return s.Pool.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name &&
-		slices.ContainsFunc(s.Pool.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == s.Cluster.UID })
 }
 
 func decideReferences(s Snapshot, p *loop.Plan) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -62,17 +63,9 @@ func (c *Controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (
 	return s, nil
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
-	cluster := &clusterv1.Cluster{}
-	err := c.client.Get(ctx, clusterKey(s.Pool), cluster)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading Cluster %s: %w", s.Pool.Spec.ClusterName, err)
-	}
-	s.Cluster = cluster
-	return nil
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Pool))
+	return err
 }
 
 func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {

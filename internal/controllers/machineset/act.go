@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // The actions of the controller. Each may be repeated.
@@ -142,32 +141,20 @@ func (s Snapshot) machine(name string) Member {
 	return Member{}
 }
 
+// join labels the set with its Cluster, which becomes the owner of a standalone one (MS-02).
 func join(set *clusterv1.MachineSet, cluster *clusterv1.Cluster, o client.Object) {
-	labels := maps.Clone(o.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[clusterv1.ClusterNameLabel] = cluster.Name
-	o.SetLabels(labels)
 	if standalone(set) {
-		ownFor(cluster, o)
+		ownership.Join(o, cluster)
+		return
 	}
-}
-
-// ownFor makes the Cluster an owner of an object, in place of an older one of the same name.
-func ownFor(cluster *clusterv1.Cluster, o client.Object) {
-	o.SetOwnerReferences(append(withoutOwner(o.GetOwnerReferences(), clusterv1.ClusterKind, cluster.Name), metav1.OwnerReference{
-		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: cluster.Name, UID: cluster.UID,
-	}))
+	ownership.Label(o, clusterv1.ClusterNameLabel, cluster.Name)
 }
 
 // adopt is conditional on the Machine's resourceVersion: of two sets that want it one gets it (MS-03).
 func (c *Controller) adopt(ctx context.Context, s Snapshot, a Adopt) error {
 	for _, m := range s.Others {
 		if m.Name == a.Machine {
-			return c.writer.Patch(ctx, m, func(o client.Object) {
-				o.SetOwnerReferences(append(withoutOwner(o.GetOwnerReferences(), setKind, s.Set.Name), ownedBy(s)))
-			})
+			return c.writer.Patch(ctx, m, func(o client.Object) { ownership.Own(o, ownedBy(s)) })
 		}
 	}
 	return nil
@@ -176,7 +163,7 @@ func (c *Controller) adopt(ctx context.Context, s Snapshot, a Adopt) error {
 func (c *Controller) ownTemplate(ctx context.Context, s Snapshot, a OwnTemplate) error {
 	for _, t := range []Template{s.Bootstrap, s.Infra} {
 		if t.Ref.Kind == a.Kind && t.Ref.Name == a.Name && t.Object.Unstructured != nil {
-			return c.writer.Patch(ctx, t.Object.Unstructured, func(o client.Object) { ownFor(s.Cluster, o) })
+			return c.writer.Patch(ctx, t.Object.Unstructured, func(o client.Object) { ownership.Own(o, ownership.ByCluster(s.Cluster)) })
 		}
 	}
 	return nil

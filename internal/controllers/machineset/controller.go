@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -124,12 +123,11 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachineSet, Snapsho
 
 // enter makes a new set belong to its Cluster in the write that gives it its finalizer.
 func (c *Controller) enter(ctx context.Context, set *clusterv1.MachineSet) (func(client.Object), error) {
-	cluster := &clusterv1.Cluster{}
-	err := c.client.Get(ctx, clusterKey(set), cluster)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	cluster, err := kube.Cluster(ctx, c.client, clusterKey(set))
+	if err != nil || cluster == nil {
+		return nil, err
 	}
-	return func(o client.Object) { join(set, cluster, o) }, err
+	return func(o client.Object) { join(set, cluster, o) }, nil
 }
 
 func (c *Controller) isVerified(set *clusterv1.MachineSet) bool {

@@ -112,7 +112,7 @@ func joined(s Snapshot) bool {
 	if s.Set.Labels[clusterv1.ClusterNameLabel] != s.Cluster.Name {
 		return false
 	}
-	return !standalone(s.Set) || ownedFor(s.Cluster, s.Set)
+	return !standalone(s.Set) || ownership.Owns(s.Cluster, s.Set)
 }
 
 // standalone MachineSets belong to nobody but the Cluster (MS-02). One with the label of a MachineDeployment was made
@@ -146,15 +146,10 @@ func ownTemplates(s Snapshot, p *loop.Plan) {
 		return
 	}
 	for _, t := range []Template{s.Bootstrap, s.Infra} {
-		if t.Object.Unstructured != nil && !ownedFor(s.Cluster, t.Object) {
+		if t.Object.Unstructured != nil && !ownership.Owns(s.Cluster, t.Object) {
 			p.Do(OwnTemplate{Kind: t.Ref.Kind, Name: t.Ref.Name})
 		}
 	}
-}
-
-// ownedFor reports whether the Cluster is an owner of an object.
-func ownedFor(cluster *clusterv1.Cluster, o metav1.Object) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == cluster.UID })
 }
 
 // hindrances are what hinders the creation of Machines, in the order in which to solve it.

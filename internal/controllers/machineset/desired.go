@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -158,9 +157,4 @@ func build(s Snapshot, name string) (made, error) {
 	}
 	out.objects = append(out.objects, machine)
 	return out, nil
-}
-
-// withoutOwner returns refs without those to objects of the kind and name, of whatever UID.
-func withoutOwner(refs []metav1.OwnerReference, kind, name string) []metav1.OwnerReference {
-	return slices.DeleteFunc(slices.Clone(refs), func(r metav1.OwnerReference) bool { return r.Kind == kind && r.Name == name })
 }

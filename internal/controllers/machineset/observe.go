@@ -99,21 +99,13 @@ func (c *Controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Sn
 	return s, nil
 }
 
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Set))
+	return err
+}
+
 // spareNames are random parts beyond those that are needed, for names that are taken.
 const spareNames = 8
-
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
-	cluster := &clusterv1.Cluster{}
-	err := c.client.Get(ctx, clusterKey(s.Set), cluster)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading Cluster %s: %w", s.Set.Spec.ClusterName, err)
-	}
-	s.Cluster = cluster
-	return nil
-}
 
 func (c *Controller) readDeployment(ctx context.Context, s *Snapshot) error {
 	owner := metav1.GetControllerOf(s.Set)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 // Snapshot is everything that a decision about a HostedControlPlane looks at.
@@ -72,16 +73,9 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
 	if name == "" {
 		return nil
 	}
-	cluster := &clusterv1.Cluster{}
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: name}, cluster)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading Cluster %s: %w", name, err)
-	}
+	cluster, err := kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: s.Plane.Namespace, Name: name})
 	s.Cluster = cluster
-	return nil
+	return err
 }
 
 func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {

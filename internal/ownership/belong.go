@@ -1,0 +1,60 @@
+package ownership
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Join makes an object belong to a Cluster: labelled with its name, and owned by it.
+func Join(o metav1.Object, cluster *clusterv1.Cluster) {
+	Label(o, clusterv1.ClusterNameLabel, cluster.Name)
+	Own(o, ByCluster(cluster))
+}
+
+// Joined reports whether an object belongs to a Cluster.
+func Joined(o metav1.Object, cluster *clusterv1.Cluster) bool {
+	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && Owns(cluster, o)
+}
+
+// ByCluster is the reference to a Cluster that owns and does not control.
+func ByCluster(cluster *clusterv1.Cluster) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: cluster.Name, UID: cluster.UID,
+	}
+}
+
+// Owns reports whether owner is an owner of o, by its UID.
+func Owns(owner, o metav1.Object) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.GetUID() })
+}
+
+// Own adds an owner, in place of an older reference to the same object: one that was restored has another UID.
+func Own(o metav1.Object, owner metav1.OwnerReference) {
+	o.SetOwnerReferences(append(Without(o.GetOwnerReferences(), owner), owner))
+}
+
+// Without returns the references but for those to an object of the group, kind and name of owner, of whatever UID.
+func Without(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
+		return ref.Kind == owner.Kind && ref.Name == owner.Name && group(ref) == group(owner)
+	})
+}
+
+func group(ref metav1.OwnerReference) string {
+	name, _, _ := strings.Cut(ref.APIVersion, "/")
+	return name
+}
+
+// Label sets a label in a map of its own: that of the object may be shared.
+func Label(o metav1.Object, key, value string) {
+	labels := maps.Clone(o.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	o.SetLabels(labels)
+}
