@@ -97,7 +97,6 @@ func (c Config) machineSets() machineset.Settings {
 	s := c.MachineSets
 	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
 	s.Topology = c.Gates.Enabled(GateClusterTopology)
-	s.Topology = c.Gates.Enabled(GateClusterTopology)
 	return s
 }
 
