@@ -105,9 +105,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdic
 	if machine.ClusterName != d.Spec.ClusterName {
 		errs = append(errs, field.Invalid(template.Child("spec", "clusterName"), machine.ClusterName, "must be the same as spec.clusterName"))
 	}
-	if d.Spec.Replicas != nil && *d.Spec.Replicas < 0 {
-		errs = append(errs, field.Invalid(spec.Child("replicas"), *d.Spec.Replicas, "must not be negative"))
-	}
+	errs = append(errs, validateReplicas(d.Spec.Replicas, spec.Child("replicas"))...)
 	errs = append(errs, validateAutoscaler(d.Annotations)...)
 	errs = append(errs, validateSkippedChecks(d.Annotations)...) // MachineSets get it (DP-05)
 	errs = append(errs, validateTemplateSelector(d.Spec.Selector, d.Spec.Template.Labels, spec)...)
@@ -125,7 +123,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdic
 func validateTemplateSelector(s metav1.LabelSelector, template map[string]string, spec *field.Path) field.ErrorList {
 	selector, err := metav1.LabelSelectorAsSelector(&s)
 	if err != nil {
-		return field.ErrorList{field.Invalid(spec.Child("selector"), metav1.FormatLabelSelector(&s), err.Error())}
+		return field.ErrorList{field.Invalid(spec.Child("selector"), s, err.Error())}
 	}
 	if !selector.Matches(labels.Set(template)) {
 		return field.ErrorList{field.Invalid(spec.Child("template", "metadata", "labels"), template,

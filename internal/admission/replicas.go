@@ -25,6 +25,14 @@ func defaultReplicas(annotations map[string]string, old *int32) int32 {
 	return min(max(*old, *lowest), *highest)
 }
 
+// validateReplicas refuses a negative number; unset is valid.
+func validateReplicas(n *int32, path *field.Path) field.ErrorList {
+	if n != nil && *n < 0 {
+		return field.ErrorList{field.Invalid(path, *n, "must not be negative")}
+	}
+	return nil
+}
+
 // autoscalerLimit reads an annotation of the autoscaler; nil when it is not there.
 func autoscalerLimit(annotations map[string]string, name string) (*int32, error) {
 	text, ok := annotations[name]

@@ -69,6 +69,7 @@ func TestAPIServer(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *world){
 		"admission":     testAdmission,
 		"calls":         testCalls,
+		"bad input":     testBadInput,
 		"conversion":    testConversion,
 		"explain":       testExplain,
 		"extensions":    testExtensions,

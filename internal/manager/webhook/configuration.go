@@ -145,5 +145,8 @@ func (k kind) touches() string {
 	for _, part := range k.touched {
 		conditions = append(conditions, "object"+part+" != oldObject"+part)
 	}
+	if k.wrong != "" {
+		conditions = append(conditions, k.wrong)
+	}
 	return strings.Join(conditions, " || ")
 }

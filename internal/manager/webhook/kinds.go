@@ -27,6 +27,10 @@ type kind struct {
 	// An update that leaves all of them alone is not validated again. The paths use optional selection, since any
 	// part may be missing.
 	touched []string
+
+	// wrong is a CEL expression for what is refused in a part that changes often; empty: nothing. Where it is true, the
+	// object is validated.
+	wrong string
 }
 
 // Parts of the CEL expressions.
@@ -36,6 +40,7 @@ const (
 	templateOfMachine = `object.?spec.?template.?spec`
 	lacksSelector     = `(!object.?spec.?selector.?matchLabels.hasValue() && !object.?spec.?selector.?matchExpressions.hasValue())`
 	timeout           = `.?deletion.?nodeDeletionTimeoutSeconds.hasValue()`
+	negativeReplicas  = `object.?spec.?replicas.orValue(0) < 0`
 	wholeSpec         = `.?spec`
 	strategy          = `object.?spec.?rollout.?strategy`
 )
@@ -79,6 +84,7 @@ func coreKinds() []kind {
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("machinesets"),
+			wrong:    negativeReplicas,
 			object:   func() runtime.Object { return &clusterv1.MachineSet{} },
 			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue() || !object.?spec.?deletion.?order.hasValue()` +
 				` || ` + lacksSelector + ` || !` + templateOfMachine + lacksV + ` || !` + templateOfMachine + timeout,
@@ -88,6 +94,7 @@ func coreKinds() []kind {
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("machinepools"),
+			wrong:    negativeReplicas,
 			object:   func() runtime.Object { return &clusterv1.MachinePool{} },
 			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue()` +
 				` || !` + templateOfMachine + `.?minReadySeconds.hasValue()` +
