@@ -29,7 +29,9 @@ func ByCluster(cluster *clusterv1.Cluster) metav1.OwnerReference {
 
 // Owns reports whether owner is an owner of o, by its UID.
 func Owns(owner, o metav1.Object) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.GetUID() })
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return ref.UID == owner.GetUID()
+	})
 }
 
 // Own adds an owner, in place of an older reference to the same object: one that was restored has another UID.

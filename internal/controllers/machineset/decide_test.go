@@ -355,7 +355,7 @@ func TestUpToDate(t *testing.T) { // MA-24, DP-10
 		"standalone, clones not asked for": {"nothing is known", settled(), "  "},
 		"standalone, clones not there":     {"the cache is behind, or they were deleted", settled(known("other")), "  "},
 		"standalone, adopted": {"what can be compared is the same, and the rest is said", settled(known("m1"), byHand("FooMachine")),
-			"Unknown UpToDateUnknown * FooMachine m1 does not say which template it was made from: name it in its annotation cluster.x-k8s.io/cloned-from-name, or replace the Machine"},
+			"Unknown UpToDateUnknown * FooMachine m1 does not say which template it was made from: name it in its annotations cluster.x-k8s.io/cloned-from-name and cluster.x-k8s.io/cloned-from-groupkind, or replace the Machine"},
 		"standalone, adopted, other version": {"what differs is known", settled(known("m1"), byHand("FooMachine"), byHand("FooConfig"), func(s *Snapshot) {
 			s.Machines[0].Spec.Version = "v1.35.0"
 		}), "False NotUpToDate * Version v1.35.0, v1.36.3 required"},

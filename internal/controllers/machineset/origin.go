@@ -43,8 +43,10 @@ func originOf(s Snapshot, m *clusterv1.Machine) (origin, bool) {
 		from, ok := clonedFrom(clone)
 		if !ok {
 			from = part.want
-			o.unknown = append(o.unknown, fmt.Sprintf("* %s %s does not say which template it was made from: name it in its annotation %s, "+
-				"or replace the Machine", part.have.Kind, part.have.Name, clusterv1.TemplateClonedFromNameAnnotation))
+			o.unknown = append(o.unknown, fmt.Sprintf(
+				"* %s %s does not say which template it was made from: name it in its annotations %s and %s, or replace the Machine",
+				part.have.Kind, part.have.Name,
+				clusterv1.TemplateClonedFromNameAnnotation, clusterv1.TemplateClonedFromGroupKindAnnotation))
 		}
 		*part.into = from
 	}
@@ -55,8 +57,9 @@ func originOf(s Snapshot, m *clusterv1.Machine) (origin, bool) {
 func clonedFrom(o metav1.Object) (clusterv1.ContractVersionedObjectReference, bool) {
 	a := o.GetAnnotations()
 	kind := schema.ParseGroupKind(a[clusterv1.TemplateClonedFromGroupKindAnnotation])
-	ref := clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: a[clusterv1.TemplateClonedFromNameAnnotation]}
-	return ref, ref.Name != "" && ref.Kind != ""
+	name := a[clusterv1.TemplateClonedFromNameAnnotation]
+	ref := clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: name}
+	return ref, name != "" && kind.Kind != ""
 }
 
 // undecided reports whether a Machine has to be looked at again, since it cannot be told yet whether it is up to date.
