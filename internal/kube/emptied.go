@@ -79,8 +79,8 @@ func emptied(fields, live, want map[string]any) map[string]any {
 		if !ok || !there || whole(inner) {
 			continue
 		}
-		wanted, stays := want[key]
-		if !stays {
+		wanted := want[key]
+		if empty(wanted) {
 			if covers(inner, have) {
 				out[key] = nil
 			}
@@ -95,6 +95,17 @@ func emptied(fields, live, want map[string]any) map[string]any {
 		}
 	}
 	return out
+}
+
+// empty reports whether nothing is said of what a value holds.
+func empty(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return v == nil
 }
 
 // whole reports whether a value is owned as a whole, and goes as that.

@@ -90,6 +90,8 @@ func partsOfAStatusGo(t *testing.T, c client.Client) { // CO-03
 			ControlPlane: &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: number(1)}, Conditions: whole.Conditions}},
 		{"all parts and lists go", clusterv1.ClusterStatus{Phase: "Deleting"}},
 		{"everything comes back", whole},
+		{"a part stays that says nothing", clusterv1.ClusterStatus{Phase: "Deleting", ControlPlane: &clusterv1.ClusterControlPlaneStatus{}, Workers: whole.Workers}},
+		{"it still says nothing", clusterv1.ClusterStatus{Phase: "Failed", ControlPlane: &clusterv1.ClusterControlPlaneStatus{}, Workers: whole.Workers}},
 	}
 	for _, tc := range cases {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
