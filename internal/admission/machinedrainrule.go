@@ -17,7 +17,7 @@ func validateMachineDrainRule(rule *clusterv1.MachineDrainRule) Verdict {
 			return
 		}
 		if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
-			errs = append(errs, field.Invalid(path, metav1.FormatLabelSelector(s), err.Error()))
+			errs = append(errs, field.Invalid(path, *s, err.Error()))
 		}
 	}
 	if c := rule.Spec.Drain; c.Order != nil && c.Behavior != clusterv1.MachineDrainRuleDrainBehaviorDrain {

@@ -66,7 +66,7 @@ func validateSelector(selector metav1.LabelSelector, path *field.Path) field.Err
 	parsed, err := metav1.LabelSelectorAsSelector(&selector)
 	switch {
 	case err != nil:
-		return field.ErrorList{field.Invalid(path, metav1.FormatLabelSelector(&selector), err.Error())}
+		return field.ErrorList{field.Invalid(path, selector, err.Error())}
 	case parsed.Empty():
 		return field.ErrorList{field.Required(path, "must select by at least one label")}
 	}

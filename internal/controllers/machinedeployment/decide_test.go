@@ -287,8 +287,10 @@ func TestView(t *testing.T) { // DP-06
 	if got.Actual != 3 || got.Deleting != 1 || got.Available != 1 || got.Free != 1 || got.Desired != 3 || got.Recorded != 3 || got.Revision != 1 {
 		t.Errorf("%+v", got)
 	}
-	s.Machines["md-1"][2].Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""}
-	if got := view(s, &s.Sets[0]); got.Free != 0 {
-		t.Errorf("an available Machine that goes first makes none free: %+v", got)
+	for _, first := range []string{clusterv1.DeleteMachineAnnotation, clusterv1.UpdateInProgressAnnotation} { // MS-10
+		s.Machines["md-1"][2].Annotations = map[string]string{first: ""}
+		if got := view(s, &s.Sets[0]); got.Free != 0 {
+			t.Errorf("an available Machine that goes first (%s) makes none free: %+v", first, got)
+		}
 	}
 }
