@@ -39,6 +39,8 @@ type (
 	TakeOver struct{}
 	// CreateMachine represents an infrastructure machine as a Machine.
 	CreateMachine struct{ Name, Kind string }
+	// AdoptMachine makes the pool the controller of a Machine that has lost its owner.
+	AdoptMachine struct{ Machine string }
 	// SetVersion records the version a Machine runs.
 	SetVersion struct{ Machine, Version string }
 	// JudgeMachine sets the UpToDate condition of a Machine.
@@ -67,6 +69,9 @@ func (a TakeOver) String() string { return "take over what bootstrap and infrast
 func (a CreateMachine) String() string {
 	return fmt.Sprintf("create Machine %s for its %s", a.Name, a.Kind)
 }
+func (a AdoptMachine) String() string {
+	return fmt.Sprintf("adopt Machine %s: it has the labels of the pool, and no owner", a.Machine)
+}
 func (a SetVersion) String() string {
 	return fmt.Sprintf("set version of Machine %s to %s: its Node runs that", a.Machine, a.Version)
 }
@@ -90,6 +95,9 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { follow(s, o.(*clusterv1.MachinePool)) })
 	case CreateMachine:
 		return c.writer.Create(ctx, newMachine(s, a))
+	case AdoptMachine:
+		owner := *metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))
+		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) { ownership.Own(o, owner) })
 	case SetVersion:
 		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) { o.(*clusterv1.Machine).Spec.Version = a.Version })
 	case JudgeMachine:

@@ -145,6 +145,10 @@ func decideMachines(s Snapshot, p *loop.Plan) {
 
 // decideMachine keeps version and UpToDate condition of one Machine true (MP-07, MA-24).
 func decideMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
+	if orphaned(s, m) {
+		p.Do(AdoptMachine{Machine: m.Name})
+		return
+	}
 	if running := kubeletVersion(s, m); running != "" && running != m.Spec.Version {
 		p.Do(SetVersion{Machine: m.Name, Version: running})
 		return
@@ -154,6 +158,17 @@ func decideMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
 	if have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
 		p.Do(JudgeMachine{Machine: m.Name, Verdict: want})
 	}
+}
+
+// orphaned reports whether a Machine with the labels of the pool has no controller, or this pool in an earlier life or
+// an earlier version of the API (OR-01).
+func orphaned(s Snapshot, m clusterv1.Machine) bool {
+	owner := metav1.GetControllerOf(&m)
+	if owner == nil {
+		return true
+	}
+	return owner.Kind == "MachinePool" && owner.Name == s.Pool.Name &&
+		(owner.UID != s.Pool.UID || owner.APIVersion != clusterv1.GroupVersion.String())
 }
 
 // hasMachines reports whether the infrastructure has a kind for its instances (IP2-03).

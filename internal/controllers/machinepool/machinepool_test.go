@@ -91,7 +91,9 @@ func withMachines(s *Snapshot) {
 }
 
 func machine(name, version string, conditions ...metav1.Condition) clusterv1.Machine {
-	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "p", UID: "pool", Controller: ptr(true)},
+	}}}
 	m.Spec.Version, m.Status.Conditions = version, conditions
 	return m
 }
@@ -165,6 +167,10 @@ func TestDecide(t *testing.T) {
 			s.InfraMachines = s.InfraMachines[:1]
 			s.Machines = []clusterv1.Machine{machine("m0", "v1.36.0", metav1.Condition{Type: "UpToDate", Status: "True", Reason: "UpToDate"}), machine("m1", "v1.36.0")}
 		}), []string{"do: delete Machine m1: its infrastructure machine is gone"}},
+		"machines without owner": {"OR-01: a restore loses it; earlier lives and versions count as none", settled(withMachines, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{machine("m0", "v1.36.3"), machine("m1", "v1.36.3")}
+			s.Machines[0].OwnerReferences, s.Machines[1].OwnerReferences[0].UID = nil, "earlier"
+		}), []string{"do: adopt Machine m0: it has the labels of the pool, and no owner", "do: adopt Machine m1: it has the labels of the pool, and no owner"}},
 		"machine judged": {"MA-24: the owner says whether a Machine is up to date", settled(withMachines, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{machine("m0", "v1.36.0"), machine("m1", "v1.35.0")}
 		}), []string{"do: set condition UpToDate of Machine m0 to True: UpToDate", "do: set condition UpToDate of Machine m1 to False: NotUpToDate"}},

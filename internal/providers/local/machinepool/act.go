@@ -13,6 +13,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -23,6 +24,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) { setProviderIDs(o.(*infrav1.LocalMachinePool), a) })
 	case Create:
 		return c.writer.Create(ctx, newMachine(s, a))
+	case Own:
+		return c.own(ctx, s, a)
 	case Remove:
 		return c.remove(ctx, s, a)
 	}
@@ -43,15 +46,11 @@ func setProviderIDs(o *infrav1.LocalMachinePool, a SetProviderIDs) {
 // Machine which the core makes for it (IP2-03, MP-07).
 func newMachine(s Snapshot, a Create) *infrav1.LocalMachine {
 	template := s.Object.Spec.Template
-	yes := true
 	m := &infrav1.LocalMachine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Object.Namespace, Name: a.Name,
 			Labels: map[string]string{}, Annotations: map[string]string{},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool",
-				Name: s.Object.Name, UID: s.Object.UID, BlockOwnerDeletion: &yes,
-			}},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(s)},
 		},
 		Spec: infrav1.LocalMachineSpec{Backend: *template.Backend.DeepCopy(), FailureDomain: a.FailureDomain},
 	}
@@ -65,6 +64,24 @@ func newMachine(s Snapshot, a Create) *infrav1.LocalMachine {
 	maps.Copy(m.Annotations, template.ObjectMeta.Annotations)
 	maps.Copy(m.Annotations, map[string]string{backend.PoolAnnotation: s.Object.Name, HashAnnotation: s.hash()})
 	return m
+}
+
+// ownerOf is the reference of a LocalMachine to its pool.
+func ownerOf(s Snapshot) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{
+		APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool",
+		Name: s.Object.Name, UID: s.Object.UID, BlockOwnerDeletion: &yes,
+	}
+}
+
+func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
+	for _, m := range s.Members {
+		if m.Local.Name == a.Name {
+			return c.writer.Patch(ctx, m.Local, func(o client.Object) { ownership.Own(o, ownerOf(s)) })
+		}
+	}
+	return nil
 }
 
 func (c *Controller) remove(ctx context.Context, s Snapshot, a Remove) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // Reasons of waits and conditions.
@@ -37,6 +38,11 @@ func Decide(s Snapshot) loop.Plan {
 		return loop.Plan{Ask: []loop.Question{AskMembers{}}}
 	}
 	p.Do(changes...)
+	for _, m := range s.Members {
+		if m.Local.DeletionTimestamp.IsZero() && !ownership.Owns(s.Object, m.Local) {
+			p.Do(Own{Name: m.Local.Name})
+		}
+	}
 	return p
 }
 
@@ -212,6 +218,13 @@ func (a SetProviderIDs) String() string {
 type Create struct{ Name, FailureDomain, Why string }
 
 func (a Create) String() string { return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why) }
+
+// Own makes the pool an owner of a LocalMachine again (OR-01).
+type Own struct{ Name string }
+
+func (a Own) String() string {
+	return fmt.Sprintf("own LocalMachine %s: it was made for the pool, and lost its owner", a.Name)
+}
 
 // Remove deletes the Machine of a LocalMachine, or the LocalMachine itself where there is none (MP-08).
 type Remove struct{ Name, Machine, Why string }

@@ -58,8 +58,9 @@ func coreCluster() *clusterv1.Cluster {
 func member(name string, age int, words string) Member {
 	m := &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-time.Duration(age) * time.Minute)),
-		Labels:      map[string]string{clusterv1.ClusterNameLabel: "c"},
-		Annotations: map[string]string{backend.PoolAnnotation: "lmp"},
+		Labels:          map[string]string{clusterv1.ClusterNameLabel: "c"},
+		Annotations:     map[string]string{backend.PoolAnnotation: "lmp"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool", Name: "lmp", UID: "lmp-uid"}},
 	}}
 	yes := true
 	out := Member{Local: m}
