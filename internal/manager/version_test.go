@@ -3,7 +3,7 @@ package manager
 import (
 	"testing"
 
-	"k8s.io/component-base/featuregate"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -34,14 +34,30 @@ func TestGates(t *testing.T) { // FG-01
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]bool{
-		"MachinePool": true, "MachineSetPreflightChecks": true, "PriorityQueue": true, "ReconcilerRateLimiting": true,
-		"MachineWaitForVolumeDetachConsiderVolumeAttachments": true, "ClusterTopology": false, "RuntimeSDK": false,
-		"InPlaceUpdates": false, "KubeadmBootstrapFormatIgnition": false, "MachineTaintPropagation": false,
-	} {
-		spec, known := gates.GetAll()[featuregate.Feature(name)]
-		if !known || spec.Default != want {
-			t.Errorf("%s: known %v, default %v", name, known, spec.Default)
+	type gate struct {
+		On    bool
+		Stage string
+	}
+	alpha, beta := gate{false, "ALPHA"}, gate{true, "BETA"}
+	want := map[string]gate{
+		"MachinePool": beta, "MachineSetPreflightChecks": beta, "PriorityQueue": beta, "ReconcilerRateLimiting": beta,
+		"MachineWaitForVolumeDetachConsiderVolumeAttachments": {true, ""}, // GA
+		"ClusterTopology": alpha, "RuntimeSDK": alpha, "InPlaceUpdates": alpha, "KubeadmBootstrapFormatIgnition": alpha,
+		"MachineTaintPropagation": alpha, "AllAlpha": alpha, "AllBeta": {false, "BETA"},
+	}
+	got := map[string]gate{}
+	for name, spec := range gates.GetAll() {
+		got[string(name)] = gate{spec.Default, string(spec.PreRelease)}
+		if gates.Enabled(name) != spec.Default {
+			t.Errorf("%s is not what it is by default", name)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("gates (-want +got):\n%s", diff)
+	}
+	for _, value := range []string{"NoSuchGate=true", "MachinePool=perhaps", "MachinePool"} {
+		if err := gates.Set(value); err == nil {
+			t.Errorf("%s is accepted", value)
 		}
 	}
 }
