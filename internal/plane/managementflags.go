@@ -81,6 +81,7 @@ func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string) []strin
 		"--enable-priority-and-fairness=false",
 		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false",
 		"--profiling=false",
+		"--watch-cache=false",
 		"--allow-privileged=true",
 	}
 }

@@ -2,12 +2,16 @@ package plane
 
 import (
 	"math"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
 )
 
 // While a control plane starts it allocates much and keeps little: not
 // collecting garbage saves a third of the processor time. Afterwards memory
-// counts more than the time of a few requests.
+// counts more than the time of a few requests, until there are many of them.
 const (
 	gcWhileStarting = -1 // only near the limit
 	gcWhileRunning  = 50
@@ -30,4 +34,84 @@ func Starting(memory int64) (started func()) {
 		debug.SetMemoryLimit(math.MaxInt64)
 		go debug.FreeOSMemory()
 	}
+}
+
+// RoomWhenBusy is how much garbage, in bytes, may come together while a
+// management cluster has much to do.
+const RoomWhenBusy = 192 << 20
+
+// busy is how soon one collection follows another in a process that has much to
+// do; quiet is for how long there is none in one that has little.
+const (
+	busy  = 3 * time.Second
+	quiet = 10 * time.Second
+)
+
+// Collect watches the garbage collector of this process for as long as it runs:
+// when collections follow each other closely, the heap may grow by room bytes
+// between two of them; when that is over, memory goes back to the system. A
+// third of the processor time of a busy API server is the collector's otherwise.
+func Collect(room int64) {
+	c := &collector{room: room, last: time.Now(), percent: gcWhileRunning}
+	c.quiet = time.AfterFunc(quiet, c.rest)
+	c.quiet.Stop()
+	c.next()
+}
+
+type collector struct {
+	room int64
+
+	mu      sync.Mutex
+	last    time.Time // of the last collection
+	percent int
+	quiet   *time.Timer
+}
+
+// next makes the end of the next collection known.
+func (c *collector) next() {
+	type sentinel struct{ _ *sentinel }
+	runtime.AddCleanup(&sentinel{}, func(c *collector) {
+		c.collected(time.Now(), live())
+		c.next()
+	}, c)
+}
+
+// collected is called after every collection.
+func (c *collector) collected(now time.Time, live int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since := now.Sub(c.last)
+	c.last = now
+	if since > busy && c.percent == gcWhileRunning {
+		return
+	}
+	c.set(percent(c.room, live))
+	c.quiet.Reset(quiet)
+}
+
+// rest is called when there was no collection for long.
+func (c *collector) rest() {
+	c.mu.Lock()
+	c.set(gcWhileRunning)
+	c.mu.Unlock()
+	debug.FreeOSMemory()
+}
+
+func (c *collector) set(percent int) {
+	if percent != c.percent {
+		c.percent = percent
+		debug.SetGCPercent(percent)
+	}
+}
+
+// percent lets a heap grow by room, or by more if it is large.
+func percent(room, live int64) int {
+	return max(gcWhileRunning, int(100*room/max(live, 1)))
+}
+
+// live is how much of the heap was in use after the last collection.
+func live() int64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
 }

@@ -82,6 +82,7 @@ func (f flags) run(ctx context.Context, e env.Env) error {
 		return errors.Join(err, m.Stop())
 	}
 	started()
+	controlplane.Collect(controlplane.RoomWhenBusy)
 	if err := json.NewEncoder(e.Out).Encode(Ready{Server: m.Server, Kubeconfig: dir.Kubeconfig()}); err != nil {
 		return err
 	}

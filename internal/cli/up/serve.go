@@ -72,6 +72,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 			return err
 		}
 		started()
+		plane.Collect(plane.RoomWhenBusy)
 		v.ready()
 		return nil
 	})
