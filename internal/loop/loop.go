@@ -84,6 +84,7 @@ type Reconciler[O Object, S any] struct {
 	Now func() time.Time
 
 	pacer   pacer
+	rests   rests
 	normal  *rate.Limiter
 	metrics *Metrics
 	tracer  trace.Tracer
@@ -100,10 +101,12 @@ func Options(concurrency int) controller.Options {
 // Reconcile makes one pass over the object.
 func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	log, began := ctrl.LoggerFrom(ctx), time.Now()
+	if left := r.rests.left(req.NamespacedName, began); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
 	defer func() {
 		if p := recover(); p != nil {
-			log.Error(nil, "panic", "value", fmt.Sprint(p), "stack", string(debug.Stack()))
-			result, err = ctrl.Result{}, fault.New(fault.Bug, "Panic", "the %s controller panicked: %v", r.Name, p)
+			result, err = ctrl.Result{}, r.panicked(ctx, p)
 		}
 		r.metrics.passed(r.Name, time.Since(began), result, err)
 	}()
@@ -119,6 +122,12 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	plan, err := r.reconcile(ctx, o)
 	finish(span, plan, err)
 	return r.result(log, plan, err)
+}
+
+// panicked makes an error of what a panic was called with. It is called while the panic's stack is still there.
+func (r *Reconciler[O, S]) panicked(ctx context.Context, value any) error {
+	ctrl.LoggerFrom(ctx).Error(nil, "panic", "value", fmt.Sprint(value), "stack", string(debug.Stack()))
+	return fault.New(fault.Bug, "Panic", "the %s controller panicked: %v", r.Name, value)
 }
 
 func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (Plan, error) {
@@ -188,18 +197,6 @@ func (r *Reconciler[O, S]) decide(ctx context.Context, s S) (S, Plan, error) {
 		}
 	}
 	return s, Plan{}, fault.New(fault.Bug, "Undecided", "the %s controller keeps asking and never decides", r.Name)
-}
-
-func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome {
-	var out Outcome
-	for _, action := range plan.Actions {
-		if err := r.Act(ctx, s, action); err != nil {
-			out.Failed, out.Err = action, fmt.Errorf("%s: %w", action, err)
-			return out
-		}
-		out.Done = append(out.Done, action)
-	}
-	return out
 }
 
 // finalizer makes sure that the finalizer is there, in a pass of its own (CL-01, MA-01), and reports whether

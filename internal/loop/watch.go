@@ -34,6 +34,9 @@ type Setup struct {
 	// Pace is the least time between two writes of an object's status of which nobody waits for the second
 	// (FG-03). Zero: every change is written at once.
 	Pace time.Duration
+	// Rest is the least time between the beginnings of two passes over an object (FG-03). Zero: every event makes one at
+	// once.
+	Rest time.Duration
 	// NormalEvents limits the events of type Normal of all controllers that have it; nil: no limit.
 	NormalEvents *rate.Limiter
 	// Metrics of all controllers; nil: none.
@@ -60,7 +63,7 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 	return &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name),
 		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
-		pacer:  pacer{window: s.Pace}, normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,
+		pacer:  pacer{window: s.Pace}, rests: rests{least: s.Rest}, normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,
 	}
 }
 

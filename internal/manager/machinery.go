@@ -20,8 +20,10 @@ const (
 	// pace is the least time between two writes of a status of which nobody waits for the second (FG-03); see
 	// docs/decisions/0006-pacing.md.
 	pace = 2 * time.Second
+	// apart is the least time between the beginnings of two passes over an object (FG-03).
+	apart = 100 * time.Millisecond
 	// normalEvents a second are recorded of all controllers together, and so many at once. Warnings always are.
-	normalEvents, normalEventsAtOnce = 2, 50
+	normalEvents, normalEventsAtOnce = 2, 25
 )
 
 // Workload says how to talk to workload clusters (RC-06). Zero fields take the defaults of package remote.
@@ -53,7 +55,7 @@ func (c Config) setups(mgr manager.Manager, tracer trace.Tracer) (func(controlle
 		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce),
 	}
 	if c.Gates.Enabled(GateReconcilerRateLimiting) {
-		common.Pace = pace
+		common.Pace, common.Rest = pace, apart
 	}
 	return func(controller string) loop.Setup {
 		s := common

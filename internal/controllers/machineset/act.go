@@ -43,6 +43,14 @@ type (
 	Delete struct{ Names, Why string }
 )
 
+// Independent implements loop.Independent.
+func (Adopt) Independent()        {}
+func (SyncMachine) Independent()  {}
+func (SyncTimeouts) Independent() {}
+func (SyncClone) Independent()    {}
+func (DeleteOrphan) Independent() {}
+func (Judge) Independent()        {}
+
 // Question is what the controller asks.
 
 // AskClones asks for the bootstrap configs and infrastructure machines of the Machines.

@@ -1,0 +1,73 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+)
+
+// Independent is an action that neither needs the one before it in the plan, if that is of the same type, nor is needed by
+// the one after it: such neighbours are carried out several at a time.
+type Independent interface {
+	Action
+	// Independent marks the type.
+	Independent()
+}
+
+// atOnce is how many independent actions of a plan are carried out at the same time.
+const atOnce = 10
+
+// carryOut carries out the actions of a plan. The first that fails ends the pass; its independent neighbours are done.
+func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome {
+	var out Outcome
+	for rest := plan.Actions; len(rest) > 0; {
+		n := neighbours(rest)
+		failed := make([]error, n)
+		slots := make(chan struct{}, atOnce)
+		var all sync.WaitGroup
+		for i, action := range rest[:n] {
+			slots <- struct{}{}
+			all.Go(func() {
+				defer func() { <-slots }()
+				failed[i] = r.attempt(ctx, s, action)
+			})
+		}
+		all.Wait()
+		for i, action := range rest[:n] {
+			switch {
+			case failed[i] == nil:
+				out.Done = append(out.Done, action)
+			case out.Err == nil:
+				out.Failed, out.Err = action, fmt.Errorf("%s: %w", action, failed[i])
+			}
+		}
+		if out.Err != nil {
+			return out
+		}
+		rest = rest[n:]
+	}
+	return out
+}
+
+// attempt carries out an action; a panic is an error of it.
+func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = r.panicked(ctx, p)
+		}
+	}()
+	return r.Act(ctx, s, action)
+}
+
+// neighbours returns how many actions at the beginning are carried out together.
+func neighbours(actions []Action) int {
+	if _, ok := actions[0].(Independent); !ok {
+		return 1
+	}
+	n := 1
+	for n < len(actions) && reflect.TypeOf(actions[n]) == reflect.TypeOf(actions[0]) {
+		n++
+	}
+	return n
+}
