@@ -3,9 +3,12 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // An apply may be left out when it would change nothing, which takes two things:
@@ -208,4 +211,16 @@ func jsonValue(v any) (map[string]any, error) {
 	}
 	out := map[string]any{}
 	return out, json.Unmarshal(data, &out)
+}
+
+// statusValue returns the status of an object, as {"status": …}, without the rest, most of which is managed fields.
+func statusValue(live client.Object) (map[string]any, error) {
+	if u, ok := live.(runtime.Unstructured); ok {
+		return jsonValue(map[string]any{"status": u.UnstructuredContent()["status"]})
+	}
+	status := reflect.ValueOf(live).Elem().FieldByName("Status")
+	if !status.IsValid() {
+		return map[string]any{}, nil
+	}
+	return jsonValue(map[string]any{"status": status.Interface()})
 }

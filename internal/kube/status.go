@@ -25,7 +25,7 @@ func (w *Writer) StatusChange(live client.Object, status any) (*StatusChange, er
 	if err != nil {
 		return nil, fault.New(fault.Bug, "InvalidStatus", "status of %T cannot be encoded", live).From(err)
 	}
-	have, err := jsonValue(live)
+	have, err := statusValue(live)
 	if err != nil {
 		return nil, fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", live).From(err)
 	}

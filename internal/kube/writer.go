@@ -87,9 +87,11 @@ func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any
 // Patch changes single fields of an object that has other writers too: change gets a copy of live, and only
 // what it changed is sent. Somebody else's write since live was read is a conflict, never overwritten.
 func (w *Writer) Patch(ctx context.Context, live client.Object, change func(client.Object)) error {
-	after := live.DeepCopyObject().(client.Object)
+	before := live.DeepCopyObject().(client.Object)
+	before.SetManagedFields(nil) // half of the object, and never changed
+	after := before.DeepCopyObject().(client.Object)
 	change(after)
-	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	data, err := patch.Data(after)
 	if err != nil {
 		return fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
