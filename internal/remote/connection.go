@@ -108,7 +108,7 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config, g *gate) (*connec
 
 // equip gives a connection that answers its cache and client.
 func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
-	calls := &http.Client{Transport: limited{next: conn.http.Transport, limiter: conn.limiter}, Timeout: c.cfg.Timing.CallTimeout}
+	calls := &http.Client{Transport: newLimited(conn.http.Transport, conn.limiter), Timeout: c.cfg.Timing.CallTimeout}
 	once := rest.CopyConfig(cfg) // for calls, whose transport has the limit
 	once.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
 	mapper, err := apiutil.NewDynamicRESTMapper(once, calls)

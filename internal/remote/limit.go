@@ -42,6 +42,15 @@ func RetryAfter(err error) (time.Duration, bool) {
 type limited struct {
 	next    http.RoundTripper
 	limiter *rate.Limiter
+	turns   *turns
+}
+
+func newLimited(next http.RoundTripper, l *rate.Limiter) limited {
+	each := time.Duration(0)
+	if l.Limit() > 0 && l.Limit() != rate.Inf {
+		each = time.Duration(float64(time.Second) / float64(l.Limit()))
+	}
+	return limited{next: next, limiter: l, turns: &turns{each: each}}
 }
 
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -49,7 +58,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	delay := reservation.Delay()
 	if delay > queueing {
 		reservation.Cancel()
-		return nil, busy(delay)
+		return nil, busy(l.turns.next(time.Now(), delay))
 	}
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
