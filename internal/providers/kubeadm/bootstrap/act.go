@@ -60,7 +60,12 @@ func (c *Controller) chooseToken(ctx context.Context, s Snapshot) error {
 	if err != nil {
 		return fault.New(fault.Bug, "InvalidObject", "the token cannot be written into a KubeadmConfig").From(err)
 	}
-	return c.writer.Apply(ctx, s.Config, want)
+	if err := c.writer.Apply(ctx, s.Config, want); err != nil {
+		return err
+	}
+	// Nobody else knows it yet.
+	c.tokens.remember(tokenKey{client.ObjectKeyFromObject(s.Cluster), discovery.ID(token)}, discovery.State{}, s.Now)
+	return nil
 }
 
 func (c *Controller) createToken(ctx context.Context, s Snapshot) error {
@@ -68,8 +73,12 @@ func (c *Controller) createToken(ctx context.Context, s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	secret := discovery.Secret(s.token(), s.tokenOwner(), discovery.Lifetime{From: s.Now, TTL: s.TTL})
-	return kube.NewWriter(workload, Name).Create(ctx, secret)
+	life := discovery.Lifetime{From: s.Now, TTL: s.TTL}
+	if err := kube.NewWriter(workload, Name).Create(ctx, discovery.Secret(s.token(), s.tokenOwner(), life)); err != nil {
+		return err
+	}
+	c.tokens.remember(s.tokenKey(), life.State(), s.Now)
+	return nil
 }
 
 func (c *Controller) extendToken(ctx context.Context, s Snapshot) error {
@@ -81,9 +90,13 @@ func (c *Controller) extendToken(ctx context.Context, s Snapshot) error {
 		return fault.New(fault.Gone, "TokenGone", "bootstrap token %s was deleted meanwhile", discovery.ID(s.token()))
 	}
 	life := discovery.Lifetime{From: s.Now, TTL: s.TTL}
-	return kube.NewWriter(workload, Name).Patch(ctx, secret, func(o client.Object) {
+	err = kube.NewWriter(workload, Name).Patch(ctx, secret, func(o client.Object) {
 		o.(*corev1.Secret).Data[bootstrapapi.BootstrapTokenExpirationKey] = []byte(life.Expiration())
 	})
+	if err == nil {
+		c.tokens.remember(s.tokenKey(), life.State(), s.Now)
+	}
+	return err
 }
 
 func (c *Controller) deleteToken(ctx context.Context, s Snapshot, name string) error {

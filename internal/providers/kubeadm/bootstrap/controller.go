@@ -41,6 +41,7 @@ type Controller struct {
 	writer    *kube.Writer
 	now       func() time.Time
 	ttl       time.Duration
+	tokens    tokens
 }
 
 // Add adds the controller to the manager. tokenTTL is the life of a bootstrap token; zero:

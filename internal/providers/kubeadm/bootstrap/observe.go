@@ -143,12 +143,9 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 
 func (c *Controller) material(ctx context.Context, s Snapshot) (*Material, error) {
 	m := &Material{Secrets: payload.Secrets{}}
-	ca, err := c.secret(ctx, s, caSecret(s.Cluster.Name))
-	if err != nil {
+	var err error
+	if m.CA, err = c.ca(ctx, s); err != nil {
 		return nil, err
-	}
-	if ca != nil {
-		m.CA = ca.Data[caKey]
 	}
 	for _, name := range payload.SecretsOf(s.Config.Spec) {
 		secret, err := c.secret(ctx, s, name)
@@ -188,6 +185,22 @@ func hasTemplate(spec bootstrapv1.KubeadmConfigSpec) bool {
 	return false
 }
 
+// ca reads the certificates of the cluster's CA; nil: there are none. All machines of the cluster need them, so they are read
+// from the cache, and from the API server where the Secret lacks the label of the cluster.
+func (c *Controller) ca(ctx context.Context, s Snapshot) ([]byte, error) {
+	key := client.ObjectKey{Namespace: s.Config.Namespace, Name: caSecret(s.Cluster.Name)}
+	for _, from := range []client.Reader{c.cache, c.client} {
+		secret, err := getSecret(ctx, from, key)
+		if err != nil {
+			return nil, err
+		}
+		if secret != nil {
+			return secret.Data[caKey], nil
+		}
+	}
+	return nil, nil
+}
+
 // secret reads a Secret of the management cluster; nil: there is none.
 func (c *Controller) secret(ctx context.Context, s Snapshot, name string) (*corev1.Secret, error) {
 	return getSecret(ctx, c.client, client.ObjectKey{Namespace: s.Config.Namespace, Name: name})
@@ -216,12 +229,20 @@ func (c *Controller) tokenSecret(ctx context.Context, s Snapshot) (*corev1.Secre
 }
 
 func (c *Controller) tokenState(ctx context.Context, s Snapshot) (*discovery.State, error) {
+	if state, ok := c.tokens.recall(s.tokenKey(), s.Now); ok {
+		return &state, nil
+	}
 	secret, _, err := c.tokenSecret(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	state := discovery.StateOf(secret)
 	return &state, nil
+}
+
+// tokenKey is the chosen token in the workload cluster.
+func (s Snapshot) tokenKey() tokenKey {
+	return tokenKey{cluster: client.ObjectKeyFromObject(s.Cluster), id: discovery.ID(s.token())}
 }
 
 // leftovers lists the tokens that were made for this KubeadmConfig.

@@ -102,6 +102,9 @@ type Lifetime struct {
 // Expiration returns the end of the life as it is written into the Secret.
 func (l Lifetime) Expiration() string { return l.From.Add(l.TTL).UTC().Format(time.RFC3339) }
 
+// State is what the workload cluster knows of a token that begins now.
+func (l Lifetime) State() State { return State{Found: true, Expires: l.From.Add(l.TTL)} }
+
 // Secret returns the Secret of a token, which must be [Valid].
 func Secret(token string, owner Owner, life Lifetime) *corev1.Secret {
 	id, secret, _ := strings.Cut(token, ".")
