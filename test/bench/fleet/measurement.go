@@ -46,10 +46,12 @@ type growth struct {
 	ManagerCPU   float64         `json:"manager_cpu_seconds_per_worker"`
 	ServerCPU    float64         `json:"apiserver_cpu_seconds_per_worker"`
 	ReconcileP99 float64         `json:"machine_reconcile_p99_seconds"`
+	Reconciles   []reconciles    `json:"reconciles"`
 	WriteLines   []requests.Line `json:"writes"`
+	ReadLines    []requests.Line `json:"reads"`
 }
 
-// reconciles is how one controller did while the clusters came up.
+// reconciles is how one controller did meanwhile.
 type reconciles struct {
 	Controller string  `json:"controller"`
 	Count      uint64  `json:"count"`
@@ -67,12 +69,17 @@ func (m *measurement) judgeComeUp(before, after mark) {
 	m.Writes = float64(asked.Total(settle.IsWrite)) / float64(m.Clusters)
 	m.Reads = float64(asked.Total(settle.IsRead)) / float64(m.Clusters)
 	m.WriteLines, m.ReadLines = asked.Lines(settle.IsWrite), asked.Lines(settle.IsRead)
+	m.Reconciles, m.ReconcileP99 = passes(before, after)
+}
+
+// passes is how the controllers did between two marks, and the p99 of the one that the goal is about.
+func passes(before, after mark) (all []reconciles, machines float64) {
 	took := latency.Since(after.latency, before.latency)
 	for _, name := range latency.Names(took) {
 		h := took[name]
-		m.Reconciles = append(m.Reconciles, reconciles{name, h.Total(), h.Quantile(0.5), h.Quantile(0.99)})
+		all = append(all, reconciles{name, h.Total(), h.Quantile(0.5), h.Quantile(0.99)})
 	}
-	m.ReconcileP99 = took[machineController].Quantile(0.99)
+	return all, took[machineController].Quantile(0.99)
 }
 
 func (m *measurement) judgeIdle(before, after mark) {
@@ -92,8 +99,8 @@ func (g *growth) judge(before, after mark) {
 	g.WritesPer = float64(asked.Total(settle.IsWrite)) / added
 	g.ManagerCPU = (after.usage.Manager.CPU - before.usage.Manager.CPU).Seconds() / added
 	g.ServerCPU = (after.usage.Server.CPU - before.usage.Server.CPU).Seconds() / added
-	g.ReconcileP99 = latency.Since(after.latency, before.latency)[machineController].Quantile(0.99)
-	g.WriteLines = asked.Lines(settle.IsWrite)
+	g.Reconciles, g.ReconcileP99 = passes(before, after)
+	g.WriteLines, g.ReadLines = asked.Lines(settle.IsWrite), asked.Lines(settle.IsRead)
 }
 
 // peaks is the most memory that was seen, in bytes.
