@@ -9,10 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cluster reads a Cluster; nil where it does not exist.
+// Cluster reads a Cluster; nil where it does not exist. From a cache it is not copied: nobody may change it, as nothing in
+// a snapshot is ever changed.
 func Cluster(ctx context.Context, c client.Reader, key client.ObjectKey) (*clusterv1.Cluster, error) {
 	cluster := &clusterv1.Cluster{}
-	err := c.Get(ctx, key, cluster)
+	err := c.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -41,13 +41,14 @@ func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) 
 }
 
 // Get returns the object that ref points to in the namespace, read in the API version that fulfils the
-// newest contract (CL-03). An object that does not exist is a nil Unstructured and no error.
+// newest contract (CL-03). An object that does not exist is a nil Unstructured and no error. What comes from a
+// cache is not copied: nobody may change it.
 func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string) (contract.Object, error) {
 	version, u, err := r.kind(ctx, ref)
 	if err != nil {
 		return contract.Object{}, err
 	}
-	err = r.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, u)
+	err = r.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, u, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return contract.Object{Contract: version}, nil
 	}
@@ -101,7 +102,7 @@ func (r *References) kind(ctx context.Context, ref clusterv1.ContractVersionedOb
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(CRDKind())
 	name := contract.CRDNameOf(ref)
-	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, crd, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 			return "", nil, fault.New(fault.Invalid, reasonNotInstalled,
 				"kind %s of group %s is not installed; install the provider it belongs to (CRD %s)", ref.Kind, ref.APIGroup, name).From(err)

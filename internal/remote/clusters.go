@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -47,6 +48,8 @@ type Clusters struct {
 	metrics *metrics
 	// lane is for the calls to slow clusters.
 	lane *lane
+	// kinds are what all connections know without asking.
+	kinds meta.RESTMapper
 	// life ends with the Runnable; every connection's watches end with it.
 	life context.Context
 	end  context.CancelFunc
@@ -83,7 +86,7 @@ func New(cfg Config) (*Clusters, error) {
 	life, end := context.WithCancel(context.Background())
 	return &Clusters{
 		cfg: cfg, log: logr.Discard(), metrics: m, life: life, end: end,
-		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, lane: newLane(),
+		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, lane: newLane(), kinds: everyCluster(),
 	}, nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // connection is one open connection to a workload cluster. It is made by
@@ -111,7 +110,7 @@ func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
 	calls := &http.Client{Transport: newLimited(conn.http.Transport, conn.limiter), Timeout: c.cfg.Timing.CallTimeout}
 	once := rest.CopyConfig(cfg) // for calls, whose transport has the limit
 	once.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
-	mapper, err := apiutil.NewDynamicRESTMapper(once, calls)
+	mapper, err := c.newMapper(once, calls)
 	if err != nil {
 		return fmt.Errorf("prepare to discover the kinds of the workload cluster: %w", err)
 	}

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"reflect"
+
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -81,11 +83,15 @@ func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
 			return nil
 		}
 		v := s.ControlPlane
-		return &clusterv1.ClusterControlPlaneStatus{
+		status := clusterv1.ClusterControlPlaneStatus{
 			DesiredReplicas: found(v.SpecReplicas.Get()), Replicas: found(v.Replicas.Get()), UpToDateReplicas: found(v.UpToDateReplicas.Get()),
 			ReadyReplicas: found(v.ReadyReplicas.Get()), AvailableReplicas: found(v.AvailableReplicas.Get()),
 			Versions: v.Versions.Or(nil),
 		}
+		if reflect.ValueOf(status).IsZero() {
+			return nil // one that counts nothing
+		}
+		return &status
 	}
 	machines := s.machines(true)
 	if len(machines) == 0 {

@@ -88,7 +88,8 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {
 	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	sets, machines := &clusterv1.MachineSetList{}, &clusterv1.MachineList{}
-	of := []client.ListOption{client.InNamespace(s.Cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name}}
+	of := []client.ListOption{client.InNamespace(s.Cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name},
+		client.UnsafeDisableDeepCopy} // nothing in a snapshot is ever changed
 	for _, list := range []client.ObjectList{deployments, pools, sets, machines} {
 		if err := c.client.List(ctx, list, of...); err != nil {
 			return fmt.Errorf("listing %T of the Cluster: %w", list, err)

@@ -55,6 +55,9 @@ type attempt struct {
 	results drain.Results
 }
 
+// Independent implements loop.Independent.
+func (Own) Independent() {}
+
 func (a Join) String() string { return "join Cluster " + a.Cluster }
 func (a Own) String() string {
 	return fmt.Sprintf("own %s %s: it is the Machine's %s", a.Kind, a.Name, a.What)

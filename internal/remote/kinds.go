@@ -1,0 +1,47 @@
+package remote
+
+import (
+	"net/http"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// everyCluster maps the kinds that every workload cluster has and that controllers look at. To discover them would take
+// each connection some calls, and memory for all the kinds beside them.
+func everyCluster() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ConfigMap", "PersistentVolumeClaim", "Pod", "Secret", "Service", "ServiceAccount"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"Namespace", "Node", "PersistentVolume"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	for _, kind := range []string{"DaemonSet", "Deployment"} {
+		m.Add(appsv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
+	m.Add(storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), meta.RESTScopeRoot)
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+		m.Add(rbacv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	for _, kind := range []string{"Role", "RoleBinding"} {
+		m.Add(rbacv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	return m
+}
+
+// newMapper maps the kinds of a workload cluster: those that every one has, and others once it was asked for them.
+func (c *Clusters) newMapper(cfg *rest.Config, calls *http.Client) (meta.RESTMapper, error) {
+	others, err := apiutil.NewDynamicRESTMapper(cfg, calls)
+	if err != nil {
+		return nil, err
+	}
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{c.kinds, others}}, nil
+}
