@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/plane/apiserver"
 	"github.com/slipwayhq/slipway/internal/plane/controllers"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -48,7 +49,7 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 		return fmt.Errorf("the control plane in %s runs already as process %d", cfg.Folder, other.PID)
 	}
 	defer func() { _ = lock.Release() }()
-	started := Starting(StartWorkloadMemory)
+	started := heap.Starting(heap.StartWorkloadMemory)
 	g := newGroup(ctx)
 	if err := startWorkload(g, cfg, holder); err != nil {
 		_ = g.stop()

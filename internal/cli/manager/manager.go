@@ -30,6 +30,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
@@ -137,6 +138,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 		return fmt.Errorf("finding this program: %w", err)
 	}
 	ctrl.SetLogger(cfg.Log)
+	heap.Collect(heap.RoomOfManager)
 	return manager.Run(ctx, cfg)
 }
 

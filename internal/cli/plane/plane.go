@@ -21,6 +21,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/heap"
 	controlplane "github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
@@ -73,7 +74,7 @@ func (f flags) run(ctx context.Context, e env.Env) error {
 			cancel()
 		}()
 	}
-	started := controlplane.Starting(controlplane.StartManagementMemory)
+	started := heap.Starting(heap.StartManagementMemory)
 	m, err := controlplane.StartManagement(ctx, controlplane.ManagementConfig{Dir: dir, Listen: f.listen, Now: e.Now})
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func (f flags) run(ctx context.Context, e env.Env) error {
 		return errors.Join(err, m.Stop())
 	}
 	started()
-	controlplane.Collect(controlplane.RoomWhenBusy)
+	heap.Collect(heap.RoomOfManagement)
 	if err := json.NewEncoder(e.Out).Encode(Ready{Server: m.Server, Kubeconfig: dir.Kubeconfig()}); err != nil {
 		return err
 	}

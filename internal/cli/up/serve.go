@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
@@ -49,7 +50,7 @@ func (s service) serve(ctx context.Context, e env.Env) error {
 
 func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice) error {
 	v.tell("Starting the management cluster in " + string(s.dir) + " …")
-	started := plane.Starting(plane.StartManagementMemory)
+	started := heap.Starting(heap.StartManagementMemory)
 	m, err := s.startPlane(ctx, e)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 			return err
 		}
 		started()
-		plane.Collect(plane.RoomWhenBusy)
+		heap.Collect(heap.RoomOfManagement)
 		v.ready()
 		return nil
 	})

@@ -1,7 +1,8 @@
-package plane
+package heap
 
 import (
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -36,9 +37,11 @@ func Starting(memory int64) (started func()) {
 	}
 }
 
-// RoomWhenBusy is how much garbage, in bytes, may come together while a
-// management cluster has much to do.
-const RoomWhenBusy = 192 << 20
+// How much garbage, in bytes, may come together while there is much to do.
+const (
+	RoomOfManagement = 192 << 20 // a management cluster, with or without controllers
+	RoomOfManager    = 48 << 20  // controllers alone
+)
 
 // busy is how soon one collection follows another in a process that has much to
 // do; quiet is for how long there is none in one that has little.
@@ -47,11 +50,16 @@ const (
 	quiet = 10 * time.Second
 )
 
-// Collect watches the garbage collector of this process for as long as it runs:
-// when collections follow each other closely, the heap may grow by room bytes
-// between two of them; when that is over, memory goes back to the system. A
-// third of the processor time of a busy API server is the collector's otherwise.
+// Collect keeps the heap small for as long as the process runs, and watches the
+// collector: when collections follow each other closely, the heap may grow by
+// room bytes between two of them; when that is over, memory goes back to the
+// system. A third of the processor time of a busy API server is the collector's
+// otherwise. Where GOGC is set, it does nothing.
 func Collect(room int64) {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	debug.SetGCPercent(gcWhileRunning)
 	c := &collector{room: room, last: time.Now(), percent: gcWhileRunning}
 	c.quiet = time.AfterFunc(quiet, c.rest)
 	c.quiet.Stop()

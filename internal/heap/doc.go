@@ -1,0 +1,12 @@
+// Package heap sets up the garbage collector of this process for what the process is about to do.
+//
+// Does: lets a control plane start without collecting garbage, keeps the heap small afterwards, and lets it grow for as
+// long as there is much to do.
+//
+// Owns: the percent and the limit that package debug sets for the whole process. A GOGC in the environment is the user's
+// word, and stays.
+//
+// Never: knows who runs in the process.
+//
+// Read first: Starting, Collect.
+package heap
