@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -44,8 +45,8 @@ func informed(t *testing.T, registry prometheus.Gatherer) map[string]float64 {
 // one lists a single object and watches nothing.
 func one(list runtime.Object) toolscache.ListerWatcher {
 	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
-		ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return list, nil },
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 	}, doesNotStream{})
 }
 
