@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -185,5 +186,36 @@ func TestPatchOfAStaleObject(t *testing.T) {
 	}
 	if err := w.Patch(t.Context(), secret, label("2")); err != nil || sent != 2 {
 		t.Errorf("once it was read again: %v, %d patches sent", err, sent)
+	}
+}
+
+// Managed fields are half of an object; nothing that is compared or sent has them.
+func TestPatchSendsNoManagedFields(t *testing.T) {
+	c := cluster()
+	var sent []byte
+	fakes := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(c).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			var err error
+			if sent, err = patch.Data(obj); err != nil {
+				return err
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	}).Build()
+	live := &clusterv1.Cluster{}
+	if err := fakes.Get(t.Context(), client.ObjectKeyFromObject(c), live); err != nil {
+		t.Fatal(err)
+	}
+	live.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "slipway-test", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1"}}
+	before := live.DeepCopy()
+	err := kube.NewWriter(fakes, "test").Patch(t.Context(), live, func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"metadata":{"labels":{"a":"b"},"resourceVersion":"` + before.ResourceVersion + `"}}`; string(sent) != want {
+		t.Errorf("want %s, got %s", want, sent)
+	}
+	if !equality.Semantic.DeepEqual(before, live) {
+		t.Error("the object that was read was changed")
 	}
 }

@@ -19,16 +19,18 @@ import (
 type api struct {
 	server *httptest.Server
 
-	mu       sync.Mutex
-	token    string
-	status   int // answer of GET /, 0: 200
-	probes   int
-	lists    int
-	watchers map[chan []byte]struct{}
-	nodes    []corev1.Node
-	version  int
-	podUID   string
-	stuck    bool // lists of Nodes are refused
+	mu     sync.Mutex
+	token  string
+	status int // answer of GET /, 0: 200
+	probes int
+	lists  int
+	// discovered counts calls to discovery.
+	discovered int
+	watchers   map[chan []byte]struct{}
+	nodes      []corev1.Node
+	version    int
+	podUID     string
+	stuck      bool // lists of Nodes are refused
 	// hang, where set, is what a GET of a Node waits for.
 	hang chan struct{}
 }
@@ -39,12 +41,15 @@ func newAPI(t testing.TB) *api {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", a.root)
 	mux.HandleFunc("/api", func(w http.ResponseWriter, _ *http.Request) {
+		a.set(func(a *api) { a.discovered++ })
 		answer(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	})
 	mux.HandleFunc("/apis", func(w http.ResponseWriter, _ *http.Request) {
+		a.set(func(a *api) { a.discovered++ })
 		answer(w, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
 	})
 	mux.HandleFunc("/api/v1", func(w http.ResponseWriter, _ *http.Request) {
+		a.set(func(a *api) { a.discovered++ })
 		answer(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1",
 			APIResources: []metav1.APIResource{
 				{Name: "nodes", Kind: "Node", Verbs: metav1.Verbs{"get", "list", "watch"}},

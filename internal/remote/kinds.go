@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -16,7 +17,9 @@ import (
 // everyCluster maps the kinds that every workload cluster has and that controllers look at. To discover them would take
 // each connection some calls, and memory for all the kinds beside them.
 func everyCluster() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper(nil)
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{
+		corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, storagev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion,
+	})
 	for _, kind := range []string{"ConfigMap", "PersistentVolumeClaim", "Pod", "Secret", "Service", "ServiceAccount"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}

@@ -297,8 +297,8 @@ func TestCounters(t *testing.T) { // CL-25
 	bare := settled(func(s *Snapshot) {
 		s.ControlPlane = control("status: {initialization: {controlPlaneInitialized: true}}")
 	})
-	if diff := cmp.Diff(&clusterv1.ClusterControlPlaneStatus{}, status(bare, loop.Outcome{}).ControlPlane); diff != "" {
-		t.Errorf("a control plane without replicas has no counters (-want +got):\n%s", diff)
+	if got := status(bare, loop.Outcome{}).ControlPlane; got != nil {
+		t.Errorf("a control plane without replicas has no counters, got %+v", got)
 	}
 }
 

@@ -1,0 +1,75 @@
+package heap
+
+import (
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+const mib = 1 << 20
+
+func TestPercent(t *testing.T) {
+	tests := map[string]struct {
+		reason     string
+		room, live int64
+		want       int
+	}{
+		"small heap":   {"it may grow by the room", 192 * mib, 96 * mib, 200},
+		"large heap":   {"it may grow by half of itself, which is more", 192 * mib, 1024 * mib, 50},
+		"empty heap":   {"nothing is divided by zero", 100, 0, 10000},
+		"heap of room": {"it may double", 64 * mib, 64 * mib, 100},
+	}
+	for name, tc := range tests {
+		if got := percent(tc.room, tc.live); got != tc.want {
+			t.Errorf("%s: %s: want %d, got %d", name, tc.reason, tc.want, got)
+		}
+	}
+}
+
+// The heap grows while collections follow each other closely, and is small again afterwards.
+func TestCollector(t *testing.T) {
+	before := debug.SetGCPercent(gcWhileRunning)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	now := time.Unix(1e9, 0)
+	c := &collector{room: 192 * mib, last: now, percent: gcWhileRunning}
+	c.quiet = time.AfterFunc(time.Hour, func() {})
+	t.Cleanup(func() { c.quiet.Stop() })
+	steps := []struct {
+		what  string
+		later time.Duration
+		want  int
+	}{
+		{"a collection now and then", time.Minute, 50},
+		{"one right after it", time.Second, 200},
+		{"less often, since there is room now", 5 * time.Second, 200},
+	}
+	for _, step := range steps {
+		now = now.Add(step.later)
+		c.collected(now, 96*mib)
+		if have := set(t); have != step.want {
+			t.Errorf("%s: want %d percent, got %d", step.what, step.want, have)
+		}
+	}
+	c.rest()
+	if have := set(t); have != gcWhileRunning {
+		t.Errorf("when it is quiet: want %d percent, got %d", gcWhileRunning, have)
+	}
+}
+
+// set is the percent that the runtime was told last.
+func set(t *testing.T) int {
+	t.Helper()
+	percent := debug.SetGCPercent(gcWhileRunning)
+	debug.SetGCPercent(percent)
+	return percent
+}
+
+func TestCollectLeavesGOGCAlone(t *testing.T) {
+	before := debug.SetGCPercent(77)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	t.Setenv("GOGC", "77")
+	Collect(RoomOfManager)
+	if have := set(t); have != 77 {
+		t.Errorf("want the user's 77 percent, got %d", have)
+	}
+}

@@ -1,0 +1,109 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+type free struct{ what string }
+
+func (f free) String() string { return f.what }
+func (free) Independent()     {}
+
+func TestIndependentActions(t *testing.T) {
+	plan := []loop.Action{act{"first"}, free{"a"}, free{"b"}, free{"c"}, act{"last"}}
+	tests := map[string]struct {
+		reason string
+		fails  string
+		acted  []string // the independent ones sorted
+		done   []string
+		failed string
+	}{
+		"none":        {"in order, neighbours together", "", []string{"first", "a", "b", "c", "last"}, []string{"first", "a", "b", "c", "last"}, ""},
+		"a neighbour": {"the others are tried, what follows is not", "b", []string{"first", "a", "b", "c"}, []string{"first", "a", "c"}, "b"},
+		"a panic":     {"is an error like others", "panic c", []string{"first", "a", "b", "c"}, []string{"first", "a", "b"}, "c"},
+		"the first":   {"nothing follows", "first", []string{"first"}, nil, "first"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, machine(nil))
+			var mu sync.Mutex
+			var out loop.Outcome
+			h.r.Decide = func(snapshot) loop.Plan { return loop.Plan{Actions: plan} }
+			h.r.Act = func(_ context.Context, _ snapshot, a loop.Action) error {
+				mu.Lock()
+				h.acted = append(h.acted, a.String())
+				mu.Unlock()
+				switch tc.fails {
+				case a.String():
+					return errors.New("no")
+				case "panic " + a.String():
+					panic("no")
+				}
+				return nil
+			}
+			h.r.Report = func(_ snapshot, _ loop.Plan, o loop.Outcome) loop.Report { out = o; return loop.Report{} }
+			_, err := h.reconcile(t)
+			if n := min(len(h.acted), 4); n > 1 {
+				slices.Sort(h.acted[1:n])
+			}
+			if diff := cmp.Diff(tc.acted, h.acted); diff != "" {
+				t.Errorf("%s: acted (-want +got):\n%s", tc.reason, diff)
+			}
+			var done []string
+			for _, a := range out.Done {
+				done = append(done, a.String())
+			}
+			if diff := cmp.Diff(tc.done, done); diff != "" {
+				t.Errorf("%s: done (-want +got):\n%s", tc.reason, diff)
+			}
+			if (err != nil) != (tc.failed != "") || tc.failed != "" && out.Failed.String() != tc.failed {
+				t.Errorf("%s: failed %v with %v, want %q", tc.reason, out.Failed, err, tc.failed)
+			}
+			if name == "a panic" && fault.KindOf(err) != fault.Bug {
+				t.Errorf("want a bug, got %v", err)
+			}
+		})
+	}
+}
+
+// As many as may be are carried out at the same time, not more: each waits until ten have begun.
+func TestIndependentActionsAtOnce(t *testing.T) {
+	h := newHarness(t, machine(nil))
+	var actions []loop.Action
+	for i := range 20 {
+		actions = append(actions, free{fmt.Sprint(i)})
+	}
+	var mu sync.Mutex
+	running, most := 0, 0
+	begun := make(chan struct{}, len(actions))
+	full := make(chan struct{})
+	h.r.Decide = func(snapshot) loop.Plan { return loop.Plan{Actions: actions} }
+	h.r.Act = func(context.Context, snapshot, loop.Action) error {
+		mu.Lock()
+		running++
+		most = max(most, running)
+		mu.Unlock()
+		begun <- struct{}{}
+		if len(begun) == 10 {
+			close(full)
+		}
+		<-full
+		mu.Lock()
+		running--
+		mu.Unlock()
+		return nil
+	}
+	if _, err := h.reconcile(t); err != nil || most != 10 {
+		t.Errorf("want ten at once, got %d, %v", most, err)
+	}
+}

@@ -1,0 +1,63 @@
+package loop
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// FG-03
+func TestRest(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	m, other := client.ObjectKey{Namespace: "ns", Name: "m"}, client.ObjectKey{Namespace: "ns", Name: "other"}
+	ms := time.Millisecond
+	steps := []struct {
+		what string
+		key  client.ObjectKey
+		at   time.Duration
+		want time.Duration
+	}{
+		{"the first event makes a pass at once", m, 0, 0},
+		{"one that follows soon waits", m, 30 * ms, 70 * ms},
+		{"and so does the next: they share a pass", m, 60 * ms, 40 * ms},
+		{"another object does not wait", other, 60 * ms, 0},
+		{"that pass", m, 100 * ms, 0},
+		{"the time begins again with it", m, 150 * ms, 50 * ms},
+		{"after a long time a pass begins at once", m, time.Hour, 0},
+	}
+	r := rests{least: 100 * ms}
+	for _, step := range steps {
+		if got := r.left(step.key, now.Add(step.at)); got != step.want {
+			t.Errorf("%s: want %s, got %s", step.what, step.want, got)
+		}
+	}
+	var none rests
+	for range 2 {
+		if left := none.left(m, now); left != 0 {
+			t.Errorf("the gate is off: want no rest, got %s", left)
+		}
+	}
+}
+
+func TestRestsAreForgotten(t *testing.T) {
+	r, now := rests{least: time.Second}, time.Unix(1e9, 0)
+	for i := range 10000 {
+		r.left(client.ObjectKey{Name: fmt.Sprint(i)}, now.Add(time.Duration(i)*time.Millisecond))
+	}
+	if n := len(r.began); n > 3000 { // a thousand rest at a time
+		t.Errorf("%d objects are remembered", n)
+	}
+}
+
+// A pass that has to rest is put off as it is: nothing is read, nothing is written.
+func TestReconcileRests(t *testing.T) { // FG-03
+	p := newPaced(t)
+	p.r.pacer.window, p.r.rests.least = 0, 100*time.Millisecond
+	p.status.Phase = "Pending"
+	p.pass("the first event", 0, 1, 0)
+	p.status.Phase = "Running"
+	p.pass("one that follows soon", 30*time.Millisecond, 1, 70*time.Millisecond)
+	p.pass("the pass that was put off", 70*time.Millisecond, 2, 0)
+}
