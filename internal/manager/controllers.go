@@ -55,7 +55,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		},
 		func() error { return machine.Add(setup(machine.Name), clusters, cfg.machines()) },
 		func() error {
-			return machinehealthcheck.Add(setup(machinehealthcheck.Name), clusters, cfg.healthChecks())
+			return machinehealthcheck.Add(setup(machinehealthcheck.Name), clusters)
 		},
 		func() error {
 			return clusterresourceset.Add(setup(clusterresourceset.Name), clusters, clusterresourceset.Settings{Namespaces: cfg.Namespaces})
@@ -98,14 +98,6 @@ func (c Config) machineSets() machineset.Settings {
 	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
 	s.Topology = c.Gates.Enabled(GateClusterTopology)
 	return s
-}
-
-// healthChecks are the settings of the MachineHealthCheck controller, whose interval is a matter of a gate (FG-03).
-func (c Config) healthChecks() machinehealthcheck.Settings {
-	if c.Gates.Enabled(GateReconcilerRateLimiting) {
-		return machinehealthcheck.Settings{Interval: machinehealthcheck.DefaultInterval}
-	}
-	return machinehealthcheck.Settings{Interval: -1}
 }
 
 // planes is what HostedControlPlanes are made with.

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -86,23 +85,6 @@ func TestGatesThatContradict(t *testing.T) { // FG-03
 		if (err == nil) != tc.ok || err != nil && fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// TestIntervalOfHealthChecks: without the gate a health check is looked at as often as something changes.
-func TestIntervalOfHealthChecks(t *testing.T) { // FG-03, HC-10
-	gates, err := NewGates()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := (Config{Gates: gates}).healthChecks().Interval; got != 5*time.Second {
-		t.Errorf("by default: %s between two passes", got)
-	}
-	if err := gates.Set("ReconcilerRateLimiting=false"); err != nil {
-		t.Fatal(err)
-	}
-	if got := (Config{Gates: gates}).healthChecks().Interval; got >= 0 {
-		t.Errorf("without the gate: %s between two passes", got)
 	}
 }
 

@@ -23,15 +23,8 @@ import (
 // Name of the controller.
 const Name = "machinehealthcheck"
 
-// DefaultInterval is the least time between two passes over one MachineHealthCheck (HC-10).
-const DefaultInterval = 5 * time.Second
-
-// Settings of the controller.
-type Settings struct {
-	// Interval is the least time between two passes over one MachineHealthCheck. Zero: DefaultInterval; negative:
-	// none.
-	Interval time.Duration
-}
+// Interval is the least time between two passes over one MachineHealthCheck (HC-10).
+const Interval = 5 * time.Second
 
 // Workloads is what the controller needs of the workload clusters.
 type Workloads interface {
@@ -56,7 +49,8 @@ const ofCluster = "machinehealthcheck.clusterName"
 func indexMachine(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ClusterName} }
 
 // Add adds the controller to the manager.
-func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
+func Add(s loop.Setup, clusters *remote.Clusters) error {
+	s = paced(s)
 	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, now: time.Now}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, ofCluster, indexMachine); err != nil {
 		return fmt.Errorf("index Machines by Cluster: %w", err)
@@ -67,7 +61,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machineMatters())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofClusterObject), builder.WithPredicates(loop.ClusterMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
-		Build(newPaced(r, settings.Interval))
+		Build(r)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func start(t *testing.T) *live {
 	if err := clusters.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, clusters, Settings{Interval: -1}); err != nil {
+	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, clusters); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

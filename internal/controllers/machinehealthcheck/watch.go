@@ -1,19 +1,16 @@
 package machinehealthcheck
 
 import (
-	"context"
 	"maps"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/loop"
 )
 
 // What wakes a health check (HC-10): changes that can change what it says, and no heartbeats. Between two passes over
@@ -67,45 +64,10 @@ func nodeMatters(before, after client.Object) bool {
 	return !maps.Equal(states(b), states(a))
 }
 
-// paced is a Reconciler that makes at most one pass over an object in an interval, and puts off the next until it is
-// over.
-type paced struct {
-	reconcile.Reconciler
-	interval time.Duration
-	now      func() time.Time
-
-	mu   sync.Mutex
-	last map[client.ObjectKey]time.Time
-}
-
-func newPaced(r reconcile.Reconciler, interval time.Duration) *paced {
-	if interval == 0 {
-		interval = DefaultInterval
+// paced is the setup with the interval between passes, where passes are kept apart at all (FG-03).
+func paced(s loop.Setup) loop.Setup {
+	if s.Rest > 0 {
+		s.Rest = Interval
 	}
-	return &paced{Reconciler: r, interval: interval, now: time.Now, last: map[client.ObjectKey]time.Time{}}
-}
-
-// Reconcile implements reconcile.Reconciler.
-func (p *paced) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if left := p.begin(req.NamespacedName); left > 0 {
-		return ctrl.Result{RequeueAfter: left}, nil
-	}
-	return p.Reconciler.Reconcile(ctx, req)
-}
-
-// begin notes the beginning of a pass, or returns how long it has to wait.
-func (p *paced) begin(key client.ObjectKey) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.now()
-	if left := p.interval - now.Sub(p.last[key]); left > 0 {
-		return left
-	}
-	for old, at := range p.last { // what is past tells nothing any more
-		if now.Sub(at) >= p.interval {
-			delete(p.last, old)
-		}
-	}
-	p.last[key] = now
-	return 0
+	return s
 }

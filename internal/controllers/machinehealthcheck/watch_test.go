@@ -1,17 +1,16 @@
 package machinehealthcheck
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
@@ -72,47 +71,11 @@ func TestWhoIsWoken(t *testing.T) { // HC-10
 	}
 }
 
-type counter struct{ n int }
-
-func (c *counter) Reconcile(context.Context, ctrl.Request) (ctrl.Result, error) {
-	c.n++
-	return ctrl.Result{}, nil
-}
-
-func TestPace(t *testing.T) { // HC-10
-	at := now
-	c := &counter{}
-	p := newPaced(c, 0)
-	p.now = func() time.Time { return at }
-	pass := func(name string) time.Duration {
-		r, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.RequeueAfter
+func TestPace(t *testing.T) { // HC-10, FG-03
+	if got := paced(loop.Setup{Rest: time.Millisecond}).Rest; got != 5*time.Second {
+		t.Errorf("want passes over a health check 5 s apart, got %s", got)
 	}
-	if left := pass("a"); left != 0 || c.n != 1 {
-		t.Errorf("the first pass is made at once: %s, %d passes", left, c.n)
-	}
-	at = at.Add(2 * time.Second)
-	if left := pass("a"); left != 3*time.Second || c.n != 1 {
-		t.Errorf("the second waits for the rest of the interval: %s, %d passes", left, c.n)
-	}
-	if pass("b"); c.n != 2 {
-		t.Error("another object does not wait")
-	}
-	at = at.Add(3 * time.Second)
-	if left := pass("a"); left != 0 || c.n != 3 {
-		t.Errorf("after the interval it is made: %s, %d passes", left, c.n)
-	}
-	at = at.Add(time.Minute)
-	if pass("c"); len(p.last) != 1 {
-		t.Errorf("objects of the past are forgotten: %v", p.last)
-	}
-	free := newPaced(c, -1)
-	for range 3 {
-		if r, _ := free.Reconcile(t.Context(), ctrl.Request{}); r.RequeueAfter != 0 {
-			t.Error("no interval, no waiting")
-		}
+	if got := paced(loop.Setup{}).Rest; got != 0 {
+		t.Errorf("without the gate every event makes a pass, got one in %s", got)
 	}
 }
