@@ -16,7 +16,11 @@ import (
 const (
 	gcWhileStarting = -1 // only near the limit
 	gcWhileRunning  = 50
+	gcWhileLarge    = 100 // a large heap with much to do
 )
+
+// large is how many bytes make a heap a large one.
+const large = 256 << 20
 
 // How much memory, in bytes, a start may take before garbage is collected.
 const (
@@ -112,8 +116,11 @@ func (c *collector) set(percent int) {
 	}
 }
 
-// percent lets a heap grow by room, or by more if it is large.
+// percent lets a heap grow by room, and a large one to twice its size: to collect takes the longer the larger it is.
 func percent(room, live int64) int {
+	if live >= large {
+		return gcWhileLarge
+	}
 	return max(gcWhileRunning, int(100*room/max(live, 1)))
 }
 

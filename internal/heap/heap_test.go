@@ -15,7 +15,8 @@ func TestPercent(t *testing.T) {
 		want       int
 	}{
 		"small heap":   {"it may grow by the room", 192 * mib, 96 * mib, 200},
-		"large heap":   {"it may grow by half of itself, which is more", 192 * mib, 1024 * mib, 50},
+		"large heap":   {"it may double", 192 * mib, 1024 * mib, 100},
+		"between":      {"it may grow by half of itself, which is more", 48 * mib, 200 * mib, 50},
 		"empty heap":   {"nothing is divided by zero", 100, 0, 10000},
 		"heap of room": {"it may double", 64 * mib, 64 * mib, 100},
 	}

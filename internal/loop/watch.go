@@ -76,12 +76,12 @@ func (s Setup) Writer(controller string) *kube.Writer {
 	return w
 }
 
-// OfCluster wakes every object of a kind that belongs to the Cluster, for watches on Clusters.
-func OfCluster(c client.Reader, newList func() client.ObjectList) handler.EventHandler {
+// OfCluster wakes every object of a kind that belongs to the Cluster, for watches on Clusters by a controller that has
+// indexed the kind by Cluster.
+func OfCluster(c client.Reader, controller string, newList func() client.ObjectList) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []reconcile.Request {
 		list := newList()
-		if err := c.List(ctx, list, client.InNamespace(cluster.GetNamespace()),
-			client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.GetName()}); err != nil {
+		if err := c.List(ctx, list, InCluster(controller, client.ObjectKeyFromObject(cluster))...); err != nil {
 			return nil
 		}
 		return requests(list, func(client.Object) bool { return true })
@@ -149,7 +149,7 @@ func (r Referrers) handler(s Setup) handler.EventHandler {
 			return r.Find(ctx, o)
 		}
 		list := r.NewList()
-		if err := reader.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
+		if err := reader.List(ctx, list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 			return nil
 		}
 		kind := o.GetObjectKind().GroupVersionKind()

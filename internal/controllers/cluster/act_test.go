@@ -67,7 +67,11 @@ func foreign(text string) client.Object {
 }
 
 func builder(objs ...client.Object) *fake.ClientBuilder {
-	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Cluster{})
+	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Cluster{}).
+		WithIndex(&clusterv1.Machine{}, loop.ClusterField(Name), loop.ClusterNames).
+		WithIndex(&clusterv1.MachineSet{}, loop.ClusterField(Name), loop.ClusterNames).
+		WithIndex(&clusterv1.MachineDeployment{}, loop.ClusterField(Name), loop.ClusterNames).
+		WithIndex(&clusterv1.MachinePool{}, loop.ClusterField(Name), loop.ClusterNames)
 }
 
 // settle reconciles until a pass neither fails nor writes.

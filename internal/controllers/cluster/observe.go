@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -88,8 +89,7 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {
 	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	sets, machines := &clusterv1.MachineSetList{}, &clusterv1.MachineList{}
-	of := []client.ListOption{client.InNamespace(s.Cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name},
-		client.UnsafeDisableDeepCopy} // nothing in a snapshot is ever changed
+	of := loop.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // nothing in a snapshot is ever changed
 	for _, list := range []client.ObjectList{deployments, pools, sets, machines} {
 		if err := c.client.List(ctx, list, of...); err != nil {
 			return fmt.Errorf("listing %T of the Cluster: %w", list, err)

@@ -46,11 +46,14 @@ func Add(s loop.Setup) error {
 			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)
 		}
 	}
+	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}); err != nil {
+		return err
+	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachineDeployment{}).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet)).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
 		Build(r)
 	if err != nil {
 		return err

@@ -87,7 +87,7 @@ func world() *fake.ClientBuilder {
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m0, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m1, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 	}
-	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).
+	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, loop.ClusterField(Name), loop.ClusterNames).WithObjects(objs...).
 		WithStatusSubresource(&clusterv1.MachinePool{}, &clusterv1.Machine{})
 }
 

@@ -40,11 +40,14 @@ type Controller struct {
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters *remote.Clusters) error {
 	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, now: time.Now}
+	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}); err != nil {
+		return err
+	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachinePool{}).
 		Owns(&clusterv1.Machine{}).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.poolsOf)).
 		Build(r)
 	if err != nil {
@@ -88,7 +91,7 @@ func (c *Controller) poolsOf(ctx context.Context, cluster client.ObjectKey) []re
 
 func (c *Controller) pools(ctx context.Context, cluster client.ObjectKey, keep func(*clusterv1.MachinePool) bool) []reconcile.Request {
 	list := &clusterv1.MachinePoolList{}
-	err := c.client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
+	err := c.client.List(ctx, list, loop.InCluster(Name, cluster)...)
 	if err != nil {
 		return nil
 	}

@@ -70,8 +70,11 @@ type Controller struct {
 	verified map[types.UID]int64
 }
 
-// byCluster is the index of Machines by the name of their Cluster.
-const byCluster = "machineset.spec.clusterName"
+// byCluster is the index of Machines by the name of their Cluster, byTemplate that of MachineSets by their templates.
+const (
+	byCluster  = "machineset.spec.clusterName"
+	byTemplate = "machineset.spec.template"
+)
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
@@ -82,13 +85,19 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
 		return fmt.Errorf("index Machines by their Cluster: %w", err)
 	}
+	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.MachineSet{}, byTemplate, templatesOf); err != nil {
+		return fmt.Errorf("index MachineSets by their templates: %w", err)
+	}
+	if err := s.IndexByCluster(Name, &clusterv1.MachineSet{}); err != nil {
+		return err
+	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachineSet{}).
 		Watches(&clusterv1.Machine{}, gathered{c.ofMachine}, builder.WithPredicates(machineMatters())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment),
 			builder.WithPredicates(deploymentMatters())).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList),
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList),
 			builder.WithPredicates(predicate.Or(loop.ClusterMatters(), predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
 		Build(r)
@@ -97,7 +106,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	}
 	newSet := func() client.Object { return &clusterv1.MachineSet{} }
 	c.templates = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
-		New: newSet, NewList: newList, Refs: templateRefs,
+		New: newSet, NewList: newList, Refs: templateRefs, Find: c.ofTemplate,
 	}))
 	c.planes = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
 		New: newSet, NewList: newList, Also: c.ofControlPlane,
@@ -163,6 +172,19 @@ func templateRefs(o client.Object) []clusterv1.ContractVersionedObjectReference 
 	spec := o.(*clusterv1.MachineSet).Spec.Template.Spec
 	return []clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.Bootstrap.ConfigRef}
 }
+
+// templatesOf is what the index has of a MachineSet.
+func templatesOf(o client.Object) []string {
+	var out []string
+	for _, ref := range templateRefs(o) {
+		if ref.IsDefined() {
+			out = append(out, templateKey(ref.APIGroup, ref.Kind, ref.Name))
+		}
+	}
+	return out
+}
+
+func templateKey(group, kind, name string) string { return group + "/" + kind + "/" + name }
 
 func sortedKeys(items map[cloneKey]contract.Object) []cloneKey {
 	return slices.SortedFunc(maps.Keys(items), func(a, b cloneKey) int {

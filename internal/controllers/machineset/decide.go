@@ -62,7 +62,7 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	if !verdict.Whole() {
 		p.WaitFor(verdict.Reason, "%s", verdict.Message)
-		if verdict.Reason == ownership.ReasonWorkloadUnknown {
+		if verdict.Reason == ownership.ReasonWorkloadUnknown && s.Unanswered {
 			p.RecheckIn(unseenRecheck)
 		}
 		return p

@@ -39,8 +39,15 @@ func TestDecide(t *testing.T) {
 				s.Others = []*clusterv1.Machine{orphan("a", func(m *clusterv1.Machine) { delete(m.Labels, "set") })}
 			}), []string{"wait: Machine a: labelled as part of MachineSet ms, which cannot adopt it: correct its labels or its owner"}},
 		"workload cluster not seen": {"OR-01: an empty status may be a lost one",
-			settled(with(), func(s *Snapshot) { s.Set.Status.ObservedGeneration, s.Workload.Problem = 0, "it is not connected" }),
+			settled(with(), func(s *Snapshot) {
+				s.Set.Status.ObservedGeneration, s.Workload.Problem, s.Unanswered = 0, "it is not connected", true
+			}),
 			[]string{"wait: Machines are made once the workload cluster has been seen: it is not connected", "recheck: 5s"}},
+		"workload cluster not there": {"OR-01: its Cluster wakes the set when it is",
+			settled(with(), func(s *Snapshot) {
+				s.Set.Status.ObservedGeneration, s.Workload.Problem = 0, "its control plane is not initialized yet"
+			}),
+			[]string{"wait: Machines are made once the workload cluster has been seen: its control plane is not initialized yet"}},
 		"templates of a standalone set": {"OR-01: they go with the Cluster", settled(func(s *Snapshot) {
 			s.Infra.Object.SetOwnerReferences(nil)
 			s.Bootstrap.Object.SetOwnerReferences(nil)

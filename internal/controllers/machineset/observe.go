@@ -43,6 +43,8 @@ type Snapshot struct {
 	ControlPlaneProblem string
 	// Workload is only known where no pass with a whole graph is on record.
 	Workload ownership.Workload
+	// Unanswered: the workload cluster was asked, and did not answer.
+	Unanswered bool
 	// Verified: for this generation of the set all Machines and clones were seen to be what it says.
 	Verified bool
 	// Clones is nil until it was asked for.
@@ -226,7 +228,7 @@ func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, machines []c
 		err = workload.List(ctx, nodes)
 	}
 	if fault.KindOf(err) == fault.Unreachable {
-		s.Workload.Problem = "it is not connected"
+		s.Workload.Problem, s.Unanswered = "it is not connected", true
 		return nil
 	}
 	if err != nil {

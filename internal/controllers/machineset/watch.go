@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -70,16 +71,16 @@ func (g gathered) wake(ctx context.Context, q queue, o client.Object) {
 
 // ofDeployment names the MachineSets of a MachineDeployment.
 func (c *Controller) ofDeployment(ctx context.Context, o client.Object) []reconcile.Request {
+	cluster := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.(*clusterv1.MachineDeployment).Spec.ClusterName}
 	return c.list(ctx, func(set *clusterv1.MachineSet) bool {
 		owner := metav1.GetControllerOfNoCopy(set)
 		return owner != nil && owner.Kind == deploymentKind && owner.Name == o.GetName()
-	}, client.InNamespace(o.GetNamespace()))
+	}, loop.InCluster(Name, cluster)...)
 }
 
 // ofCluster names the MachineSets of a Cluster whose connection changed that wait for it.
 func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
-	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 },
-		client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
+	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 }, loop.InCluster(Name, cluster)...)
 }
 
 // ofControlPlane names the MachineSets of the Cluster of a control plane, which preflight checks look at.
@@ -89,7 +90,14 @@ func (c *Controller) ofControlPlane(ctx context.Context, plane client.Object) []
 		return nil
 	}
 	return c.list(ctx, func(*clusterv1.MachineSet) bool { return true },
-		client.InNamespace(plane.GetNamespace()), client.MatchingLabels{clusterv1.ClusterNameLabel: name})
+		loop.InCluster(Name, client.ObjectKey{Namespace: plane.GetNamespace(), Name: name})...)
+}
+
+// ofTemplate names the MachineSets that refer to a template.
+func (c *Controller) ofTemplate(ctx context.Context, o client.Object) []reconcile.Request {
+	kind := o.GetObjectKind().GroupVersionKind()
+	return c.list(ctx, func(*clusterv1.MachineSet) bool { return true },
+		client.InNamespace(o.GetNamespace()), client.MatchingFields{byTemplate: templateKey(kind.Group, kind.Kind, o.GetName())})
 }
 
 func (c *Controller) list(ctx context.Context, keep func(*clusterv1.MachineSet) bool, opts ...client.ListOption) []reconcile.Request {

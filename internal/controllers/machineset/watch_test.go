@@ -45,12 +45,14 @@ func TestWhoIsWoken(t *testing.T) { // MS-03, MS-21
 	cases := map[string]struct {
 		got, want []string
 	}{
-		"of a set":            {named(w.ctl.ofMachine(ctx, owned)), []string{"ms"}},
-		"of nobody":           {named(w.ctl.ofMachine(ctx, orphan("m"))), []string{"ms"}},
-		"of a control plane":  {named(w.ctl.ofMachine(ctx, controlled)), nil},
-		"a MachineDeployment": {named(w.ctl.ofDeployment(ctx, &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md"}})), []string{"deployed"}},
-		"a connection":        {named(w.ctl.ofCluster(ctx, client.ObjectKey{Namespace: "ns", Name: "c"})), []string{"fresh"}},
-		"a control plane":     {named(w.ctl.ofControlPlane(ctx, object(stablePlane))), []string{"deployed", "fresh", "ms", "other"}},
+		"of a set":           {named(w.ctl.ofMachine(ctx, owned)), []string{"ms"}},
+		"of nobody":          {named(w.ctl.ofMachine(ctx, orphan("m"))), []string{"ms"}},
+		"of a control plane": {named(w.ctl.ofMachine(ctx, controlled)), nil},
+		"a MachineDeployment": {named(w.ctl.ofDeployment(ctx, &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md"},
+			Spec: clusterv1.MachineDeploymentSpec{ClusterName: "c"}})), []string{"deployed"}},
+		"a template":      {named(w.ctl.ofTemplate(ctx, settled().Infra.Object.Unstructured)), []string{"deployed", "fresh", "ms", "other"}},
+		"a connection":    {named(w.ctl.ofCluster(ctx, client.ObjectKey{Namespace: "ns", Name: "c"})), []string{"fresh"}},
+		"a control plane": {named(w.ctl.ofControlPlane(ctx, object(stablePlane))), []string{"deployed", "fresh", "ms", "other"}},
 	}
 	for name, tc := range cases {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {

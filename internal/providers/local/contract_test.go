@@ -87,7 +87,8 @@ func TestInfraMachinePoolContract(t *testing.T) { // IP2-01 to IP2-08
 	m.Spec.ProviderID = backend.ProviderID("n")
 	m.Status.Initialization.Provisioned = &yes
 	m.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}}
-	o := &infrav1.LocalMachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Generation: 7}}
+	o := &infrav1.LocalMachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Generation: 7}}
+	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool", Name: "p", UID: "u"}}
 	o.Spec.ProviderID, o.Spec.ProviderIDList = "slipway:///ns/p", []string{"slipway:///n"}
 	pool := &clusterv1.MachinePool{}
 	pool.Spec.Replicas = &one

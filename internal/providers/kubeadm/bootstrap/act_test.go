@@ -89,7 +89,7 @@ func ca() *corev1.Secret {
 }
 
 func build(t testing.TB, objs ...client.Object) *fake.ClientBuilder {
-	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objs...).
+	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&bootstrapv1.KubeadmConfig{}, loop.ClusterField(Name), loop.ClusterNames).WithObjects(objs...).
 		WithStatusSubresource(&bootstrapv1.KubeadmConfig{}, &clusterv1.Cluster{}, &clusterv1.Machine{})
 }
 

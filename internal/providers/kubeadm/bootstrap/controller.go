@@ -54,13 +54,16 @@ func Add(s loop.Setup, clusters *remote.Clusters, tokenTTL time.Duration) error 
 	c := &Controller{
 		client: reader, cache: s.Manager.GetCache(), workloads: clusters, now: time.Now, ttl: tokenTTL, refs: kube.NewReferences(reader, nil),
 	}
+	if err := s.IndexByCluster(Name, &bootstrapv1.KubeadmConfig{}); err != nil {
+		return err
+	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	_, err := s.Builder(Name, &bootstrapv1.KubeadmConfig{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(configOfData), builder.WithPredicates(predicate.NewPredicateFuncs(orphaned))).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(reader, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(reader, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.configsOf)).
 		Build(r)
 	return err
@@ -126,7 +129,7 @@ func ownerMatters() predicate.Predicate {
 // configsOf names the KubeadmConfigs of a cluster.
 func (c *Controller) configsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	list := &bootstrapv1.KubeadmConfigList{}
-	err := c.client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
+	err := c.client.List(ctx, list, loop.InCluster(Name, cluster)...)
 	if err != nil {
 		return nil
 	}

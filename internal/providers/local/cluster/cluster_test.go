@@ -209,6 +209,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 	w := &world{host: testhost.New()}
 	broken := func() error { err := w.fail; w.fail = nil; return err }
 	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.LocalCluster{}).
+		WithIndex(&infrav1.LocalMachine{}, loop.ClusterField(Name), loop.ClusterNames).
 		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := broken(); err != nil {

@@ -46,6 +46,9 @@ type Controller struct {
 // Add adds the controller to the manager.
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{client: s.Manager.GetClient(), networks: cfg.Networks, instance: cfg.Instance, now: time.Now}
+	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
+		return err
+	}
 	r := loop.NewReconciler(s, c.driven())
 	c.writer = r.Writer
 	return s.Builder(Name, &infrav1.LocalCluster{}).

@@ -13,6 +13,7 @@ import (
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -41,8 +42,7 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 		return s, err
 	}
 	var machines infrav1.LocalMachineList
-	if err := c.client.List(ctx, &machines, client.InNamespace(o.Namespace),
-		client.MatchingLabels{clusterv1.ClusterNameLabel: key.Name}); err != nil {
+	if err := c.client.List(ctx, &machines, loop.InCluster(Name, key)...); err != nil {
 		return s, fmt.Errorf("listing LocalMachines of Cluster %s: %w", key, err)
 	}
 	for _, m := range machines.Items {

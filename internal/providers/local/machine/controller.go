@@ -57,13 +57,16 @@ func Add(s loop.Setup, cfg Config) error {
 		client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(),
 		machines: cfg.Machines, simulation: cfg.Simulation, instance: cfg.Instance, now: time.Now,
 	}
+	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
+		return err
+	}
 	r := loop.NewReconciler(s, c.driven())
 	c.writer, c.events = r.Writer, r.Events
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // their status is of no interest
 	b := s.Builder(Name, &infrav1.LocalMachine{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
 	if c.simulation != nil {
 		b = b.WatchesRawSource(c.simulated())

@@ -33,8 +33,7 @@ func (c *Controller) simulated() source.Source {
 
 func (c *Controller) ofSimulated(ctx context.Context, cluster types.NamespacedName) []reconcile.Request {
 	var list infrav1.LocalMachineList
-	if err := c.client.List(ctx, &list, client.InNamespace(cluster.Namespace),
-		client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+	if err := c.client.List(ctx, &list, loop.InCluster(Name, cluster)...); err != nil {
 		return nil
 	}
 	var out []reconcile.Request

@@ -36,13 +36,16 @@ type Controller struct {
 // Add adds the controller to the manager.
 func Add(s loop.Setup) error {
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), now: time.Now}
+	if err := s.IndexByCluster(Name, &infrav1.LocalMachinePool{}); err != nil {
+		return err
+	}
 	r := loop.NewReconciler(s, c.driven())
 	c.writer, c.events = r.Writer, r.Events
 	return s.Builder(Name, &infrav1.LocalMachinePool{}).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(ofPool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(ofLocalMachine)).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(markedOrChanged())).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
 		Complete(c.gated(r))
 }
 

@@ -1,0 +1,39 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// IndexByCluster lets a controller list the objects of kinds that belong to a Cluster without a look at all others in the
+// namespace, which may be those of a thousand clusters. Each controller has an index of its own.
+func (s Setup) IndexByCluster(controller string, kinds ...client.Object) error {
+	for _, kind := range kinds {
+		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), kind, ClusterField(controller), ClusterNames); err != nil {
+			return fmt.Errorf("index %T by Cluster: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// InCluster selects the objects that carry the label of a Cluster, by the index of a controller. They come from a cache and
+// are not copied: nobody may change them.
+func InCluster(controller string, cluster client.ObjectKey) []client.ListOption {
+	return []client.ListOption{
+		client.InNamespace(cluster.Namespace), client.MatchingFields{ClusterField(controller): cluster.Name}, client.UnsafeDisableDeepCopy,
+	}
+}
+
+// ClusterField is the name of the index of a controller.
+func ClusterField(controller string) string { return controller + ".cluster" }
+
+// ClusterNames is what the index has of an object: its label.
+func ClusterNames(o client.Object) []string {
+	if name := o.GetLabels()[clusterv1.ClusterNameLabel]; name != "" {
+		return []string{name}
+	}
+	return nil
+}
