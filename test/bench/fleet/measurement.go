@@ -31,6 +31,7 @@ type measurement struct {
 	ReconcileP99    float64         `json:"reconcile_p99_seconds"`
 	DeletionSeconds float64         `json:"deletion_seconds"` // until no Cluster and no Machine is left
 	Growth          []growth        `json:"growth,omitempty"`
+	ShrinkSeconds   float64         `json:"shrink_seconds,omitempty"` // from the most workers to one
 	Reconciles      []reconciles    `json:"reconciles"`
 	WriteLines      []requests.Line `json:"writes"`
 	IdleLines       []requests.Line `json:"idle_requests"`

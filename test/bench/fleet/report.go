@@ -127,6 +127,10 @@ func (r report) table(w io.Writer) error {
 	for step, g := range r.Sizes[0].Growth {
 		all = append(all, growthLines(step, g)...)
 	}
+	if n := len(r.Sizes[0].Growth); n > 0 {
+		title := fmt.Sprintf("%d→1 workers: all others gone, s", r.Sizes[0].Growth[n-1].To)
+		all = append(all, line{title, func(m measurement) float64 { return m.ShrinkSeconds }, nil})
+	}
 	for _, l := range all {
 		cells := []string{l.title}
 		for _, s := range r.Sizes {

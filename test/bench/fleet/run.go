@@ -213,7 +213,7 @@ func (s *stage) rest(ctx context.Context) error {
 // firstStep is the number of workers that the reference implementation was measured with.
 const firstStep = 50
 
-// scale makes a MachineDeployment of the first cluster larger.
+// scale makes a MachineDeployment of the first cluster larger, and as small as it was.
 func (s *stage) scale(ctx context.Context) error {
 	last := 1
 	for _, to := range []int{min(firstStep, s.workers), s.workers} {
@@ -227,6 +227,14 @@ func (s *stage) scale(ctx context.Context) error {
 		s.found.Growth = append(s.found.Growth, g)
 		last = to
 	}
+	if last == 1 {
+		return nil
+	}
+	g, err := s.scaleTo(ctx, last, 1) // so that what is deleted at last are clusters of the same size
+	if err != nil {
+		return fmt.Errorf("scale from %d workers to one: %w", last, err)
+	}
+	s.found.ShrinkSeconds = g.Seconds
 	return nil
 }
 
@@ -248,14 +256,18 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 	}
 	label, profiled := d.GetName(), s.profile(ctx, fmt.Sprintf("to-%d", to))
 	err = s.of("machines").Until(ctx, func(all []*unstructured.Unstructured) bool {
-		running := 0
+		running, others := 0, 0
 		for _, m := range all {
 			phase, _, _ := unstructured.NestedString(m.Object, "status", "phase")
-			if m.GetLabels()["cluster.x-k8s.io/deployment-name"] == label && phase == "Running" {
+			switch {
+			case m.GetLabels()["cluster.x-k8s.io/deployment-name"] != label:
+			case phase == "Running":
 				running++
+			default:
+				others++
 			}
 		}
-		return running == to
+		return running == to && others == 0
 	})
 	if err != nil {
 		return growth{}, err
