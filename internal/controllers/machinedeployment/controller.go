@@ -23,7 +23,7 @@ const Name = "machinedeployment"
 // Indexes by which a deployment finds what is its own without a look at everything in the namespace.
 const (
 	setsByCluster        = "machinedeployment.set.cluster"
-	deploymentsByCluster = "machinedeployment.cluster"
+	deploymentsByCluster = "machinedeployment.spec.clusterName"
 	machinesByDeployment = "machinedeployment.machine.deployment"
 	byTemplate           = "machinedeployment.template"
 )
