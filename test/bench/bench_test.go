@@ -271,11 +271,11 @@ func TestParseStatus(t *testing.T) {
 	}
 }
 
-// program writes a shell script that stands for slipway.
-func program(t *testing.T, script string) string {
+// script writes a shell script that stands for slipway.
+func script(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "slipway")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -284,7 +284,7 @@ func program(t *testing.T, script string) string {
 // TestMeasureUp runs with a program that does nothing but keep a diary.
 func TestMeasureUp(t *testing.T) {
 	diary := filepath.Join(t.TempDir(), "diary")
-	b := &bench{options: options{binary: program(t, `echo "$1 $2" >> `+diary), runs: 2}, log: &bytes.Buffer{}}
+	b := &bench{options: options{binary: script(t, `echo "$1 $2" >> `+diary), runs: 2}, log: &bytes.Buffer{}}
 	if err := b.measureUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestMeasureUp(t *testing.T) {
 // TestMeasureGoesOn: what fails is said, with the reason, the installation is removed, and the run fails in the end.
 func TestMeasureGoesOn(t *testing.T) {
 	diary := filepath.Join(t.TempDir(), "diary")
-	binary := program(t, `echo "$1 $2" >> `+diary+`; [ "$1" = down ] || { echo "port taken" >&2; exit 1; }`)
+	binary := script(t, `echo "$1 $2" >> `+diary+`; [ "$1" = down ] || { echo "port taken" >&2; exit 1; }`)
 	b := &bench{options: options{binary: binary, runs: 1, only: []string{groupUp}}, log: &bytes.Buffer{}}
 	b.measure(t.Context())
 	if len(b.report.Unmeasured) != 1 || !strings.Contains(b.report.Unmeasured[0], "port taken") || len(b.report.Figures) != 0 {
@@ -319,7 +319,7 @@ func TestMeasureGoesOn(t *testing.T) {
 func TestRemoveAfterInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	in, err := newInstallation(program(t, "exit 0"))
+	in, err := newInstallation(script(t, "exit 0"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,15 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/test/bench/machine"
+	"github.com/slipwayhq/slipway/test/bench/program"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
 
@@ -33,15 +31,7 @@ func groups() []string {
 	return []string{groupUp, groupMemory, groupIdle, groupQuickstart, groupScale, groupFunctions}
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { program.Main(parseOptions, run) }
 
 type options struct {
 	binary   string // absolute
@@ -80,23 +70,13 @@ func parseOptions(args []string) (options, error) {
 		return o, errors.New("want no arguments, at least one run and at least 1s of idling")
 	}
 	var err error
-	if o.binary == "" {
-		o.binary, err = apiserver.Binary()
-	} else {
-		o.binary, err = filepath.Abs(o.binary)
-	}
+	o.binary, err = program.Binary(o.binary)
 	return o, err
 }
 
-func run(ctx context.Context, args []string) error {
-	o, err := parseOptions(args)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, o options) error {
 	b := &bench{options: o, log: os.Stderr}
+	var err error
 	if b.report.Machine, err = machine.Describe(ctx, b.binary); err != nil {
 		return err
 	}
@@ -146,26 +126,14 @@ func (b *bench) measure(ctx context.Context) {
 
 // write writes the files.
 func (b *bench) write() error {
-	if err := os.MkdirAll(filepath.Dir(b.out), 0o755); err != nil {
-		return err
-	}
 	files := map[string]func(io.Writer) error{b.out: b.report.WriteJSON}
 	if len(b.samples) > 0 {
-		stem := strings.TrimSuffix(b.out, filepath.Ext(b.out))
-		files[stem+".svg"] = draw(b.began, b.samples, b.report.Steps).WriteSVG
-		files[stem+".csv"] = func(w io.Writer) error { return list(w, b.began, b.samples) }
+		files[program.Beside(b.out, ".svg")] = draw(b.began, b.samples, b.report.Steps).WriteSVG
+		files[program.Beside(b.out, ".csv")] = func(w io.Writer) error { return list(w, b.began, b.samples) }
 	}
 	var errs []error
 	for name, content := range files {
-		errs = append(errs, writeFile(name, content))
+		errs = append(errs, program.Write(name, content))
 	}
 	return errors.Join(errs...)
-}
-
-func writeFile(name string, content func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(content(f), f.Close())
 }

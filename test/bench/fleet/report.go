@@ -1,18 +1,15 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/slipwayhq/slipway/test/bench/chart"
+	"github.com/slipwayhq/slipway/test/bench/program"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
 
@@ -37,24 +34,11 @@ func (r report) write(out string, table io.Writer) error {
 			Machine result.Machine `json:"machine"`
 		}{r.Sizes[0], r.Machine}
 	}
-	data, err := json.MarshalIndent(content, "", "  ")
-	if err != nil {
+	err := program.Write(out, func(w io.Writer) error { return result.JSON(w, content) })
+	if err != nil || len(r.Sizes) == 1 {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(out, append(data, '\n'), 0o644); err != nil {
-		return err
-	}
-	if len(r.Sizes) == 1 {
-		return nil
-	}
-	f, err := os.Create(strings.TrimSuffix(out, filepath.Ext(out)) + ".svg")
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.draw().WriteSVG(f), f.Close())
+	return program.Write(program.Beside(out, ".svg"), r.draw().WriteSVG)
 }
 
 // line is a row of the table.

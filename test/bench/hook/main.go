@@ -2,29 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/slipwayhq/slipway/test/bench/machine"
+	"github.com/slipwayhq/slipway/test/bench/program"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { program.Main(parseOptions, run) }
 
 type options struct {
 	serve  int
@@ -34,7 +23,7 @@ type options struct {
 	binary string
 }
 
-func run(ctx context.Context, args []string) error {
+func parseOptions(args []string) (options, error) {
 	var o options
 	f := flag.NewFlagSet("hook", flag.ContinueOnError)
 	f.IntVar(&o.serve, "serve", 0, "serve so many extensions until standard input closes; what this program starts itself with")
@@ -43,16 +32,17 @@ func run(ctx context.Context, args []string) error {
 	f.DurationVar(&o.length, "time", 10*time.Minute, "how long goroutines and memory are watched")
 	f.StringVar(&o.out, "out", filepath.Join("dist", "bench", "hook.json"), "JSON file to write")
 	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
-		return err
+		return o, err
 	}
+	if o.serve == 0 && (f.NArg() > 0 || o.phase < time.Second || o.length < time.Second) {
+		return o, errors.New("want no arguments, and times of at least 1s")
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, o options) error {
 	if o.serve > 0 {
 		return serve(o.serve)
-	}
-	if f.NArg() > 0 || o.phase < time.Second || o.length < time.Second {
-		return errors.New("want no arguments, and times of at least 1s")
 	}
 	var report result.Report
 	var err error
@@ -68,12 +58,5 @@ func run(ctx context.Context, args []string) error {
 	if err := report.WriteTable(os.Stdout); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(o.out, append(data, '\n'), 0o644)
+	return program.Write(o.out, report.WriteJSON)
 }

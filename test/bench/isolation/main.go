@@ -4,28 +4,16 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/test/bench/machine"
+	"github.com/slipwayhq/slipway/test/bench/program"
 	"github.com/slipwayhq/slipway/test/bench/template"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { program.Main(parseOptions, run) }
 
 type options struct {
 	binary   string // absolute
@@ -63,29 +51,14 @@ func parseOptions(args []string) (options, error) {
 		return o, errors.New("want phases of at least 1s, and a change in each, every 10ms at most")
 	}
 	var err error
-	if o.binary == "" {
-		o.binary, err = apiserver.Binary()
-	} else {
-		o.binary, err = filepath.Abs(o.binary)
-	}
+	o.binary, err = program.Binary(o.binary)
 	return o, err
 }
 
-func run(ctx context.Context, args []string) error {
-	o, err := parseOptions(args)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
+func run(ctx context.Context, o options) error {
+	t, err := template.Read(o.manifest)
 	if err != nil {
 		return err
-	}
-	text, err := os.ReadFile(o.manifest)
-	if err != nil {
-		return err
-	}
-	t, err := template.Parse(string(text))
-	if err != nil {
-		return fmt.Errorf("%s: %w", o.manifest, err)
 	}
 	host, err := machine.Describe(ctx, o.binary)
 	if err != nil {
@@ -98,5 +71,5 @@ func run(ctx context.Context, args []string) error {
 	if err := machine.Finish(&host); err != nil {
 		return err
 	}
-	return write(found, host, outputs{json: o.out, drawing: strings.TrimSuffix(o.out, filepath.Ext(o.out)) + ".svg", table: os.Stdout})
+	return write(found, host, outputs{json: o.out, drawing: program.Beside(o.out, ".svg"), table: os.Stdout})
 }

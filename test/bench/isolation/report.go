@@ -1,17 +1,14 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/slipwayhq/slipway/test/bench/chart"
 	"github.com/slipwayhq/slipway/test/bench/latency"
+	"github.com/slipwayhq/slipway/test/bench/program"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
 
@@ -99,21 +96,10 @@ func write(phases []phase, host result.Machine, o outputs) error {
 	if err := r.WriteTable(o.table); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
+	if err := program.Write(o.json, r.WriteJSON); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(o.json), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(o.json, append(data, '\n'), 0o644); err != nil {
-		return err
-	}
-	f, err := os.Create(o.drawing)
-	if err != nil {
-		return err
-	}
-	return errors.Join(draw(phases).WriteSVG(f), f.Close())
+	return program.Write(o.drawing, draw(phases).WriteSVG)
 }
 
 // draw shows the p99 of the others, round by round.

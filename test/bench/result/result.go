@@ -136,8 +136,11 @@ type Function struct {
 }
 
 // WriteJSON writes the report for programs.
-func (r Report) WriteJSON(w io.Writer) error {
+func (r Report) WriteJSON(w io.Writer) error { return JSON(w, r) }
+
+// JSON writes a value for programs.
+func JSON(w io.Writer, value any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return e.Encode(value)
 }

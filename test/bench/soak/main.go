@@ -6,23 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/bench/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { program.Main(parseOptions, run) }
 
 type options struct {
 	binary, manifest, out string
@@ -48,22 +38,11 @@ func parseOptions(args []string) (options, error) {
 		return o, errors.New("want no arguments, at least one cluster and at least 1s")
 	}
 	var err error
-	if o.binary == "" {
-		o.binary, err = apiserver.Binary()
-	} else {
-		o.binary, err = filepath.Abs(o.binary)
-	}
+	o.binary, err = program.Binary(o.binary)
 	return o, err
 }
 
-func run(ctx context.Context, args []string) error {
-	o, err := parseOptions(args)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, o options) error {
 	s, err := newSoak(ctx, o)
 	if err != nil {
 		return err

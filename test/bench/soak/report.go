@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/slipwayhq/slipway/test/bench/chart"
+	"github.com/slipwayhq/slipway/test/bench/program"
 )
 
 // report is what a soak found.
@@ -84,21 +82,15 @@ func (r *report) write(out string, summary io.Writer) error {
 	_, _ = fmt.Fprintf(summary, "objects at the end: %v\n", r.Objects)
 	_, _ = fmt.Fprintf(summary, "manager after work: %d goroutines, %d files, %.0f MB; fresh: %d, %d, %.0f MB\n",
 		r.Old.Goroutines, r.Old.Files, r.Old.MB, r.Fresh.Goroutines, r.Fresh.Files, r.Fresh.MB)
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return err
-	}
-	data, err := json.MarshalIndent(r, "", " ")
+	err := program.Write(out, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", " ")
+		return e.Encode(r)
+	})
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, append(data, '\n'), 0o644); err != nil {
-		return err
-	}
-	f, err := os.Create(strings.TrimSuffix(out, filepath.Ext(out)) + ".svg")
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.draw().WriteSVG(f), f.Close())
+	return program.Write(program.Beside(out, ".svg"), r.draw().WriteSVG)
 }
 
 func (r *report) draw() chart.Chart {

@@ -43,13 +43,9 @@ type soak struct {
 }
 
 func newSoak(ctx context.Context, o options) (*soak, error) {
-	text, err := os.ReadFile(o.manifest)
+	t, err := template.Read(o.manifest)
 	if err != nil {
 		return nil, err
-	}
-	t, err := template.Parse(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.manifest, err)
 	}
 	s := &soak{options: o, template: t, dice: rand.New(rand.NewPCG(o.seed, 0)), replicas: map[int]int{}, began: time.Now()}
 	s.report.Seed, s.report.Clusters, s.report.Actions = o.seed, o.clusters, map[string]int{}

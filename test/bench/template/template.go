@@ -6,13 +6,14 @@
 //
 // Never: talks to a cluster.
 //
-// Read first: [Parse].
+// Read first: [Read].
 package template
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,6 +27,19 @@ type Template struct {
 	Namespace string
 
 	text, cluster, deployment string
+}
+
+// Read parses a file.
+func Read(name string) (Template, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return Template{}, err
+	}
+	t, err := Parse(string(text))
+	if err != nil {
+		return t, fmt.Errorf("%s: %w", name, err)
+	}
+	return t, nil
 }
 
 // Parse finds the Cluster and the MachineDeployment of a manifest.
