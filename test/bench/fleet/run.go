@@ -137,12 +137,7 @@ func (s *stage) create(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			for _, o := range objects {
-				if err := s.client.Create(ctx, o); err != nil {
-					return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
-				}
-			}
-			return nil
+			return template.Create(ctx, s.client, objects)
 		})
 	}
 	return group.Wait()
@@ -246,10 +241,7 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 	if err != nil {
 		return growth{}, err
 	}
-	d := &unstructured.Unstructured{}
-	d.SetGroupVersionKind(follow.Core("machinedeployments").GroupVersion().WithKind("MachineDeployment"))
-	d.SetNamespace(s.template.Namespace)
-	d.SetName(s.template.Deployment(0))
+	d := s.template.Object(follow.Kind("MachineDeployment"), s.template.Deployment(0))
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, to))
 	if err := s.client.Patch(ctx, d, patch); err != nil {
 		return growth{}, err
@@ -295,10 +287,7 @@ func (s *stage) remove(ctx context.Context) error {
 	group.SetLimit(atOnce)
 	for n := range s.size {
 		group.Go(func() error {
-			c := &unstructured.Unstructured{}
-			c.SetGroupVersionKind(follow.Clusters().GroupVersion().WithKind("Cluster"))
-			c.SetNamespace(s.template.Namespace)
-			c.SetName(template.Cluster(n))
+			c := s.template.Object(follow.Kind("Cluster"), template.Cluster(n))
 			return s.client.Delete(deleting, c, &client.DeleteOptions{Preconditions: &metav1.Preconditions{}})
 		})
 	}

@@ -100,6 +100,9 @@ func Nodes() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 }
 
+// Kind is one of Cluster API's core group.
+func Kind(name string) schema.GroupVersionKind { return Core("").GroupVersion().WithKind(name) }
+
 // Core is a kind of Cluster API's core group, by its plural.
 func Core(plural string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "cluster.x-k8s.io", Version: "v1beta2", Resource: plural}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipwayhq/slipway/test/bench/latency"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
 
@@ -33,7 +34,7 @@ func (b *bench) isolation(ctx context.Context) ([]result.Figure, error) {
 			if err != nil {
 				return nil, err
 			}
-			p99[phase] = ms(quantile(took, 0.99))
+			p99[phase] = ms(latency.Quantile(took, 0.99))
 			if shut {
 				during = append(during, took...)
 			} else {
@@ -47,10 +48,10 @@ func (b *bench) isolation(ctx context.Context) ([]result.Figure, error) {
 	}
 	median := func(values []float64) float64 { return result.Figure{}.Median(values).Value }
 	return []result.Figure{
-		{Name: "hook.isolation.p50", Title: "nine extensions, all are well, p50 (ms)", Value: ms(quantile(times, 0.5))},
+		{Name: "hook.isolation.p50", Title: "nine extensions, all are well, p50 (ms)", Value: ms(latency.Quantile(times, 0.5))},
 		{Name: "hook.isolation.p99", Title: "nine extensions, all are well, p99 (ms)", Value: median(well)},
 		{Name: "hook.isolation.p50.hanging", Title: "nine extensions, the tenth hangs, p50 (ms)",
-			Value: ms(quantile(during, 0.5))},
+			Value: ms(latency.Quantile(during, 0.5))},
 		{Name: "hook.isolation.p99.hanging", Title: "nine extensions, the tenth hangs, p99 (ms)", Value: median(hanging)},
 		result.Figure{Name: "hook.isolation.ratio", Title: "p99 while the tenth hangs, of p99 just before and after"}.
 			Median(ratios).AtMost(1.1),

@@ -21,6 +21,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/hook/wire"
+	"github.com/slipwayhq/slipway/test/bench/latency"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
 
@@ -168,9 +169,9 @@ func (b *bench) overhead(ctx context.Context) ([]result.Figure, error) {
 	}
 	return []result.Figure{
 		result.Figure{Name: "hook.overhead.p50", Title: "a call, over the extension's own time, p50 (ms)",
-			Value: ms(max(0, quantile(took, 0.5)-own.P50))}.AtMost(0.5),
+			Value: ms(max(0, latency.Quantile(took, 0.5)-own.P50))}.AtMost(0.5),
 		result.Figure{Name: "hook.overhead.p99", Title: "a call, over the extension's own time, p99 (ms)",
-			Value: ms(max(0, quantile(took, 0.99)-own.P50))}.AtMost(2),
+			Value: ms(max(0, latency.Quantile(took, 0.99)-own.P50))}.AtMost(2),
 		{Name: "hook.calls", Title: "calls of one caller that were measured", Value: float64(len(took))},
 	}, nil
 }

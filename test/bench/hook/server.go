@@ -14,7 +14,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/slipwayhq/slipway/sdk/hooks"
+	"github.com/slipwayhq/slipway/test/bench/latency"
 )
 
 // served is what the process of the extensions says when it is ready.
@@ -112,17 +112,8 @@ func (s *server) take() stats {
 	s.took = nil
 	out := stats{Calls: len(took), Connections: s.connections}
 	s.mu.Unlock()
-	out.P50, out.P99 = quantile(took, 0.5), quantile(took, 0.99)
+	out.P50, out.P99 = latency.Quantile(took, 0.5), latency.Quantile(took, 0.99)
 	return out
-}
-
-// quantile sorts the times; 0 of none.
-func quantile(times []time.Duration, q float64) time.Duration {
-	if len(times) == 0 {
-		return 0
-	}
-	slices.Sort(times)
-	return times[min(len(times)-1, int(q*float64(len(times))))]
 }
 
 // selfSigned returns a certificate for the loopback address that is its own authority.

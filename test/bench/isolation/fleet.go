@@ -89,17 +89,14 @@ func (f *fleet) create(ctx context.Context, n int) error {
 				return err
 			}
 		}
-		if err := f.client.Create(ctx, o); err != nil {
-			return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
 	}
-	return nil
+	return template.Create(ctx, f.client, objects)
 }
 
 // machines names the Machines of the nth cluster.
 func (f *fleet) machines(ctx context.Context, n int) ([]string, error) {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(follow.Core("machines").GroupVersion().WithKind("MachineList"))
+	list.SetGroupVersionKind(follow.Kind("MachineList"))
 	err := f.client.List(ctx, list, client.InNamespace(f.template.Namespace),
 		client.MatchingLabels{"cluster.x-k8s.io/cluster-name": template.Cluster(n)})
 	if err != nil {

@@ -160,10 +160,7 @@ func (f *fleet) change(ctx context.Context, p *probe, from, until time.Time) err
 		if err := settle.Pause(ctx, max(0, time.Until(from))); err != nil {
 			return err
 		}
-		m := &unstructured.Unstructured{}
-		m.SetGroupVersionKind(follow.Core("machines").GroupVersion().WithKind("Machine"))
-		m.SetNamespace(f.template.Namespace)
-		m.SetName(p.machines[i%len(p.machines)])
+		m := f.template.Object(follow.Kind("Machine"), p.machines[i%len(p.machines)])
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%d"}}}`, label, p.begin(time.Now()))
 		if err := f.client.Patch(ctx, m, client.RawPatch(types.MergePatchType, patch)); err != nil {
 			return fmt.Errorf("change Machine %s: %w", m.GetName(), err)

@@ -43,8 +43,8 @@ func figures(phases []phase) []result.Figure {
 func percentiles(name, title string, phases []phase, of func(phase) bool) []result.Figure {
 	took, passes := pool(phases, of)
 	return []result.Figure{
-		{Name: "isolation." + name + ".p50", Title: title + ": p50 of the others (ms)", Value: milliseconds(quantile(took, 0.5))},
-		{Name: "isolation." + name + ".p99", Title: "  p99 of the others (ms)", Value: milliseconds(quantile(took, 0.99))},
+		{Name: "isolation." + name + ".p50", Title: title + ": p50 of the others (ms)", Value: milliseconds(latency.Quantile(took, 0.5))},
+		{Name: "isolation." + name + ".p99", Title: "  p99 of the others (ms)", Value: milliseconds(latency.Quantile(took, 0.99))},
 		{Name: "isolation." + name + ".changes", Title: "  changes", Value: float64(len(took))},
 		{Name: "isolation." + name + ".reconcile.p99", Title: "  Machine controller, passes of all clusters, p99 (ms)", Value: 1000 * passes.Quantile(0.99)},
 	}
@@ -76,16 +76,7 @@ func ratio(phases []phase, of, to func(phase) bool) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 0
 	}
-	return quantile(a, 0.99).Seconds() / quantile(b, 0.99).Seconds()
-}
-
-// quantile is the value below or at which a share q (0 to 1) of the values is; 0 if there are none.
-func quantile(values []time.Duration, q float64) time.Duration {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+	return latency.Quantile(a, 0.99).Seconds() / latency.Quantile(b, 0.99).Seconds()
 }
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
@@ -111,7 +102,7 @@ func draw(phases []phase) chart.Chart {
 	for _, s := range sicknesses() {
 		sick, healthy := chart.Line{Name: s.title}, chart.Line{Name: well().title}
 		for _, p := range phases {
-			at := chart.Point{At: float64(p.round + 1), Value: milliseconds(quantile(p.took, 0.99))}
+			at := chart.Point{At: float64(p.round + 1), Value: milliseconds(latency.Quantile(p.took, 0.99))}
 			switch s.name {
 			case p.sickness:
 				sick.Points = append(sick.Points, at)

@@ -82,7 +82,7 @@ func (f *fleet) turns(ctx context.Context) ([]phase, error) {
 				return nil, err
 			}
 			f.say("round %d of %d, %s: p99 %.1f ms, without %.1f ms", round+1, f.rounds, s.title,
-				milliseconds(quantile(sick.took, 0.99)), milliseconds(quantile(healthy.took, 0.99)))
+				milliseconds(latency.Quantile(sick.took, 0.99)), milliseconds(latency.Quantile(healthy.took, 0.99)))
 			out = append(out, healthy, sick)
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,10 +65,7 @@ func (f *fleet) infect(ctx context.Context, s sickness) error {
 		return err
 	}
 	for n := range f.sick {
-		plane := &unstructured.Unstructured{}
-		plane.SetGroupVersionKind(schema.GroupVersionKind{Group: hostedv1.GroupVersion.Group, Version: hostedv1.GroupVersion.Version, Kind: "HostedControlPlane"})
-		plane.SetNamespace(f.template.Namespace)
-		plane.SetName(template.Cluster(n))
+		plane := f.template.Object(hostedv1.GroupVersion.WithKind("HostedControlPlane"), template.Cluster(n))
 		if err := f.client.Patch(ctx, plane, client.RawPatch(types.MergePatchType, patch)); err != nil {
 			return fmt.Errorf("annotate HostedControlPlane %s: %w", plane.GetName(), err)
 		}

@@ -1,7 +1,7 @@
-// Package latency reads how long a manager's reconciles took.
+// Package latency says how long things took: a manager's reconciles, or anything else.
 //
 // Does: reads histograms of controller-runtime from the Prometheus text format, subtracts one moment from another, and
-// estimates quantiles as Prometheus does: linear within a bucket.
+// estimates quantiles as Prometheus does: linear within a bucket. Of single times it finds them exactly.
 //
 // Owns: nothing.
 //

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -22,6 +23,15 @@ type Histogram []Bucket
 type Bucket struct {
 	Within float64
 	Count  uint64
+}
+
+// Quantile is the value below or at which a share q (0 to 1) of the times is; 0 if there are none.
+func Quantile(times []time.Duration, q float64) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
 // Parse returns the histograms by controller; none before the first reconcile.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -71,5 +72,17 @@ func TestSince(t *testing.T) {
 	want := map[string]latency.Histogram{"machine": {{0.1, 40}, {1, 45}}, "new": {{0.1, 1}, {1, 1}}}
 	if diff := cmp.Diff(want, latency.Since(later, earlier)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestQuantileOfTimes(t *testing.T) {
+	times := []time.Duration{3, 1, 2, 4}
+	for q, want := range map[float64]time.Duration{0: 1, 0.5: 3, 0.99: 4, 1: 4} {
+		if got := latency.Quantile(times, q); got != want {
+			t.Errorf("%v: got %d, want %d", q, got, want)
+		}
+	}
+	if times[0] != 3 || latency.Quantile(nil, 0.5) != 0 {
+		t.Error("the times stay in order, and none have no quantile")
 	}
 }

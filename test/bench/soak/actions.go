@@ -39,16 +39,6 @@ func (s *soak) choose() (string, action) {
 	panic("the weights do not add up to 100")
 }
 
-func (s *soak) object(gvk schema.GroupVersionKind, name string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(gvk)
-	o.SetNamespace(s.template.Namespace)
-	o.SetName(name)
-	return o
-}
-
-func core(kind string) schema.GroupVersionKind { return follow.Core("").GroupVersion().WithKind(kind) }
-
 func (s *soak) patch(ctx context.Context, o client.Object, format string, args ...any) error {
 	return s.client.Patch(ctx, o, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, args...)))
 }
@@ -58,28 +48,25 @@ func (s *soak) create(ctx context.Context, cluster int) error {
 	if err != nil {
 		return err
 	}
-	for _, o := range objects {
-		if err := s.client.Create(ctx, o); err != nil {
-			return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
-	}
-	s.replicas[cluster] = 1
-	return nil
+	return template.Create(ctx, s.client, objects)
+}
+
+func (s *soak) deployment(cluster int) client.Object {
+	return s.template.Object(follow.Kind("MachineDeployment"), s.template.Deployment(cluster))
 }
 
 func (s *soak) scale(ctx context.Context, cluster int) error {
 	n := 1 + s.dice.IntN(mostWorkers)
-	s.replicas[cluster] = n
-	return s.patch(ctx, s.object(core("MachineDeployment"), s.template.Deployment(cluster)), `{"spec":{"replicas":%d}}`, n)
+	return s.patch(ctx, s.deployment(cluster), `{"spec":{"replicas":%d}}`, n)
 }
 
 func (s *soak) rollOut(ctx context.Context, cluster int) error {
 	now := time.Now().UTC().Format(time.RFC3339)
-	return s.patch(ctx, s.object(core("MachineDeployment"), s.template.Deployment(cluster)), `{"spec":{"rollout":{"after":%q}}}`, now)
+	return s.patch(ctx, s.deployment(cluster), `{"spec":{"rollout":{"after":%q}}}`, now)
 }
 
 func (s *soak) deleteMachine(ctx context.Context, cluster int) error {
-	m, err := s.anyOf(ctx, core("Machine"), cluster)
+	m, err := s.anyOf(ctx, follow.Kind("Machine"), cluster)
 	if m == nil {
 		return err
 	}
@@ -89,7 +76,7 @@ func (s *soak) deleteMachine(ctx context.Context, cluster int) error {
 // recreate deletes a cluster, waits until it is gone and creates it again.
 func (s *soak) recreate(ctx context.Context, cluster int) error {
 	name := template.Cluster(cluster)
-	if err := s.client.Delete(ctx, s.object(core("Cluster"), name)); err != nil {
+	if err := s.client.Delete(ctx, s.template.Object(follow.Kind("Cluster"), name)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, healWithin)

@@ -21,7 +21,7 @@ func searched() []schema.GroupVersionKind {
 	kubeadm := schema.GroupVersion{Group: "bootstrap.cluster.x-k8s.io", Version: "v1beta2"}
 	hosted := schema.GroupVersion{Group: "controlplane.slipway.dev", Version: "v1alpha1"}
 	return []schema.GroupVersionKind{
-		core("Cluster"), core("MachineDeployment"), core("MachineSet"), core("Machine"),
+		follow.Kind("Cluster"), follow.Kind("MachineDeployment"), follow.Kind("MachineSet"), follow.Kind("Machine"),
 		local.WithKind("LocalCluster"), local.WithKind("LocalMachineTemplate"), local.WithKind("LocalMachine"),
 		kubeadm.WithKind("KubeadmConfigTemplate"), kubeadm.WithKind("KubeadmConfig"), hosted.WithKind("HostedControlPlane"),
 		{Version: "v1", Kind: "Secret"},
@@ -80,7 +80,7 @@ func (s *soak) nodes(ctx context.Context) error {
 	var problems []error
 	for n := range s.clusters {
 		name := template.Cluster(n)
-		machines, err := s.list(ctx, core("Machine"), client.MatchingLabels{"cluster.x-k8s.io/cluster-name": name})
+		machines, err := s.list(ctx, follow.Kind("Machine"), client.MatchingLabels{"cluster.x-k8s.io/cluster-name": name})
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,6 @@ type soak struct {
 	client   client.Client
 	template template.Template
 	dice     *rand.Rand
-	replicas map[int]int // asked for, by cluster
 	report   report
 	began    time.Time
 }
@@ -47,7 +46,7 @@ func newSoak(ctx context.Context, o options) (*soak, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &soak{options: o, template: t, dice: rand.New(rand.NewPCG(o.seed, 0)), replicas: map[int]int{}, began: time.Now()}
+	s := &soak{options: o, template: t, dice: rand.New(rand.NewPCG(o.seed, 0)), began: time.Now()}
 	s.report.Seed, s.report.Clusters, s.report.Actions = o.seed, o.clusters, map[string]int{}
 	if s.pair, err = pair.Start(ctx, o.binary); err != nil {
 		return nil, err

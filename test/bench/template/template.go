@@ -1,15 +1,17 @@
 // Package template makes many clusters of one manifest.
 //
-// Does: finds the Cluster and its MachineDeployment in a manifest, and replaces the Cluster's name wherever it stands.
+// Does: finds the Cluster and its MachineDeployment in a manifest, and replaces the Cluster's name wherever it stands;
+// creates their objects.
 //
 // Owns: the names of the clusters.
 //
-// Never: talks to a cluster.
+// Never: reads from a cluster.
 //
 // Read first: [Read].
 package template
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +19,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/test/bench/follow"
 )
@@ -81,6 +85,25 @@ func (t Template) Render(n int) ([]*unstructured.Unstructured, error) {
 		o.SetNamespace(t.Namespace)
 	}
 	return objects, err
+}
+
+// Create creates the objects of a cluster in order.
+func Create(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		if err := c.Create(ctx, o); err != nil {
+			return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// Object has a kind and a name, and is where the clusters are; for writes that need no more.
+func (t Template) Object(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	o.SetNamespace(t.Namespace)
+	o.SetName(name)
+	return o
 }
 
 // Cluster is the name of the nth Cluster.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipwayhq/slipway/test/bench/follow"
 	"github.com/slipwayhq/slipway/test/bench/template"
 )
 
@@ -22,6 +23,9 @@ func TestTemplate(t *testing.T) {
 		if !strings.HasPrefix(o.GetName(), "c0007") {
 			t.Errorf("%s %s keeps its name: two clusters would share it", o.GetKind(), o.GetName())
 		}
+	}
+	if o := tmpl.Object(follow.Kind("Machine"), "m"); o.GetAPIVersion() != "cluster.x-k8s.io/v1beta2" || o.GetKind() != "Machine" || o.GetNamespace() != tmpl.Namespace {
+		t.Errorf("an object is %v", o.Object)
 	}
 	for name, bad := range map[string]string{
 		"no deployment": "kind: Cluster\nmetadata: {name: a}\n",
