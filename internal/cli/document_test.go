@@ -1,40 +1,24 @@
 package cli_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
 
-var update = flag.Bool("update", false, "write docs/cli.md anew")
-
-// docs/cli.md is what the command says of itself.
+// docs/cli.md is what the command says of itself; `go generate ./internal/cli` writes it anew.
 func TestDocument(t *testing.T) {
-	const path = "../../docs/cli.md"
 	e := env.Env{Getenv: func(string) string { return "" }, In: strings.NewReader("")}
 	// A test binary is not stamped with the version of Kubernetes that it is linked with.
 	got := strings.ReplaceAll(cli.Document(cli.Root(e)), buildinfo.Kubernetes(), "v1.36.3")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s is out of date; `go generate ./internal/cli` writes it anew (-want +got):\n%s", path, d)
-	}
+	golden.Compare(t, "../../docs/cli.md", got)
 	if home, err := os.UserHomeDir(); err == nil && strings.Contains(got, home+"/") {
 		t.Errorf("the document names %s, a folder of this machine", home)
 	}

@@ -1,10 +1,8 @@
 package controllers
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,10 +15,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
-
-// golden writes the golden files instead of comparing with them.
-var golden = flag.Bool("update", false, "write testdata/*.golden")
 
 // rolloutSeeds is how many random orders each scenario is played in besides its golden file.
 const rolloutSeeds = 25
@@ -252,32 +248,12 @@ func TestRollouts(t *testing.T) { // DP-02, DP-05 to DP-11, DP-20, MS-03, MS-06,
 			var text strings.Builder
 			fmt.Fprintf(&text, "# %s\n\n# fixed order\n%s", s.reason, s.run(t, nil).text())
 			fmt.Fprintf(&text, "\n# random order, seed 1\n%s", s.run(t, rand.New(rand.NewPCG(1, 1))).text())
-			compareGolden(t, filepath.Join("testdata", "rollout-"+name+".golden"), text.String())
+			golden.Compare(t, filepath.Join("testdata", "rollout-"+name+".golden"), text.String())
 			for seed := range uint64(rolloutSeeds) {
 				if s.run(t, rand.New(rand.NewPCG(7, seed))); t.Failed() {
 					t.Fatalf("seed %d", seed)
 				}
 			}
 		})
-	}
-}
-
-func compareGolden(t *testing.T, file, got string) {
-	t.Helper()
-	if *golden {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got); run the test with -update if that is meant:\n%s", file, diff)
 	}
 }

@@ -1,21 +1,15 @@
 package rollout_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/slipwayhq/slipway/internal/rollout"
+	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
-
-// golden writes the golden files instead of comparing with them.
-var golden = flag.Bool("update", false, "write testdata/*.golden")
 
 // randomRuns is how many seeds each scenario is checked with besides its golden file.
 const randomRuns = 150
@@ -178,31 +172,11 @@ func TestSimulations(t *testing.T) { // DP-06, DP-07, DP-08, DP-09, DP-11, DP-20
 			var text strings.Builder
 			fmt.Fprintf(&text, "# %s\n\n# fixed order\n%s", s.reason, s.run(t, nil).text())
 			fmt.Fprintf(&text, "\n# random order, seed 1\n%s", s.run(t, rand.New(rand.NewPCG(1, 1))).text())
-			compareGolden(t, filepath.Join("testdata", name+".golden"), text.String())
+			golden.Compare(t, filepath.Join("testdata", name+".golden"), text.String())
 			for seed := range uint64(randomRuns) {
 				s.run(t, rand.New(rand.NewPCG(2, seed)))
 			}
 		})
-	}
-}
-
-func compareGolden(t *testing.T, file, got string) {
-	t.Helper()
-	if *golden {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got); run the test with -update if that is meant:\n%s", file, diff)
 	}
 }
 

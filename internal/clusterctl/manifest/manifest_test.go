@@ -1,9 +1,7 @@
 package manifest_test
 
 import (
-	"flag"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,9 +9,8 @@ import (
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
+	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestManifest(t *testing.T) {
 	objects, err := manifest.Cluster{
@@ -27,19 +24,7 @@ func TestManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const path = "testdata/demo.yaml"
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("the manifest differs; go test -update writes it anew (-want +got):\n%s", d)
-	}
+	golden.Compare(t, "testdata/demo.yaml", string(got))
 	for _, field := range []string{"status:", "creationTimestamp", "null"} {
 		if strings.Contains(string(got), field) {
 			t.Errorf("nobody would write %q by hand", field)

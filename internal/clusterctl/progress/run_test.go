@@ -4,22 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // read is one answer of the script.
 type read struct {
@@ -81,7 +75,7 @@ func TestRunShowsPlainLines(t *testing.T) {
 	if err := progress.Run(context.Background(), src, creation, progress.NewPlain(&out, src.now)); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "plain.txt", out.String())
+	golden.Compare(t, "testdata/plain.txt", out.String())
 }
 
 func TestRunShowsLiveLines(t *testing.T) {
@@ -91,7 +85,7 @@ func TestRunShowsLiveLines(t *testing.T) {
 	if err := progress.Run(context.Background(), src, creation, progress.NewLive(&out, look, src.now)); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "live.txt", strings.ReplaceAll(out.String(), "\x1b", "ESC"))
+	golden.Compare(t, "testdata/live.txt", strings.ReplaceAll(out.String(), "\x1b", "ESC"))
 	for line := range strings.Lines(strings.ReplaceAll(out.String(), "\x1b[2K", "")) {
 		if n := len([]rune(line)); n > 70+len("\x1b[4A\r\x1b[33m\x1b[0m\n") {
 			t.Errorf("a line of %d columns would wrap, and the drawing with it: %q", n, line)
@@ -173,22 +167,5 @@ func TestElapsed(t *testing.T) {
 		if got := progress.Elapsed(in); got != want {
 			t.Errorf("%v: got %s, want %s", in, got, want)
 		}
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s differs; go test -update writes it anew (-want +got):\n%s", path, d)
 	}
 }

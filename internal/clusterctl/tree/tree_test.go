@@ -1,38 +1,16 @@
 package tree_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s differs; go test -update writes it anew (-want +got):\n%s", path, d)
-	}
-}
 
 func now() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 
@@ -62,7 +40,7 @@ func TestDescribe(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := tree.Render(tree.Build(world(), tc.options), tc.style)
-			golden(t, name+".txt", got)
+			golden.Compare(t, "testdata/"+name+".txt", got)
 			if tc.style.Unicode == strings.Contains(got, "|-") {
 				t.Errorf("%s: ASCII branches in a Unicode tree, or the other way round", tc.reason)
 			}
@@ -76,7 +54,7 @@ func TestDescribeAsData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "tree.yaml", string(out))
+	golden.Compare(t, "testdata/tree.yaml", string(out))
 }
 
 func TestHeadline(t *testing.T) {

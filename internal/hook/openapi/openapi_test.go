@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"flag"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,14 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipwayhq/slipway/internal/testkit/golden"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 	"github.com/slipwayhq/slipway/sdk/hooks/openapi"
 )
-
-var update = flag.Bool("update", false, "write docs/runtime-sdk-openapi.html anew")
 
 // RT-22: a validator that somebody else wrote finds nothing wrong with the document, in either form.
 func TestDocumentIsValid(t *testing.T) {
@@ -71,7 +68,6 @@ func TestDescriptions(t *testing.T) {
 
 // docs/runtime-sdk-openapi.html is the page of the same document, without the texts of others.
 func TestPage(t *testing.T) {
-	const path = "../../../docs/runtime-sdk-openapi.html"
 	doc, err := openapi.Document(hooks.Default(), openapi.Info{})
 	if err != nil {
 		t.Fatal(err)
@@ -80,18 +76,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("%s is out of date; `go test ./internal/hook/openapi -run Page -update` writes it anew (-want +got):\n%s", path, d)
-	}
+	golden.Compare(t, "../../../docs/runtime-sdk-openapi.html", string(got))
 	text := string(got)
 	for _, bad := range []string{"<script", "http://", "https://", "url("} {
 		if strings.Contains(text, bad) {
