@@ -108,6 +108,9 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 		if p := recover(); p != nil {
 			result, err = ctrl.Result{}, r.panicked(ctx, p)
 		}
+		if err != nil {
+			r.rests.failed(req.NamespacedName)
+		}
 		r.metrics.passed(r.Name, time.Since(began), result, err)
 	}()
 	o := r.New()

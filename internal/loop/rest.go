@@ -44,3 +44,11 @@ func (r *rests) left(key client.ObjectKey, now time.Time) time.Duration {
 	r.began[key] = now
 	return 0
 }
+
+// failed lets the next pass over an object begin whenever it is its turn. Who tries a failed pass again leaves more and
+// more time between two of them, and begins anew with every pass that does not fail; one that only rests would be such.
+func (r *rests) failed(key client.ObjectKey) {
+	r.mu.Lock()
+	delete(r.began, key)
+	r.mu.Unlock()
+}

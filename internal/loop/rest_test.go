@@ -1,10 +1,12 @@
 package loop
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -60,4 +62,28 @@ func TestReconcileRests(t *testing.T) { // FG-03
 	p.status.Phase = "Running"
 	p.pass("one that follows soon", 30*time.Millisecond, 1, 70*time.Millisecond)
 	p.pass("the pass that was put off", 70*time.Millisecond, 2, 0)
+}
+
+// A pass that follows a failure does not rest: the answer "later" would count as a success, and the pauses between the
+// failures would begin anew instead of growing.
+func TestFailuresDoNotRest(t *testing.T) { // FG-03
+	for name, act := range map[string]func() error{
+		"an error": func() error { return errors.New("no luck") },
+		"a panic":  func() error { panic("no luck") },
+	} {
+		p := newPaced(t)
+		p.r.pacer.window, p.r.rests.least = 0, 5*time.Second
+		p.actions, p.act = []Action{touch{}}, act
+		for again := range 5 {
+			p.now = p.now.Add(50 * time.Millisecond)
+			_, err := p.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "m"}})
+			if err == nil {
+				t.Errorf("%s, try %d: no error, so whoever tries again forgets how often it failed", name, again)
+			}
+		}
+		p.act = func() error { return nil }
+		p.now = p.now.Add(50 * time.Millisecond)
+		p.pass(name+" that is over", 0, p.writes, 0)
+		p.pass(name+" that is over, soon after", time.Second, p.writes, 4*time.Second)
+	}
 }
