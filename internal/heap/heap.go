@@ -31,7 +31,11 @@ const (
 // Starting sets the garbage collector of this process up for a start that may
 // take memory bytes. The function it returns, to be called when what was to be
 // started runs, sets it up for running and gives memory back to the system.
+// Where GOGC is set, neither does anything.
 func Starting(memory int64) (started func()) {
+	if theirs() {
+		return func() {}
+	}
 	debug.SetGCPercent(gcWhileStarting)
 	debug.SetMemoryLimit(memory)
 	return func() {
@@ -60,7 +64,7 @@ const (
 // system. A third of the processor time of a busy API server is the collector's
 // otherwise. Where GOGC is set, it does nothing.
 func Collect(room int64) {
-	if os.Getenv("GOGC") != "" {
+	if theirs() {
 		return
 	}
 	debug.SetGCPercent(gcWhileRunning)
@@ -69,6 +73,9 @@ func Collect(room int64) {
 	c.quiet.Stop()
 	c.next()
 }
+
+// theirs reports whether the user has said how garbage is to be collected.
+func theirs() bool { return os.Getenv("GOGC") != "" }
 
 type collector struct {
 	room int64

@@ -65,12 +65,21 @@ func set(t *testing.T) int {
 	return percent
 }
 
-func TestCollectLeavesGOGCAlone(t *testing.T) {
+func TestGOGCIsLeftAlone(t *testing.T) {
 	before := debug.SetGCPercent(77)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	t.Setenv("GOGC", "77")
-	Collect(RoomOfManager)
-	if have := set(t); have != 77 {
-		t.Errorf("want the user's 77 percent, got %d", have)
+	limit := debug.SetMemoryLimit(-1)
+	same := func(after string) {
+		t.Helper()
+		if have, room := set(t), debug.SetMemoryLimit(-1); have != 77 || room != limit {
+			t.Errorf("after %s: want the user's 77 percent and no other limit, got %d and %d", after, have, room)
+		}
 	}
+	started := Starting(StartManagementMemory)
+	same("Starting")
+	started()
+	same("the start")
+	Collect(RoomOfManager)
+	same("Collect")
 }
