@@ -153,6 +153,10 @@ func (c *Conn) read(ctx context.Context, resp *http.Response) (Answer, error) {
 		buffer.Grow(int(resp.ContentLength) + bytes.MinRead)
 	}
 	n, err := buffer.ReadFrom(io.LimitReader(resp.Body, MaxAnswer+1))
+	if err == nil {
+		// A server that sees us hang up may end its answer in order before the connection is gone.
+		err = ctx.Err()
+	}
 	if err != nil {
 		return Answer{}, c.classify(ctx, err)
 	}
