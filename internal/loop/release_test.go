@@ -17,20 +17,26 @@ func doomed(t *testing.T, window time.Duration) *paced {
 	t.Helper()
 	p := newPaced(t)
 	p.r.pacer = pacer{window: window}
-	p.r.Finalizer = "test/finalizer"
-	m := &clusterv1.Machine{}
-	if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
-		t.Fatal(err)
-	}
-	m.Finalizers = []string{"test/finalizer"}
-	if err := p.client.Update(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.client.Delete(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	p.doom()
 	p.act = func() error { return nil }
 	return p
+}
+
+// doom begins the deletion of the Machine, which waits for a finalizer.
+func (p *paced) doom() {
+	p.t.Helper()
+	p.r.Finalizer = "test/finalizer"
+	m := &clusterv1.Machine{}
+	if err := p.client.Get(p.t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
+		p.t.Fatal(err)
+	}
+	m.Finalizers = []string{"test/finalizer"}
+	if err := p.client.Update(p.t.Context(), m); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.client.Delete(p.t.Context(), m); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 func (p *paced) isGone() bool {

@@ -189,18 +189,7 @@ func TestPaceOfADeletion(t *testing.T) { // FG-03
 	p.status.Phase = "Running"
 	p.pass("new", 0, 0, 2*time.Second)
 	p.pass("written", 2*time.Second, 1, 0)
-	m := &clusterv1.Machine{}
-	if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
-		t.Fatal(err)
-	}
-	m.Finalizers = []string{"test/finalizer"}
-	if err := p.client.Update(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.client.Delete(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	p.r.Finalizer = "test/finalizer"
+	p.doom()
 	p.r.Decide = func(*clusterv1.Machine) Plan { return Plan{Wait: []Wait{{Reason: "Waiting", Message: "waiting"}}} }
 	p.status.Phase = "Deleting"
 	p.status.NodeRef.Name = "n"
