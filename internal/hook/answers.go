@@ -61,30 +61,36 @@ func keepFor(answer hooks.Response, reuse time.Duration) time.Duration {
 
 // get returns an answer that is still good, or nil. What is left of the time that it asked for is in it, rounded up.
 func (a *answers) get(key string, h hooks.Hook) hooks.Response {
-	a.mu.Lock()
-	element := a.byKey[key]
-	var found kept
-	if element != nil {
-		found = element.Value.(kept)
-		if !a.now().Before(found.expires) {
-			a.drop(element)
-			element = nil
-		} else {
-			a.used.MoveToFront(element)
-		}
-	}
-	a.mu.Unlock()
-	if element == nil {
+	body, left := a.find(key)
+	if left <= 0 {
 		return nil
 	}
-	response, _, err := decode(found.body, h)
+	response, _, err := decode(body, h)
 	if err != nil {
 		return nil
 	}
 	if r, ok := response.(hooks.RetryResponse); ok && r.GetRetryAfterSeconds() > 0 {
-		r.SetRetryAfterSeconds(int32(math.Ceil(found.expires.Sub(a.now()).Seconds())))
+		r.SetRetryAfterSeconds(int32(math.Ceil(left.Seconds())))
 	}
 	return response
+}
+
+// find returns what is kept and for how long it is still good; zero: there is nothing. An answer that is not good any
+// more is dropped. The clock is read once: what is left of an answer that is good is more than nothing.
+func (a *answers) find(key string) (body []byte, left time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	element := a.byKey[key]
+	if element == nil {
+		return nil, 0
+	}
+	found := element.Value.(kept)
+	if left = found.expires.Sub(a.now()); left <= 0 {
+		a.drop(element)
+		return nil, 0
+	}
+	a.used.MoveToFront(element)
+	return found.body, left
 }
 
 // keep remembers an answer for a time; 0 forgets the one before.
