@@ -39,13 +39,14 @@ type settings struct {
 	values     map[string]string
 }
 
-// settingsOf reads a spec. What cannot be used is a fault of kind Invalid.
+// settingsOf reads a spec. What cannot be used is a fault of kind Invalid; a selector that cannot be read selects nothing.
 func settingsOf(c *runtimev1.ExtensionConfig) (settings, error) {
 	s := settings{uid: c.UID, generation: c.Generation, created: c.CreationTimestamp, values: c.Spec.Settings,
 		selector: labels.Everything()}
 	if c.Spec.NamespaceSelector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(c.Spec.NamespaceSelector)
 		if err != nil {
+			s.selector = labels.Nothing()
 			return s, fault.New(fault.Invalid, "InvalidNamespaceSelector", "spec.namespaceSelector cannot be used: %v", err)
 		}
 		s.selector = selector

@@ -1,0 +1,29 @@
+package hook
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipwayhq/slipway/internal/hook/hooktest"
+)
+
+// RT-03: a selector that cannot be read selects nothing, and surely not everything.
+func TestInvalidNamespaceSelector(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Answer(answered("called", 0)))
+	c := x.ExtensionConfig("ext")
+	c.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}
+	w.mustDiscover(c)
+	c.Generation++
+	c.Spec.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "stage", Operator: "Like"}}
+	if s := w.discover(c); s.Problem == nil || s.Problem.Reason != "InvalidNamespaceSelector" {
+		t.Fatalf("problem: %v", s.Problem)
+	}
+	for _, namespace := range []string{"prod", "ns"} {
+		call, response := creation()
+		if err := w.CallAll(t.Context(), cluster(namespace), call); err != nil || response.Message != "" {
+			t.Errorf("%s: message %q, %v; want that nobody is called", namespace, response.Message, err)
+		}
+	}
+}
