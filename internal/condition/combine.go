@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // Reasons are the three reasons that a combined condition reports for its three outcomes.
@@ -59,6 +60,17 @@ func weigh(c metav1.Condition, p Part) weight {
 		return unknown
 	}
 	return info
+}
+
+// Ready is the row of the condition Ready, a summary of others and of Deleting.
+func Ready[F any](types ...string) Row[F] {
+	var parts []Part
+	for _, t := range types {
+		parts = append(parts, Part{Type: t})
+	}
+	parts = append(parts, Part{Type: clusterv1.DeletingCondition, Polarity: Negative})
+	reasons := Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason}
+	return Row[F]{Type: clusterv1.ReadyCondition, Over: func(_ F, set Set) Verdict { return Summarize(set, reasons, parts...) }}
 }
 
 // Summarize returns one verdict over several conditions of one object: bad if any part is an issue, else

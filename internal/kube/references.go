@@ -76,6 +76,14 @@ func (r *References) Look(ctx context.Context, from client.Object, ref clusterv1
 	return contract.Object{}, f.Message, nil
 }
 
+// View is how a contract sees what Look returned; nil where it is not there.
+func View[T any](o contract.Object, as func(contract.Object) T) *T {
+	if o.Unstructured == nil {
+		return nil
+	}
+	return new(as(o))
+}
+
 // List returns the objects of a provider's kind in the namespace that match the labels.
 func (r *References) List(ctx context.Context, group, kind, namespace string, labels map[string]string) ([]contract.Object, error) {
 	version, u, err := r.kind(ctx, clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind})

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 func TestLook(t *testing.T) { // CL-03, CL-05, CT-04
@@ -58,6 +59,9 @@ func TestLook(t *testing.T) { // CL-03, CL-05, CT-04
 			o, problem, err := refs.Look(context.Background(), tc.from, ref)
 			if err != nil || (o.Unstructured != nil) != tc.found || !strings.Contains(problem, tc.problem) || (problem == "") != (tc.problem == "") {
 				t.Errorf("%s: object %v, problem %q, error %v", tc.reason, o.Unstructured, problem, err)
+			}
+			if name := kube.View(o, func(o contract.Object) string { return o.GetName() }); (name != nil) != tc.found || (tc.found && *name != "there") {
+				t.Errorf("%s: the view is %v", tc.reason, name)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -68,21 +69,13 @@ func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (S
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	o, problem, err := c.refs.Look(ctx, s.Cluster, s.Cluster.Spec.InfrastructureRef)
-	s.InfraProblem = problem
-	if err == nil && o.Unstructured != nil {
-		view := contract.InfraCluster(o)
-		s.Infra = &view
-	}
+	s.Infra, s.InfraProblem = kube.View(o, contract.InfraCluster), problem
 	return err
 }
 
 func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	o, problem, err := c.refs.Look(ctx, s.Cluster, s.Cluster.Spec.ControlPlaneRef)
-	s.ControlPlaneProblem = problem
-	if err == nil && o.Unstructured != nil {
-		view := contract.ControlPlane(o)
-		s.ControlPlane = &view
-	}
+	s.ControlPlane, s.ControlPlaneProblem = kube.View(o, contract.ControlPlane), problem
 	return err
 }
 

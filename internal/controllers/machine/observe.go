@@ -92,21 +92,13 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 
 func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
 	o, problem, err := c.refs.Look(ctx, s.Machine, s.Machine.Spec.Bootstrap.ConfigRef)
-	s.BootstrapProblem = problem
-	if err == nil && o.Unstructured != nil {
-		view := contract.BootstrapConfig(o)
-		s.Bootstrap = &view
-	}
+	s.Bootstrap, s.BootstrapProblem = kube.View(o, contract.BootstrapConfig), problem
 	return err
 }
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	o, problem, err := c.refs.Look(ctx, s.Machine, s.Machine.Spec.InfrastructureRef)
-	s.InfraProblem = problem
-	if err == nil && o.Unstructured != nil {
-		view := contract.InfraMachine(o)
-		s.Infra = &view
-	}
+	s.Infra, s.InfraProblem = kube.View(o, contract.InfraMachine), problem
 	return err
 }
 

@@ -115,11 +115,7 @@ func (c *Controller) readTemplate(ctx context.Context, s *Snapshot) error {
 		return nil
 	}
 	o, problem, err := c.refs.Look(ctx, s.Check, templateRef(s.Check))
-	s.TemplateProblem = problem
-	if err == nil && o.Unstructured != nil {
-		view := contract.RemediationTemplate(o)
-		s.Template = &view
-	}
+	s.Template, s.TemplateProblem = kube.View(o, contract.RemediationTemplate), problem
 	return err
 }
 

@@ -70,24 +70,18 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 
 func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
 	o, problem, err := c.refs.Look(ctx, s.Pool, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef)
-	s.BootstrapProblem = problem
-	if err == nil && o.Unstructured != nil {
-		view := contract.BootstrapConfig(o)
-		s.Bootstrap = &view
-	}
+	s.Bootstrap, s.BootstrapProblem = kube.View(o, contract.BootstrapConfig), problem
 	return err
 }
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	ref := s.Pool.Spec.Template.Spec.InfrastructureRef
 	o, problem, err := c.refs.Look(ctx, s.Pool, ref)
-	s.InfraProblem = problem
-	if err != nil || o.Unstructured == nil {
+	s.Infra, s.InfraProblem = kube.View(o, contract.InfraMachinePool), problem
+	if s.Infra == nil {
 		return err
 	}
-	view := contract.InfraMachinePool(o)
-	s.Infra = &view
-	kind, ok := view.MachineKind.Get()
+	kind, ok := s.Infra.MachineKind.Get()
 	if !ok || kind == "" {
 		return nil
 	}

@@ -149,12 +149,7 @@ func simulatedConditions() condition.Table[Facts] {
 	return condition.Table[Facts]{
 		{Type: infrav1.NodeSimulatedCondition, Of: nodeSimulated},
 		{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: deleting},
-		{Type: clusterv1.ReadyCondition, Over: func(_ Facts, set condition.Set) condition.Verdict {
-			return condition.Summarize(set,
-				condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason},
-				condition.Part{Type: infrav1.NodeSimulatedCondition},
-				condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
-		}},
+		condition.Ready[Facts](infrav1.NodeSimulatedCondition),
 	}
 }
 

@@ -34,13 +34,7 @@ func Conditions() condition.Table[Facts] {
 		{Type: infrav1.ContainerProvisionedCondition, Of: containerProvisioned},
 		{Type: infrav1.BootstrapExecSucceededCondition, Of: bootstrapSucceeded},
 		{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: deleting},
-		{Type: clusterv1.ReadyCondition, Over: func(_ Facts, set condition.Set) condition.Verdict {
-			return condition.Summarize(set,
-				condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason},
-				condition.Part{Type: infrav1.ContainerProvisionedCondition},
-				condition.Part{Type: infrav1.BootstrapExecSucceededCondition},
-				condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
-		}},
+		condition.Ready[Facts](infrav1.ContainerProvisionedCondition, infrav1.BootstrapExecSucceededCondition),
 	}
 }
 
