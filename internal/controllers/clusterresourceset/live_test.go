@@ -23,9 +23,9 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/internal/testkit/background"
 )
 
 // patience is how long a busy machine may take for one step.
@@ -43,16 +43,8 @@ type live struct {
 
 func start(t *testing.T) *live {
 	t.Helper()
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}}
-	for _, crd := range all {
-		if slices.Contains([]string{"Cluster", "ClusterResourceSet", "ClusterResourceSetBinding"}, crd.Spec.Names.Kind) {
-			objects = append(objects, crd)
-		}
-	}
+	objects := append(apiserver.CRDs(t, "Cluster", "ClusterResourceSet", "ClusterResourceSetBinding"),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	management, workload := apiserver.Start(t, apiserver.Options{Objects: objects}), apiserver.Start(t, apiserver.Options{})
 	scheme := newScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
@@ -69,20 +61,8 @@ func start(t *testing.T) *live {
 	l.must(clusters.SetupWithManager(mgr))
 	l.setup = loop.Setup{Manager: mgr, Concurrency: 2}
 	l.must(Add(l.setup, clusters, Settings{}))
-	ctx, stop := context.WithCancel(context.Background())
-	l.ctx = ctx
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager ended: %v", err)
-		}
-	})
-	l.Client, err = client.New(management.Config, client.Options{Scheme: scheme})
-	l.must(err)
-	l.workload, err = client.New(workload.Config, client.Options{Scheme: scheme})
-	l.must(err)
+	l.ctx = background.Run(t, mgr.Start)
+	l.Client, l.workload = management.Client(t, scheme), workload.Client(t, scheme)
 	l.access, err = os.ReadFile(workload.Kubeconfig)
 	l.must(err)
 	return l

@@ -12,5 +12,5 @@
 // Never: runs controllers or webhooks of Slipway, or links Kubernetes' server
 // code into the test.
 //
-// Read first: Main, Start.
+// Read first: Main, Start, CRDs.
 package apiserver

@@ -17,7 +17,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/call"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -75,24 +74,12 @@ func clusterWith(t *testing.T, x *hooktest.Extension) (*apiserver.Server, client
 		&corev1.Service{ObjectMeta: meta("svc"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "hooks", Port: 443}}}},
 		pod,
 	}
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, crd := range all {
-		if crd.Spec.Names.Kind == "ExtensionConfig" {
-			objects = append(objects, crd)
-		}
-	}
-	server := apiserver.Start(t, apiserver.Options{Objects: objects})
+	server := apiserver.Start(t, apiserver.Options{Objects: append(objects, apiserver.CRDs(t, "ExtensionConfig")...)})
 	scheme, err := management.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(server.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := server.Client(t, scheme)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
