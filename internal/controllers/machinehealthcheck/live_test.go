@@ -1,7 +1,6 @@
 package machinehealthcheck
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -25,9 +24,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/internal/testkit/background"
 )
 
 // patience is how long a busy machine may take for one step.
@@ -54,16 +53,7 @@ func liveScheme(t *testing.T) *runtime.Scheme {
 // kinds are the CRDs that the test needs; those of requests and their templates are made up.
 func kinds(t *testing.T) []client.Object {
 	t.Helper()
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []client.Object
-	for _, crd := range all {
-		if slices.Contains([]string{"Cluster", "Machine", "MachineHealthCheck"}, crd.Spec.Names.Kind) {
-			out = append(out, crd)
-		}
-	}
+	out := apiserver.CRDs(t, "Cluster", "Machine", "MachineHealthCheck")
 	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr(true)}
 	for kind, plural := range map[string]string{"Fix": "fixes", "FixTemplate": "fixtemplates"} {
 		out = append(out, &apiextensionsv1.CustomResourceDefinition{
@@ -99,20 +89,8 @@ func start(t *testing.T) *live {
 	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, clusters); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager ended: %v", err)
-		}
-	})
-	c, err := client.New(srv.Config, client.Options{Scheme: liveScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &live{t: t, Client: c}
+	background.Run(t, mgr.Start)
+	l := &live{t: t, Client: srv.Client(t, liveScheme(t))}
 	l.workload(srv.Kubeconfig)
 	return l
 }
