@@ -184,8 +184,8 @@ func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Re
 		cause := t.circuit.State().Cause
 		return nil, nil, fault.New(fault.Unreachable, ReasonCircuitOpen, "not called, it failed too often: %s", cause.Message)
 	}
-	e.metrics.inFlight(t.name, 1)
-	defer e.metrics.inFlight(t.name, -1)
+	e.underWay(t.extension, 1)
+	defer e.underWay(t.extension, -1)
 	answer, raw, err := e.exchange(ctx, t, r)
 	switch f := failureOf(err); {
 	case errors.Is(err, context.Canceled):

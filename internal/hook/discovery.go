@@ -40,9 +40,8 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 		x.attempt.next = e.cfg.Now().Add(breaker.Config{Random: e.cfg.Random}.Pause(x.attempt.failed))
 	} else {
 		x.attempt = attempt{generation: c.Generation, next: e.cfg.Now().Add(e.spread(rediscover))}
-		x.handlers, x.discovered = handlers, true
+		e.found(x, handlers)
 		closed = x.breaker.Probed()
-		e.metrics.registered(x.name, e.deprecated(handlers))
 	}
 	e.mu.Unlock()
 	if closed {

@@ -70,6 +70,7 @@ type extension struct {
 	announced  time.Time
 	attempt    attempt
 	unread     string // fields of its answers that were logged last
+	calls      int    // that wait for their answer
 }
 
 // attempt is the last discovery.

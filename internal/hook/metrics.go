@@ -102,8 +102,8 @@ func (m *metrics) circuit(extension string, open bool) {
 	m.open.WithLabelValues(extension).Set(value)
 }
 
-func (m *metrics) inFlight(extension string, change float64) {
-	m.flying.WithLabelValues(extension).Add(change)
+func (m *metrics) inFlight(extension string, calls int) {
+	m.flying.WithLabelValues(extension).Set(float64(calls))
 }
 
 // registered says which deprecated hooks an extension uses.
@@ -115,7 +115,42 @@ func (m *metrics) registered(extension string, deprecated []hooks.ID) {
 }
 
 func (m *metrics) forgotten(extension string) {
-	for _, v := range []*prometheus.GaugeVec{m.open, m.deprecations} {
+	for _, v := range []*prometheus.GaugeVec{m.open, m.flying, m.deprecations} {
 		v.DeletePartialMatch(prometheus.Labels{"extension": extension})
+	}
+}
+
+// known reports whether the extension is neither forgotten nor made again. The mutex must be held.
+func (e *Extensions) known(x *extension) bool { return e.byName[x.name] == x }
+
+// changed tells that the circuit of an extension opened or closed, unless nobody cares any more.
+func (e *Extensions) changed(x *extension) {
+	e.mu.Lock()
+	var subs []func(string)
+	if e.known(x) {
+		subs = e.subs
+		e.metrics.circuit(x.name, x.breaker.State().Open)
+	}
+	e.mu.Unlock()
+	for _, f := range subs {
+		f(x.name)
+	}
+}
+
+// found makes handlers those of an extension. The mutex must be held.
+func (e *Extensions) found(x *extension, handlers []Handler) {
+	x.handlers, x.discovered = handlers, true
+	if e.known(x) {
+		e.metrics.registered(x.name, e.deprecated(handlers))
+	}
+}
+
+// underWay counts calls that wait for their answer.
+func (e *Extensions) underWay(x *extension, change int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x.calls += change
+	if e.known(x) {
+		e.metrics.inFlight(x.name, x.calls)
 	}
 }

@@ -111,8 +111,7 @@ func (e *Extensions) Restore(c *runtimev1.ExtensionConfig) (problem error) {
 	}
 	found := meta.IsStatusConditionTrue(c.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
 	if len(handlers) > 0 || found { // an extension may have no handler any more
-		x.handlers, x.discovered = handlers, true
-		e.metrics.registered(x.name, e.deprecated(handlers))
+		e.found(x, handlers)
 	}
 	return nil
 }
@@ -145,6 +144,7 @@ func (e *Extensions) announce(c *runtimev1.ExtensionConfig) (*extension, error) 
 		if x.conn != nil {
 			x.conn.Close()
 			x.breaker = breaker.New(breaker.Config{Random: e.cfg.Random}) // another server: nothing is known of it
+			e.metrics.circuit(x.name, false)
 		}
 		x.conn, err = wire.New(s.endpoint, wire.Options{Certificates: e.cfg.Certificates, Keep: 2 * inFlight})
 	}
@@ -194,16 +194,6 @@ func (e *Extensions) OnChange(f func(extension string)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.subs = append(e.subs, f)
-}
-
-func (e *Extensions) changed(x *extension) {
-	e.mu.RLock()
-	subs, open := e.subs, x.breaker.State().Open
-	e.mu.RUnlock()
-	e.metrics.circuit(x.name, open)
-	for _, f := range subs {
-		f(x.name)
-	}
 }
 
 // targets lists the handlers of a hook that are for objects in a namespace, in the order to call them.
