@@ -3,8 +3,8 @@
 // Does: lets a control plane start without collecting garbage, keeps the heap small afterwards, and lets it grow for as
 // long as there is much to do.
 //
-// Owns: the percent and the limit that package debug sets for the whole process. A GOGC in the environment is the user's
-// word, and stays.
+// Owns: the percent and the limit that package debug sets for the whole process. A GOGC or GOMEMLIMIT in the environment is
+// the user's word, and stays.
 //
 // Never: knows who runs in the process.
 //

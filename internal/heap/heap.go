@@ -1,7 +1,6 @@
 package heap
 
 import (
-	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -30,17 +29,19 @@ const (
 
 // Starting sets the garbage collector of this process up for a start that may
 // take memory bytes. The function it returns, to be called when what was to be
-// started runs, sets it up for running and gives memory back to the system.
-// Where GOGC is set, neither does anything.
+// started runs, sets it up for running and gives memory back to the system. A
+// limit that was set before, as by GOMEMLIMIT, holds in between where it is the
+// smaller one, and afterwards. Where GOGC is set, neither does anything.
 func Starting(memory int64) (started func()) {
 	if theirs() {
 		return func() {}
 	}
 	debug.SetGCPercent(gcWhileStarting)
-	debug.SetMemoryLimit(memory)
+	limit := debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(memory, limit))
 	return func() {
 		debug.SetGCPercent(gcWhileRunning)
-		debug.SetMemoryLimit(math.MaxInt64)
+		debug.SetMemoryLimit(limit)
 		go debug.FreeOSMemory()
 	}
 }

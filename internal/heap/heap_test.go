@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"math"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -82,4 +83,33 @@ func TestGOGCIsLeftAlone(t *testing.T) {
 	same("the start")
 	Collect(RoomOfManager)
 	same("Collect")
+}
+
+func TestMemoryLimitIsKept(t *testing.T) {
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(-1)
+	debug.SetGCPercent(percent)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	})
+	t.Setenv("GOGC", "")
+	tests := map[string]struct {
+		reason       string
+		theirs, want int64
+	}{
+		"none":    {"the start has its own", math.MaxInt64, 640 * mib},
+		"smaller": {"a start does not take more than the process may", 100 * mib, 100 * mib},
+		"larger":  {"a start does not take all that the process may", 4096 * mib, 640 * mib},
+	}
+	for name, tc := range tests {
+		debug.SetMemoryLimit(tc.theirs)
+		started := Starting(640 * mib)
+		if got := debug.SetMemoryLimit(-1); got != tc.want {
+			t.Errorf("%s: while starting: %s: want %d, got %d", name, tc.reason, tc.want, got)
+		}
+		started()
+		if got := debug.SetMemoryLimit(-1); got != tc.theirs {
+			t.Errorf("%s: afterwards: want the limit from before, %d, got %d", name, tc.theirs, got)
+		}
+	}
 }
