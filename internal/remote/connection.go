@@ -30,7 +30,7 @@ type connection struct {
 	// ended is closed when the connection ends.
 	ended <-chan struct{}
 
-	// reads reads from the cache what is watched, past the gate.
+	// reads reads from the cache what is watched, and the rest live.
 	reads client.Reader
 	// watches are the watchKeys that have a handler.
 	watches sync.Map
@@ -122,19 +122,13 @@ func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("prepare the cache of the workload cluster: %w", err)
 	}
-	live, err := client.New(once, client.Options{HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper})
+	live, err := client.NewWithWatch(once, client.Options{HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper})
 	if err != nil {
 		return fmt.Errorf("prepare the client of the workload cluster: %w", err)
 	}
-	conn.reads = &reader{cache: conn.cache, live: live, timeout: c.cfg.Timing.CallTimeout}
-	all, err := client.NewWithWatch(once, client.Options{
-		HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper,
-		Cache: &client.CacheOptions{Reader: conn.reads, DisableFor: liveKinds()},
-	})
-	if err != nil {
-		return fmt.Errorf("prepare the client of the workload cluster: %w", err)
-	}
-	conn.client = conn.gate.guard(all)
+	guarded := conn.gate.guard(live)
+	conn.reads = &reader{cache: conn.cache, live: guarded, gate: conn.gate, timeout: c.cfg.Timing.CallTimeout}
+	conn.client = readThrough{Client: guarded, reads: conn.reads}
 	ctx, cancel := context.WithCancel(c.life)
 	conn.stop, conn.ended = cancel, ctx.Done()
 	go func() {
@@ -155,7 +149,8 @@ func (c *connection) probe(ctx context.Context, timeout time.Duration) error {
 	return probe(ctx, c.http, c.address)
 }
 
-// close stops every watch and closes every socket.
+// close stops every watch and closes every socket that nobody uses; those of the watches close by themselves when they
+// have been idle for a while.
 func (c *connection) close() {
 	c.stop()
 	c.sockets.CloseIdleConnections()

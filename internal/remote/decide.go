@@ -85,7 +85,7 @@ func recheck(s state, f facts, t Timing) time.Duration {
 	switch {
 	case !s.connected && !f.provisioned:
 		return 0
-	case !s.connected && !f.secretFound:
+	case !s.connected && f.secretRead && !f.secretFound:
 		return t.RetryMax
 	}
 	return max(s.due.Sub(f.now), time.Millisecond)

@@ -91,10 +91,11 @@ func TestRecheck(t *testing.T) { // RC-01, RC-02
 		f    facts
 		want time.Duration
 	}{
-		"not provisioned: a watch wakes us":  {state{}, facts{now: t0}, 0},
-		"no secret: looked for now and then": {state{}, facts{now: t0, provisioned: true}, 30 * time.Second},
-		"connected: the next probe":          {state{connected: true, due: t0.Add(7 * time.Second)}, facts{now: t0}, 7 * time.Second},
-		"overdue: at once":                   {state{connected: true, due: t0}, facts{now: t0.Add(time.Second)}, time.Millisecond},
+		"not provisioned: a watch wakes us":        {state{}, facts{now: t0}, 0},
+		"no secret: looked for now and then":       {state{}, facts{now: t0, provisioned: true, secretRead: true}, 30 * time.Second},
+		"just lost: the Secret was not looked for": {state{due: t0.Add(250 * time.Millisecond)}, facts{now: t0, provisioned: true}, 250 * time.Millisecond},
+		"connected: the next probe":                {state{connected: true, due: t0.Add(7 * time.Second)}, facts{now: t0}, 7 * time.Second},
+		"overdue: at once":                         {state{connected: true, due: t0}, facts{now: t0.Add(time.Second)}, time.Millisecond},
 	} {
 		if got := recheck(tc.s, tc.f, timing); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)

@@ -8,24 +8,29 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// liveKinds are never read from a cache, even where one exists: they are many,
-// large or secret, and must be true at the moment of the read (RC-07).
-func liveKinds() []client.Object {
-	return []client.Object{
-		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Pod{}, &appsv1.DaemonSet{},
-		&corev1.PersistentVolume{}, &storagev1.VolumeAttachment{},
+// alwaysLive reports kinds that are never read from a cache, even where one exists: they are many, large or secret, and
+// must be true at the moment of the read (RC-07).
+func alwaysLive(kind any) bool {
+	switch kind.(type) {
+	case *corev1.ConfigMap, *corev1.ConfigMapList, *corev1.Secret, *corev1.SecretList, *corev1.Pod, *corev1.PodList,
+		*appsv1.DaemonSet, *appsv1.DaemonSetList, *corev1.PersistentVolume, *corev1.PersistentVolumeList,
+		*storagev1.VolumeAttachment, *storagev1.VolumeAttachmentList:
+		return true
 	}
+	return false
 }
 
-// reader reads from the cache what somebody watches, and else live, so that a
-// read never starts a watch (RC-07).
+// reader reads from the cache what somebody watches, and else live, so that a read never starts a watch (RC-07). What the
+// cache has needs no call, and so says nothing about the cluster: it does not go through the gate.
 type reader struct {
 	cache   client.Reader
-	live    client.Reader
+	live    client.Reader // its calls go through the gate
+	gate    *gate
 	timeout time.Duration
 }
 
@@ -33,24 +38,32 @@ var _ client.Reader = &reader{}
 
 // Get implements client.Reader.
 func (r *reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	limited, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	err := r.cache.Get(limited, key, obj, opts...)
-	if notWatched(err) {
-		return r.live.Get(ctx, key, obj, opts...)
-	}
-	return loading(limited, err)
+	return r.read(ctx, obj, func(ctx context.Context, from client.Reader) error { return from.Get(ctx, key, obj, opts...) })
 }
 
 // List implements client.Reader.
 func (r *reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	limited, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	err := r.cache.List(limited, list, opts...)
-	if notWatched(err) {
-		return r.live.List(ctx, list, opts...)
+	return r.read(ctx, list, func(ctx context.Context, from client.Reader) error { return from.List(ctx, list, opts...) })
+}
+
+func (r *reader) read(ctx context.Context, kind any, read func(context.Context, client.Reader) error) error {
+	if alwaysLive(kind) {
+		return read(ctx, r.live)
 	}
-	return loading(limited, err)
+	atOnce, cancel := context.WithTimeout(ctx, 0) // waits for nothing
+	defer cancel()
+	err := read(atOnce, r.cache)
+	switch {
+	case notWatched(err):
+		return read(ctx, r.live)
+	case apierrors.IsTimeout(err): // the cache is still filling
+		return r.gate.do(ctx, func(ctx context.Context) error {
+			limited, cancel := context.WithTimeout(ctx, r.timeout)
+			defer cancel()
+			return loading(limited, read(limited, r.cache))
+		})
+	}
+	return err
 }
 
 func notWatched(err error) bool {
@@ -65,4 +78,20 @@ func loading(ctx context.Context, err error) error {
 		return notConnected("the cache of the workload cluster is still filling").From(err)
 	}
 	return err
+}
+
+// readThrough is a client whose reads go through a reader.
+type readThrough struct {
+	client.Client
+	reads client.Reader
+}
+
+// Get implements client.Reader.
+func (c readThrough) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.reads.Get(ctx, key, obj, opts...)
+}
+
+// List implements client.Reader.
+func (c readThrough) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.reads.List(ctx, list, opts...)
 }

@@ -57,6 +57,9 @@ func decideDeletion(s Snapshot) loop.Plan {
 	}
 	if !p.Idle() {
 		p.RecheckIn(condition.LingerAfter - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
+		if s.Node.Down && s.Connection.Good() { // the workload cluster is busy, which ends without an event
+			p.RecheckIn(fillingRecheck)
+		}
 	}
 	return p
 }

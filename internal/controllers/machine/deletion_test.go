@@ -167,6 +167,12 @@ func TestRecheck(t *testing.T) { // MD-03, MD-04, MD-12
 		"timeout near":   {"given up in time", settled(deletedSince(58*time.Second), external, timeouts(60, 0), holding(going("a")), drainingSince(58*time.Second)), 2 * time.Second},
 		"volumes":        {"as drains", settled(deletedSince(80*time.Second), external, drained, attached, detachingSince(80*time.Second)), 10 * time.Second},
 		"volume timeout": {"given up in time", settled(deletedSince(29*time.Second), external, timeouts(0, 30), drained, attached, detachingSince(29*time.Second)), time.Second},
+		"busy": {"MD-15: no event tells that the workload cluster has time again", settled(deleted, external, func(s *Snapshot) {
+			s.Node, s.Infra, s.Bootstrap = Node{Down: true}, nil, nil
+			s.Machine.Spec.Deletion = clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: ptr[int32](1), NodeVolumeDetachTimeoutSeconds: ptr[int32](1), NodeDeletionTimeoutSeconds: ptr[int32](0)}
+			drainingSince(time.Minute)(s)
+			detachingSince(time.Minute)(s)
+		}), fillingRecheck},
 	}
 	for name, tc := range cases {
 		if got := Decide(tc.s).Recheck; got != tc.want {
