@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -52,8 +53,12 @@ type (
 	DeleteMachine struct{ Name, Why string }
 	// MarkNode says on a Node which pool it is of.
 	MarkNode struct{ Node, ProviderID string }
-	// DeleteNode deletes a Node from the workload cluster.
-	DeleteNode struct{ Node, Why string }
+	// DeleteNode deletes a Node from the workload cluster, if it still is the one with the UID.
+	DeleteNode struct {
+		Node string
+		UID  types.UID
+		Why  string
+	}
 	// DeleteReference deletes one of the pool's provider objects.
 	DeleteReference struct {
 		Kind, Name string
@@ -181,8 +186,8 @@ func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) e
 	if err != nil {
 		return err
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node}}
-	if err := workload.Delete(ctx, node); err != nil && !apierrors.IsNotFound(err) {
+	err = workload.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node}}, client.Preconditions{UID: &a.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict: another Node of that name
 		return fmt.Errorf("deleting Node %s: %w", a.Node, err)
 	}
 	return nil

@@ -24,6 +24,12 @@ import (
 //	has machines        one Machine for each, none for those that are gone           MP-07
 //	has none            mark the Nodes; delete Nodes whose instance is gone          MP-05
 func Decide(s Snapshot) loop.Plan {
+	p := decide(s)
+	p.RecheckIn(s.Nodes.Again)
+	return p
+}
+
+func decide(s Snapshot) loop.Plan {
 	if !s.Pool.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
 	}
@@ -99,13 +105,22 @@ func follow(s Snapshot, pool *clusterv1.MachinePool) {
 	if s.Infra == nil || !s.Infra.Provisioned.Or(false) {
 		return
 	}
-	replicas, counted := s.Infra.Replicas.Get()
-	if ids := s.Infra.ProviderIDList.Or(nil); len(ids) > 0 || replicas == 0 { // MP-04
-		pool.Spec.ProviderIDList = ids
+	if listed(s) {
+		pool.Spec.ProviderIDList = s.Infra.ProviderIDList.Or(nil)
 	}
-	if counted && scaledByOthers(s.Pool) { // MP-09
+	if replicas, counted := s.Infra.Replicas.Get(); counted && scaledByOthers(s.Pool) { // MP-09
 		pool.Spec.Replicas = &replicas
 	}
+}
+
+// listed reports whether the infrastructure's list of provider IDs is one to go by: an empty list is, once it says
+// that it has no replicas (MP-04).
+func listed(s Snapshot) bool {
+	if s.Infra == nil || !s.Infra.Provisioned.Or(false) {
+		return false
+	}
+	replicas, counted := s.Infra.Replicas.Get()
+	return len(s.Infra.ProviderIDList.Or(nil)) > 0 || counted && replicas == 0
 }
 
 // scaledByOthers reports whether the number of replicas is the infrastructure's to say (MP-09).
@@ -196,13 +211,15 @@ func decideNodes(s Snapshot, p *loop.Plan) {
 			p.Do(MarkNode{Node: node.Name, ProviderID: id})
 		}
 	}
-	retire(s, p)
+	if listed(s) {
+		retire(s, p, "its provider ID left the pool")
+	}
 }
 
-func retire(s Snapshot, p *loop.Plan) {
+func retire(s Snapshot, p *loop.Plan, why string) {
 	for _, node := range s.Nodes.Retired {
 		if node.DeletionTimestamp.IsZero() {
-			p.Do(DeleteNode{Node: node.Name, Why: "its provider ID left the pool"})
+			p.Do(DeleteNode{Node: node.Name, UID: node.UID, Why: why})
 		}
 	}
 }

@@ -6,15 +6,24 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// defaultNodeDeletionTimeout is how long deleting the Nodes may hold up the pool (MP-14).
-const defaultNodeDeletionTimeout = 10 * time.Second
+const (
+	// defaultNodeDeletionTimeout is how long deleting the Nodes may hold up the pool (MP-14).
+	defaultNodeDeletionTimeout = 10 * time.Second
+	// unreadableRecheck is when a reference that cannot be read is followed again: a kind that is not installed, or
+	// without the contract's label, cannot be watched.
+	unreadableRecheck = 30 * time.Second
+)
 
 // decideDeletion removes what belongs to the pool, and waits until it is gone (MP-14):
 // infrastructure and Machines, then the bootstrap config, then the Nodes.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	template := s.Pool.Spec.Template.Spec
-	if s.Infra != nil {
+	switch {
+	case s.InfraProblem != "":
+		p.WaitFor(waitingForInfrastructure, "%s", s.InfraProblem)
+		p.RecheckIn(unreadableRecheck)
+	case s.Infra != nil:
 		if s.Infra.GetDeletionTimestamp().IsZero() {
 			p.Do(DeleteReference{Kind: template.InfrastructureRef.Kind, Name: s.Infra.GetName(), What: infrastructure})
 		}
@@ -31,7 +40,12 @@ func decideDeletion(s Snapshot) loop.Plan {
 	if len(p.Wait) > 0 {
 		return p
 	}
-	if s.Bootstrap != nil {
+	switch {
+	case s.BootstrapProblem != "":
+		p.WaitFor(waitingForBootstrap, "%s", s.BootstrapProblem)
+		p.RecheckIn(unreadableRecheck)
+		return p
+	case s.Bootstrap != nil:
 		if s.Bootstrap.GetDeletionTimestamp().IsZero() {
 			p.Do(DeleteReference{Kind: template.Bootstrap.ConfigRef.Kind, Name: s.Bootstrap.GetName(), What: bootstrapConfig})
 		}
@@ -60,9 +74,10 @@ func decideNodeDeletion(s Snapshot, p *loop.Plan) {
 		return
 	}
 	for _, id := range sortedIDs(s) {
-		p.Do(DeleteNode{Node: s.Nodes.Items[id].Name, Why: "the pool is deleted"})
+		node := s.Nodes.Items[id]
+		p.Do(DeleteNode{Node: node.Name, UID: node.UID, Why: "the pool is deleted"})
 	}
-	retire(s, p)
+	retire(s, p, "the pool is deleted")
 }
 
 // nodeDeletionLeft is the time until the Nodes are given up, counted from the pool's deletion, and whether

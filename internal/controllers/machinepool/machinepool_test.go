@@ -201,6 +201,10 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 			[]string{"do: delete FooConfig b: the pool is deleted", "wait: FooConfig b still exists"}},
 		"then nodes": {"", settled(deleted, func(s *Snapshot) { s.Infra, s.Bootstrap = nil, nil }),
 			[]string{"do: delete Node n0: the pool is deleted", "do: delete Node n1: the pool is deleted"}},
+		"infrastructure unreadable": {"it may still be there", settled(deleted, func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "label its CRD" }), []string{"wait: label its CRD"}},
+		"bootstrap unreadable": {"", settled(deleted, func(s *Snapshot) {
+			s.Infra, s.Bootstrap, s.BootstrapProblem = nil, nil, "label its CRD"
+		}), []string{"wait: label its CRD"}},
 		"nodes unreachable": {"until the timeout", settled(deleted, func(s *Snapshot) {
 			s.Infra, s.Bootstrap, s.Nodes = nil, nil, Nodes{Problem: "no answer"}
 			s.Pool.Status.NodeRefs = []corev1.ObjectReference{{Name: "n0"}}
@@ -225,6 +229,17 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+func TestUnreadableIsLookedAtAgain(t *testing.T) { // MP-14
+	for _, p := range []loop.Plan{
+		Decide(settled(deleted, func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "label its CRD" })),
+		Decide(settled(deleted, func(s *Snapshot) { s.Infra, s.Bootstrap, s.BootstrapProblem = nil, nil, "label its CRD" })),
+	} {
+		if p.Recheck != unreadableRecheck {
+			t.Errorf("again in %s: nobody watches a kind that cannot be read", p.Recheck)
+		}
 	}
 }
 

@@ -2,19 +2,15 @@ package machinepool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sort"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -44,6 +40,9 @@ type Nodes struct {
 	// Known is false where the workload cluster could not be asked; Problem then says why.
 	Known   bool
 	Problem string
+	// Again is when to ask again a workload cluster that answers, though slowly: its connection does not change, so
+	// nothing wakes us. Zero: a watch will.
+	Again time.Duration
 	// Items by provider ID.
 	Items map[string]corev1.Node
 	// Retired are Nodes that the status refers to although their instance is not in the list any more.
@@ -99,58 +98,6 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	s.Machines = list.Items
 	sort.Slice(s.Machines, func(i, j int) bool { return s.Machines[i].Name < s.Machines[j].Name })
 	return nil
-}
-
-// readNodes finds the pool's Nodes. A workload cluster that does not answer is a fact, not an error.
-func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
-	s.Nodes.Items = map[string]corev1.Node{}
-	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
-		s.Nodes.Problem = "the control plane is not initialized yet"
-		return nil
-	}
-	key := client.ObjectKeyFromObject(s.Cluster)
-	err := c.watchNodes(ctx, key)
-	for _, id := range providerIDs(*s) {
-		if err != nil {
-			break
-		}
-		var found []corev1.Node
-		if found, err = c.workloads.Nodes(ctx, key, id); err == nil && len(found) == 1 {
-			s.Nodes.Items[id] = found[0]
-		}
-	}
-	if err == nil {
-		s.Nodes.Retired, err = c.retired(ctx, *s)
-	}
-	if errors.Is(err, remote.ErrNotConnected) || fault.KindOf(err) == fault.Unreachable {
-		s.Nodes = Nodes{Problem: "the workload cluster is not connected"}
-		return nil
-	}
-	s.Nodes.Known = err == nil
-	return err
-}
-
-// retired returns the Nodes of the status that still exist although their instance is gone.
-func (c *Controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, error) {
-	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
-	if err != nil {
-		return nil, err
-	}
-	var out []corev1.Node
-	for _, ref := range s.Pool.Status.NodeRefs {
-		node := corev1.Node{}
-		err := workload.Get(ctx, client.ObjectKey{Name: ref.Name}, &node)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading Node %s: %w", ref.Name, err)
-		}
-		if _, stays := s.Nodes.Items[node.Spec.ProviderID]; !stays {
-			out = append(out, node)
-		}
-	}
-	return out, nil
 }
 
 // providerIDs is what the infrastructure reports, or what was taken over from it where it is gone.

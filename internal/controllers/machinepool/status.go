@@ -1,6 +1,8 @@
 package machinepool
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
@@ -28,7 +30,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	status := clusterv1.MachinePoolStatus{
 		Conditions:     conditions.Evaluate(j, loop.MomentOf(s.Pool, s.Now)),
 		Initialization: initialization(s),
-		NodeRefs:       nodeRefs(s),
+		NodeRefs:       nodeRefs(s, out),
 		Replicas:       &n.replicas, ReadyReplicas: &n.ready, AvailableReplicas: &n.available, UpToDateReplicas: &n.upToDate,
 		Versions:           versions(s),
 		ObservedGeneration: s.Pool.Status.ObservedGeneration,
@@ -65,19 +67,35 @@ func initialization(s Snapshot) clusterv1.MachinePoolInitializationStatus {
 	return out
 }
 
-// nodeRefs are the pool's Nodes in the order of the provider IDs (MP-05); what was known where they cannot be
-// asked now.
-func nodeRefs(s Snapshot) []corev1.ObjectReference {
+// nodeRefs are the pool's Nodes in the order of the provider IDs (MP-05), and those that are still to be deleted; what
+// was known where they cannot be asked now.
+func nodeRefs(s Snapshot, out loop.Outcome) []corev1.ObjectReference {
 	if !s.Nodes.Known {
 		return s.Pool.Status.NodeRefs
 	}
 	var refs []corev1.ObjectReference
 	for _, id := range providerIDs(s) {
 		if node, ok := s.Nodes.Items[id]; ok {
-			refs = append(refs, corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID})
+			refs = append(refs, refTo(node))
+		}
+	}
+	if hasMachines(s) {
+		return refs
+	}
+	for _, node := range s.Nodes.Retired {
+		deleted := slices.ContainsFunc(out.Done, func(a loop.Action) bool {
+			d, ok := a.(DeleteNode)
+			return ok && d.UID == node.UID
+		})
+		if !deleted && node.DeletionTimestamp.IsZero() {
+			refs = append(refs, refTo(node))
 		}
 	}
 	return refs
+}
+
+func refTo(node corev1.Node) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 }
 
 // count counts the Machines by their conditions, or the Nodes of a pool without Machines (MP-11).

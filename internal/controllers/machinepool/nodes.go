@@ -1,0 +1,93 @@
+package machinepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+// unansweredRecheck is when a workload cluster is asked again that is connected, and did not answer.
+const unansweredRecheck = 5 * time.Second
+
+// readNodes finds the pool's Nodes. A workload cluster that does not answer is a fact, not an error.
+func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
+	s.Nodes.Items = map[string]corev1.Node{}
+	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
+		s.Nodes.Problem = "the control plane is not initialized yet"
+		return nil
+	}
+	key := client.ObjectKeyFromObject(s.Cluster)
+	err := c.watchNodes(ctx, key)
+	for _, id := range providerIDs(*s) {
+		if err != nil {
+			break
+		}
+		var found []corev1.Node
+		if found, err = c.workloads.Nodes(ctx, key, id); err == nil && len(found) == 1 {
+			s.Nodes.Items[id] = found[0]
+		}
+	}
+	if err == nil {
+		s.Nodes.Retired, err = c.retired(ctx, *s)
+	}
+	if fault.KindOf(err) == fault.Unreachable {
+		s.Nodes = silent(err)
+		return nil
+	}
+	s.Nodes.Known = err == nil
+	return err
+}
+
+// silent is what is known of the Nodes of a workload cluster that did not answer.
+func silent(err error) Nodes {
+	if after, busy := remote.RetryAfter(err); busy {
+		return Nodes{Problem: "the workload cluster answers slowly", Again: after}
+	}
+	if errors.Is(err, remote.ErrNotConnected) {
+		return Nodes{Problem: "the workload cluster is not connected"}
+	}
+	return Nodes{Problem: "the workload cluster does not answer", Again: unansweredRecheck}
+}
+
+// retired returns the Nodes of the status that still exist although their instance is gone.
+func (c *Controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, error) {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return nil, err
+	}
+	ids := providerIDs(s)
+	var out []corev1.Node
+	for _, ref := range s.Pool.Status.NodeRefs {
+		node := corev1.Node{}
+		err := workload.Get(ctx, client.ObjectKey{Name: ref.Name}, &node)
+		if apierrors.IsNotFound(err) || err == nil && node.UID != ref.UID { // another Node of that name is somebody else's
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading Node %s: %w", ref.Name, err)
+		}
+		if left(s, node, ids) {
+			out = append(out, node)
+		}
+	}
+	return out, nil
+}
+
+// left reports whether a Node of the pool stays behind without its instance: its provider ID is known, and not in the
+// list. Those of a pool that is being deleted all do, but for those that are known by their provider ID.
+func left(s Snapshot, node corev1.Node, ids []string) bool {
+	if !s.Pool.DeletionTimestamp.IsZero() {
+		item, found := s.Nodes.Items[node.Spec.ProviderID]
+		return !found || item.UID != node.UID
+	}
+	return node.Spec.ProviderID != "" && !slices.Contains(ids, node.Spec.ProviderID)
+}
