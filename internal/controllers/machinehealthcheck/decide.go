@@ -31,6 +31,11 @@ func Decide(s Snapshot) loop.Plan {
 		p.WaitFor("ClusterNotConnected", "%s; until it is, no Machine is judged", s.Disconnected)
 		return p
 	}
+	if s.Busy > 0 {
+		p.WaitFor("ClusterBusy", "the workload cluster did not answer; until it does, no Machine is judged")
+		p.RecheckIn(s.Busy)
+		return p
+	}
 	a := assess(s)
 	var requests []loop.Action // last, so that one that is refused holds up nothing else
 	for _, t := range a.targets {

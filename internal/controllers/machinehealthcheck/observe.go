@@ -32,6 +32,8 @@ type Snapshot struct {
 	// Disconnected says why the workload cluster cannot be asked, although its control plane is initialized; empty:
 	// it can.
 	Disconnected string
+	// Busy is after how long to ask a workload cluster again that is connected and did not answer; zero: it did answer.
+	Busy time.Duration
 	// Template of remediation requests; nil where none is referred to or it does not exist.
 	Template *contract.RemediationTemplateView
 	// TemplateProblem says what a person has to change before the template can be read.
@@ -143,17 +145,28 @@ func (c *Controller) readRequests(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readNodes reads the Nodes of the targets. A workload cluster that does not answer is a fact, not an error (HC-11).
+// blind reports whether the workload cluster told nothing about its Nodes, although it should.
+func (s Snapshot) blind() bool { return s.Disconnected != "" || s.Busy > 0 }
+
+// readNodes reads the Nodes of the targets. A workload cluster that does not answer is a fact, not an error (HC-11). A
+// new connection wakes who waits for it; nothing but time wakes who was not answered over a connection that is there.
 func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
 		return nil
 	}
 	err := c.askForNodes(ctx, s)
-	if errors.Is(err, remote.ErrNotConnected) || fault.KindOf(err) == fault.Unreachable {
-		s.Disconnected = fault.UserMessage(remote.ErrNotConnected)
-		return nil
+	if fault.KindOf(err) != fault.Unreachable {
+		return err
 	}
-	return err
+	switch after, busy := remote.RetryAfter(err); {
+	case busy:
+		s.Busy = after
+	case errors.Is(err, remote.ErrNotConnected):
+		s.Disconnected = fault.UserMessage(remote.ErrNotConnected)
+	default:
+		s.Busy = Interval
+	}
+	return nil
 }
 
 func (c *Controller) askForNodes(ctx context.Context, s *Snapshot) error {

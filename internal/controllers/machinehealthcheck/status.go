@@ -23,7 +23,7 @@ var legacy = []condition.Legacy{{
 // Report says the status of a MachineHealthCheck after a pass (HC-09). While no Machine can be judged, it stays what
 // it was.
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
-	if s.Cluster == nil || s.Disconnected != "" {
+	if s.Cluster == nil || s.blind() {
 		status := s.Check.Status.DeepCopy()
 		status.Conditions = without(status.Conditions, clusterv1.PausedCondition)
 		return loop.Report{Status: status}

@@ -1,0 +1,91 @@
+package machinehealthcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+// answering is a workload cluster whose steps end with the errors.
+type answering struct {
+	client, watch, read error
+	health              remote.Health
+}
+
+func (a answering) Client(context.Context, client.ObjectKey) (client.Client, error) {
+	return fake.NewClientBuilder().WithObjects(node("m", "False", 10*time.Minute)).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if a.read != nil {
+				return a.read
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}).Build(), a.client
+}
+
+func (a answering) Watch(context.Context, client.ObjectKey, remote.WatchRequest) error { return a.watch }
+
+func (a answering) Health(client.ObjectKey) remote.Health { return a.health }
+
+// TestReadNodes: a pass that did not see the Nodes although nothing is wrong with the connection comes back by itself,
+// since no change of the connection will wake it. It often is the only pass that the end of a timeout brings.
+func TestReadNodes(t *testing.T) { // HC-10, HC-11
+	busy := fault.As(remote.ErrBusy).With("after", 7*time.Second)
+	lost := fault.New(fault.Unreachable, "Lost", "the connection was reset")
+	for name, tc := range map[string]struct {
+		reason    string
+		workloads answering
+		waits     []string
+		next      time.Duration
+		seen      bool
+		err       string
+	}{
+		"answers":       {reason: "the Machine is judged", seen: true},
+		"not connected": {reason: "a connection wakes", workloads: answering{client: remote.ErrNotConnected}, waits: []string{"ClusterNotConnected"}},
+		"failing":       {reason: "a connection wakes", workloads: answering{health: remote.Health{ConsecutiveFailures: 1}}, waits: []string{"ClusterNotConnected"}},
+		"busy":          {reason: "nothing else wakes", workloads: answering{read: fmt.Errorf("get: %w", busy)}, waits: []string{"ClusterBusy"}, next: 7 * time.Second},
+		"busy to watch": {reason: "nothing else wakes", workloads: answering{watch: busy}, waits: []string{"ClusterBusy"}, next: 7 * time.Second},
+		"no answer":     {reason: "one call tells nothing of the connection", workloads: answering{read: lost}, waits: []string{"ClusterBusy"}, next: Interval},
+		"an error":      {reason: "it is tried again", workloads: answering{read: errors.New("no luck")}, err: "reading Node m: no luck"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &Controller{workloads: tc.workloads}
+			target := sick("m")
+			target.Node, target.NodeAsked = nil, false
+			s := snapshot(check(), target)
+			err := c.readNodes(t.Context(), &s)
+			if got := fmt.Sprint(err); tc.err != "" && got != tc.err || tc.err == "" && err != nil {
+				t.Fatalf("%s: %v, want %q", tc.reason, err, tc.err)
+			}
+			if tc.err != "" {
+				return
+			}
+			p := Decide(s)
+			var waits []string
+			for _, w := range p.Wait {
+				waits = append(waits, w.Reason)
+			}
+			if diff := cmp.Diff(tc.waits, waits); diff != "" || p.Recheck != tc.next {
+				t.Errorf("%s: next look in %s, want %s; waits (-want +got):\n%s", tc.reason, p.Recheck, tc.next, diff)
+			}
+			if seen := len(p.Actions) == 1; seen != tc.seen {
+				t.Errorf("%s: %v", tc.reason, text(p.Actions))
+			}
+			if _, judged := Report(s, p, loop.Outcome{}).Status.(clusterv1.MachineHealthCheckStatus); judged != tc.seen {
+				t.Errorf("%s: there is a new status: %t", tc.reason, judged)
+			}
+		})
+	}
+}
