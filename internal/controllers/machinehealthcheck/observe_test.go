@@ -35,7 +35,9 @@ func (a answering) Client(context.Context, client.ObjectKey) (client.Client, err
 	}).Build(), a.client
 }
 
-func (a answering) Watch(context.Context, client.ObjectKey, remote.WatchRequest) error { return a.watch }
+func (a answering) Watch(context.Context, client.ObjectKey, remote.WatchRequest) error {
+	return a.watch
+}
 
 func (a answering) Health(client.ObjectKey) remote.Health { return a.health }
 
