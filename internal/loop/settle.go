@@ -24,7 +24,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 	if r.pacer.window > 0 && out.Err == nil && r.Writer.Writes().Stale(o) {
 		// The pass wrote the object itself: the event of that brings another pass, whose status is of the new
 		// generation.
-		r.pacer.keep(key, report.Events)
+		r.pacer.keep(key, report.Events, r.now())
 		return 0, nil
 	}
 	if report.Status != nil {
@@ -36,7 +36,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 			deleting, failed := !o.GetDeletionTimestamp().IsZero(), out.Err != nil && fault.KindOf(out.Err) != fault.Conflict
 			now := failed || !deleting && urgent(change.Have, change.Want, r.Calm)
 			if left := r.pacer.hold(key, r.now(), now, begins(change.Have, deleting)); left > 0 {
-				r.pacer.keep(key, report.Events)
+				r.pacer.keep(key, report.Events, r.now())
 				r.metrics.heldBack(r.Name)
 				return left, nil
 			}
@@ -76,7 +76,7 @@ type pacer struct {
 
 	mu      sync.Mutex
 	objects map[client.ObjectKey]pace
-	// crowd is the number of objects at which to forget those of which there is nothing to remember.
+	// crowd is the number of objects at which to forget those that were not seen for long.
 	crowd int
 }
 
@@ -91,6 +91,8 @@ type pace struct {
 	window time.Duration
 	// events wait for the write: they tell of what it says.
 	events []Event
+	// seen is the time of the last pass that had something to remember. There is none when the object is gone.
+	seen time.Time
 }
 
 // hold returns for how long to hold a change of a status back, zero: not at all; the change is then as good as
@@ -123,7 +125,7 @@ func (p *pacer) hold(key client.ObjectKey, now time.Time, urgent, begins bool) t
 }
 
 // keep holds events back until released.
-func (p *pacer) keep(key client.ObjectKey, events []Event) {
+func (p *pacer) keep(key client.ObjectKey, events []Event, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(events) == 0 {
@@ -135,7 +137,7 @@ func (p *pacer) keep(key client.ObjectKey, events []Event) {
 			have.events = append(have.events, e)
 		}
 	}
-	p.remember(key, have, have.since)
+	p.remember(key, have, now)
 }
 
 // release returns the events that were held back, followed by those of this pass that are not among them.
@@ -168,18 +170,21 @@ const slowest = 4
 // fewest is how many objects a pacer remembers at least.
 const fewest = 1024
 
+// remember notes what to know of an object. What was held back of others that were not seen for twice as long as anything
+// is held back is forgotten: they are gone.
 func (p *pacer) remember(key client.ObjectKey, have pace, now time.Time) {
 	if p.objects == nil {
 		p.objects, p.crowd = map[client.ObjectKey]pace{}, fewest
 	}
 	if len(p.objects) >= p.crowd {
 		for k, v := range p.objects {
-			if len(v.events) == 0 && now.Sub(v.since) > 2*slowest*p.window {
+			if now.Sub(v.seen) > 2*slowest*p.window {
 				delete(p.objects, k)
 			}
 		}
 		p.crowd = max(fewest, 2*len(p.objects))
 	}
+	have.seen = now
 	p.objects[key] = have
 }
 

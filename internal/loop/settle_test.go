@@ -248,6 +248,51 @@ func TestPacerForgets(t *testing.T) {
 	}
 }
 
+// TestPacerForgetsEvents: objects that were deleted while their events were held back are never asked for again, and kinds
+// without a finalizer have no last pass.
+func TestPacerForgetsEvents(t *testing.T) { // FG-03
+	events := []Event{Normal("Began", "began")}
+	for name, hold := range map[string]func(*pacer, client.ObjectKey, time.Time){
+		"held back": func(p *pacer, key client.ObjectKey, now time.Time) {
+			p.hold(key, now, false, true)
+			p.keep(key, events, now)
+		},
+		"only its events": func(p *pacer, key client.ObjectKey, now time.Time) { p.keep(key, events, now) },
+	} {
+		p, now := &pacer{window: time.Second}, time.Unix(1e9, 0)
+		for i := range 10 * fewest {
+			now = now.Add(10 * time.Millisecond)
+			hold(p, client.ObjectKey{Name: fmt.Sprint(i)}, now)
+		}
+		if n := len(p.objects); n > 2*fewest {
+			t.Errorf("%s: remembers %d objects", name, n)
+		}
+		lasts := client.ObjectKey{Name: fmt.Sprint(10*fewest - 1)}
+		if diff := cmp.Diff(events, p.release(lasts, nil)); diff != "" {
+			t.Errorf("%s: events of a moment ago (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestPacerKeepsEvents: an object that is held back stays remembered for as long as there are passes over it, and those of
+// which only the events are remembered are not taken for old ones.
+func TestPacerKeepsEvents(t *testing.T) { // FG-03
+	events := []Event{Normal("Began", "began")}
+	p, now := &pacer{window: time.Second}, time.Unix(1e9, 0)
+	key := client.ObjectKey{Name: "kept"}
+	p.keep(key, events, now)
+	for i := range 10 * fewest {
+		now = now.Add(10 * time.Millisecond)
+		p.hold(client.ObjectKey{Name: fmt.Sprint(i)}, now, true, false)
+		if i%100 == 0 {
+			p.keep(key, events, now)
+		}
+	}
+	if diff := cmp.Diff(events, p.release(key, nil)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestMetrics: every series of ME-01 that controllers count has its name, and the labels that dashboards ask for.
 func TestMetrics(t *testing.T) { // ME-01
 	registry := prometheus.NewRegistry()
