@@ -77,7 +77,7 @@ func foreign(text string) client.Object {
 // world is a management cluster with a pool of two, provisioned, whose instances are represented by FooMachines.
 func world() *fake.ClientBuilder {
 	s := settled()
-	s.Pool.OwnerReferences, s.Pool.Labels, s.Pool.Spec.ProviderIDList = nil, nil, nil
+	s.Pool.OwnerReferences, s.Pool.Labels, s.Pool.Spec.ProviderIDList, s.Pool.Status.ObservedGeneration = nil, nil, nil, 0
 	s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil
 	s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr(true)
 	objs := []client.Object{

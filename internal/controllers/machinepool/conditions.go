@@ -17,6 +17,7 @@ const (
 	waitingForMachines       = "WaitingForMachinesDeletion"
 	waitingForBootstrap      = "WaitingForBootstrapDeletion"
 	deletingNodes            = "DeletingNodes"
+	waitingForRestore        = "WaitingForMachines"
 	dataSecretProvided       = "DataSecretProvided"
 	notRemediating           = clusterv1.NotRemediatingReason
 )

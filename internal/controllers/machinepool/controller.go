@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -46,7 +47,7 @@ func Add(s loop.Setup, clusters *remote.Clusters) error {
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachinePool{}).
-		Owns(&clusterv1.Machine{}).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.poolOfMember)). // also of those that lost their owner
 		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.poolsOf)).
 		Build(r)
@@ -104,7 +105,7 @@ func (c *Controller) pools(ctx context.Context, cluster client.ObjectKey, keep f
 	return out
 }
 
-// poolOfMember names the pool that an infrastructure machine is labelled with.
+// poolOfMember names the pool that a Machine or an infrastructure machine is labelled with.
 func (c *Controller) poolOfMember(ctx context.Context, o client.Object) []reconcile.Request {
 	value, ok := o.GetLabels()[clusterv1.MachinePoolNameLabel]
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
+// recordRecheck is when it is looked whether the status was written that puts a pool on record; it may be held back.
+const recordRecheck = 5 * time.Second
+
 // Decide says what to do about a MachinePool.
 //
 //	                    bootstrap config, infrastructure pool
@@ -22,6 +26,7 @@ import (
 //	there, not ours     own it: controller owner, cluster label                      MP-01, MP-02
 //	reporting           take over data secret, provider IDs, replicas                MP-02, MP-04, MP-09
 //	has machines        one Machine for each, none for those that are gone           MP-07
+//	back from a backup  wait for the rest of it                                      OR-01
 //	has none            mark the Nodes; delete Nodes whose instance is gone          MP-05
 func Decide(s Snapshot) loop.Plan {
 	p := decide(s)
@@ -45,6 +50,9 @@ func decide(s Snapshot) loop.Plan {
 	decideReferences(s, &p)
 	if takeOver(s) {
 		p.Do(TakeOver{})
+	}
+	if listed(s) && !takesList(s) {
+		p.RecheckIn(recordRecheck)
 	}
 	decideMachines(s, &p)
 	decideNodes(s, &p)
@@ -105,7 +113,7 @@ func follow(s Snapshot, pool *clusterv1.MachinePool) {
 	if s.Infra == nil || !s.Infra.Provisioned.Or(false) {
 		return
 	}
-	if listed(s) {
+	if takesList(s) {
 		pool.Spec.ProviderIDList = s.Infra.ProviderIDList.Or(nil)
 	}
 	if replicas, counted := s.Infra.Replicas.Get(); counted && scaledByOthers(s.Pool) { // MP-09
@@ -129,39 +137,46 @@ func scaledByOthers(pool *clusterv1.MachinePool) bool {
 	return ok && by != "false"
 }
 
-// decideMachines keeps one Machine for each infrastructure machine (MP-07).
+// decideMachines keeps one Machine for each infrastructure machine (MP-07). None is made before the pool is whole, and
+// none that the pool does not control is removed (OR-01).
 func decideMachines(s Snapshot, p *loop.Plan) {
 	if !hasMachines(s) {
 		return
 	}
-	machines := map[string]clusterv1.Machine{}
+	machines := map[string]bool{}
 	for _, m := range s.Machines {
-		machines[m.Name] = m
+		machines[m.Name] = true
 	}
-	present := map[string]bool{}
-	for _, im := range s.InfraMachines {
-		present[im.GetName()] = true
-		if _, ok := machines[im.GetName()]; !ok && im.GetDeletionTimestamp().IsZero() {
-			p.Do(CreateMachine{Name: im.GetName(), Kind: im.GetKind()})
+	if !whole(s) {
+		waitForParts(s, p)
+	} else {
+		for _, im := range s.InfraMachines {
+			if !machines[im.GetName()] && im.GetDeletionTimestamp().IsZero() {
+				p.Do(CreateMachine{Name: im.GetName(), Kind: im.GetKind()})
+			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(machines)) {
-		m := machines[name]
-		if !m.DeletionTimestamp.IsZero() {
-			continue
+	for _, m := range s.Machines {
+		if m.DeletionTimestamp.IsZero() {
+			decideMachine(s, m, p)
 		}
-		if !present[name] {
-			p.Do(DeleteMachine{Name: name, Why: "its infrastructure machine is gone"})
-			continue
-		}
-		decideMachine(s, m, p)
 	}
 }
 
-// decideMachine keeps version and UpToDate condition of one Machine true (MP-07, MA-24).
+// decideMachine keeps version and UpToDate condition of one Machine true (MP-07, MA-24), while it has an infrastructure
+// machine.
 func decideMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
-	if orphaned(s, m) {
+	switch {
+	case orphaned(s, m):
 		p.Do(AdoptMachine{Machine: m.Name})
+		return
+	case !controlled(s, m):
+		return
+	case bereft(s, m) && awaited(s, m):
+		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name)
+		return
+	case bereft(s, m):
+		p.Do(DeleteMachine{Name: m.Name, Why: "its infrastructure machine is gone"})
 		return
 	}
 	if running := kubeletVersion(s, m); running != "" && running != m.Spec.Version {

@@ -9,6 +9,9 @@
 //	InfraMachinePool ─ IDs, count ─┘        │
 //	   └─ InfraMachine (one a replica) ─────┴─► Machine (same name, one a replica) ─► Node
 //
+// A pool that comes back from a backup before its parts waits for them (restore.go); status.observedGeneration is the
+// record that it was seen whole.
+//
 // Owns: of MachinePools: finalizer, cluster label, owner, spec.providerIDList,
 // spec.template.spec.bootstrap.dataSecretName, spec.replicas where somebody else scales, and the status. Of
 // bootstrap configs and infrastructure pools: owner and cluster label. The Machines of the pool, and their

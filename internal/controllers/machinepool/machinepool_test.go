@@ -51,7 +51,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 	s := Snapshot{
 		Now: now,
 		Pool: &clusterv1.MachinePool{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "pool", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "pool", Generation: 1, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
 				OwnerReferences: []metav1.OwnerReference{{Kind: "Cluster", Name: "c", UID: "cluster"}}},
 			Spec: clusterv1.MachinePoolSpec{ClusterName: "c", Replicas: ptr[int32](2), ProviderIDList: []string{"x://0", "x://1"}},
 		},
@@ -60,6 +60,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 		Infra:     infra(provisioned),
 		Nodes:     Nodes{Known: true, Items: map[string]corev1.Node{"x://0": node("n0", "x://0"), "x://1": node("n1", "x://1")}},
 	}
+	s.Pool.Status.ObservedGeneration = 1
 	s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr(true)
 	template := &s.Pool.Spec.Template.Spec
 	template.Version = "v1.36.0"
@@ -434,7 +435,7 @@ func TestStatus(t *testing.T) {
 	t.Run("observedGeneration stays while a pass fails", func(t *testing.T) { // CL-28
 		s := settled(func(s *Snapshot) { s.Pool.Generation = 7 })
 		failed := Report(s, Decide(s), loop.Outcome{Err: cmpError("no")}).Status.(clusterv1.MachinePoolStatus)
-		if failed.ObservedGeneration != 0 || report(s).ObservedGeneration != 7 {
+		if failed.ObservedGeneration != 1 || report(s).ObservedGeneration != 7 {
 			t.Error("it moved, or did not")
 		}
 	})

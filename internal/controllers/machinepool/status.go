@@ -35,7 +35,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		Versions:           versions(s),
 		ObservedGeneration: s.Pool.Status.ObservedGeneration,
 	}
-	if out.Err == nil {
+	if out.Err == nil && (whole(s) || !s.Pool.DeletionTimestamp.IsZero()) { // OR-01
 		status.ObservedGeneration = s.Pool.Generation
 	}
 	status.Phase = string(phase(s, n, len(status.NodeRefs)))
