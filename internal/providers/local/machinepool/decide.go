@@ -17,11 +17,18 @@ const (
 	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
 	reasonBootstrapData  = "WaitingForBootstrapData"
 	reasonDeleting       = "WaitingForMachines"
+	reasonRestore        = "WaitingForLocalMachines"
 )
 
 // Decide makes a plan of the snapshot.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
+	if awaited := s.awaited(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() { // OR-01
+		p.WaitFor(reasonRestore, "waiting for %s to be restored and looked at; delete what is left of a machine that will not be, and "+
+			"take its ID off spec.providerIDList", condition.Names(awaited))
+		own(s, &p)
+		return p
+	}
 	if ids := s.providerIDs(); !slices.Equal(ids, s.Object.Spec.ProviderIDList) || s.Object.Spec.ProviderID == "" { // IP2-04, IP2-05
 		p.Do(SetProviderIDs{IDs: strings.Join(ids, ",")})
 	}
@@ -38,12 +45,17 @@ func Decide(s Snapshot) loop.Plan {
 		return loop.Plan{Ask: []loop.Question{AskMembers{}}}
 	}
 	p.Do(changes...)
+	own(s, &p)
+	return p
+}
+
+// own makes the pool an owner of its machines again (OR-01).
+func own(s Snapshot, p *loop.Plan) {
 	for _, m := range s.Members {
 		if m.Local.DeletionTimestamp.IsZero() && !ownership.Owns(s.Object, m.Local) {
 			p.Do(Own{Name: m.Local.Name})
 		}
 	}
-	return p
 }
 
 func decideDeletion(s Snapshot, p *loop.Plan) {
@@ -179,16 +191,35 @@ func why(m Member) string {
 	return [...]string{"it is marked with the delete-machine annotation", "it is not Ready", "it is the oldest"}[rank(m)]
 }
 
-// providerIDs are those of the machines that exist, sorted: with a Node that was not taken from under them (IP2-05).
+// providerIDs are those of the machines that exist, sorted: with a Node that was not taken from under them (IP2-05). One
+// that is in the list has had a Node, whether or not its status was lost.
 func (s Snapshot) providerIDs() []string {
 	var ids []string
 	for _, m := range s.Members {
-		if m.provisioned() && !m.lost() && m.Local.Spec.ProviderID != "" {
-			ids = append(ids, m.Local.Spec.ProviderID)
+		id := m.Local.Spec.ProviderID
+		if (m.provisioned() || slices.Contains(s.Object.Spec.ProviderIDList, id)) && !m.lost() && id != "" {
+			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// recorded reports whether the pool was seen whole before, in this life: its status counts its machines.
+func (s Snapshot) recorded() bool { return s.Object.Status.Replicas != nil }
+
+// awaited are the provider IDs of machines that a pool from a backup knows of by its list (OR-01), and that are not
+// back: neither the LocalMachine, with a word on its state, nor the Machine may be missing. There are none once they
+// have all been seen, sorted.
+func (s Snapshot) awaited() []string {
+	if s.recorded() {
+		return nil
+	}
+	back := map[string]bool{}
+	for _, m := range s.Members {
+		back[m.Local.Spec.ProviderID] = m.Machine != nil && len(m.Local.Status.Conditions) > 0
+	}
+	return slices.DeleteFunc(slices.Clone(s.Object.Spec.ProviderIDList), func(id string) bool { return back[id] })
 }
 
 func remove(m Member, why string) Remove {

@@ -113,7 +113,7 @@ func member(name string, age int, words string) Member {
 
 func snapshot(replicas int32, members ...Member) Snapshot {
 	s := Snapshot{Object: localPool(nil), Pool: corePool(replicas, nil), Cluster: coreCluster(), Members: members, Live: true, Now: now}
-	s.Object.Spec.ProviderIDList = s.providerIDs()
+	s.Object.Spec.ProviderIDList, s.Object.Status.Replicas = s.providerIDs(), &replicas
 	return s
 }
 

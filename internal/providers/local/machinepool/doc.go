@@ -15,6 +15,9 @@
 // removed by deleting its Machine, where there is one, so that its Node is drained (MP-08). A Machine that somebody
 // else deletes is replaced.
 //
+// A pool that comes back from a backup waits until the machines of its list have been seen (OR-01); the number in its
+// status is the record that they were.
+//
 // Owns: LocalMachines with its annotation infrastructure.slipway.dev/pool; spec.providerID and spec.providerIDList;
 // status of LocalMachinePools, with the conditions Deleting and Ready.
 //

@@ -101,6 +101,9 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		}
 		status.Instances = append(status.Instances, instance(m))
 	}
+	if len(s.awaited()) > 0 && s.Object.DeletionTimestamp.IsZero() { // OR-01: how many there are is not known yet
+		return loop.Report{Status: status, Events: events(out)}
+	}
 	status.Replicas = &replicas                                 // IP2-08
 	if s.Pool != nil && enough(s, provisioned, int(replicas)) { // IP2-06: both fields
 		status.Initialization.Provisioned, status.Ready = &yes, &yes
