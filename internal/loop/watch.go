@@ -6,7 +6,9 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -85,6 +87,15 @@ func OfCluster(c client.Reader, controller string, newList func() client.ObjectL
 			return nil
 		}
 		return requests(list, func(client.Object) bool { return true })
+	})
+}
+
+// OrphanedSecrets is the predicate for watches on Secrets of clusters by those who own them: it lets through the ones that
+// have lost their owner (OR-01).
+func OrphanedSecrets() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		secret, ok := o.(*corev1.Secret)
+		return ok && secret.Type == clusterv1.ClusterSecretType && metav1.GetControllerOfNoCopy(secret) == nil
 	})
 }
 

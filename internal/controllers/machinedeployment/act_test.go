@@ -45,7 +45,8 @@ func newScheme() *runtime.Scheme {
 
 // cluster is a management cluster with the objects, the Cluster and the templates.
 func cluster(objects ...client.Object) *fake.ClientBuilder {
-	b := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{})
+	b := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}).
+		WithIndex(&clusterv1.MachineDeployment{}, loop.ClusterField(Name), loop.ClusterNames)
 	for _, i := range indexes() {
 		b.WithIndex(i.kind, i.field, i.value)
 	}

@@ -23,7 +23,6 @@ const Name = "machinedeployment"
 // Indexes by which a deployment finds what is its own without a look at everything in the namespace.
 const (
 	setsByCluster        = "machinedeployment.set.cluster"
-	deploymentsByCluster = "machinedeployment.spec.clusterName"
 	machinesByDeployment = "machinedeployment.machine.deployment"
 	byTemplate           = "machinedeployment.template"
 )
@@ -120,9 +119,6 @@ func indexes() []index {
 		{&clusterv1.MachineSet{}, setsByCluster, func(o client.Object) []string {
 			return []string{o.(*clusterv1.MachineSet).Spec.ClusterName}
 		}},
-		{&clusterv1.MachineDeployment{}, deploymentsByCluster, func(o client.Object) []string {
-			return []string{o.(*clusterv1.MachineDeployment).Spec.ClusterName}
-		}},
 		{&clusterv1.MachineDeployment{}, byTemplate, func(o client.Object) []string {
 			var keys []string
 			for _, ref := range references(o) {
@@ -149,8 +145,8 @@ func (c *Controller) ofSet(ctx context.Context, o client.Object) []reconcile.Req
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: set.Namespace, Name: owner.Name}}}
 	}
 	list := &clusterv1.MachineDeploymentList{}
-	err := c.client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{deploymentsByCluster: set.Spec.ClusterName})
-	if err != nil {
+	cluster := client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.ClusterName}
+	if err := c.client.List(ctx, list, loop.InCluster(Name, cluster)...); err != nil {
 		return nil
 	}
 	var out []reconcile.Request

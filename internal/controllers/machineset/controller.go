@@ -94,7 +94,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachineSet{}).
-		Watches(&clusterv1.Machine{}, gathered{c.ofMachine}, builder.WithPredicates(machineMatters())).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machineMatters())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment),
 			builder.WithPredicates(deploymentMatters())).
 		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList),

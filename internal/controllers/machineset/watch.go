@@ -5,10 +5,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -33,40 +31,6 @@ func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile
 		return set.Spec.ClusterName == m.Spec.ClusterName &&
 			(selects(set, m) || m.Labels[clusterv1.MachineSetNameLabel] == contract.LabelValue(set.Name))
 	}, client.InNamespace(o.GetNamespace()))
-}
-
-// gather is for how long the changes of a set's Machines are gathered before it is looked at: while many of them come
-// into being each changes several times, and a pass looks at all of them.
-const gather = 50 * time.Millisecond
-
-// gathered wakes what to names of an object, a moment later, once for all changes until then.
-type gathered struct {
-	to func(context.Context, client.Object) []reconcile.Request
-}
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// Create implements handler.EventHandler.
-func (g gathered) Create(ctx context.Context, e event.CreateEvent, q queue) { g.wake(ctx, q, e.Object) }
-
-// Update implements handler.EventHandler.
-func (g gathered) Update(ctx context.Context, e event.UpdateEvent, q queue) {
-	g.wake(ctx, q, e.ObjectOld)
-	g.wake(ctx, q, e.ObjectNew)
-}
-
-// Delete implements handler.EventHandler.
-func (g gathered) Delete(ctx context.Context, e event.DeleteEvent, q queue) { g.wake(ctx, q, e.Object) }
-
-// Generic implements handler.EventHandler.
-func (g gathered) Generic(ctx context.Context, e event.GenericEvent, q queue) {
-	g.wake(ctx, q, e.Object)
-}
-
-func (g gathered) wake(ctx context.Context, q queue, o client.Object) {
-	for _, r := range g.to(ctx, o) {
-		q.AddAfter(r, gather)
-	}
 }
 
 // ofDeployment names the MachineSets of a MachineDeployment.

@@ -7,13 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -74,7 +72,7 @@ func Add(s loop.Setup, cfg Config) error {
 	c.writer = r.Writer
 	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(predicate.NewPredicateFuncs(orphaned))).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(loop.OrphanedSecrets())).
 		WatchesRawSource(cfg.Processes.Source(ofProcess)).
 		WatchesRawSource(cfg.Simulation.Source(ofProcess)).
 		Complete(r)
@@ -103,12 +101,6 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
-}
-
-// orphaned reports whether a Secret of a cluster has lost its owner (OR-01).
-func orphaned(o client.Object) bool {
-	secret, ok := o.(*corev1.Secret)
-	return ok && secret.Type == clusterv1.ClusterSecretType && metav1.GetControllerOf(secret) == nil
 }
 
 // ofSecret wakes the control plane of the Cluster that a Secret names.

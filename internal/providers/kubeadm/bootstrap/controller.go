@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -62,7 +61,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, tokenTTL time.Duration) error 
 	_, err := s.Builder(Name, &bootstrapv1.KubeadmConfig{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(configOfData), builder.WithPredicates(predicate.NewPredicateFuncs(orphaned))).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(configOfData), builder.WithPredicates(loop.OrphanedSecrets())).
 		Watches(&clusterv1.Cluster{}, loop.OfCluster(reader, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.configsOf)).
 		Build(r)
@@ -75,12 +74,6 @@ func (c *Controller) definition() loop.Controller[*bootstrapv1.KubeadmConfig, Sn
 		New:     func() *bootstrapv1.KubeadmConfig { return &bootstrapv1.KubeadmConfig{} },
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
-}
-
-// orphaned reports whether a Secret of a cluster has lost its owner (OR-01).
-func orphaned(o client.Object) bool {
-	secret, ok := o.(*corev1.Secret)
-	return ok && secret.Type == clusterv1.ClusterSecretType && metav1.GetControllerOf(secret) == nil
 }
 
 // configOfData names the KubeadmConfig whose data would be in the Secret.
