@@ -48,7 +48,25 @@ func (s *soak) create(ctx context.Context, cluster int) error {
 	if err != nil {
 		return err
 	}
+	if err := patiently(objects); err != nil {
+		return err
+	}
 	return template.Create(ctx, s.client, objects)
+}
+
+// patiently makes Machines wait for their Nodes to be deleted for as long as it takes. Otherwise one that is deleted while
+// the workload cluster does not answer leaves its Node behind after 10 s (MD-15), and a lost Node could not be told from it.
+func patiently(objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		if o.GroupVersionKind() != follow.Kind("MachineDeployment") {
+			continue
+		}
+		err := unstructured.SetNestedField(o.Object, int64(0), "spec", "template", "spec", "deletion", "nodeDeletionTimeoutSeconds")
+		if err != nil {
+			return fmt.Errorf("MachineDeployment %s: %w", o.GetName(), err)
+		}
+	}
+	return nil
 }
 
 func (s *soak) deployment(cluster int) client.Object {

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipwayhq/slipway/test/bench/template"
 )
 
 func TestParseOptions(t *testing.T) {
@@ -151,5 +153,34 @@ func TestReportIsWritten(t *testing.T) {
 		if _, err := os.Stat(strings.TrimSuffix(out, ".json") + ext); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// No Machine gives its Node up.
+func TestPatiently(t *testing.T) {
+	all, err := template.Read(filepath.Join("..", "..", "..", "examples", "fleet.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := all.Render(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := patiently(objects); err != nil {
+		t.Fatal(err)
+	}
+	var deployments int
+	for _, o := range objects {
+		if o.GetKind() != "MachineDeployment" {
+			continue
+		}
+		deployments++
+		seconds, found, err := unstructured.NestedInt64(o.Object, "spec", "template", "spec", "deletion", "nodeDeletionTimeoutSeconds")
+		if err != nil || !found || seconds != 0 {
+			t.Errorf("nodeDeletionTimeoutSeconds is %d, %t, %v", seconds, found, err)
+		}
+	}
+	if deployments != 1 {
+		t.Errorf("%d MachineDeployments", deployments)
 	}
 }
