@@ -18,6 +18,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
@@ -39,7 +40,7 @@ const (
 	roundsUntilWhole = 12
 )
 
-// restored is a management cluster in memory, over the decisions and reports of four controllers. It carries out what
+// restored is a management cluster in memory, over the decisions and reports of six controllers. It carries out what
 // they decide, and takes note of every creation and deletion.
 type restored struct {
 	rng         *rand.Rand
@@ -47,6 +48,7 @@ type restored struct {
 	deployments map[string]*clusterv1.MachineDeployment
 	sets        map[string]*clusterv1.MachineSet
 	machines    map[string]*clusterv1.Machine
+	restoredPools
 	// nodes of the workload clusters were never lost; those of a Cluster are seen once it is connected.
 	nodes     []corev1.Node
 	connected map[string]bool
@@ -61,6 +63,7 @@ func newRestored(rng *rand.Rand) *restored {
 	return &restored{
 		rng: rng, clusters: map[string]*clusterv1.Cluster{}, deployments: map[string]*clusterv1.MachineDeployment{},
 		sets: map[string]*clusterv1.MachineSet{}, machines: map[string]*clusterv1.Machine{}, connected: map[string]bool{}, tries: map[string]int{},
+		restoredPools: restoredPools{map[string]*clusterv1.MachinePool{}, map[string]*infrav1.LocalMachinePool{}, map[string]*infrav1.LocalMachine{}},
 	}
 }
 
@@ -77,6 +80,8 @@ func backup() (objects []client.Object, nodes []corev1.Node) {
 			part, booted := backupDeployment(name, fmt.Sprintf("%s-d%d", name, d), d == 0)
 			objects, nodes = append(objects, part...), append(nodes, booted...)
 		}
+		part, booted := backupPool(name, c == 0)
+		objects, nodes = append(objects, part...), append(nodes, booted...)
 	}
 	return objects, nodes
 }
@@ -153,6 +158,8 @@ func (w *restored) put(o client.Object) {
 		w.sets[x.Name] = x
 	case *clusterv1.Machine:
 		w.machines[x.Name] = x
+	default:
+		w.putPool(o)
 	}
 }
 
@@ -175,7 +182,7 @@ func (w *restored) passes() []func() {
 	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
 		out = append(out, func() { w.machinePass(w.machines[name]) })
 	}
-	return out
+	return append(out, w.poolPasses()...)
 }
 
 // some makes passes over a random part of the objects, in random order.
@@ -336,7 +343,7 @@ func (w *restored) machinePass(m *clusterv1.Machine) {
 		return
 	}
 	c := w.clusters[m.Spec.ClusterName]
-	s := machine.Snapshot{Now: restoredNow(), Machine: m, Cluster: c, Connection: remote.Health{Connected: w.connected[m.Spec.ClusterName]}}
+	s := machine.Snapshot{Now: restoredNow(), Machine: m, Cluster: c, Infra: w.infraOf(m), Connection: remote.Health{Connected: w.connected[m.Spec.ClusterName]}}
 	if !w.connected[m.Spec.ClusterName] {
 		s.Node.Waiting = "the control plane is not initialized yet"
 	} else {
@@ -347,8 +354,12 @@ func (w *restored) machinePass(m *clusterv1.Machine) {
 	}
 	p := machine.Decide(s)
 	for _, action := range p.Actions {
-		if _, sync := action.(machine.SyncNode); !sync { // to join the Cluster would take it away from its MachineSet
-			w.forbid("Machine %s: %s", m.Name, action)
+		switch a := action.(type) {
+		case machine.SyncNode:
+		case machine.Own:
+			w.control(m, a)
+		default: // to join the Cluster would take it away from its MachineSet
+			w.forbid("Machine %s: %s", m.Name, a)
 		}
 	}
 	judged := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
@@ -381,6 +392,7 @@ func (w *restored) graph() map[string]string {
 	for _, o := range w.machines {
 		add("Machine", o, o.Status.NodeRef.IsDefined())
 	}
+	w.poolGraph(add)
 	return out
 }
 
@@ -397,7 +409,14 @@ func original(objects []client.Object) map[string]string {
 		case *clusterv1.MachineSet:
 			out["MachineSet "+x.Name] = fmt.Sprintf(form, "MachineDeployment "+x.Labels[clusterv1.MachineDeploymentNameLabel]+" controller=true")
 		case *clusterv1.Machine:
-			out["Machine "+x.Name] = fmt.Sprintf(form, "MachineSet "+x.Labels[clusterv1.MachineSetNameLabel]+" controller=true")
+			by := "MachineSet " + x.Labels[clusterv1.MachineSetNameLabel]
+			if pool, ok := x.Labels[clusterv1.MachinePoolNameLabel]; ok {
+				by = "MachinePool " + pool
+			}
+			out["Machine "+x.Name] = fmt.Sprintf(form, by+" controller=true")
+		default:
+			key, value := originalPool(o, form)
+			out[key] = value
 		}
 	}
 	return out
