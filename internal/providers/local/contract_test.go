@@ -91,7 +91,7 @@ func TestInfraMachinePoolContract(t *testing.T) { // IP2-01 to IP2-08
 	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool", Name: "p", UID: "u"}}
 	o.Spec.ProviderID, o.Spec.ProviderIDList = "slipway:///ns/p", []string{"slipway:///n"}
 	pool := &clusterv1.MachinePool{}
-	pool.Spec.Replicas = &one
+	pool.Spec.Replicas, o.Status.Replicas = &one, &one
 	s := machinepool.Snapshot{Object: o, Pool: pool, Members: []machinepool.Member{{Local: m}}, Live: true, Now: then}
 	plan := machinepool.Decide(s)
 	if !plan.Idle() {
