@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"time"
 
@@ -32,7 +33,8 @@ func Log(ctx context.Context) *slog.Logger {
 }
 
 // Handler serves the hooks, without TLS and health endpoints; log receives a line for every call, nil is slog's
-// default. [Extension.Serve] is what a program needs; this is for tests and for servers of one's own.
+// default. [Extension.Serve] is what a program needs; this is for tests and for servers of one's own,
+// which have to limit the time that a request may take to arrive: [http.Server.ReadTimeout].
 func (x *Extension) Handler(log *slog.Logger) http.Handler {
 	if log == nil {
 		log = slog.Default()
@@ -96,6 +98,8 @@ func (x *Extension) refuse(w http.ResponseWriter, r refusal) {
 	code := http.StatusBadRequest
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(r.err, &tooLarge) {
 		code = http.StatusRequestEntityTooLarge
+	} else if errors.Is(r.err, os.ErrDeadlineExceeded) {
+		code = http.StatusRequestTimeout
 	}
 	x.metrics.done(r.route, resultInvalid, 0)
 	r.log.Warn("refused", "code", strconv.Itoa(code), "error", r.err)

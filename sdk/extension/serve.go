@@ -18,6 +18,7 @@ import (
 // Defaults of [Config].
 const (
 	DefaultAddress         = ":9443"
+	DefaultReadTimeout     = MaxTimeout // no caller waits for longer
 	DefaultShutdownTimeout = 30 * time.Second
 )
 
@@ -51,6 +52,9 @@ type Config struct {
 	ClientCAFile string
 	// ClientName is the common name or DNS name that such a certificate must have; empty: any.
 	ClientName string
+	// ReadTimeout is how long a request may take to arrive, headers and body, before its handler is called; zero:
+	// [DefaultReadTimeout].
+	ReadTimeout time.Duration
 	// ShutdownTimeout is how long calls get to end; zero: [DefaultShutdownTimeout].
 	ShutdownTimeout time.Duration
 	// Log receives a line for every call; nil: slog's default.
@@ -71,6 +75,9 @@ func FromEnv(getenv func(string) string) Config {
 func (c Config) withDefaults() Config {
 	if c.Address == "" {
 		c.Address = DefaultAddress
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = DefaultReadTimeout
 	}
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = DefaultShutdownTimeout
@@ -110,7 +117,7 @@ func (x *Extension) Serve(ctx context.Context, cfg Config) error {
 	var stopping atomic.Bool
 	server := &http.Server{
 		Handler: secured.only(x.endpoints(cfg.Log, &stopping)), TLSConfig: secured.tls(),
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute,
+		ReadTimeout: cfg.ReadTimeout, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute,
 		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
