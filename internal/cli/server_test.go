@@ -25,7 +25,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -37,24 +36,12 @@ type user struct {
 
 func startUser(t *testing.T) user {
 	t.Helper()
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var objects []client.Object
-	for _, crd := range all {
-		objects = append(objects, crd)
-	}
-	server := apiserver.Start(t, apiserver.Options{Objects: objects})
+	server := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t)})
 	scheme, err := management.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(server.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return user{kubeconfig: server.Kubeconfig, client: c}
+	return user{kubeconfig: server.Kubeconfig, client: server.Client(t, scheme)}
 }
 
 type result struct {

@@ -3,7 +3,6 @@
 package controllers
 
 import (
-	"context"
 	"os"
 	"slices"
 	"testing"
@@ -32,9 +31,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/internal/testkit/background"
 )
 
 // patience is how long a busy machine may take for one step.
@@ -61,25 +60,11 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-func kinds(t *testing.T) []client.Object {
-	t.Helper()
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []client.Object
-	for _, crd := range all {
-		if slices.Contains([]string{"Cluster", "ClusterClass", "Machine", "MachinePool", "MachineSet", "MachineDeployment", "KubeadmConfig",
-			"LocalCluster", "LocalMachine", "HostedControlPlane"}, crd.Spec.Names.Kind) {
-			out = append(out, crd)
-		}
-	}
-	return out
-}
-
 func start(t *testing.T) live {
 	t.Helper()
-	srv := apiserver.Start(t, apiserver.Options{Objects: append(kinds(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})})
+	installed := append(apiserver.CRDs(t, "Cluster", "ClusterClass", "Machine", "MachinePool", "MachineSet", "MachineDeployment", "KubeadmConfig",
+		"LocalCluster", "LocalMachine", "HostedControlPlane"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	srv := apiserver.Start(t, apiserver.Options{Objects: installed})
 	mgr, err := ctrl.NewManager(srv.Config, manager.Options{
 		Scheme: newScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.KeepOwnFields},
 		Client:     client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
@@ -102,20 +87,8 @@ func start(t *testing.T) live {
 			t.Fatal(err)
 		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager ended: %v", err)
-		}
-	})
-	c, err := client.New(srv.Config, client.Options{Scheme: newScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := live{t: t, Client: c}
+	background.Run(t, mgr.Start)
+	l := live{t: t, Client: srv.Client(t, newScheme(t))}
 	l.kubeconfig, err = os.ReadFile(srv.Kubeconfig)
 	l.must(err)
 	return l

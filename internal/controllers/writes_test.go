@@ -40,7 +40,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
@@ -52,6 +51,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/wake"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/internal/testkit/background"
 )
 
 // tally counts the writes of a client: verb, kind, field manager.
@@ -231,19 +231,13 @@ func startFleet(t *testing.T) fleet {
 // startManager starts the controllers that are added.
 func startManager(t *testing.T, add func(fleet, manager.Manager)) fleet {
 	t.Helper()
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}}
-	for _, crd := range all {
-		objects = append(objects, crd)
-	}
+	objects := append(apiserver.CRDs(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	srv := apiserver.Start(t, apiserver.Options{Objects: objects})
 	f := fleet{writes: &tally{counts: map[string]int{}}}
 	access := rest.CopyConfig(srv.Config)
 	access.Wrap(f.writes.wrap)
 	f.live = live{t: t}
+	var err error
 	f.watcher, err = client.NewWithWatch(srv.Config, client.Options{Scheme: newScheme(t)})
 	f.must(err)
 	f.Client = f.watcher
@@ -256,15 +250,7 @@ func startManager(t *testing.T, add func(fleet, manager.Manager)) fleet {
 	})
 	f.must(err)
 	add(f, mgr)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager ended: %v", err)
-		}
-	})
+	background.Run(t, mgr.Start)
 	return f
 }
 

@@ -1,7 +1,6 @@
 package extensionconfig
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"slices"
@@ -33,8 +32,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/internal/testkit/background"
 )
 
 const patience = 2 * time.Minute
@@ -58,20 +57,8 @@ func start(t *testing.T, objects ...client.Object) live {
 // serve runs an API server with the objects, and no manager yet.
 func serve(t *testing.T, objects ...client.Object) live {
 	t.Helper()
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, crd := range all {
-		if crd.Spec.Names.Kind == "ExtensionConfig" {
-			objects = append(objects, crd)
-		}
-	}
-	l := live{t: t, server: apiserver.Start(t, apiserver.Options{Objects: objects})}
-	if l.Client, err = client.New(l.server.Config, client.Options{Scheme: liveScheme(t)}); err != nil {
-		t.Fatal(err)
-	}
-	return l
+	srv := apiserver.Start(t, apiserver.Options{Objects: append(objects, apiserver.CRDs(t, "ExtensionConfig")...)})
+	return live{t: t, server: srv, Client: srv.Client(t, liveScheme(t))}
 }
 
 func liveScheme(t *testing.T) *runtime.Scheme {
@@ -105,15 +92,7 @@ func (l live) manage(config *rest.Config, settings Settings, log logr.Logger) *h
 	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, extensions, settings); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager ended: %v", err)
-		}
-	})
+	background.Run(t, mgr.Start)
 	return extensions
 }
 

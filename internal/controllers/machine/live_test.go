@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -33,8 +32,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/internal/testkit/background"
 )
 
 // patience is how long a busy machine may take for one step.
@@ -57,7 +56,9 @@ func startLive(t *testing.T) live {
 			t.Fatal(err)
 		}
 	}
-	srv := apiserver.Start(t, apiserver.Options{Objects: append(installed(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})})
+	installed := append(apiserver.CRDs(t, "Cluster", "Machine", "MachineSet", "MachineDeployment", "MachineDrainRule", "KubeadmConfig", "LocalMachine",
+		"HostedControlPlane"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	srv := apiserver.Start(t, apiserver.Options{Objects: installed})
 	mgr, err := ctrl.NewManager(srv.Config, manager.Options{
 		Scheme: s, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.KeepOwnFields},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
@@ -70,41 +71,13 @@ func startLive(t *testing.T) live {
 			t.Fatal(err)
 		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager ended: %v", err)
-		}
-	})
-	direct, err := client.New(srv.Config, client.Options{Scheme: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	background.Run(t, mgr.Start)
 	c, nodes := mgr.GetClient(), startWorkload(t)
 	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: time.Now, settings: Settings{VolumeAttachments: true}.withDefaults(),
 		workloads: workloads{client: nodes}}
 	r := &loop.Reconciler[*clusterv1.Machine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
 	ctl.writer = r.Writer
-	return live{t: t, Client: direct, workload: nodes, r: r}
-}
-
-func installed(t *testing.T) []client.Object {
-	t.Helper()
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []client.Object
-	for _, crd := range all {
-		if slices.Contains([]string{"Cluster", "Machine", "MachineSet", "MachineDeployment", "MachineDrainRule", "KubeadmConfig", "LocalMachine",
-			"HostedControlPlane"}, crd.Spec.Names.Kind) {
-			out = append(out, crd)
-		}
-	}
-	return out
+	return live{t: t, Client: srv.Client(t, s), workload: nodes, r: r}
 }
 
 func (l live) must(err error) {

@@ -36,7 +36,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
@@ -236,18 +235,8 @@ func (l *live) annotate(o client.Object, annotation, value string) {
 // A cluster that is simulated becomes Available, lives through a restart that loses what was written last, has faults
 // on demand, and goes without leaving anything.
 func TestLifeOfASimulatedCluster(t *testing.T) { // CP-02, CP-10, IC-04, IM-02, IM-05, IP2-03
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var objects []client.Object
-	for _, crd := range all {
-		objects = append(objects, crd)
-	}
-	srv := apiserver.Start(t, apiserver.Options{Objects: objects})
-	l := &live{t: t, config: srv.Config, dir: t.TempDir()}
-	l.Client, err = client.New(srv.Config, client.Options{Scheme: newScheme(t)})
-	l.must(err)
+	srv := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t)})
+	l := &live{t: t, config: srv.Config, dir: t.TempDir(), Client: srv.Client(t, newScheme(t))}
 	ctrl.SetLogger(logr.Discard())
 	stop := l.run()
 	defer func() { stop() }()
