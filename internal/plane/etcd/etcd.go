@@ -111,8 +111,8 @@ func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	c.ListenClientHttpUrls = []url.URL{http} // its own socket: gRPC alone on the other one is leaner
 	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{nowhere}
 	c.InitialCluster = memberName + "=" + nowhere.String()
-	// There is nobody to lose an election to.
-	c.TickMs, c.ElectionMs = 20, 100
+	// There is nobody to lose an election to, and every tick wakes the process up.
+	c.TickMs, c.ElectionMs = 50, 250
 	c.EnableGRPCGateway = false
 	c.WarningUnaryRequestDuration = slowRequest
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger())

@@ -194,6 +194,10 @@ func (s *stage) rest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// To read the metrics costs more than a second of idleness.
+	if before.usage, err = s.pair.Usage(); err != nil {
+		return err
+	}
 	if err := settle.Pause(ctx, s.idle); err != nil {
 		return err
 	}
