@@ -15,7 +15,6 @@ import (
 const (
 	gcWhileStarting = -1 // only near the limit
 	gcWhileRunning  = 50
-	gcWhileLarge    = 100 // a large heap with much to do
 )
 
 // large is how many bytes make a heap a large one.
@@ -46,11 +45,19 @@ func Starting(memory int64) (started func()) {
 	}
 }
 
-// How much garbage, in bytes, may come together while there is much to do.
-const (
-	RoomOfManagement = 192 << 20 // a management cluster, with or without controllers
-	RoomOfManager    = 48 << 20  // controllers alone
-)
+// Room is how much garbage may come together while there is much to do.
+type Room struct {
+	bytes int64
+	// percent of a large heap
+	large int
+}
+
+// Management is the room of a management cluster, with or without controllers. What an API server allocates for a write
+// does not depend on how much it stores, what a collection takes does: a large heap may grow to three times its size.
+func Management() Room { return Room{bytes: 192 << 20, large: 200} }
+
+// Manager is the room of controllers alone, whose large heap may double.
+func Manager() Room { return Room{bytes: 48 << 20, large: 100} }
 
 // busy is how soon one collection follows another in a process that has much to
 // do; quiet is for how long there is none in one that has little.
@@ -61,10 +68,10 @@ const (
 
 // Collect keeps the heap small for as long as the process runs, and watches the
 // collector: when collections follow each other closely, the heap may grow by
-// room bytes between two of them; when that is over, memory goes back to the
+// the room between two of them; when that is over, memory goes back to the
 // system. A third of the processor time of a busy API server is the collector's
 // otherwise. Where GOGC is set, it does nothing.
-func Collect(room int64) {
+func Collect(room Room) {
 	if theirs() {
 		return
 	}
@@ -79,7 +86,7 @@ func Collect(room int64) {
 func theirs() bool { return os.Getenv("GOGC") != "" }
 
 type collector struct {
-	room int64
+	room Room
 
 	mu      sync.Mutex
 	last    time.Time // of the last collection
@@ -124,12 +131,12 @@ func (c *collector) set(percent int) {
 	}
 }
 
-// percent lets a heap grow by room, and a large one to twice its size: to collect takes the longer the larger it is.
-func percent(room, live int64) int {
+// percent lets a heap grow by its room: to collect takes the longer the larger it is.
+func percent(room Room, live int64) int {
 	if live >= large {
-		return gcWhileLarge
+		return room.large
 	}
-	return max(gcWhileRunning, int(100*room/max(live, 1)))
+	return max(gcWhileRunning, int(100*room.bytes/max(live, 1)))
 }
 
 // live is how much of the heap was in use after the last collection.

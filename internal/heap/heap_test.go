@@ -11,15 +11,17 @@ const mib = 1 << 20
 
 func TestPercent(t *testing.T) {
 	tests := map[string]struct {
-		reason     string
-		room, live int64
-		want       int
+		reason string
+		room   Room
+		live   int64
+		want   int
 	}{
-		"small heap":   {"it may grow by the room", 192 * mib, 96 * mib, 200},
-		"large heap":   {"it may double", 192 * mib, 1024 * mib, 100},
-		"between":      {"it may grow by half of itself, which is more", 48 * mib, 200 * mib, 50},
-		"empty heap":   {"nothing is divided by zero", 100, 0, 10000},
-		"heap of room": {"it may double", 64 * mib, 64 * mib, 100},
+		"small heap":   {"it may grow by the room", Management(), 96 * mib, 200},
+		"large heap":   {"it may double", Manager(), 1024 * mib, 100},
+		"much stored":  {"a write costs the same, a collection more", Management(), 1024 * mib, 200},
+		"between":      {"it may grow by half of itself, which is more", Manager(), 200 * mib, 50},
+		"empty heap":   {"nothing is divided by zero", Room{bytes: 100}, 0, 10000},
+		"heap of room": {"it may double", Manager(), 48 * mib, 100},
 	}
 	for name, tc := range tests {
 		if got := percent(tc.room, tc.live); got != tc.want {
@@ -33,7 +35,7 @@ func TestCollector(t *testing.T) {
 	before := debug.SetGCPercent(gcWhileRunning)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	now := time.Unix(1e9, 0)
-	c := &collector{room: 192 * mib, last: now, percent: gcWhileRunning}
+	c := &collector{room: Management(), last: now, percent: gcWhileRunning}
 	c.quiet = time.AfterFunc(time.Hour, func() {})
 	t.Cleanup(func() { c.quiet.Stop() })
 	steps := []struct {
@@ -81,7 +83,7 @@ func TestGOGCIsLeftAlone(t *testing.T) {
 	same("Starting")
 	started()
 	same("the start")
-	Collect(RoomOfManager)
+	Collect(Manager())
 	same("Collect")
 }
 

@@ -138,7 +138,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 		return fmt.Errorf("finding this program: %w", err)
 	}
 	ctrl.SetLogger(cfg.Log)
-	heap.Collect(heap.RoomOfManager)
+	heap.Collect(heap.Manager())
 	return manager.Run(ctx, cfg)
 }
 

@@ -83,7 +83,7 @@ func (f flags) run(ctx context.Context, e env.Env) error {
 		return errors.Join(err, m.Stop())
 	}
 	started()
-	heap.Collect(heap.RoomOfManagement)
+	heap.Collect(heap.Management())
 	if err := json.NewEncoder(e.Out).Encode(Ready{Server: m.Server, Kubeconfig: dir.Kubeconfig()}); err != nil {
 		return err
 	}

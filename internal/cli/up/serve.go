@@ -73,7 +73,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 			return err
 		}
 		started()
-		heap.Collect(heap.RoomOfManagement)
+		heap.Collect(heap.Management())
 		v.ready()
 		return nil
 	})
