@@ -40,9 +40,11 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 				r.metrics.heldBack(r.Name)
 				return left, nil
 			}
+			began := r.now()
 			if err := change.Write(ctx); err != nil {
 				return 0, err
 			}
+			r.pacer.took(r.now().Sub(began))
 		}
 	}
 	for _, e := range r.pacer.release(key, report.Events) {
@@ -74,7 +76,9 @@ func awaited() []string {
 type pacer struct {
 	window time.Duration
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// usual is how long the last writes took. Where an API server is so busy that they take long, fewer are made.
+	usual   time.Duration
 	objects map[client.ObjectKey]pace
 	// crowd is the number of objects at which to forget those that were not seen for long.
 	crowd int
@@ -103,11 +107,11 @@ func (p *pacer) hold(key client.ObjectKey, now time.Time, urgent, begins bool) t
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	have := p.objects[key]
+	have, window := p.objects[key], p.present()
 	if begins && !have.begun {
-		have.since, have.begun, have.window = now, true, 2*p.window // much is going to change at first
+		have.since, have.begun, have.window = now, true, 2*window // much is going to change at first
 	}
-	have.window = max(have.window, p.window)
+	have.window = max(have.window, window)
 	passed := now.Sub(have.since)
 	switch {
 	case urgent:
@@ -115,13 +119,26 @@ func (p *pacer) hold(key client.ObjectKey, now time.Time, urgent, begins bool) t
 		p.remember(key, have, now)
 		return have.window - passed
 	case passed < 2*have.window:
-		have.window = min(2*have.window, slowest*p.window)
+		have.window = min(2*have.window, slowest*window)
 	default: // nothing had changed for long
-		have.window = p.window
+		have.window = window
 	}
 	have.since, have.begun = now, false
 	p.remember(key, have, now)
 	return 0
+}
+
+// took notes how long a write took.
+func (p *pacer) took(d time.Duration) {
+	const memory = 16 // writes
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.usual += (d - p.usual) / memory
+}
+
+// present is the window at present.
+func (p *pacer) present() time.Duration {
+	return min(max(p.window, share*p.usual), busiest*p.window)
 }
 
 // keep holds events back until released.
@@ -164,8 +181,13 @@ func begins(have map[string]any, deleting bool) bool {
 	return len(have) == 0 || deleting && statusOf(have, clusterv1.DeletingCondition) != "True"
 }
 
-// slowest is how many windows lie between two writes at most.
-const slowest = 4
+const (
+	// slowest is how many windows lie between two writes at most.
+	slowest = 4
+	// share is how many times as long as a write takes the window is at least, and busiest how many times as long as
+	// usual it is at most.
+	share, busiest = 20, 5
+)
 
 // fewest is how many objects a pacer remembers at least.
 const fewest = 1024
@@ -178,7 +200,7 @@ func (p *pacer) remember(key client.ObjectKey, have pace, now time.Time) {
 	}
 	if len(p.objects) >= p.crowd {
 		for k, v := range p.objects {
-			if now.Sub(v.seen) > 2*slowest*p.window {
+			if now.Sub(v.seen) > 2*max(v.window, slowest*p.window) {
 				delete(p.objects, k)
 			}
 		}

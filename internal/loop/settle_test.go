@@ -80,6 +80,7 @@ type paced struct {
 	client  client.Client
 	writes  int
 	now     time.Time
+	takes   time.Duration // a write of the status
 	status  clusterv1.MachineStatus
 	events  []Event
 	act     func() error
@@ -100,6 +101,7 @@ func newPaced(t *testing.T) *paced {
 		WithInterceptorFuncs(interceptor.Funcs{
 			SubResourceApply: func(ctx context.Context, c client.Client, name string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 				p.writes++
+				p.now = p.now.Add(p.takes)
 				return c.SubResource(name).Apply(ctx, o, opts...)
 			},
 		}).Build()
@@ -182,6 +184,44 @@ func TestPaceOfABusyMachine(t *testing.T) { // FG-03
 	if diff := cmp.Diff([]int{20, 60, 100, 140, 180, 220, 260}, at); diff != "" {
 		t.Errorf("tenths of a second of the writes (-want +got):\n%s", diff)
 	}
+}
+
+// TestPaceOfABusyServer: the longer a write takes, the fewer are made.
+func TestPaceOfABusyServer(t *testing.T) { // FG-03
+	cases := map[string]struct {
+		reason string
+		takes  time.Duration
+		want   time.Duration
+	}{
+		"quick":   {"what a write takes does not matter", 10 * time.Millisecond, time.Second},
+		"busy":    {"a twentieth of the time is for the writes", 100 * time.Millisecond, 2 * time.Second},
+		"drowned": {"somebody may be watching", time.Minute, 5 * time.Second},
+	}
+	for name, tc := range cases {
+		p := pacer{window: time.Second}
+		for range 200 {
+			p.took(tc.takes)
+		}
+		if got := p.present().Round(10 * time.Millisecond); got != tc.want {
+			t.Errorf("%s: %s: want %s, got %s", name, tc.reason, tc.want, got)
+		}
+	}
+	p := newPaced(t)
+	p.takes = 160 * time.Millisecond
+	p.status.NodeRef.Name = "n" // somebody waits for it
+	p.once(time.Minute)
+	if p.r.pacer.usual != 10*time.Millisecond {
+		t.Errorf("a write is a sixteenth of what is usual: %s", p.r.pacer.usual)
+	}
+	p.takes, p.r.pacer.usual, p.status.NodeRef.Name = 0, 200*time.Millisecond, "m"
+	p.once(time.Minute)
+	p.status.Phase = "Running"
+	p.pass("a busy server is spared", time.Second, 2, 3*time.Second)
+	p.pass("and told later", 3*time.Second, 3, 0)
+	p.r.pacer.usual, p.status.Phase = 0, "Failed"
+	p.pass("it has time again", time.Minute, 4, 0)
+	p.status.Phase = "Running"
+	p.pass("and is told sooner", time.Second, 5, 0)
 }
 
 func TestPaceOfADeletion(t *testing.T) { // FG-03
