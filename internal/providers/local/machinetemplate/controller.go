@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,6 +25,10 @@ import (
 // Name of the controller.
 const Name = "local-machinetemplate"
 
+// ownedWithin is how long a new template is left to those who make it their own: a status that is written meanwhile makes
+// their patches fail, and nobody scales by it yet.
+const ownedWithin = 10 * time.Second
+
 // podsPerNode is what the kubelet allows unless it is told otherwise.
 const podsPerNode = 110
 
@@ -32,6 +37,7 @@ type Controller struct {
 	client client.Client
 	writer *kube.Writer
 	status infrav1.LocalMachineTemplateStatus
+	now    func() time.Time
 }
 
 // Add adds the controller to the manager. It fails if the host does not tell how much memory it has.
@@ -47,7 +53,7 @@ func Add(s loop.Setup) error {
 	}
 	c := &Controller{
 		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),
-		status: statusOf(runtime.NumCPU(), memory, runtime.GOARCH),
+		status: statusOf(runtime.NumCPU(), memory, runtime.GOARCH), now: time.Now,
 	}
 	return s.Builder(Name, &infrav1.LocalMachineTemplate{}).Complete(c)
 }
@@ -57,6 +63,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o := &infrav1.LocalMachineTemplate{}
 	if err := c.client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if left := ownedWithin - c.now().Sub(o.CreationTimestamp.Time); left > 0 && len(o.OwnerReferences) == 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(c.writer.ApplyStatus(ctx, o, c.statusFor(o)))
 }

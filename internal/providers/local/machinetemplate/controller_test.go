@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +25,7 @@ func TestStatus(t *testing.T) { // IM-10
 	}
 	o := &infrav1.LocalMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "u"}}
 	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(o).WithStatusSubresource(o).WithReturnManagedFields().Build()
-	c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "amd64")}
+	c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "amd64"), now: time.Now}
 	version := ""
 	for range 3 {
 		if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {
@@ -59,7 +60,7 @@ func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
 		return fake.NewClientBuilder().WithScheme(s).WithObjects(o.DeepCopy()).WithStatusSubresource(o)
 	}
 	flaky.EveryWrite(t, build, func(t *testing.T, cl client.WithWatch) {
-		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "arm64")}
+		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "arm64"), now: time.Now}
 		for range 2 {
 			if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil && !errors.Is(err, flaky.ErrInjected) {
 				t.Fatal(err)
@@ -74,6 +75,37 @@ func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
 			t.Errorf("got %+v, want capacity %v", got.Status, want)
 		}
 	})
+}
+
+// The status of a new template waits until somebody owns it, but not for ever.
+func TestOwnedFirst(t *testing.T) { // IM-10
+	s := runtime.NewScheme()
+	if err := infrav1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	born := time.Unix(1e9, 0)
+	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Cluster", Name: "c", UID: "c"}}
+	for name, tc := range map[string]struct {
+		owners  []metav1.OwnerReference
+		age     time.Duration
+		written bool
+		again   time.Duration
+	}{
+		"new": {age: 3 * time.Second, again: 7 * time.Second}, "owned": {owners: owner, written: true}, "nobody's": {age: ownedWithin, written: true},
+	} {
+		o := &infrav1.LocalMachineTemplate{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "t", UID: "u", CreationTimestamp: metav1.NewTime(born), OwnerReferences: tc.owners,
+		}}
+		cl := fake.NewClientBuilder().WithScheme(s).WithObjects(o).WithStatusSubresource(o).WithReturnManagedFields().Build()
+		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "amd64"), now: func() time.Time { return born.Add(tc.age) }}
+		result, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		if err != nil || result.RequeueAfter != tc.again {
+			t.Errorf("%s: again in %s, %v; want %s", name, result.RequeueAfter, err, tc.again)
+		}
+		if err := cl.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || (len(o.Status.Capacity) > 0) != tc.written {
+			t.Errorf("%s: status %+v, %v", name, o.Status, err)
+		}
+	}
 }
 
 func TestTotalMemory(t *testing.T) {
