@@ -83,15 +83,17 @@ func growthLines(step int, g growth) []line {
 			return f(m.Growth[step])
 		}
 	}
-	var seconds map[int]float64
-	if g.From == 1 && g.To == firstStep {
-		seconds = map[int]float64{everywhere: 6}
+	goal := func(most float64) map[int]float64 {
+		if g.From != 1 || g.To != firstStep {
+			return nil
+		}
+		return map[int]float64{everywhere: most}
 	}
 	name := fmt.Sprintf("%d→%d workers: ", g.From, g.To)
 	return []line{
-		{name + "all Running, s", of(func(g growth) float64 { return g.Seconds }), seconds},
-		{name + "API writes per worker", of(func(g growth) float64 { return g.WritesPer }), map[int]float64{everywhere: 16}},
-		{name + "manager CPU s per worker", of(func(g growth) float64 { return g.ManagerCPU }), map[int]float64{everywhere: 0.06}},
+		{name + "all Running, s", of(func(g growth) float64 { return g.Seconds }), goal(6)},
+		{name + "API writes per worker", of(func(g growth) float64 { return g.WritesPer }), goal(16)},
+		{name + "manager CPU s per worker", of(func(g growth) float64 { return g.ManagerCPU }), goal(0.06)},
 		{name + "API server CPU s per worker", of(func(g growth) float64 { return g.ServerCPU }), nil},
 	}
 }
