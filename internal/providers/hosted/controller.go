@@ -51,7 +51,9 @@ type Config struct {
 
 // Controller reconciles HostedControlPlanes.
 type Controller struct {
-	client    client.Client
+	client client.Client
+	// cache has the Secrets of clusters that carry their label.
+	cache     client.Reader
 	writer    *kube.Writer
 	processes Processes
 	// simulation is nil where none is offered: then no control plane is simulated.
@@ -65,7 +67,7 @@ type Controller struct {
 // Add adds the controller to the manager.
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
-		client: s.Manager.GetClient(), processes: cfg.Processes, simulation: cfg.Simulation,
+		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), processes: cfg.Processes, simulation: cfg.Simulation,
 		carried: cfg.Carried, gate: cfg.Gate, furnish: addons.Apply, now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.definition())

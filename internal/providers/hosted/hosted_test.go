@@ -305,7 +305,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 func settle(t *testing.T, c client.WithWatch, p *Process) {
 	t.Helper()
-	ctl := &Controller{client: c, processes: processes{p}, carried: []string{version}, now: func() time.Time { return now },
+	ctl := &Controller{client: c, cache: c, processes: processes{p}, carried: []string{version}, now: func() time.Time { return now },
 		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -78,20 +79,45 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
+// readSecrets reads all Secrets at once: each that is not there yet takes a call.
 func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
-	for _, purpose := range append(s.authorities(), PurposeKubeconfig) {
-		secret := &corev1.Secret{}
-		err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: purpose.secret(s.Cluster.Name)}, secret)
-		if apierrors.IsNotFound(err) {
-			continue
+	purposes := append(s.authorities(), PurposeKubeconfig)
+	found := make([]*corev1.Secret, len(purposes))
+	reads, ctx := errgroup.WithContext(ctx)
+	for i, purpose := range purposes {
+		reads.Go(func() (err error) {
+			found[i], err = c.readSecret(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: purpose.secret(s.Cluster.Name)})
+			return err
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return err
+	}
+	for i, purpose := range purposes {
+		if found[i] != nil {
+			s.Secrets[purpose] = found[i]
 		}
-		if err != nil {
-			return fmt.Errorf("reading Secret %s: %w", purpose.secret(s.Cluster.Name), err)
-		}
-		s.Secrets[purpose] = secret
 	}
 	s.Kubeconfig = inspectKubeconfig(s.Secrets[PurposeKubeconfig])
 	return nil
+}
+
+// readSecret reads a Secret from the cache, and from the API server where the cache has none or an old one: of those that
+// users supply it may have none. Nil: there is none.
+func (c *Controller) readSecret(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := c.cache.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) || err == nil && c.writer.Writes().Stale(secret) {
+		secret = &corev1.Secret{}
+		err = c.client.Get(ctx, key, secret)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", key.Name, err)
+	}
+	return secret, nil
 }
 
 // clusterName is the name of the Cluster that owns the control plane; empty without an owner (CP-01).
