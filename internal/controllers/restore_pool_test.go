@@ -3,7 +3,6 @@ package controllers
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -237,25 +236,8 @@ func originalPool(o client.Object, form string) (key, value string) {
 
 // The test would see it: a pool that a user scales makes machines, and one whose machines go loses its Machines.
 func TestRestoredPoolsThenChanged(t *testing.T) { // OR-01
-	w := newRestored(rand.New(rand.NewPCG(7, 1)))
-	objects, nodes := backup()
-	w.nodes = nodes
-	for _, o := range objects {
-		w.put(o)
-	}
-	for range roundsUntilWhole {
-		w.some(1)
-	}
-	if len(w.forbidden) > 0 {
-		t.Fatal(strings.Join(w.forbidden, "\n"))
-	}
+	w := restoredWhole(t, 7)
 	*w.pools["c1-p"].Spec.Replicas = 3
 	delete(w.locals, "c2-p-1")
-	w.some(1)
-	said := strings.Join(w.forbidden, "\n")
-	for _, want := range []string{"LocalMachinePool c1-p: create LocalMachine", "MachinePool c2-p: delete Machine c2-p-1: its infrastructure machine is gone"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("nobody noticed %q in:\n%s", want, said)
-		}
-	}
+	w.expect(t, "LocalMachinePool c1-p: create LocalMachine", "MachinePool c2-p: delete Machine c2-p-1: its infrastructure machine is gone")
 }
