@@ -45,8 +45,8 @@ func (r *rests) left(key client.ObjectKey, now time.Time) time.Duration {
 	return 0
 }
 
-// failed lets the next pass over an object begin whenever it is its turn. Who tries a failed pass again leaves more and
-// more time between two of them, and begins anew with every pass that does not fail; one that only rests would be such.
+// failed lets the next pass over an object begin at once. The work queue spaces the tries of a failed pass further and
+// further apart and forgets that when a pass succeeds, and a pass that only rests succeeds.
 func (r *rests) failed(key client.ObjectKey) {
 	r.mu.Lock()
 	delete(r.began, key)

@@ -136,7 +136,7 @@ func (p *pacer) took(d time.Duration) {
 	p.usual += (d - p.usual) / memory
 }
 
-// present is the window at present.
+// present is the window at present. The mutex must be held.
 func (p *pacer) present() time.Duration {
 	return min(max(p.window, share*p.usual), busiest*p.window)
 }

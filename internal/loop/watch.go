@@ -7,20 +7,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/slipwayhq/slipway/internal/kube"
 )
@@ -86,7 +81,7 @@ func OfCluster(c client.Reader, controller string, newList func() client.ObjectL
 		if err := c.List(ctx, list, InCluster(controller, client.ObjectKeyFromObject(cluster))...); err != nil {
 			return nil
 		}
-		return requests(list, func(client.Object) bool { return true })
+		return requests(list)
 	})
 }
 
@@ -116,87 +111,6 @@ func ClusterMatters() predicate.Predicate {
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
-}
-
-// Referrers describes a kind that refers to provider objects.
-type Referrers struct {
-	// New returns an empty object of the kind, NewList an empty list.
-	New     func() client.Object
-	NewList func() client.ObjectList
-	// Refs returns the references an object holds.
-	Refs func(client.Object) []clusterv1.ContractVersionedObjectReference
-	// Also, where set, names the objects that a provider object wakes whoever owns it; none: its owners are woken.
-	Also func(ctx context.Context, provider client.Object) []reconcile.Request
-	// Find names the objects that refer to a provider object which has no owner yet, by an index; nil: all objects
-	// of the namespace are looked at.
-	Find func(ctx context.Context, provider client.Object) []reconcile.Request
-}
-
-// WatchReferenced returns the function that kube.NewReferences takes: it watches a provider's kind on behalf
-// of controller c (CL-05). A change wakes the owner of the object; one that has no owner yet wakes those
-// that refer to it by name, so that nobody waits for a timer until it appears.
-func WatchReferenced(s Setup, c controller.Controller, r Referrers) func(*unstructured.Unstructured) error {
-	return func(u *unstructured.Unstructured) error {
-		return c.Watch(source.Kind[client.Object](s.Manager.GetCache(), u, r.handler(s)))
-	}
-}
-
-func (r Referrers) handler(s Setup) handler.EventHandler {
-	reader, scheme := s.Manager.GetClient(), s.Manager.GetScheme()
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		gvk, err := apiutil.GVKForObject(r.New(), scheme)
-		if err != nil {
-			return nil
-		}
-		if r.Also != nil {
-			if also := r.Also(ctx, o); len(also) > 0 {
-				return also
-			}
-		}
-		if owners := ownersOf(o, gvk.Group, gvk.Kind); len(owners) > 0 {
-			return owners
-		}
-		if r.Find != nil {
-			return r.Find(ctx, o)
-		}
-		list := r.NewList()
-		if err := reader.List(ctx, list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-			return nil
-		}
-		kind := o.GetObjectKind().GroupVersionKind()
-		return requests(list, func(candidate client.Object) bool {
-			for _, ref := range r.Refs(candidate) {
-				if ref.Name == o.GetName() && ref.Kind == kind.Kind && ref.APIGroup == kind.Group {
-					return true
-				}
-			}
-			return false
-		})
-	})
-}
-
-func ownersOf(o client.Object, ownerGroup, ownerKind string) []reconcile.Request {
-	var out []reconcile.Request
-	for _, ref := range o.GetOwnerReferences() {
-		if ref.Kind == ownerKind && group(ref.APIVersion) == ownerGroup {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}})
-		}
-	}
-	return out
-}
-
-func requests(list client.ObjectList, keep func(client.Object) bool) []reconcile.Request {
-	items, err := apimeta.ExtractList(list)
-	if err != nil {
-		return nil
-	}
-	var out []reconcile.Request
-	for _, item := range items {
-		if o, ok := item.(client.Object); ok && keep(o) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
-		}
-	}
-	return out
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

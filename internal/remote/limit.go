@@ -37,6 +37,21 @@ func RetryAfter(err error) (time.Duration, bool) {
 	return busyAgain, true
 }
 
+// unanswered is when to ask a workload cluster again that is connected, and did not answer a call.
+const unanswered = 5 * time.Second
+
+// AskAgain returns when to ask a workload cluster again after an error of kind fault.Unreachable. Zero after
+// ErrNotConnected: Changed wakes who waits for the connection. After any other nothing but time does.
+func AskAgain(err error) time.Duration {
+	if after, busy := RetryAfter(err); busy {
+		return after
+	}
+	if errors.Is(err, ErrNotConnected) {
+		return 0
+	}
+	return unanswered
+}
+
 // limited is a transport that keeps to a rate (RC-06). A call that would have to wait for longer than a moment is not
 // made: its caller comes back when there is room.
 type limited struct {

@@ -56,3 +56,18 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+func TestAskAgain(t *testing.T) { // RC-06
+	for name, tc := range map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"busy":          {fmt.Errorf("calling: %w", busy(time.Minute)), time.Minute},
+		"not connected": {fmt.Errorf("calling: %w", ErrNotConnected), 0},
+		"no answer":     {fault.New(fault.Unreachable, "Refused", "no"), unanswered},
+	} {
+		if got := AskAgain(tc.err); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -53,9 +52,6 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}
-	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Cluster{}, byReference, referencesOf); err != nil {
-		return fmt.Errorf("index Clusters by their references: %w", err)
-	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	ours := handler.EnqueueRequestsFromMapFunc(clusterOf)
@@ -69,11 +65,11 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	if err != nil {
 		return err
 	}
-	c.refs = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
+	c.refs, err = s.References(Name, built, loop.Referrers{
 		New:     func() client.Object { return &clusterv1.Cluster{} },
-		NewList: func() client.ObjectList { return &clusterv1.ClusterList{} }, Refs: references, Find: c.referrers,
-	}))
-	return nil
+		NewList: func() client.ObjectList { return &clusterv1.ClusterList{} }, Refs: references,
+	})
+	return err
 }
 
 func (s Settings) withDefaults() Settings {
@@ -94,36 +90,6 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] 
 func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 	spec := o.(*clusterv1.Cluster).Spec
 	return []clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.ControlPlaneRef}
-}
-
-// byReference is the index of Clusters by what they refer to.
-const byReference = "cluster.spec.references"
-
-// referencesOf is what the index has of a Cluster.
-func referencesOf(o client.Object) []string {
-	var out []string
-	for _, ref := range references(o) {
-		if ref.IsDefined() {
-			out = append(out, reference(ref.APIGroup, ref.Kind, ref.Name))
-		}
-	}
-	return out
-}
-
-func reference(group, kind, name string) string { return group + "/" + kind + "/" + name }
-
-// referrers names the Clusters that refer to a provider object.
-func (c *Controller) referrers(ctx context.Context, o client.Object) []reconcile.Request {
-	list, kind := &clusterv1.ClusterList{}, o.GetObjectKind().GroupVersionKind()
-	if err := c.client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy,
-		client.MatchingFields{byReference: reference(kind.Group, kind.Kind, o.GetName())}); err != nil {
-		return nil
-	}
-	var out []reconcile.Request
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
 }
 
 // clusterOf names the Cluster that an object is labelled with.

@@ -112,7 +112,8 @@ func world(m *clusterv1.Machine, extra ...client.Object) *fake.ClientBuilder {
 		foreign("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: i, " + made + "}\n" + readyInfra),
 		foreign("apiVersion: b/v1\nkind: FooConfig\nmetadata: {name: b, " + made + "}\n" + readyBootstrap),
 	}, extra...)
-	b := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Machine{})
+	b := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Machine{}).
+		WithIndex(&clusterv1.Machine{}, loop.ReferenceField(Name), loop.ReferenceKeys(references))
 	for field, value := range indexes() {
 		b = b.WithIndex(&clusterv1.Machine{}, field, value)
 	}

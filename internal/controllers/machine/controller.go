@@ -58,15 +58,14 @@ type Controller struct {
 	now       func() time.Time
 }
 
-// Indexes over Machines: by which a Node finds its Machine (MA-09), a provider object those that refer to it, and an
-// owner or a Cluster its Machines, without a look at those of a thousand other clusters.
+// Indexes over Machines: by which a Node finds its Machine (MA-09), and an owner or a Cluster its Machines, without a look at
+// those of a thousand other clusters.
 const (
 	byProviderID = "machine/spec.providerID"
 	byNodeName   = "machine/status.nodeRef.name"
 	byCluster    = "machine/spec.clusterName"
 	bySet        = "machine/set-name"
 	byDeployment = "machine/deployment-name"
-	byReference  = "machine/reference"
 )
 
 // Add adds the controller to the manager.
@@ -90,10 +89,10 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	if err != nil {
 		return err
 	}
-	c.refs = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
-		New: func() client.Object { return &clusterv1.Machine{} }, NewList: newList, Refs: references, Find: c.referrers,
-	}))
-	return nil
+	c.refs, err = s.References(Name, built, loop.Referrers{
+		New: func() client.Object { return &clusterv1.Machine{} }, NewList: newList, Refs: references,
+	})
+	return err
 }
 
 func (s Settings) withDefaults() Settings {
@@ -113,20 +112,8 @@ func indexes() map[string]client.IndexerFunc {
 		byCluster:    of(func(m *clusterv1.Machine) string { return m.Spec.ClusterName }),
 		bySet:        of(func(m *clusterv1.Machine) string { return m.Labels[clusterv1.MachineSetNameLabel] }),
 		byDeployment: of(func(m *clusterv1.Machine) string { return m.Labels[clusterv1.MachineDeploymentNameLabel] }),
-		byReference: func(o client.Object) []string {
-			var out []string
-			for _, ref := range references(o) {
-				if ref.IsDefined() {
-					out = append(out, reference(ref.APIGroup, ref.Kind, ref.Name))
-				}
-			}
-			return out
-		},
 	}
 }
-
-// reference is the value of the index byReference.
-func reference(group, kind, name string) string { return group + "/" + kind + "/" + name }
 
 func nonEmpty(s string) []string {
 	if s == "" {
@@ -175,12 +162,6 @@ func (c *Controller) ofOwner(index string) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		return c.list(ctx, o.GetNamespace(), index, contract.LabelValue(o.GetName()))
 	}
-}
-
-// referrers names the Machines that refer to a provider object.
-func (c *Controller) referrers(ctx context.Context, o client.Object) []reconcile.Request {
-	kind := o.GetObjectKind().GroupVersionKind()
-	return c.list(ctx, o.GetNamespace(), byReference, reference(kind.Group, kind.Kind, o.GetName()))
 }
 
 // list names the Machines of a namespace that an index has under the value.

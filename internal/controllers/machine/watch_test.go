@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -51,6 +52,9 @@ func crowd(t *testing.T) (*Controller, *[]string) {
 func TestWhoIsWoken(t *testing.T) { // MA-09, MA-14, CL-05
 	ctl, _ := crowd(t)
 	ctx := t.Context()
+	referring := func(provider client.Object) []reconcile.Request {
+		return loop.Referring(ctx, ctl.client, Name, newList(), provider)
+	}
 	provider := func(text string) client.Object { return foreign("apiVersion: " + text + "}") }
 	for name, tc := range map[string]struct {
 		reason string
@@ -61,10 +65,10 @@ func TestWhoIsWoken(t *testing.T) { // MA-09, MA-14, CL-05
 		"other MachineSet":     {"MA-14", ctl.list(ctx, "ns", bySet, "x"), false},
 		"MachineDeployment":    {"MA-14: its revision decides", ctl.list(ctx, "ns", byDeployment, "md"), true},
 		"cluster":              {"all of it, and nobody else", ctl.ofCluster(ctx, client.ObjectKey{Namespace: "ns", Name: "c"}), true},
-		"infrastructure":       {"CL-05: before it has an owner", ctl.referrers(ctx, provider("i/v1\nkind: FooMachine\nmetadata: {name: i, namespace: ns")), true},
-		"bootstrap":            {"CL-05", ctl.referrers(ctx, provider("b/v1\nkind: FooConfig\nmetadata: {name: b, namespace: ns")), true},
-		"other infrastructure": {"CL-05: of nobody yet", ctl.referrers(ctx, provider("i/v1\nkind: FooMachine\nmetadata: {name: z, namespace: ns")), false},
-		"other kind":           {"CL-05: names are not enough", ctl.referrers(ctx, provider("b/v1\nkind: FooConfig\nmetadata: {name: i, namespace: ns")), false},
+		"infrastructure":       {"CL-05: before it has an owner", referring(provider("i/v1\nkind: FooMachine\nmetadata: {name: i, namespace: ns")), true},
+		"bootstrap":            {"CL-05", referring(provider("b/v1\nkind: FooConfig\nmetadata: {name: b, namespace: ns")), true},
+		"other infrastructure": {"CL-05: of nobody yet", referring(provider("i/v1\nkind: FooMachine\nmetadata: {name: z, namespace: ns")), false},
+		"other kind":           {"CL-05: names are not enough", referring(provider("b/v1\nkind: FooConfig\nmetadata: {name: i, namespace: ns")), false},
 	} {
 		var want []reconcile.Request
 		if tc.want {

@@ -24,7 +24,6 @@ const Name = "machinedeployment"
 const (
 	setsByCluster        = "machinedeployment.set.cluster"
 	machinesByDeployment = "machinedeployment.machine.deployment"
-	byTemplate           = "machinedeployment.template"
 )
 
 // Controller reconciles MachineDeployments.
@@ -57,10 +56,10 @@ func Add(s loop.Setup) error {
 	if err != nil {
 		return err
 	}
-	c.refs = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
-		New: func() client.Object { return &clusterv1.MachineDeployment{} }, NewList: newList, Refs: references, Find: c.ofTemplate,
-	}))
-	return nil
+	c.refs, err = s.References(Name, built, loop.Referrers{
+		New: func() client.Object { return &clusterv1.MachineDeployment{} }, NewList: newList, Refs: references,
+	})
+	return err
 }
 
 func (c *Controller) definition() loop.Controller[*clusterv1.MachineDeployment, Snapshot] {
@@ -88,25 +87,6 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 	return []clusterv1.ContractVersionedObjectReference{template.InfrastructureRef, template.Bootstrap.ConfigRef}
 }
 
-// ofTemplate names the deployments that refer to a template.
-func (c *Controller) ofTemplate(ctx context.Context, o client.Object) []reconcile.Request {
-	list := &clusterv1.MachineDeploymentList{}
-	gvk := o.GetObjectKind().GroupVersionKind()
-	ref := clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: o.GetName()}
-	if err := c.client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{byTemplate: templateKey(ref)}); err != nil {
-		return nil
-	}
-	var out []reconcile.Request
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
-}
-
-func templateKey(ref clusterv1.ContractVersionedObjectReference) string {
-	return ref.APIGroup + "/" + ref.Kind + "/" + ref.Name
-}
-
 // index is one index of the cache.
 type index struct {
 	kind  client.Object
@@ -118,13 +98,6 @@ func indexes() []index {
 	return []index{
 		{&clusterv1.MachineSet{}, setsByCluster, func(o client.Object) []string {
 			return []string{o.(*clusterv1.MachineSet).Spec.ClusterName}
-		}},
-		{&clusterv1.MachineDeployment{}, byTemplate, func(o client.Object) []string {
-			var keys []string
-			for _, ref := range references(o) {
-				keys = append(keys, templateKey(ref))
-			}
-			return keys
 		}},
 		{&clusterv1.Machine{}, machinesByDeployment, func(o client.Object) []string {
 			if name, ok := o.GetLabels()[clusterv1.MachineDeploymentNameLabel]; ok {

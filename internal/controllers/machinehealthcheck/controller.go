@@ -65,10 +65,10 @@ func Add(s loop.Setup, clusters *remote.Clusters) error {
 	if err != nil {
 		return err
 	}
-	c.refs = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
+	c.refs, err = s.References(Name, built, loop.Referrers{
 		New: func() client.Object { return &clusterv1.MachineHealthCheck{} }, NewList: newList, Refs: references, Also: c.ofRequest,
-	}))
-	return nil
+	})
+	return err
 }
 
 func (c *Controller) definition() loop.Controller[*clusterv1.MachineHealthCheck, Snapshot] {

@@ -3,7 +3,6 @@ package machinehealthcheck
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -158,13 +157,8 @@ func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 	if fault.KindOf(err) != fault.Unreachable {
 		return err
 	}
-	switch after, busy := remote.RetryAfter(err); {
-	case busy:
-		s.Busy = after
-	case errors.Is(err, remote.ErrNotConnected):
+	if s.Busy = remote.AskAgain(err); s.Busy == 0 {
 		s.Disconnected = fault.UserMessage(remote.ErrNotConnected)
-	default:
-		s.Busy = Interval
 	}
 	return nil
 }

@@ -156,29 +156,32 @@ func decideMachines(s Snapshot, p *loop.Plan) {
 			}
 		}
 	}
+	alone := bereft(s)
 	for _, m := range s.Machines {
-		if m.DeletionTimestamp.IsZero() {
+		switch {
+		case !m.DeletionTimestamp.IsZero():
+		case orphaned(s, m):
+			p.Do(AdoptMachine{Machine: m.Name})
+		case !controlled(s, m):
+		case alone[m.Name]:
+			decideBereft(s, m, p)
+		default:
 			decideMachine(s, m, p)
 		}
 	}
 }
 
-// decideMachine keeps version and UpToDate condition of one Machine true (MP-07, MA-24), while it has an infrastructure
-// machine.
-func decideMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
-	switch {
-	case orphaned(s, m):
-		p.Do(AdoptMachine{Machine: m.Name})
-		return
-	case !controlled(s, m):
-		return
-	case bereft(s, m) && awaited(s, m):
+// decideBereft removes a Machine whose infrastructure machine is gone, and not one whose is still to come.
+func decideBereft(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
+	if awaited(s, m) {
 		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name)
 		return
-	case bereft(s, m):
-		p.Do(DeleteMachine{Name: m.Name, Why: "its infrastructure machine is gone"})
-		return
 	}
+	p.Do(DeleteMachine{Name: m.Name, Why: "its infrastructure machine is gone"})
+}
+
+// decideMachine keeps version and UpToDate condition of one Machine true (MP-07, MA-24).
+func decideMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
 	if running := kubeletVersion(s, m); running != "" && running != m.Spec.Version {
 		p.Do(SetVersion{Machine: m.Name, Version: running})
 		return

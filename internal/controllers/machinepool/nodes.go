@@ -2,10 +2,8 @@ package machinepool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,9 +12,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
-
-// unansweredRecheck is when a workload cluster is asked again that is connected, and did not answer.
-const unansweredRecheck = 5 * time.Second
 
 // readNodes finds the pool's Nodes. A workload cluster that does not answer is a fact, not an error.
 func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
@@ -49,13 +44,10 @@ func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 
 // silent is what is known of the Nodes of a workload cluster that did not answer.
 func silent(err error) Nodes {
-	if after, busy := remote.RetryAfter(err); busy {
-		return Nodes{Problem: "the workload cluster answers slowly", Again: after}
+	if again := remote.AskAgain(err); again > 0 {
+		return Nodes{Problem: "the workload cluster did not answer", Again: again}
 	}
-	if errors.Is(err, remote.ErrNotConnected) {
-		return Nodes{Problem: "the workload cluster is not connected"}
-	}
-	return Nodes{Problem: "the workload cluster does not answer", Again: unansweredRecheck}
+	return Nodes{Problem: "the workload cluster is not connected"}
 }
 
 // retired returns the Nodes of the status that still exist although their instance is gone.

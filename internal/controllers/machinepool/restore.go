@@ -8,7 +8,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // What comes back from a backup has no owners, finalizers and status, and comes in any order (OR-01). A pool without
@@ -28,8 +27,9 @@ func whole(s Snapshot) bool {
 	case !hasMachines(s): // it has none, or has not said so yet
 		return len(s.Machines) == 0 && (s.Infra.Provisioned.Or(false) || len(remembered(s)) == 0)
 	}
+	alone := bereft(s)
 	return len(missing(s)) == 0 && !slices.ContainsFunc(s.Machines, func(m clusterv1.Machine) bool {
-		return bereft(s, m) && awaited(s, m)
+		return alone[m.Name] && awaited(s, m)
 	})
 }
 
@@ -62,10 +62,16 @@ func without(s Snapshot, ids []string) []string {
 	return out
 }
 
-// bereft reports whether a Machine that stays has no infrastructure machine.
-func bereft(s Snapshot, m clusterv1.Machine) bool {
-	return m.DeletionTimestamp.IsZero() &&
-		!slices.ContainsFunc(s.InfraMachines, func(im contract.Object) bool { return im.GetName() == m.Name })
+// bereft are the names of the Machines that stay and have no infrastructure machine.
+func bereft(s Snapshot) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range s.Machines {
+		out[m.Name] = m.DeletionTimestamp.IsZero()
+	}
+	for _, im := range s.InfraMachines {
+		out[im.GetName()] = false
+	}
+	return out
 }
 
 // awaited reports whether the infrastructure machine of a Machine is still to come: it was there when the Machine got

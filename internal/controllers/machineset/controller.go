@@ -70,11 +70,8 @@ type Controller struct {
 	verified map[types.UID]int64
 }
 
-// byCluster is the index of Machines by the name of their Cluster, byTemplate that of MachineSets by their templates.
-const (
-	byCluster  = "machineset.spec.clusterName"
-	byTemplate = "machineset.spec.template"
-)
+// byCluster is the index of Machines by the name of their Cluster.
+const byCluster = "machineset.spec.clusterName"
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
@@ -84,9 +81,6 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
 		return fmt.Errorf("index Machines by their Cluster: %w", err)
-	}
-	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.MachineSet{}, byTemplate, templatesOf); err != nil {
-		return fmt.Errorf("index MachineSets by their templates: %w", err)
 	}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineSet{}); err != nil {
 		return err
@@ -105,15 +99,12 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 		return err
 	}
 	newSet := func() client.Object { return &clusterv1.MachineSet{} }
-	c.templates = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
-		New: newSet, NewList: newList, Refs: templateRefs, Find: c.ofTemplate,
-	}))
-	c.planes = kube.NewReferences(c.client, loop.WatchReferenced(s, built, loop.Referrers{
-		New: newSet, NewList: newList, Also: c.ofControlPlane,
-		Refs: func(client.Object) []clusterv1.ContractVersionedObjectReference { return nil },
-	}))
 	c.others = kube.NewReferences(c.client, nil)
-	return nil
+	if c.templates, err = s.References(Name, built, loop.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
+		return err
+	}
+	c.planes, err = s.References(Name, built, loop.Referrers{New: newSet, NewList: newList, Also: c.ofControlPlane})
+	return err
 }
 
 func (c *Controller) definition() loop.Controller[*clusterv1.MachineSet, Snapshot] {
@@ -172,19 +163,6 @@ func templateRefs(o client.Object) []clusterv1.ContractVersionedObjectReference 
 	spec := o.(*clusterv1.MachineSet).Spec.Template.Spec
 	return []clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.Bootstrap.ConfigRef}
 }
-
-// templatesOf is what the index has of a MachineSet.
-func templatesOf(o client.Object) []string {
-	var out []string
-	for _, ref := range templateRefs(o) {
-		if ref.IsDefined() {
-			out = append(out, templateKey(ref.APIGroup, ref.Kind, ref.Name))
-		}
-	}
-	return out
-}
-
-func templateKey(group, kind, name string) string { return group + "/" + kind + "/" + name }
 
 func sortedKeys(items map[cloneKey]contract.Object) []cloneKey {
 	return slices.SortedFunc(maps.Keys(items), func(a, b cloneKey) int {

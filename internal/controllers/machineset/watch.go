@@ -57,13 +57,6 @@ func (c *Controller) ofControlPlane(ctx context.Context, plane client.Object) []
 		loop.InCluster(Name, client.ObjectKey{Namespace: plane.GetNamespace(), Name: name})...)
 }
 
-// ofTemplate names the MachineSets that refer to a template.
-func (c *Controller) ofTemplate(ctx context.Context, o client.Object) []reconcile.Request {
-	kind := o.GetObjectKind().GroupVersionKind()
-	return c.list(ctx, func(*clusterv1.MachineSet) bool { return true },
-		client.InNamespace(o.GetNamespace()), client.MatchingFields{byTemplate: templateKey(kind.Group, kind.Kind, o.GetName())})
-}
-
 func (c *Controller) list(ctx context.Context, keep func(*clusterv1.MachineSet) bool, opts ...client.ListOption) []reconcile.Request {
 	sets := &clusterv1.MachineSetList{}
 	if err := c.client.List(ctx, sets, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {

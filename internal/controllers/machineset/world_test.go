@@ -236,7 +236,8 @@ func managementCluster(objs ...client.Object) *fake.ClientBuilder {
 	}
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(base, objs...)...).
 		WithStatusSubresource(&clusterv1.Machine{}, &clusterv1.MachineSet{}).WithIndex(&clusterv1.Machine{}, byCluster, clusterOf).
-		WithIndex(&clusterv1.MachineSet{}, loop.ClusterField(Name), loop.ClusterNames).WithIndex(&clusterv1.MachineSet{}, byTemplate, templatesOf)
+		WithIndex(&clusterv1.MachineSet{}, loop.ClusterField(Name), loop.ClusterNames).
+		WithIndex(&clusterv1.MachineSet{}, loop.ReferenceField(Name), loop.ReferenceKeys(templateRefs))
 }
 
 func newWorld(t *testing.T, c client.WithWatch) *world {

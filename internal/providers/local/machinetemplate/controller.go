@@ -65,7 +65,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if left := ownedWithin - c.now().Sub(o.CreationTimestamp.Time); left > 0 && len(o.OwnerReferences) == 0 {
-		return ctrl.Result{RequeueAfter: left}, nil
+		return ctrl.Result{RequeueAfter: min(left, ownedWithin)}, nil // the API server's clock may be ahead
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(c.writer.ApplyStatus(ctx, o, c.statusFor(o)))
 }

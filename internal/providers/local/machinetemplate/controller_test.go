@@ -91,7 +91,10 @@ func TestOwnedFirst(t *testing.T) { // IM-10
 		written bool
 		again   time.Duration
 	}{
-		"new": {age: 3 * time.Second, again: 7 * time.Second}, "owned": {owners: owner, written: true}, "nobody's": {age: ownedWithin, written: true},
+		"new":              {age: 3 * time.Second, again: 7 * time.Second},
+		"of a clock ahead": {age: -time.Hour, again: ownedWithin},
+		"owned":            {owners: owner, written: true},
+		"nobody's":         {age: ownedWithin, written: true},
 	} {
 		o := &infrav1.LocalMachineTemplate{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "t", UID: "u", CreationTimestamp: metav1.NewTime(born), OwnerReferences: tc.owners,
