@@ -1,13 +1,13 @@
 package kube
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -203,14 +203,19 @@ func find(in, like any) (any, bool) {
 	return nil, false
 }
 
-// jsonValue returns v as encoding/json would decode it, so that numbers of every Go type compare equal.
+// jsonValue returns v as unstructured objects have it, where numbers of every Go type compare equal.
 func jsonValue(v any) (map[string]any, error) {
-	data, err := json.Marshal(v)
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
+		Value any `json:"value"`
+	}{v})
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]any{}
-	return out, json.Unmarshal(data, &out)
+	value, ok := out["value"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%T is not an object in JSON", v)
+	}
+	return value, nil
 }
 
 // statusValue returns the status of an object, as {"status": …}, without the rest, most of which is managed fields.

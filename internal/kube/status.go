@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -12,16 +13,17 @@ import (
 // StatusChange is a change of a status that was not written yet.
 type StatusChange struct {
 	// Have is the status as it is, with the fields of other writers too; Want is what this writer says of it.
-	// Both are as encoding/json decodes them.
+	// Both are as unstructured objects have them.
 	Have, Want map[string]any
 
 	writer *Writer
 	live   client.Object
 }
 
-// StatusChange returns what [Writer.ApplyStatus] would write, nil where that is nothing.
-func (w *Writer) StatusChange(live client.Object, status any) (*StatusChange, error) {
-	fields, err := jsonValue(map[string]any{"status": status})
+// StatusChange returns what [Writer.ApplyStatus] would write, nil where that is nothing. More conditions than the status
+// has may follow it.
+func (w *Writer) StatusChange(live client.Object, status any, more ...metav1.Condition) (*StatusChange, error) {
+	fields, err := statusFields(status, more)
 	if err != nil {
 		return nil, fault.New(fault.Bug, "InvalidStatus", "status of %T cannot be encoded", live).From(err)
 	}
@@ -46,7 +48,7 @@ func (c *StatusChange) Write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	body.Object["status"] = integers(c.Want)
+	body.Object["status"] = c.Want
 	w.applied(body.GetKind(), true)
 	err = w.apply(ctx, change{
 		live: c.live, have: map[string]any{"status": c.Have}, want: map[string]any{"status": c.Want}, subresource: "status",
@@ -69,6 +71,28 @@ type side struct {
 
 // matches reports whether applying want would change nothing.
 func (w *Writer) matches(live client.Object, have map[string]any, want side) bool {
+	if !contains(have, want.fields) {
+		return false
+	}
 	fields := owned(live.GetManagedFields(), w.owner, want.subresource)
-	return fields != nil && contains(have, want.fields) && !ownsMore(fields, have, want.fields)
+	return fields != nil && !ownsMore(fields, have, want.fields)
+}
+
+// statusFields returns {"status": …} with more conditions at the end.
+func statusFields(status any, more []metav1.Condition) (map[string]any, error) {
+	fields, err := jsonValue(map[string]any{"status": status})
+	if err != nil || len(more) == 0 {
+		return fields, err
+	}
+	added, err := jsonValue(map[string]any{"conditions": more})
+	if err != nil {
+		return nil, err
+	}
+	value, ok := fields["status"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%T is not an object in JSON", status)
+	}
+	conditions, _ := value["conditions"].([]any)
+	value["conditions"] = append(conditions, added["conditions"].([]any)...)
+	return fields, nil
 }

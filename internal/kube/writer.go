@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,8 +88,7 @@ func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any
 // Patch changes single fields of an object that has other writers too: change gets a copy of live, and only
 // what it changed is sent. Somebody else's write since live was read is a conflict, never overwritten.
 func (w *Writer) Patch(ctx context.Context, live client.Object, change func(client.Object)) error {
-	before := live.DeepCopyObject().(client.Object)
-	before.SetManagedFields(nil) // half of the object, and never changed
+	before := withoutManagedFields(live)
 	after := before.DeepCopyObject().(client.Object)
 	change(after)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -108,6 +108,26 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	}
 	w.writes.record(after)
 	return nil
+}
+
+// withoutManagedFields returns the object without what is half of it and never changed here. The rest is not copied:
+// nobody may change it.
+func withoutManagedFields(o client.Object) client.Object {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		content := maps.Clone(u.Object)
+		if meta, ok := content["metadata"].(map[string]any); ok {
+			meta = maps.Clone(meta)
+			delete(meta, "managedFields")
+			content["metadata"] = meta
+		}
+		return &unstructured.Unstructured{Object: content}
+	}
+	value := reflect.ValueOf(o).Elem()
+	out := reflect.New(value.Type())
+	out.Elem().Set(value)
+	shallow := out.Interface().(client.Object)
+	shallow.SetManagedFields(nil)
+	return shallow
 }
 
 // Create creates the object. One that exists already is a success if it has the same controller owner (a
@@ -227,23 +247,4 @@ func onlyLock(patch []byte) bool {
 	}
 	_, locked := meta["resourceVersion"]
 	return locked && len(meta) == 1 && len(p) == 1
-}
-
-// integers turns the float64 of encoding/json into int64 where they are whole, as unstructured objects want.
-func integers(v any) any {
-	switch x := v.(type) {
-	case map[string]any:
-		for key, value := range x {
-			x[key] = integers(value)
-		}
-	case []any:
-		for i := range x {
-			x[i] = integers(x[i])
-		}
-	case float64:
-		if whole := int64(x); float64(whole) == x {
-			return whole
-		}
-	}
-	return v
 }

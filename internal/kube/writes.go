@@ -1,10 +1,12 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,18 +54,41 @@ func (w *Writes) Stale(obj client.Object) bool {
 }
 
 // KeepOwnFields is a cache transform that drops the managed fields of everybody but this program: they are
-// half of an object's size, and nothing here reads them.
+// half of an object's size, and nothing here reads them. Of an unstructured object, which is another controller's, it
+// drops those of the status too: only that controller writes it.
 func KeepOwnFields(in any) (any, error) {
-	obj, ok := in.(client.Object)
-	if !ok {
-		return in, nil
+	switch o := in.(type) {
+	case *unstructured.Unstructured:
+		keepOwnEntries(o.Object)
+	case client.Object:
+		o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return !ours(e.Manager) }))
 	}
-	var own []metav1.ManagedFieldsEntry
-	for _, e := range obj.GetManagedFields() {
-		if strings.HasPrefix(e.Manager, Prefix) || strings.HasPrefix(e.Manager, CorePrefix) {
+	return in, nil
+}
+
+// keepOwnEntries does it in place: these objects are trees of maps, and to copy one takes longer than to read it.
+func keepOwnEntries(object map[string]any) {
+	meta, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return
+	}
+	entries, ok := meta["managedFields"].([]any)
+	if !ok {
+		return
+	}
+	own := make([]any, 0, len(entries)) // the rest is not to be kept alive behind it
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		manager, _ := entry["manager"].(string)
+		if ours(manager) && entry["subresource"] != "status" {
 			own = append(own, e)
 		}
 	}
-	obj.SetManagedFields(own)
-	return in, nil
+	if meta["managedFields"] = own; len(own) == 0 {
+		delete(meta, "managedFields")
+	}
+}
+
+func ours(manager string) bool {
+	return strings.HasPrefix(manager, Prefix) || strings.HasPrefix(manager, CorePrefix)
 }

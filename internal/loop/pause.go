@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
@@ -68,20 +66,7 @@ func (r *Reconciler[O, S]) pauseOf(ctx context.Context, o O) (pause, error) {
 
 // statusChange is what to write of the status, with the condition that the object is not paused; nil: nothing.
 func (r *Reconciler[O, S]) statusChange(o O, status any) (*kube.StatusChange, error) {
-	data, err := json.Marshal(status)
-	if err != nil {
-		return nil, fault.New(fault.Bug, "InvalidStatus", "status of %T cannot be encoded", o).From(err)
-	}
-	fields := map[string]any{}
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, fault.New(fault.Bug, "InvalidStatus", "status of %T is not an object", o).From(err)
-	}
-	list, _ := fields["conditions"].([]any)
-	for _, c := range pauseTable.Evaluate(pause{}, r.moment(o)) {
-		list = append(list, c)
-	}
-	fields["conditions"] = list
-	return r.Writer.StatusChange(o, fields)
+	return r.Writer.StatusChange(o, status, pauseTable.Evaluate(pause{}, r.moment(o))...)
 }
 
 func (r *Reconciler[O, S]) moment(o O) condition.Moment {

@@ -104,12 +104,7 @@ func (j judged) machinesReady(controlPlane bool) condition.Verdict { // CL-19
 }
 
 func (j judged) machinesUpToDate(controlPlane bool) condition.Verdict { // CL-20
-	var old []clusterv1.Machine
-	for _, m := range j.machines(controlPlane) {
-		if !young(j.Snapshot, m) {
-			old = append(old, m)
-		}
-	}
+	old := j.machinesThat(func(m *clusterv1.Machine) bool { return isControlPlane(m) == controlPlane && !young(j.Snapshot, m) })
 	if len(old) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
@@ -118,7 +113,7 @@ func (j judged) machinesUpToDate(controlPlane bool) condition.Verdict { // CL-20
 }
 
 // young Machines have no UpToDate condition yet, and nobody is to worry about it (CL-20).
-func young(s Snapshot, m clusterv1.Machine) bool {
+func young(s Snapshot, m *clusterv1.Machine) bool {
 	return condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil &&
 		s.Now.Sub(m.CreationTimestamp.Time) < upToDateGrace
 }
@@ -161,13 +156,10 @@ func (j judged) movement(conditionType string, reasons condition.Reasons, sets [
 }
 
 func (j judged) remediating() condition.Verdict { // CL-22
-	var sick []clusterv1.Machine
-	for _, m := range j.Machines {
+	sick := j.machinesThat(func(m *clusterv1.Machine) bool {
 		set := condition.Set(m.Status.Conditions)
-		if set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition) {
-			sick = append(sick, m)
-		}
-	}
+		return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
+	})
 	if len(sick) == 0 {
 		return condition.False(clusterv1.ClusterNotRemediatingReason, "")
 	}

@@ -18,7 +18,7 @@ type tally struct {
 func newTally() tally { return tally{versions: version.Counts{}} }
 
 // machine counts a Machine that nothing but the Cluster counts.
-func (t *tally) machine(m clusterv1.Machine) {
+func (t *tally) machine(m *clusterv1.Machine) {
 	set := condition.Set(m.Status.Conditions)
 	t.desired++
 	t.replicas++
@@ -65,7 +65,7 @@ func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
 		}
 	}
 	for _, m := range s.machines(false) {
-		if standalone(&m) {
+		if standalone(m) {
 			t.machine(m)
 		}
 	}

@@ -184,7 +184,8 @@ func decideKubeconfig(s Snapshot, p *loop.Plan) {
 
 // decideRecheck asks to be woken when the passing of time changes a condition.
 func decideRecheck(s Snapshot, p *loop.Plan) {
-	for _, m := range s.Machines {
+	for i := range s.Machines {
+		m := &s.Machines[i]
 		if young(s, m) {
 			p.RecheckIn(m.CreationTimestamp.Add(upToDateGrace).Sub(s.Now))
 		}

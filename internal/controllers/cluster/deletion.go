@@ -47,7 +47,7 @@ func deleteWorkers(s Snapshot, p *loop.Plan) {
 		left.remove(p, "MachineSet", &s.Sets[i])
 	}
 	for _, m := range s.machines(false) {
-		left.remove(p, "Machine", &m)
+		left.remove(p, "Machine", m)
 	}
 	left.wait(p, clusterv1.ClusterDeletingWaitingForWorkersDeletionReason)
 }
@@ -63,7 +63,7 @@ func deleteControlPlane(s Snapshot, p *loop.Plan) {
 			left.add("Machine", m.Name)
 			continue
 		}
-		left.remove(p, "Machine", &m)
+		left.remove(p, "Machine", m)
 	}
 	left.wait(p, clusterv1.ClusterDeletingWaitingForControlPlaneDeletionReason)
 }

@@ -62,8 +62,8 @@ func gone(l link, stays bool) condition.Verdict {
 	return condition.False(clusterv1.ObjectDeletedReason, l.ref.Kind+" has been deleted")
 }
 
-func members(machines []clusterv1.Machine) []condition.Member {
-	var out []condition.Member
+func members(machines []*clusterv1.Machine) []condition.Member {
+	out := make([]condition.Member, 0, len(machines))
 	for _, m := range machines {
 		out = append(out, condition.Member{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions})
 	}

@@ -156,11 +156,16 @@ func isControlPlane(m *clusterv1.Machine) bool {
 }
 
 // machines returns the Machines of the control plane, or the others.
-func (s Snapshot) machines(controlPlane bool) []clusterv1.Machine {
-	var out []clusterv1.Machine
+func (s Snapshot) machines(controlPlane bool) []*clusterv1.Machine {
+	return s.machinesThat(func(m *clusterv1.Machine) bool { return isControlPlane(m) == controlPlane })
+}
+
+// machinesThat returns the Machines of a kind. They are large, and a Cluster may have hundreds: nobody copies them.
+func (s Snapshot) machinesThat(are func(*clusterv1.Machine) bool) []*clusterv1.Machine {
+	var out []*clusterv1.Machine
 	for i := range s.Machines {
-		if isControlPlane(&s.Machines[i]) == controlPlane {
-			out = append(out, s.Machines[i])
+		if m := &s.Machines[i]; are(m) {
+			out = append(out, m)
 		}
 	}
 	return out
