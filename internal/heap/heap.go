@@ -17,9 +17,6 @@ const (
 	gcWhileRunning  = 50
 )
 
-// large is how many bytes make a heap a large one.
-const large = 256 << 20
-
 // How much memory, in bytes, a start may take before garbage is collected.
 const (
 	StartManagementMemory = 640 << 20
@@ -48,16 +45,17 @@ func Starting(memory int64) (started func()) {
 // Room is how much garbage may come together while there is much to do.
 type Room struct {
 	bytes int64
-	// percent of a large heap
-	large int
+	// A heap of which more than large bytes are in use may grow by percent of them.
+	large   int64
+	percent int
 }
 
 // Management is the room of a management cluster, with or without controllers. What an API server allocates for a write
 // does not depend on how much it stores, what a collection takes does: a large heap may grow to three times its size.
-func Management() Room { return Room{bytes: 192 << 20, large: 200} }
+func Management() Room { return Room{bytes: 192 << 20, large: 224 << 20, percent: 200} }
 
-// Manager is the room of controllers alone, whose large heap may double.
-func Manager() Room { return Room{bytes: 48 << 20, large: 100} }
+// Manager is the room of controllers alone. They have a large heap from some 200 clusters on.
+func Manager() Room { return Room{bytes: 48 << 20, large: 128 << 20, percent: 150} }
 
 // busy is how soon one collection follows another in a process that has much to
 // do; quiet is for how long there is none in one that has little.
@@ -133,8 +131,8 @@ func (c *collector) set(percent int) {
 
 // percent lets a heap grow by its room: to collect takes the longer the larger it is.
 func percent(room Room, live int64) int {
-	if live >= large {
-		return room.large
+	if live >= room.large {
+		return room.percent
 	}
 	return max(gcWhileRunning, int(100*room.bytes/max(live, 1)))
 }

@@ -17,10 +17,10 @@ func TestPercent(t *testing.T) {
 		want   int
 	}{
 		"small heap":   {"it may grow by the room", Management(), 96 * mib, 200},
-		"large heap":   {"it may double", Manager(), 1024 * mib, 100},
+		"large heap":   {"a collection takes long", Manager(), 128 * mib, 150},
 		"much stored":  {"a write costs the same, a collection more", Management(), 1024 * mib, 200},
-		"between":      {"it may grow by half of itself, which is more", Manager(), 200 * mib, 50},
-		"empty heap":   {"nothing is divided by zero", Room{bytes: 100}, 0, 10000},
+		"between":      {"it may grow by half of itself, which is more", Manager(), 127 * mib, 50},
+		"empty heap":   {"nothing is divided by zero", Room{bytes: 100, large: 1}, 0, 10000},
 		"heap of room": {"it may double", Manager(), 48 * mib, 100},
 	}
 	for name, tc := range tests {

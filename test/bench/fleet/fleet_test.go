@@ -80,13 +80,13 @@ func TestJudge(t *testing.T) {
 }
 
 func TestPeaks(t *testing.T) {
-	var p peaks
+	var p Peaks
 	for _, u := range []pair.Usage{
-		{Manager: pair.Load{Memory: 5}, Server: pair.Load{Memory: 1}}, {Manager: pair.Load{Memory: 1}, Server: pair.Load{Memory: 4}},
+		{Manager: pair.Load{Memory: 5e6}, Server: pair.Load{Memory: 1e6}}, {Manager: pair.Load{Memory: 1e6}, Server: pair.Load{Memory: 4e6}},
 	} {
-		p = p.with(u)
+		p.add(u)
 	}
-	if diff := cmp.Diff(peaks{Both: 6, Manager: 5, Server: 4}, p); diff != "" {
+	if diff := cmp.Diff(Peaks{Both: 6, Manager: 5, Server: 4}, p); diff != "" {
 		t.Errorf("both is the most at one moment: %s", diff)
 	}
 }

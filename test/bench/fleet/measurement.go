@@ -13,15 +13,13 @@ import (
 // measurement is what was found of one number of clusters. Processor seconds, writes and reads are from before the first
 // object was created until everything had settled, what the benchmark itself asked for included.
 type measurement struct {
-	Clusters      int     `json:"clusters"`
-	WallSeconds   float64 `json:"wall_seconds"` // from the first object until the last Cluster is Available
-	ManagerCPU    float64 `json:"manager_cpu_seconds"`
-	ServerCPU     float64 `json:"apiserver_cpu_seconds"`
-	PeakMB        float64 `json:"peak_rss_mb"` // of both processes together, over the whole run
-	ManagerPeakMB float64 `json:"manager_peak_rss_mb"`
-	ServerPeakMB  float64 `json:"apiserver_peak_rss_mb"`
-	Writes        float64 `json:"api_writes_per_cluster"` // leases apart
-	Reads         float64 `json:"api_reads_per_cluster"`  // leases apart
+	Clusters    int     `json:"clusters"`
+	WallSeconds float64 `json:"wall_seconds"` // from the first object until the last Cluster is Available
+	ManagerCPU  float64 `json:"manager_cpu_seconds"`
+	ServerCPU   float64 `json:"apiserver_cpu_seconds"`
+	Peaks               // while the clusters come up, rest and are deleted
+	Writes      float64 `json:"api_writes_per_cluster"` // leases apart
+	Reads       float64 `json:"api_reads_per_cluster"`  // leases apart
 	// IdleRequests are all requests of any kind that the API server answered, per second; IdleCPU is of both processes, in
 	// percent of one core.
 	IdleRequests   float64 `json:"idle_requests_per_second"`
@@ -31,6 +29,7 @@ type measurement struct {
 	ReconcileP99    float64         `json:"reconcile_p99_seconds"`
 	DeletionSeconds float64         `json:"deletion_seconds"` // until no Cluster and no Machine is left
 	Growth          []growth        `json:"growth,omitempty"`
+	Growing         Peaks           `json:"growth_peaks"`             // while a MachineDeployment grows and shrinks
 	ShrinkSeconds   float64         `json:"shrink_seconds,omitempty"` // from the most workers to one
 	Reconciles      []reconciles    `json:"reconciles"`
 	WriteLines      []requests.Line `json:"writes"`
@@ -104,28 +103,29 @@ func (g *growth) judge(before, after mark) {
 	g.WriteLines, g.ReadLines = asked.Lines(settle.IsWrite), asked.Lines(settle.IsRead)
 }
 
-// peaks is the most memory that was seen, in bytes.
-type peaks struct{ Both, Manager, Server int64 }
+// Peaks are the most memory that was seen, in millions of bytes.
+type Peaks struct {
+	Both    float64 `json:"peak_rss_mb"` // of both processes at one moment
+	Manager float64 `json:"manager_peak_rss_mb"`
+	Server  float64 `json:"apiserver_peak_rss_mb"`
+}
 
-func (p peaks) with(u pair.Usage) peaks {
-	return peaks{
-		Both:    max(p.Both, u.Manager.Memory+u.Server.Memory),
-		Manager: max(p.Manager, u.Manager.Memory), Server: max(p.Server, u.Server.Memory),
-	}
+func (p *Peaks) add(u pair.Usage) {
+	p.Both = max(p.Both, megabytes(u.Manager.Memory+u.Server.Memory))
+	p.Manager, p.Server = max(p.Manager, megabytes(u.Manager.Memory)), max(p.Server, megabytes(u.Server.Memory))
 }
 
 // peakWatch samples memory until ended.
 type peakWatch struct {
-	stop  context.CancelFunc
-	done  chan struct{}
-	found peaks
-	err   error
+	stop context.CancelFunc
+	done chan struct{}
+	err  error
 }
 
 // sampleEvery is the time between two samples.
 const sampleEvery = 250 * time.Millisecond
 
-func watchPeaks(ctx context.Context, p *pair.Pair) *peakWatch {
+func watchPeaks(ctx context.Context, p *pair.Pair, most *Peaks) *peakWatch {
 	ctx, stop := context.WithCancel(ctx)
 	w := &peakWatch{stop: stop, done: make(chan struct{})}
 	go func() {
@@ -136,17 +136,17 @@ func watchPeaks(ctx context.Context, p *pair.Pair) *peakWatch {
 				w.err = err
 				return
 			}
-			w.found = w.found.with(u)
+			most.add(u)
 			_ = settle.Pause(ctx, sampleEvery) // an error ends the loop
 		}
 	}()
 	return w
 }
 
-func (w *peakWatch) end() (peaks, error) {
+func (w *peakWatch) end() error {
 	w.stop()
 	<-w.done
-	return w.found, w.err
+	return w.err
 }
 
 func megabytes(n int64) float64 { return float64(n) / 1e6 }

@@ -63,9 +63,9 @@ func lines() []line {
 		{"API server, CPU s per cluster", per(server), map[int]float64{everywhere: 1}},
 		{"API writes per cluster", func(m measurement) float64 { return m.Writes }, map[int]float64{everywhere: 60}},
 		{"API reads per cluster", func(m measurement) float64 { return m.Reads }, nil},
-		{"manager, peak MB", func(m measurement) float64 { return m.ManagerPeakMB }, map[int]float64{100: 300}},
-		{"API server, peak MB", func(m measurement) float64 { return m.ServerPeakMB }, map[int]float64{100: 1200}},
-		{"both, peak MB", func(m measurement) float64 { return m.PeakMB }, nil},
+		{"manager, peak MB", func(m measurement) float64 { return m.Manager }, map[int]float64{100: 300}},
+		{"API server, peak MB", func(m measurement) float64 { return m.Server }, map[int]float64{100: 1200}},
+		{"both, peak MB", func(m measurement) float64 { return m.Both }, nil},
 		{"Machine reconcile p99, s", func(m measurement) float64 { return m.ReconcileP99 }, map[int]float64{100: 1}},
 		{"idle, requests/s", func(m measurement) float64 { return m.IdleRequests }, map[int]float64{100: 0.5}},
 		{"idle, % of a core", func(m measurement) float64 { return m.IdleCPU }, map[int]float64{100: 3}},
@@ -115,7 +115,9 @@ func (r report) table(w io.Writer) error {
 	}
 	if n := len(r.Sizes[0].Growth); n > 0 {
 		title := fmt.Sprintf("%d→1 workers: all others gone, s", r.Sizes[0].Growth[n-1].To)
-		all = append(all, line{title, func(m measurement) float64 { return m.ShrinkSeconds }, nil})
+		all = append(all, line{title, func(m measurement) float64 { return m.ShrinkSeconds }, nil},
+			line{"meanwhile: manager, peak MB", func(m measurement) float64 { return m.Growing.Manager }, nil},
+			line{"meanwhile: API server, peak MB", func(m measurement) float64 { return m.Growing.Server }, nil})
 	}
 	for _, l := range all {
 		cells := []string{l.title}
@@ -198,8 +200,8 @@ func (r report) draw() chart.Chart {
 			curve("reads", func(m measurement) float64 { return m.Reads }),
 		}},
 		{Title: "peak memory, MB", Lines: []chart.Line{
-			curve("manager", func(m measurement) float64 { return m.ManagerPeakMB }),
-			curve("API server", func(m measurement) float64 { return m.ServerPeakMB }),
+			curve("manager", func(m measurement) float64 { return m.Manager }),
+			curve("API server", func(m measurement) float64 { return m.Server }),
 		}},
 	}
 	return c

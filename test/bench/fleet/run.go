@@ -46,16 +46,22 @@ func (f *fleet) measure(ctx context.Context) (m measurement, err error) {
 	}
 	s := &stage{fleet: f, pair: p, client: c, found: &m}
 	m.Clusters = f.size
-	watch := watchPeaks(ctx, p)
-	for _, step := range []func(context.Context) error{s.comeUp, s.rest, s.scale, s.remove} {
-		if err := step(ctx); err != nil {
-			_, _ = watch.end()
+	for _, step := range []struct {
+		do   func(context.Context) error
+		peak *Peaks
+	}{{s.comeUp, &m.Peaks}, {s.rest, &m.Peaks}, {s.scale, &m.Growing}, {s.remove, &m.Peaks}} {
+		if err := watched(ctx, p, step.peak, step.do); err != nil {
 			return m, fmt.Errorf("%w\nthe manager's log ends so:\n%s", err, p.Log(30))
 		}
 	}
-	peaks, err := watch.end()
-	m.PeakMB, m.ManagerPeakMB, m.ServerPeakMB = megabytes(peaks.Both), megabytes(peaks.Manager), megabytes(peaks.Server)
-	return m, err
+	return m, nil
+}
+
+// watched does something, and notes the most memory meanwhile.
+func watched(ctx context.Context, p *pair.Pair, most *Peaks, do func(context.Context) error) error {
+	watch := watchPeaks(ctx, p, most)
+	err := do(ctx)
+	return errors.Join(err, watch.end())
 }
 
 // stage is a fleet on an installation.
