@@ -248,7 +248,7 @@ func readyNodes(all []*unstructured.Unstructured) int {
 // settle waits until nothing is written any more, and returns what was asked of the API by then.
 func (s *stage) settle(ctx context.Context, j *journal) (requests.Counts, error) {
 	s.say("waiting until it has settled …")
-	last, at, err := settle.Wait(ctx, s.config, settleWithin)
+	last, at, err := settle.Wait(ctx, s.config, settle.Often, settleWithin)
 	j.noteAt(stepSettled, at)
 	return last, err
 }

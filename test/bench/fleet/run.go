@@ -105,7 +105,7 @@ func (s *stage) mark(ctx context.Context) (mark, error) {
 func (s *stage) comeUp(ctx context.Context) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	if _, _, err := settle.Wait(ctx, s.pair.Config, settleWithin); err != nil {
+	if _, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, settleWithin); err != nil {
 		return err
 	}
 	before, err := s.mark(ctx)
@@ -122,7 +122,7 @@ func (s *stage) comeUp(ctx context.Context) error {
 	}
 	s.found.WallSeconds = time.Since(before.at).Seconds()
 	s.say("all Available after %.1f s; waiting until they have settled …", s.found.WallSeconds)
-	if _, _, err := settle.Wait(ctx, s.pair.Config, settleWithin); err != nil {
+	if _, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, settleWithin); err != nil {
 		return err
 	}
 	after, err := s.mark(ctx)
@@ -275,7 +275,7 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 		return growth{}, err
 	}
 	took := time.Since(before.at)
-	if _, _, err := settle.Wait(ctx, s.pair.Config, settleWithin); err != nil {
+	if _, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, settleWithin); err != nil {
 		return growth{}, err
 	}
 	after, err := s.mark(ctx)

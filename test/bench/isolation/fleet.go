@@ -73,7 +73,7 @@ func (f *fleet) comeUp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%d of %d Machines are Running: %w", running, want, err)
 	}
-	_, _, err = settle.Wait(ctx, f.pair.Config, comeUpWithin)
+	_, _, err = settle.Wait(ctx, f.pair.Config, settle.Quiet, comeUpWithin)
 	return err
 }
 

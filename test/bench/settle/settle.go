@@ -22,14 +22,17 @@ import (
 )
 
 const (
-	// quiet is how long nothing may be written, leases apart, for a server to count as settled.
-	quiet = 6 * time.Second
-	// look is the time between two looks.
-	look = 2 * time.Second
+	// Quiet is how long nothing may be written, leases apart, for a server to count as settled.
+	Quiet = 6 * time.Second
+	// Often is the time between two looks where the moment of the last write matters more than what looking costs.
+	Often = 2 * time.Second
 )
 
-// Counts asks the API server how many requests it has answered.
+// Counts asks the API server how many requests it has answered. That takes tens of milliseconds of its processor time, as
+// much as a few writes, and nearly twice that if it has to compress the answer.
 func Counts(ctx context.Context, config *rest.Config) (requests.Counts, error) {
+	config = rest.CopyConfig(config)
+	config.DisableCompression = true
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
@@ -47,16 +50,16 @@ func IsWrite(r requests.Request) bool { return r.Kind() == requests.Write && !r.
 // IsRead is a read, lists and watches included, leases apart.
 func IsRead(r requests.Request) bool { return r.Kind() == requests.Read && !r.Lease() }
 
-// Wait waits until nothing is written any more. It returns what the server had been asked by then, and when the last
-// write was seen.
-func Wait(ctx context.Context, config *rest.Config, within time.Duration) (requests.Counts, time.Time, error) {
+// Wait waits until nothing is written any more, and looks as often as it is told. It returns what the server had been asked
+// by then, and when the last write was seen.
+func Wait(ctx context.Context, config *rest.Config, look, within time.Duration) (requests.Counts, time.Time, error) {
 	last, err := Counts(ctx, config)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	began := time.Now()
 	at := began
-	for time.Since(at) < quiet {
+	for time.Since(at) < Quiet {
 		if err := Pause(ctx, look); err != nil {
 			return nil, at, err
 		}

@@ -170,7 +170,7 @@ func (s *soak) whole(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", missing, err)
 	}
-	_, _, err = settle.Wait(ctx, s.pair.Config, healWithin)
+	_, _, err = settle.Wait(ctx, s.pair.Config, settle.Quiet, healWithin)
 	return err
 }
 
@@ -201,7 +201,7 @@ func (s *soak) compare(ctx context.Context) error {
 	if err := s.killManager(ctx); err != nil {
 		return err
 	}
-	if _, _, err := settle.Wait(ctx, s.pair.Config, healWithin); err != nil {
+	if _, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, healWithin); err != nil {
 		return err
 	}
 	fresh, err := s.held(ctx)
