@@ -95,7 +95,7 @@ func Referring(ctx context.Context, c client.Reader, controller string, list cli
 	if err := c.List(ctx, list, client.InNamespace(provider.GetNamespace()), by, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
-	return requests(list)
+	return Requests(list)
 }
 
 func ownersOf(o client.Object, ownerGroup, ownerKind string) []reconcile.Request {
@@ -108,8 +108,8 @@ func ownersOf(o client.Object, ownerGroup, ownerKind string) []reconcile.Request
 	return out
 }
 
-// requests are for every object of a list.
-func requests(list client.ObjectList) []reconcile.Request {
+// Requests are for every object of a list.
+func Requests(list client.ObjectList) []reconcile.Request {
 	items, err := apimeta.ExtractList(list)
 	if err != nil {
 		return nil

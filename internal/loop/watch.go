@@ -81,7 +81,7 @@ func OfCluster(c client.Reader, controller string, newList func() client.ObjectL
 		if err := c.List(ctx, list, InCluster(controller, client.ObjectKeyFromObject(cluster))...); err != nil {
 			return nil
 		}
-		return requests(list)
+		return Requests(list)
 	})
 }
 

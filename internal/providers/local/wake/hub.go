@@ -4,12 +4,12 @@ import (
 	"context"
 	"sync"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -59,15 +59,5 @@ func All(ctx context.Context, c client.Reader, list client.ObjectList) []reconci
 	if err := c.List(ctx, list); err != nil {
 		return nil
 	}
-	items, err := apimeta.ExtractList(list)
-	if err != nil {
-		return nil
-	}
-	var out []reconcile.Request
-	for _, item := range items {
-		if o, ok := item.(client.Object); ok {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
-		}
-	}
-	return out
+	return loop.Requests(list)
 }
