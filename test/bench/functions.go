@@ -18,7 +18,7 @@ import (
 // benchmarked are the packages whose Go benchmarks are run.
 func benchmarked() []string {
 	return []string{
-		"./internal/controllers/machinepool", "./internal/condition",
+		"./internal/controllers/cluster", "./internal/controllers/machinepool", "./internal/condition",
 		"./internal/providers/kubeadm/bootstrap/cloudinit", "./internal/conversion",
 	}
 }
