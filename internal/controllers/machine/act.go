@@ -45,6 +45,8 @@ type (
 		What       part
 		Kind, Name string
 	}
+	// NoteProviderID writes into the spec of a Machine that is deleted what its infrastructure says.
+	NoteProviderID struct{ ID string }
 	// DeleteNode deletes the Node from the workload cluster.
 	DeleteNode struct{ Node string }
 )
@@ -73,6 +75,9 @@ func (a Evict) String() string {
 func (a DeleteReference) String() string {
 	return fmt.Sprintf("delete %s %s: the Machine is deleted", a.Kind, a.Name)
 }
+func (a NoteProviderID) String() string {
+	return fmt.Sprintf("note the provider ID %s, by which its Node is found when the infrastructure is gone", a.ID)
+}
 func (a DeleteNode) String() string {
 	return fmt.Sprintf("delete Node %s: its Machine is deleted", a.Node)
 }
@@ -93,6 +98,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.evict(ctx, s, a)
 	case DeleteReference:
 		return c.writer.Delete(ctx, s.reference(a.What))
+	case NoteProviderID:
+		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { o.(*clusterv1.Machine).Spec.ProviderID = a.ID })
 	case DeleteNode:
 		return c.deleteNode(ctx, s, a)
 	}

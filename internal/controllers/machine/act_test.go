@@ -37,6 +37,7 @@ import (
 type workloads struct {
 	client client.Client
 	down   bool
+	behind bool // the cache has no Nodes yet
 }
 
 func (w workloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
@@ -61,6 +62,9 @@ func (w workloads) Health(client.ObjectKey) remote.Health {
 }
 
 func (w workloads) Nodes(ctx context.Context, _ client.ObjectKey, id string) ([]corev1.Node, error) {
+	if w.behind {
+		return nil, nil
+	}
 	list := &corev1.NodeList{}
 	err := w.client.List(ctx, list)
 	var out []corev1.Node
@@ -350,6 +354,39 @@ func TestObserveNode(t *testing.T) { // MA-08, MA-20
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A Node that came while the deletion began is in the workload cluster, and not in the cache yet.
+func TestObserveLastNode(t *testing.T) { // MD-15
+	stale := func(nodes ...client.Object) workloads {
+		return workloads{behind: true, client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(nodes...).Build()}
+	}
+	deleted := func(s *Snapshot) { deleted(s); s.Machine.Finalizers = []string{clusterv1.MachineFinalizer} }
+	gone := func(s *Snapshot) { s.Machine.Spec.InfrastructureRef.Name = "gone" }
+	unseen := func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }
+	for name, tc := range map[string]struct {
+		reason string
+		s      Snapshot
+		w      workloads
+		want   string
+	}{
+		"late":                {"nothing else leads to it", settled(deleted, gone, unseen), stale(node()), "n"},
+		"none":                {"", settled(deleted, gone, unseen), stale(), ""},
+		"infrastructure left": {"there is time: it may still come", settled(deleted, unseen), stale(node()), ""},
+		"no provider ID":      {"nobody knows which it would be", settled(deleted, gone, unseen, func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), stale(node()), ""},
+		"not deleted":         {"the cache will have it", settled(gone, unseen), stale(node()), ""},
+		"goes with cluster":   {"MD-01", settled(deleted, gone, unseen, func(s *Snapshot) { s.Machine.Spec.ClusterName = "none" }), stale(node()), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if item := observed(t, tc.s.Machine, tc.w).Node.Item; item != nil {
+				got = item.Name
+			}
+			if got != tc.want {
+				t.Errorf("%s: Node %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}

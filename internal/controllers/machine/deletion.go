@@ -38,6 +38,7 @@ const (
 //	drain                 cordon, evict; until no Pod is left that has to leave   MD-03 to MD-11
 //	volumes               until they are detached                                 MD-12
 //	pre-terminate hooks   until their annotations are gone                        MD-13
+//	provider ID           note it, before the one who knows it goes               MD-15
 //	infrastructure        delete, until it is gone                                MD-14
 //	bootstrap             delete, until it is gone                                MD-14
 //	Node                  delete, until it is gone or given up                    MD-15
@@ -48,7 +49,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	for _, stage := range []func(Snapshot, *loop.Plan){
 		waitForPreDrainHooks, drainNode, waitForVolumes, waitForPreTerminateHooks,
-		deleteInfrastructure, deleteBootstrap, deleteNode,
+		noteProviderID, deleteInfrastructure, deleteBootstrap, deleteNode,
 	} {
 		stage(s, &p)
 		if !p.Idle() {
@@ -107,6 +108,14 @@ func hooks(s Snapshot, prefix string) []string {
 	return out
 }
 
+// noteProviderID makes the Node known that a Machine may have got, or may still get, while its deletion began: nothing else
+// leads to it when the infrastructure is gone.
+func noteProviderID(s Snapshot, p *loop.Plan) {
+	if s.Machine.Spec.ProviderID == "" && s.Infra != nil && s.Infra.ProviderID.Or("") != "" {
+		p.Do(NoteProviderID{ID: s.Infra.ProviderID.Or("")})
+	}
+}
+
 func deleteInfrastructure(s Snapshot, p *loop.Plan) {
 	deleteLink(s.infra(), p, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
 }
@@ -131,14 +140,13 @@ func deleteLink(l link, p *loop.Plan, reason string) {
 // deleteNode deletes the Node, at least once, and until the timeout (MD-15). That
 // it was tried in an earlier pass is read from the Deleting condition.
 func deleteNode(s Snapshot, p *loop.Plan) {
-	if skipsNode(s) {
+	if leavesNode(s) || !known(s) && !(s.Node.Down && s.Machine.Spec.ProviderID != "") {
 		return
 	}
 	left, forever := nodeDeletionLeft(s)
 	if s.Node.Down {
 		if left > 0 || forever {
-			p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason,
-				"Node %s cannot be deleted while the workload cluster does not answer", s.Machine.Status.NodeRef.Name)
+			p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "%s cannot be deleted while the workload cluster does not answer", theNode(s))
 			p.RecheckIn(left)
 		}
 		return
@@ -156,11 +164,24 @@ func triedNode(s Snapshot) bool {
 	return c != nil && c.Reason == clusterv1.MachineDeletingDeletingNodeReason
 }
 
+// theNode names the Node of a workload cluster that does not answer.
+func theNode(s Snapshot) string {
+	if name := s.Machine.Status.NodeRef.Name; name != "" {
+		return "Node " + name
+	}
+	return "The Node with provider ID " + s.Machine.Spec.ProviderID + ", if there is one,"
+}
+
 // skipsNode reports whether the Node is nobody's business any more (MD-01): it
 // goes with its cluster, was never found, or there is nobody left to ask.
-func skipsNode(s Snapshot) bool {
-	known := s.Machine.Status.NodeRef.IsDefined() || s.Node.Item != nil
-	return s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || s.ControlPlane.Deleting || !known ||
+func skipsNode(s Snapshot) bool { return leavesNode(s) || !known(s) }
+
+// known reports whether there was a Node once.
+func known(s Snapshot) bool { return s.Machine.Status.NodeRef.IsDefined() || s.Node.Item != nil }
+
+// leavesNode reports whether a Node goes with its cluster, or there is nobody left to ask.
+func leavesNode(s Snapshot) bool {
+	return s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || s.ControlPlane.Deleting ||
 		s.ControlPlane.Others == 0 && !s.ControlPlane.External
 }
 

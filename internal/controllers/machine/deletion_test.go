@@ -100,6 +100,9 @@ func TestStages(t *testing.T) {
 	infraNext := []string{"do: delete FooMachine i: the Machine is deleted", "WaitingForInfrastructureDeletion"}
 	cordon := []string{"do: cordon Node n: its Machine is deleted", "DrainingNode"}
 	down := func(s *Snapshot) { s.Node = Node{Down: true} }
+	unseen := func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }
+	unnoted := func(s *Snapshot) { s.Machine.Spec.ProviderID, s.Machine.Status.NodeRef.Name = "", "" }
+	removed := func(s *Snapshot) { s.Infra, s.Bootstrap = nil, nil }
 	cases := map[string]struct {
 		reason string
 		s      Snapshot
@@ -126,6 +129,10 @@ func TestStages(t *testing.T) {
 		"no control plane left":       {"MD-01", settled(deleted, attached), infraNext},
 		"another control plane":       {"MD-01", settled(deleted, func(s *Snapshot) { s.ControlPlane.Others = 1 }), cordon},
 		"never had a Node":            {"MD-01", settled(deleted, external, noNode, func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), infraNext},
+		"Node came late":              {"MD-15: the provider ID leads to it when the infrastructure is gone", settled(deleted, external, noNode, unnoted), []string{"do: note the provider ID x://1, by which its Node is found when the infrastructure is gone"}},
+		"Node may come":               {"MD-15: not finished, and going on", settled(deleted, external, noNode, unnoted, func(s *Snapshot) { s.Infra.SetDeletionTimestamp(ptr(metav1.NewTime(now))) }), []string{"do: note the provider ID x://1, by which its Node is found when the infrastructure is gone"}},
+		"may have a Node, down":       {"MD-15: it is not known whether there is one", settled(deleted, external, down, unseen, removed), []string{"DeletingNode"}},
+		"never got that far, down":    {"MD-01: without a provider ID there is none", settled(deleted, external, down, unseen, removed, func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), nil},
 		"Node gone":                   {"MD-01: nothing to drain", settled(deleted, external, noNode), infraNext},
 		"ask for volumes":             {"MD-12: VolumeAttachments are read", settled(deleted, external, drained, func(s *Snapshot) { s.Settings.VolumeAttachments = true }), []string{"ask: the volumes attached to Node n"}},
 		"ask for reported volumes":    {"MD-12: the Node says so", settled(deleted, external, drained, attached, func(s *Snapshot) { s.Volumes = nil }), []string{"ask: the volumes attached to Node n"}},

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -212,7 +214,7 @@ func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
 		}
 	}
 	if !s.Machine.Status.NodeRef.IsDefined() {
-		return nil
+		return c.findLastNode(ctx, s)
 	}
 	workload, err := c.workloads.Client(ctx, key)
 	if err != nil {
@@ -228,6 +230,31 @@ func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
 	}
 	if node.Spec.ProviderID == "" { // with another one it is the Node of another machine
 		s.Node.Item = node
+	}
+	return nil
+}
+
+// findLastNode asks the workload cluster itself for the Node of a Machine that goes and has not seen one, when all that is
+// left to do is to delete it: it may have come too late for the cache (MD-15). Unstructured objects are never cached.
+func (c *Controller) findLastNode(ctx context.Context, s *Snapshot) error {
+	id := s.Machine.Spec.ProviderID
+	if !deleting(*s) || id == "" || s.Infra != nil || leavesNode(*s) {
+		return nil
+	}
+	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
+	if err != nil {
+		return err
+	}
+	nodes := &unstructured.UnstructuredList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := workload.List(ctx, nodes); err != nil {
+		return fmt.Errorf("looking for the Node with provider ID %s: %w", id, err)
+	}
+	for _, n := range nodes.Items {
+		if found, _, _ := unstructured.NestedString(n.Object, "spec", "providerID"); found == id {
+			s.Node.Item = &corev1.Node{}
+			return runtime.DefaultUnstructuredConverter.FromUnstructured(n.Object, s.Node.Item)
+		}
 	}
 	return nil
 }
