@@ -241,5 +241,5 @@ func logger(e env.Env, asJSON bool, level slog.Leveler) logr.Logger {
 	if asJSON {
 		handler = slog.NewJSONHandler(e.Err, options)
 	}
-	return logr.FromSlogHandler(handler)
+	return logr.FromSlogHandler(lazy{Handler: handler})
 }

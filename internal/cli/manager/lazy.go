@@ -1,0 +1,32 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+)
+
+// lazy is a handler that writes down what its lines have in common when it writes a line. Every pass over an object has a
+// logger with six attributes of its own, and hardly one in ten says anything.
+type lazy struct {
+	slog.Handler
+	common []slog.Attr
+}
+
+// WithAttrs implements slog.Handler.
+func (l lazy) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return lazy{Handler: l.Handler, common: append(slices.Clip(l.common), attrs...)}
+}
+
+// WithGroup implements slog.Handler.
+func (l lazy) WithGroup(name string) slog.Handler { return lazy{Handler: l.now().WithGroup(name)} }
+
+// Handle implements slog.Handler.
+func (l lazy) Handle(ctx context.Context, r slog.Record) error { return l.now().Handle(ctx, r) }
+
+func (l lazy) now() slog.Handler {
+	if len(l.common) == 0 {
+		return l.Handler
+	}
+	return l.Handler.WithAttrs(l.common)
+}
