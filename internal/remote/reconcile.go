@@ -21,7 +21,7 @@ const kubeconfigKey = "value"
 func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := req.NamespacedName
 	var cluster clusterv1.Cluster
-	if err := c.cfg.Management.Get(ctx, key, &cluster); err != nil {
+	if err := c.cfg.Management.Get(ctx, key, &cluster, client.UnsafeDisableDeepCopy); err != nil {
 		if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, fmt.Errorf("read Cluster: %w", err)
 		}

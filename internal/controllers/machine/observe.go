@@ -119,13 +119,13 @@ func (c *Controller) readRevision(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readOwner reads the controller of an object if it is of the kind and exists.
+// readOwner reads the controller of an object if it is of the kind and exists. It is not copied: nobody may change it.
 func (c *Controller) readOwner(ctx context.Context, o metav1.Object, kind string, into client.Object) (bool, error) {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil || owner.Kind != kind || !strings.HasPrefix(owner.APIVersion, clusterv1.GroupVersion.Group+"/") {
 		return false, nil
 	}
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}, into)
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}, into, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -115,7 +115,7 @@ func (c *Controller) readDeployment(ctx context.Context, s *Snapshot) error {
 		return nil
 	}
 	deployment := &clusterv1.MachineDeployment{}
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Set.Namespace, Name: owner.Name}, deployment)
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Set.Namespace, Name: owner.Name}, deployment, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

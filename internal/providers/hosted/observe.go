@@ -106,7 +106,7 @@ func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
 // users supply it may have none. Nil: there is none.
 func (c *Controller) readSecret(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := c.cache.Get(ctx, key, secret)
+	err := c.cache.Get(ctx, key, secret, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && c.writer.Writes().Stale(secret) {
 		secret = &corev1.Secret{}
 		err = c.client.Get(ctx, key, secret)

@@ -65,7 +65,7 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 
 func (c *Controller) observeCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) error {
 	cluster := &clusterv1.Cluster{}
-	if err := c.client.Get(ctx, key, cluster); err != nil {
+	if err := c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(wrap(err, "Cluster", key))
 	}
 	s.Cluster = cluster
@@ -75,7 +75,7 @@ func (c *Controller) observeCluster(ctx context.Context, s *Snapshot, key client
 	}
 	plane := &controlplanev1.HostedControlPlane{}
 	key.Name = ref.Name
-	if err := c.client.Get(ctx, key, plane); err != nil {
+	if err := c.client.Get(ctx, key, plane, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(wrap(err, hostedKind, key))
 	}
 	s.Plane = plane

@@ -85,13 +85,13 @@ func (c *Controller) observeOwners(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-// read returns the object, nil if there is none or the name is empty.
+// read returns the object, nil if there is none or the name is empty. It is not copied: nobody may change it.
 func read[O client.Object](ctx context.Context, c client.Reader, namespace, name string, o O) (O, error) {
 	var none O
 	if name == "" {
 		return none, nil
 	}
-	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return none, nil
 	}

@@ -66,7 +66,7 @@ func (c *Controller) get(ctx context.Context, key client.ObjectKey, o client.Obj
 	if key.Name == "" {
 		return false, nil
 	}
-	err := c.client.Get(ctx, key, o)
+	err := c.client.Get(ctx, key, o, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
