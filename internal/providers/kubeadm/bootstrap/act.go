@@ -114,7 +114,7 @@ func (c *Controller) deleteToken(ctx context.Context, s Snapshot, name string) e
 
 // writeData makes the data Secret what it should be, whoever made it (KB-02).
 func (c *Controller) writeData(ctx context.Context, s Snapshot) error {
-	data, err := render(s)
+	data, err := s.data()
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/cloudconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -448,6 +449,26 @@ func TestNoOwner(t *testing.T) {
 	if c := w.config(); c.Status.DataSecretName != "" || conditionOf(c, "Ready") != "False" || len(w.tokens()) != 0 {
 		t.Errorf("status is %+v", c.Status)
 	}
+}
+
+// A Secret that cannot be read now is read again; nothing is made without it.
+func TestUnreadableMaterial(t *testing.T) {
+	refused := errors.New("refused")
+	base := build(t, ownedBy("Machine", "m"), machine(), cluster(), ca()).WithReturnManagedFields().Build()
+	w := newWorld(t, interceptor.NewClient(base, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, ok := o.(*corev1.Secret); ok {
+				return refused
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}))
+	for range 5 {
+		if _, err := w.pass(); errors.Is(err, refused) {
+			return
+		}
+	}
+	t.Error("the error is lost")
 }
 
 func TestUnknownActionsAndQuestionsAreBugs(t *testing.T) {

@@ -111,7 +111,7 @@ func usable(s Snapshot, p *loop.Plan) bool {
 		p.RecheckIn(unwatched)
 		return false
 	}
-	if _, err := render(s); err != nil {
+	if _, err := s.data(); err != nil {
 		p.WaitFor(waitCorrection, "%s", upper(err.Error()))
 		p.RecheckIn(unwatched)
 		return false

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -127,8 +128,12 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 	switch q.(type) {
 	case AskMaterial:
 		m, err := c.material(ctx, s)
+		if err != nil {
+			return s, err
+		}
 		s.Material = m
-		return s, err
+		m.rendered = sync.OnceValues(func() (Data, error) { return render(s) })
+		return s, nil
 	case AskToken:
 		state, err := c.tokenState(ctx, s)
 		s.Token = state

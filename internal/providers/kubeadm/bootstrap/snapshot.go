@@ -66,6 +66,17 @@ type Material struct {
 	ControlPlaneVersion string
 	// Data is the Secret with the name of the data Secret; nil: there is none.
 	Data *corev1.Secret
+	// rendered is what render makes of the snapshot that this was asked for, made once: it is looked at more than once in a
+	// pass. Nil: it is made when it is needed.
+	rendered func() (Data, error)
+}
+
+// data is what is to be in the data Secret.
+func (s Snapshot) data() (Data, error) {
+	if s.Material.rendered != nil {
+		return s.Material.rendered()
+	}
+	return render(s)
 }
 
 // made reports whether bootstrap data exists and the status or the owner says so (KB-27).
