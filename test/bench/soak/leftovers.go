@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/connrotation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/test/bench/follow"
@@ -93,12 +95,15 @@ func (s *soak) nodes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		calls := connrotation.NewDialer((&net.Dialer{}).DialContext)
+		config.Dial = calls.DialContext
 		err = follow.Objects{Config: config, Resource: follow.Nodes()}.Until(ctx, func(nodes []*unstructured.Unstructured) bool {
 			for _, o := range nodes {
 				have = append(have, o.GetName())
 			}
 			return true
 		})
+		calls.CloseAll() // the manager serves this API: it would seem to hold them
 		if err != nil {
 			return fmt.Errorf("nodes of %s: %w", name, err)
 		}
