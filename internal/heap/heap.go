@@ -54,7 +54,7 @@ type Room struct {
 // does not depend on how much it stores, what a collection takes does: a large heap may grow to three times its size.
 func Management() Room { return Room{bytes: 192 << 20, large: 224 << 20, percent: 200} }
 
-// Manager is the room of controllers alone. They have a large heap from some 200 clusters on.
+// Manager is the room of controllers alone. A hundred clusters do not make their heap a large one.
 func Manager() Room { return Room{bytes: 48 << 20, large: 128 << 20, percent: 150} }
 
 // busy is how soon one collection follows another in a process that has much to

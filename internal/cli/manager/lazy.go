@@ -7,7 +7,7 @@ import (
 )
 
 // lazy is a handler that writes down what its lines have in common when it writes a line. Every pass over an object has a
-// logger with six attributes of its own, and hardly one in ten says anything.
+// logger with attributes of its own, and one that finds nothing to do says nothing.
 type lazy struct {
 	slog.Handler
 	common []slog.Attr

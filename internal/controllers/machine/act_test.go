@@ -365,8 +365,11 @@ func TestObserveLastNode(t *testing.T) { // MD-15
 		return workloads{behind: true, client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(nodes...).Build()}
 	}
 	deleted := func(s *Snapshot) { deleted(s); s.Machine.Finalizers = []string{clusterv1.MachineFinalizer} }
-	gone := func(s *Snapshot) { s.Machine.Spec.InfrastructureRef.Name = "gone" }
+	infraGone := func(s *Snapshot) { s.Machine.Spec.InfrastructureRef.Name = "gone" }
+	gone := func(s *Snapshot) { infraGone(s); s.Machine.Spec.Bootstrap.ConfigRef.Name = "gone" }
 	unseen := func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }
+	noContract := crd("unknowns.i")
+	noContract.SetLabels(nil)
 	for name, tc := range map[string]struct {
 		reason string
 		s      Snapshot
@@ -376,13 +379,15 @@ func TestObserveLastNode(t *testing.T) { // MD-15
 		"late":                {"nothing else leads to it", settled(deleted, gone, unseen), stale(node()), "n"},
 		"none":                {"", settled(deleted, gone, unseen), stale(), ""},
 		"infrastructure left": {"there is time: it may still come", settled(deleted, unseen), stale(node()), ""},
+		"bootstrap left":      {"the last look is the one that counts", settled(deleted, infraGone, unseen), stale(node()), ""},
+		"unreadable":          {"there may be infrastructure", settled(deleted, gone, unseen, func(s *Snapshot) { s.Machine.Spec.InfrastructureRef.Kind = "Unknown" }), stale(node()), ""},
 		"no provider ID":      {"nobody knows which it would be", settled(deleted, gone, unseen, func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), stale(node()), ""},
 		"not deleted":         {"the cache will have it", settled(gone, unseen), stale(node()), ""},
 		"goes with cluster":   {"MD-01", settled(deleted, gone, unseen, func(s *Snapshot) { s.Machine.Spec.ClusterName = "none" }), stale(node()), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if item := observed(t, tc.s.Machine, tc.w).Node.Item; item != nil {
+			if item := observed(t, tc.s.Machine, tc.w, noContract).Node.Item; item != nil {
 				got = item.Name
 			}
 			if got != tc.want {

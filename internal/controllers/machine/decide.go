@@ -64,6 +64,9 @@ func (l link) lost() bool {
 	return l.ref.IsDefined() && l.object == nil && l.problem == "" && l.reached
 }
 
+// gone reports whether nothing is left to delete, or to wait for.
+func (l link) gone() bool { return l.object == nil && l.problem == "" }
+
 // Decide says what to do about a Machine.
 //
 //	                       bootstrap config, infrastructure machine

@@ -111,8 +111,11 @@ func hooks(s Snapshot, prefix string) []string {
 // noteProviderID makes the Node known that a Machine may have got, or may still get, while its deletion began: nothing else
 // leads to it when the infrastructure is gone.
 func noteProviderID(s Snapshot, p *loop.Plan) {
-	if s.Machine.Spec.ProviderID == "" && s.Infra != nil && s.Infra.ProviderID.Or("") != "" {
-		p.Do(NoteProviderID{ID: s.Infra.ProviderID.Or("")})
+	if leavesNode(s) || s.Machine.Spec.ProviderID != "" || s.Infra == nil {
+		return
+	}
+	if id := s.Infra.ProviderID.Or(""); id != "" {
+		p.Do(NoteProviderID{ID: id})
 	}
 }
 

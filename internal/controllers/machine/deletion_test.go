@@ -130,6 +130,7 @@ func TestStages(t *testing.T) {
 		"another control plane":       {"MD-01", settled(deleted, func(s *Snapshot) { s.ControlPlane.Others = 1 }), cordon},
 		"never had a Node":            {"MD-01", settled(deleted, external, noNode, func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), infraNext},
 		"Node came late":              {"MD-15: the provider ID leads to it when the infrastructure is gone", settled(deleted, external, noNode, unnoted), []string{"do: note the provider ID x://1, by which its Node is found when the infrastructure is gone"}},
+		"Node came late, goes too":    {"MD-01: its cluster is deleted", settled(deleted, external, noNode, unnoted, func(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr(metav1.NewTime(now)) }), infraNext},
 		"Node may come":               {"MD-15: not finished, and going on", settled(deleted, external, noNode, unnoted, func(s *Snapshot) { s.Infra.SetDeletionTimestamp(ptr(metav1.NewTime(now))) }), []string{"do: note the provider ID x://1, by which its Node is found when the infrastructure is gone"}},
 		"may have a Node, down":       {"MD-15: it is not known whether there is one", settled(deleted, external, down, unseen, removed), []string{"DeletingNode"}},
 		"never got that far, down":    {"MD-01: without a provider ID there is none", settled(deleted, external, down, unseen, removed, func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), nil},

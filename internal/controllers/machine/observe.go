@@ -238,7 +238,7 @@ func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
 // left to do is to delete it: it may have come too late for the cache (MD-15). Unstructured objects are never cached.
 func (c *Controller) findLastNode(ctx context.Context, s *Snapshot) error {
 	id := s.Machine.Spec.ProviderID
-	if !deleting(*s) || id == "" || s.Infra != nil || leavesNode(*s) {
+	if !deleting(*s) || id == "" || !s.infra().gone() || !s.bootstrap().gone() || leavesNode(*s) {
 		return nil
 	}
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
