@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,10 @@ type Objects struct {
 	Resource  schema.GroupVersionResource
 	Namespace string
 }
+
+// pauses is how much longer than a look at all objects it is until the next one: benchmarks share the machine with what they
+// measure.
+const pauses = 20
 
 // Until watches objects until enough says of all of them that it has seen enough.
 func (o Objects) Until(ctx context.Context, enough func([]*unstructured.Unstructured) bool) error {
@@ -52,12 +57,18 @@ func (o Objects) Until(ctx context.Context, enough func([]*unstructured.Unstruct
 		return fmt.Errorf("list %s: %w", o.Resource.Resource, ctx.Err())
 	}
 	for {
+		began := time.Now()
 		var all []*unstructured.Unstructured
 		for _, one := range informer.GetStore().List() {
 			all = append(all, one.(*unstructured.Unstructured))
 		}
 		if enough(all) {
 			return nil
+		}
+		pause := time.NewTimer(pauses * time.Since(began))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
 		}
 		select {
 		case <-changed:

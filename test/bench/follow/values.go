@@ -22,7 +22,8 @@ func Truth(o *unstructured.Unstructured, path ...string) bool {
 
 // Holds reports whether a condition of an object is True.
 func Holds(o *unstructured.Unstructured, conditionType string) bool {
-	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	conditions, _, _ := unstructured.NestedFieldNoCopy(o.Object, "status", "conditions")
+	all, _ := conditions.([]any)
 	for _, one := range all {
 		if c, ok := one.(map[string]any); ok && c["type"] == conditionType {
 			return c["status"] == "True"
