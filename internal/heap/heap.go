@@ -55,27 +55,26 @@ type Room struct {
 func Management() Room { return Room{bytes: 192 << 20, large: 224 << 20, percent: 200} }
 
 // Manager is the room of controllers alone. A hundred clusters do not make their heap a large one.
-func Manager() Room { return Room{bytes: 48 << 20, large: 128 << 20, percent: 150} }
+func Manager() Room { return Room{bytes: 40 << 20, large: 128 << 20, percent: 150} }
 
-// busy is how soon one collection follows another in a process that has much to
-// do; quiet is for how long there is none in one that has little.
+// much is what a process that has much to do allocates, in bytes per second. What the collector takes depends on it, and
+// not on the size of the heap: a larger one takes as much longer to collect as it is collected less often. quiet is how soon
+// after a collection a process is looked at that may have ceased to have much to do.
 const (
-	busy  = 3 * time.Second
+	much  = 8 << 20
 	quiet = 10 * time.Second
 )
 
-// Collect keeps the heap small for as long as the process runs, and watches the
-// collector: when collections follow each other closely, the heap may grow by
-// the room between two of them; when that is over, memory goes back to the
-// system. A third of the processor time of a busy API server is the collector's
-// otherwise. Where GOGC is set, it does nothing.
+// Collect keeps the heap small for as long as the process runs, and watches the collector: while much is allocated, the heap
+// may grow by the room between two collections; when that is over, memory goes back to the system. A third of the processor
+// time of a busy API server is the collector's otherwise. Where GOGC is set, it does nothing.
 func Collect(room Room) {
 	if theirs() {
 		return
 	}
 	debug.SetGCPercent(gcWhileRunning)
-	c := &collector{room: room, last: time.Now(), percent: gcWhileRunning}
-	c.quiet = time.AfterFunc(quiet, c.rest)
+	c := &collector{room: room, last: look(), percent: gcWhileRunning}
+	c.quiet = time.AfterFunc(quiet, func() { c.calm(look()) })
 	c.quiet.Stop()
 	c.next()
 }
@@ -87,39 +86,62 @@ type collector struct {
 	room Room
 
 	mu      sync.Mutex
-	last    time.Time // of the last collection
+	last    sight
 	percent int
 	quiet   *time.Timer
+}
+
+// sight is what is seen of the heap at a time.
+type sight struct {
+	at time.Time
+	// live was in use after the last collection, allocated has been since the process began; bytes.
+	live, allocated int64
+}
+
+// busy reports whether much was allocated since an earlier sight.
+func (s sight) busy(since sight) bool {
+	return float64(s.allocated-since.allocated) >= much*s.at.Sub(since.at).Seconds()
 }
 
 // next makes the end of the next collection known.
 func (c *collector) next() {
 	type sentinel struct{ _ *sentinel }
 	runtime.AddCleanup(&sentinel{}, func(c *collector) {
-		c.collected(time.Now(), live())
+		c.collected(look())
 		c.next()
 	}, c)
 }
 
 // collected is called after every collection.
-func (c *collector) collected(now time.Time, live int64) {
+func (c *collector) collected(now sight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	since := now.Sub(c.last)
+	little := !now.busy(c.last)
 	c.last = now
-	if since > busy && c.percent == gcWhileRunning {
+	if little && c.percent == gcWhileRunning {
 		return
 	}
-	c.set(percent(c.room, live))
+	c.set(percent(c.room, now.live))
 	c.quiet.Reset(quiet)
 }
 
-// rest is called when there was no collection for long.
-func (c *collector) rest() {
+// calm is called when there was no collection for long.
+func (c *collector) calm(now sight) {
+	if c.calms(now) {
+		debug.FreeOSMemory()
+	}
+}
+
+func (c *collector) calms(now sight) bool {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.busy(c.last) {
+		c.last = now
+		c.quiet.Reset(quiet)
+		return false
+	}
 	c.set(gcWhileRunning)
-	c.mu.Unlock()
-	debug.FreeOSMemory()
+	return true
 }
 
 func (c *collector) set(percent int) {
@@ -137,9 +159,8 @@ func percent(room Room, live int64) int {
 	return max(gcWhileRunning, int(100*room.bytes/max(live, 1)))
 }
 
-// live is how much of the heap was in use after the last collection.
-func live() int64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	return int64(sample[0].Value.Uint64())
+func look() sight {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(samples)
+	return sight{at: time.Now(), live: int64(samples[0].Value.Uint64()), allocated: int64(samples[1].Value.Uint64())}
 }

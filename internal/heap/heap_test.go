@@ -2,6 +2,7 @@ package heap
 
 import (
 	"math"
+	"runtime"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func TestPercent(t *testing.T) {
 		"much stored":  {"a write costs the same, a collection more", Management(), 1024 * mib, 200},
 		"between":      {"it may grow by half of itself, which is more", Manager(), 127 * mib, 50},
 		"empty heap":   {"nothing is divided by zero", Room{bytes: 100, large: 1}, 0, 10000},
-		"heap of room": {"it may double", Manager(), 48 * mib, 100},
+		"heap of room": {"it may double", Manager(), 40 * mib, 100},
 	}
 	for name, tc := range tests {
 		if got := percent(tc.room, tc.live); got != tc.want {
@@ -30,33 +31,46 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// The heap grows while collections follow each other closely, and is small again afterwards.
+// The heap grows while much is allocated, however large it is, and is small again afterwards.
 func TestCollector(t *testing.T) {
 	before := debug.SetGCPercent(gcWhileRunning)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
-	now := time.Unix(1e9, 0)
-	c := &collector{room: Management(), last: now, percent: gcWhileRunning}
-	c.quiet = time.AfterFunc(time.Hour, func() {})
-	t.Cleanup(func() { c.quiet.Stop() })
-	steps := []struct {
-		what  string
-		later time.Duration
-		want  int
-	}{
-		{"a collection now and then", time.Minute, 50},
-		{"one right after it", time.Second, 200},
-		{"less often, since there is room now", 5 * time.Second, 200},
-	}
-	for _, step := range steps {
-		now = now.Add(step.later)
-		c.collected(now, 96*mib)
-		if have := set(t); have != step.want {
-			t.Errorf("%s: want %d percent, got %d", step.what, step.want, have)
+	for name, live := range map[string]int64{"small": 96 * mib, "large": 2048 * mib} {
+		now := sight{at: time.Unix(1e9, 0), live: live}
+		c := &collector{room: Management(), last: now, percent: gcWhileRunning}
+		c.quiet = time.AfterFunc(time.Hour, func() {})
+		t.Cleanup(func() { c.quiet.Stop() })
+		for _, step := range []struct {
+			what   string
+			see    func(sight)
+			later  time.Duration
+			allocs int64
+			want   int
+		}{
+			{"a collection now and then", c.collected, time.Minute, 48 * mib, 50},
+			{"much allocated before one", c.collected, time.Second, 48 * mib, 200},
+			{"little before one, with the room", c.collected, 50 * time.Second, 192 * mib, 200},
+			{"none for long, and much to do", c.calm, 10 * time.Second, 81 * mib, 200},
+			{"and still", c.calm, 10 * time.Second, 81 * mib, 200},
+			{"little to do", c.calm, 10 * time.Second, 5 * mib, 50},
+		} {
+			now.at, now.allocated = now.at.Add(step.later), now.allocated+step.allocs
+			step.see(now)
+			if have := set(t); have != step.want {
+				t.Errorf("%s heap: %s: want %d percent, got %d", name, step.what, step.want, have)
+			}
 		}
 	}
-	c.rest()
-	if have := set(t); have != gcWhileRunning {
-		t.Errorf("when it is quiet: want %d percent, got %d", gcWhileRunning, have)
+}
+
+func TestLook(t *testing.T) {
+	first := look()
+	kept := make([]byte, 64*mib)
+	runtime.GC()
+	then := look()
+	runtime.KeepAlive(kept)
+	if then.allocated-first.allocated < 64*mib || then.live < 64*mib {
+		t.Errorf("after allocating 64 MiB: from %+v to %+v", first, then)
 	}
 }
 
