@@ -29,15 +29,33 @@ const reasonNotInstalled = "KindNotInstalled"
 type References struct {
 	reader client.Reader
 	watch  func(*unstructured.Unstructured) error
+	// index, where set, makes the index of a kind by the label of those that List returns.
+	index        func(*unstructured.Unstructured) error
+	field, label string
 
-	mu      sync.Mutex
-	watched map[schema.GroupKind]bool
+	mu               sync.Mutex
+	watched, indexed map[schema.GroupKind]bool
 }
 
 // NewReferences returns a reader of references. watch is called once for each kind that is read (CL-05),
 // with an empty object of that kind; it may be nil.
 func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) error) *References {
-	return &References{reader: reader, watch: watch, watched: map[schema.GroupKind]bool{}}
+	return &References{reader: reader, watch: watch, watched: map[schema.GroupKind]bool{}, indexed: map[schema.GroupKind]bool{}}
+}
+
+// IndexedBy lets List find those that have the label without a look at all others of their kind. name is of the controller:
+// the same index may not be made twice.
+func (r *References) IndexedBy(indexer client.FieldIndexer, name, label string) *References {
+	r.field, r.label = name+"."+label, label
+	r.index = func(u *unstructured.Unstructured) error {
+		return indexer.IndexField(context.Background(), u, r.field, func(o client.Object) []string {
+			if value := o.GetLabels()[label]; value != "" {
+				return []string{value}
+			}
+			return nil
+		})
+	}
+	return r
 }
 
 // Get returns the object that ref points to in the namespace, read in the API version that fulfils the
@@ -84,7 +102,8 @@ func View[T any](o contract.Object, as func(contract.Object) T) *T {
 	return new(as(o))
 }
 
-// List returns the objects of a provider's kind in the namespace that match the labels.
+// List returns the objects of a provider's kind in the namespace that match the labels. What comes from a cache is not
+// copied: nobody may change it.
 func (r *References) List(ctx context.Context, group, kind, namespace string, labels map[string]string) ([]contract.Object, error) {
 	version, u, err := r.kind(ctx, clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind})
 	if err != nil {
@@ -94,7 +113,14 @@ func (r *References) List(ctx context.Context, group, kind, namespace string, la
 	gvk := u.GroupVersionKind()
 	gvk.Kind += "List"
 	list.SetGroupVersionKind(gvk)
-	if err := r.reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
+	opts := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(labels), client.UnsafeDisableDeepCopy}
+	if value := labels[r.label]; value != "" && r.index != nil {
+		if err := r.once(r.indexed, u, r.index, "indexing"); err != nil {
+			return nil, err
+		}
+		opts = append(opts, client.MatchingFields{r.field: value})
+	}
+	if err := r.reader.List(ctx, list, opts...); err != nil {
 		return nil, fmt.Errorf("listing %s in %s: %w", kind, namespace, err)
 	}
 	out := make([]contract.Object, 0, len(list.Items))
@@ -123,22 +149,23 @@ func (r *References) kind(ctx context.Context, ref clusterv1.ContractVersionedOb
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: apiVersion, Kind: ref.Kind})
-	return version, u, r.watchOnce(u)
+	return version, u, r.once(r.watched, u, r.watch, "watching")
 }
 
-func (r *References) watchOnce(u *unstructured.Unstructured) error {
-	if r.watch == nil {
+// once does something for each kind one time; nothing where do is nil.
+func (r *References) once(done map[schema.GroupKind]bool, u *unstructured.Unstructured, do func(*unstructured.Unstructured) error, what string) error {
+	if do == nil {
 		return nil
 	}
 	kind := u.GroupVersionKind().GroupKind()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.watched[kind] {
+	if done[kind] {
 		return nil
 	}
-	if err := r.watch(u.DeepCopy()); err != nil {
-		return fmt.Errorf("watching %s: %w", kind, err)
+	if err := do(u.DeepCopy()); err != nil {
+		return fmt.Errorf("%s %s: %w", what, kind, err)
 	}
-	r.watched[kind] = true
+	done[kind] = true
 	return nil
 }

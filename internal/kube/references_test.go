@@ -2,14 +2,17 @@ package kube_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -67,5 +70,69 @@ func TestLook(t *testing.T) { // CL-03, CL-05, CT-04
 	}
 	if watched != 1 {
 		t.Errorf("kind Foo was watched %d times", watched)
+	}
+}
+
+// indexer makes indexes, and notes how often.
+type indexer struct {
+	client.Client
+	made int
+	err  error
+}
+
+func (i *indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+	if i.made++; i.err != nil {
+		return i.err
+	}
+	return fake.AddIndex(i.Client, o, field, keys)
+}
+
+func TestListByIndex(t *testing.T) {
+	s := scheme(t)
+	if err := apiextensionsv1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	s.AddKnownTypeWithName(schema.GroupVersionKind{Group: "i", Version: "v2", Kind: "Foo"}, &unstructured.Unstructured{})
+	s.AddKnownTypeWithName(schema.GroupVersionKind{Group: "i", Version: "v2", Kind: "FooList"}, &unstructured.UnstructuredList{})
+	foo := func(name string, labels map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "i/v2", "kind": "Foo",
+			"metadata": map[string]any{"namespace": "ns", "name": name, "labels": labels}}}
+	}
+	c := fake.NewClientBuilder().WithScheme(s).WithObjects(
+		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "foos.i", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v2"}}},
+		foo("mine", map[string]any{"set": "s", "cluster": "c"}), foo("another set's", map[string]any{"set": "t", "cluster": "c"}),
+		foo("another cluster's", map[string]any{"set": "s", "cluster": "d"}), foo("nobody's", nil)).Build()
+	list := func(refs *kube.References, labels map[string]string) (names []string) {
+		t.Helper()
+		all, err := refs.List(context.Background(), "i", "Foo", "ns", labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range all {
+			names = append(names, o.GetName())
+		}
+		return names
+	}
+	want := []string{"mine"}
+	labels := map[string]string{"set": "s", "cluster": "c"}
+	if diff := cmp.Diff(want, list(kube.NewReferences(c, nil), labels)); diff != "" {
+		t.Errorf("without an index (-want +got):\n%s", diff)
+	}
+	index := &indexer{Client: c, err: errors.New("not now")}
+	refs := kube.NewReferences(c, nil).IndexedBy(index, "test", "set")
+	if _, err := refs.List(context.Background(), "i", "Foo", "ns", labels); err == nil || !strings.Contains(err.Error(), "indexing Foo.i: not now") {
+		t.Errorf("an index that cannot be made: %v", err)
+	}
+	index.err = nil
+	for range 2 {
+		if diff := cmp.Diff(want, list(refs, labels)); diff != "" {
+			t.Errorf("by the index (-want +got):\n%s", diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"another set's", "mine"}, list(refs, map[string]string{"cluster": "c"})); diff != "" {
+		t.Errorf("by another label (-want +got):\n%s", diff)
+	}
+	if index.made != 2 {
+		t.Errorf("the index was made %d times, want one that failed and one", index.made)
 	}
 }

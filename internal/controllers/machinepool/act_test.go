@@ -87,7 +87,8 @@ func world() *fake.ClientBuilder {
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m0, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m1, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 	}
-	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, loop.ClusterField(Name), loop.ClusterNames).WithObjects(objs...).
+	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, loop.ClusterField(Name), loop.ClusterNames).
+		WithIndex(&clusterv1.Machine{}, loop.ClusterField(Name), loop.ClusterNames).WithObjects(objs...).
 		WithStatusSubresource(&clusterv1.MachinePool{}, &clusterv1.Machine{})
 }
 
@@ -165,7 +166,8 @@ func TestDeletionWhileWritesFail(t *testing.T) { // MP-14
 	flaky.EveryWrite(t, func() *fake.ClientBuilder {
 		s := settled(deleted)
 		s.Pool.Finalizers = []string{clusterv1.MachinePoolFinalizer}
-		return fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachinePool{}).WithObjects(
+		return fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachinePool{}).
+			WithIndex(&clusterv1.Machine{}, loop.ClusterField(Name), loop.ClusterNames).WithObjects(
 			s.Pool, s.Cluster, crd("foopools.i"), crd("fooconfigs.b"),
 			foreign(`{apiVersion: b/v1, kind: FooConfig, metadata: {name: b, namespace: ns}}`),
 			foreign(`{apiVersion: i/v1, kind: FooPool, metadata: {name: i, namespace: ns}}`))

@@ -41,7 +41,7 @@ type Controller struct {
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters *remote.Clusters) error {
 	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, now: time.Now}
-	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}); err != nil {
+	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}
 	r := loop.NewReconciler(s, c.definition())
@@ -57,7 +57,11 @@ func Add(s loop.Setup, clusters *remote.Clusters) error {
 	c.refs, err = s.References(Name, built, loop.Referrers{
 		New: func() client.Object { return &clusterv1.MachinePool{} }, NewList: newList, Refs: references, Also: c.poolOfMember,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	c.refs.IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachinePoolNameLabel)
+	return nil
 }
 
 func (c *Controller) definition() loop.Controller[*clusterv1.MachinePool, Snapshot] {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -91,7 +92,8 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 
 func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineList{}
-	err := c.client.List(ctx, list, client.InNamespace(s.Pool.Namespace), client.MatchingLabels(memberLabels(s.Pool)))
+	err := c.client.List(ctx, list, client.InNamespace(s.Pool.Namespace), client.MatchingLabels(memberLabels(s.Pool)),
+		client.MatchingFields{loop.ClusterField(Name): s.Pool.Spec.ClusterName})
 	if err != nil {
 		return fmt.Errorf("listing Machines of the pool: %w", err)
 	}
