@@ -34,13 +34,13 @@ type References struct {
 	field, label string
 
 	mu               sync.Mutex
-	watched, indexed map[schema.GroupKind]bool
+	watched, indexed map[schema.GroupVersionKind]bool
 }
 
-// NewReferences returns a reader of references. watch is called once for each kind that is read (CL-05),
-// with an empty object of that kind; it may be nil.
+// NewReferences returns a reader of references. watch is called once for each version of a kind that is read
+// (CL-05), with an empty object of that kind; it may be nil.
 func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) error) *References {
-	return &References{reader: reader, watch: watch, watched: map[schema.GroupKind]bool{}, indexed: map[schema.GroupKind]bool{}}
+	return &References{reader: reader, watch: watch, watched: map[schema.GroupVersionKind]bool{}, indexed: map[schema.GroupVersionKind]bool{}}
 }
 
 // IndexedBy lets List find those that have the label without a look at all others of their kind. name is of the controller:
@@ -152,19 +152,20 @@ func (r *References) kind(ctx context.Context, ref clusterv1.ContractVersionedOb
 	return version, u, r.once(r.watched, u, r.watch, "watching")
 }
 
-// once does something for each kind one time; nothing where do is nil.
-func (r *References) once(done map[schema.GroupKind]bool, u *unstructured.Unstructured, do func(*unstructured.Unstructured) error, what string) error {
+// once does something for each version of a kind one time: another version is read from a cache of its own. Nothing where do
+// is nil.
+func (r *References) once(done map[schema.GroupVersionKind]bool, u *unstructured.Unstructured, do func(*unstructured.Unstructured) error, what string) error {
 	if do == nil {
 		return nil
 	}
-	kind := u.GroupVersionKind().GroupKind()
+	kind := u.GroupVersionKind()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if done[kind] {
 		return nil
 	}
 	if err := do(u.DeepCopy()); err != nil {
-		return fmt.Errorf("%s %s: %w", what, kind, err)
+		return fmt.Errorf("%s %s: %w", what, kind.GroupKind(), err)
 	}
 	done[kind] = true
 	return nil

@@ -92,14 +92,16 @@ func TestListByIndex(t *testing.T) {
 	if err := apiextensionsv1.AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	s.AddKnownTypeWithName(schema.GroupVersionKind{Group: "i", Version: "v2", Kind: "Foo"}, &unstructured.Unstructured{})
-	s.AddKnownTypeWithName(schema.GroupVersionKind{Group: "i", Version: "v2", Kind: "FooList"}, &unstructured.UnstructuredList{})
+	for _, version := range []string{"v2", "v3"} {
+		s.AddKnownTypeWithName(schema.GroupVersionKind{Group: "i", Version: version, Kind: "Foo"}, &unstructured.Unstructured{})
+		s.AddKnownTypeWithName(schema.GroupVersionKind{Group: "i", Version: version, Kind: "FooList"}, &unstructured.UnstructuredList{})
+	}
 	foo := func(name string, labels map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "i/v2", "kind": "Foo",
 			"metadata": map[string]any{"namespace": "ns", "name": name, "labels": labels}}}
 	}
-	c := fake.NewClientBuilder().WithScheme(s).WithObjects(
-		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "foos.i", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v2"}}},
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "foos.i", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v2"}}}
+	c := fake.NewClientBuilder().WithScheme(s).WithObjects(crd,
 		foo("mine", map[string]any{"set": "s", "cluster": "c"}), foo("another set's", map[string]any{"set": "t", "cluster": "c"}),
 		foo("another cluster's", map[string]any{"set": "s", "cluster": "d"}), foo("nobody's", nil)).Build()
 	list := func(refs *kube.References, labels map[string]string) (names []string) {
@@ -132,7 +134,12 @@ func TestListByIndex(t *testing.T) {
 	if diff := cmp.Diff([]string{"another set's", "mine"}, list(refs, map[string]string{"cluster": "c"})); diff != "" {
 		t.Errorf("by another label (-want +got):\n%s", diff)
 	}
-	if index.made != 2 {
-		t.Errorf("the index was made %d times, want one that failed and one", index.made)
+	crd.Labels["cluster.x-k8s.io/v1beta2"] = "v2_v3"
+	if err := c.Update(context.Background(), crd); err != nil {
+		t.Fatal(err)
+	}
+	list(refs, labels) // fails where there is no index of this version
+	if index.made != 3 {
+		t.Errorf("the index was made %d times, want one that failed, and one for each version", index.made)
 	}
 }
