@@ -26,6 +26,8 @@ const (
 	deadline     = 10 * time.Minute
 	perCluster   = 3 * time.Second
 	settleWithin = 5 * time.Minute
+	// echo is for how long there are writes after the last one that was waited for.
+	echo = 2 * time.Second
 	// calm is how long an installation is left alone before it counts as idle.
 	calm = 10 * time.Second
 	// atOnce is how many clusters are created at the same time.
@@ -101,14 +103,35 @@ func (s *stage) mark(ctx context.Context) (mark, error) {
 	return m, err
 }
 
+// begin is the mark at which something begins: what it costs to read the metrics is not part of that.
+func (s *stage) begin(ctx context.Context) (mark, error) {
+	m, err := s.mark(ctx)
+	if err != nil {
+		return m, err
+	}
+	m.at = time.Now()
+	m.usage, err = s.pair.Usage()
+	return m, err
+}
+
+// settle waits until nothing is written any more. What follows at once is over when it looks for the first time: each look at
+// the API server's metrics takes some of the time that is measured.
+func (s *stage) settle(ctx context.Context) error {
+	if err := settle.Pause(ctx, echo); err != nil {
+		return err
+	}
+	_, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, settleWithin)
+	return err
+}
+
 // comeUp makes all clusters and waits until they are Available and nothing is written any more.
 func (s *stage) comeUp(ctx context.Context) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	if _, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, settleWithin); err != nil {
+	if err := s.settle(ctx); err != nil {
 		return err
 	}
-	before, err := s.mark(ctx)
+	before, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,7 +145,7 @@ func (s *stage) comeUp(ctx context.Context) error {
 	}
 	s.found.WallSeconds = time.Since(before.at).Seconds()
 	s.say("all Available after %.1f s; waiting until they have settled …", s.found.WallSeconds)
-	if _, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, settleWithin); err != nil {
+	if err := s.settle(ctx); err != nil {
 		return err
 	}
 	after, err := s.mark(ctx)
@@ -196,12 +219,8 @@ func (s *stage) rest(ctx context.Context) error {
 	if err := settle.Pause(ctx, calm); err != nil {
 		return err
 	}
-	before, err := s.mark(ctx)
+	before, err := s.begin(ctx)
 	if err != nil {
-		return err
-	}
-	// To read the metrics costs more than a second of idleness.
-	if before.usage, err = s.pair.Usage(); err != nil {
 		return err
 	}
 	if err := settle.Pause(ctx, s.idle); err != nil {
@@ -247,7 +266,7 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	s.say("scaling a MachineDeployment from %d to %d workers …", from, to)
-	before, err := s.mark(ctx)
+	before, err := s.begin(ctx)
 	if err != nil {
 		return growth{}, err
 	}
@@ -275,7 +294,7 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 		return growth{}, err
 	}
 	took := time.Since(before.at)
-	if _, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, settleWithin); err != nil {
+	if err := s.settle(ctx); err != nil {
 		return growth{}, err
 	}
 	after, err := s.mark(ctx)
