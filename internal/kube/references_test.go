@@ -121,7 +121,8 @@ func TestListByIndex(t *testing.T) {
 		t.Errorf("without an index (-want +got):\n%s", diff)
 	}
 	index := &indexer{Client: c, err: errors.New("not now")}
-	refs := kube.NewReferences(c, nil).IndexedBy(index, "test", "set")
+	watched := 0
+	refs := kube.NewReferences(c, func(*unstructured.Unstructured) error { watched++; return nil }).IndexedBy(index, "test", "set")
 	if _, err := refs.List(context.Background(), "i", "Foo", "ns", labels); err == nil || !strings.Contains(err.Error(), "indexing Foo.i: not now") {
 		t.Errorf("an index that cannot be made: %v", err)
 	}
@@ -139,7 +140,7 @@ func TestListByIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	list(refs, labels) // fails where there is no index of this version
-	if index.made != 3 {
-		t.Errorf("the index was made %d times, want one that failed, and one for each version", index.made)
+	if index.made != 3 || watched != 2 {
+		t.Errorf("the index was made %d times, want one that failed, and one for each version; %d watches, want 2", index.made, watched)
 	}
 }

@@ -1,6 +1,6 @@
 // Package follow watches objects of a cluster and reads what benchmarks want to know of them.
 //
-// Does: calls back with all objects of a kind whenever one changes; reads numbers, booleans and conditions by path;
+// Does: calls back with all objects of a kind when one has changed; reads numbers, booleans and conditions by path;
 // finds the way to a workload cluster.
 //
 // Owns: nothing.

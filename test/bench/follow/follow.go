@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipwayhq/slipway/test/bench/settle"
 )
 
 // Objects says where to look: in which cluster, for what. Without a namespace: everywhere.
@@ -29,7 +31,8 @@ type Objects struct {
 // measure.
 const pauses = 20
 
-// Until watches objects until enough says of all of them that it has seen enough.
+// Until watches objects until enough says of all of them that it has seen enough. It asks when one has changed, and not more
+// often than it can answer in a twentieth of the time.
 func (o Objects) Until(ctx context.Context, enough func([]*unstructured.Unstructured) bool) error {
 	client, err := dynamic.NewForConfig(o.Config)
 	if err != nil {
@@ -65,10 +68,8 @@ func (o Objects) Until(ctx context.Context, enough func([]*unstructured.Unstruct
 		if enough(all) {
 			return nil
 		}
-		pause := time.NewTimer(pauses * time.Since(began))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
+		if err := settle.Pause(ctx, pauses*time.Since(began)); err != nil {
+			return fmt.Errorf("watch %s: %w", o.Resource.Resource, err)
 		}
 		select {
 		case <-changed:
