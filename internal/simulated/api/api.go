@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,8 +9,10 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	genericfilters "k8s.io/apiserver/pkg/endpoints/filters"
@@ -32,6 +35,8 @@ type API struct {
 	client  kubernetes.Interface
 	// describe prepares the description of the API when somebody asks for it: it costs more than everything else.
 	describe func()
+	// paths is the answer to who asks for the root.
+	paths atomic.Pointer[[]byte]
 }
 
 // New makes the API. It takes some tenths of a second of CPU and is meant to happen once in a program.
@@ -64,6 +69,7 @@ func New(ctx context.Context) (*API, error) {
 		return nil, fmt.Errorf("installing the groups: %w", err)
 	}
 	a.handler, a.describe = server.Handler, sync.OnceFunc(describe)
+	a.list(server.Handler)
 	return a, nil
 }
 
@@ -80,22 +86,38 @@ func (a *API) server(p parts, admission inNamespace) (server *genericapiserver.G
 	c.AdmissionControl = admission
 	c.Authentication.Authenticator = authenticator.RequestFunc(authenticate)
 	c.Authorization.Authorizer = p.access
-	c.EnableProfiling, c.EnableMetrics = false, false
+	c.EnableProfiling, c.EnableMetrics, c.EnableIndex = false, false, false
 	c.HealthzChecks, c.ReadyzChecks, c.LivezChecks = nil, nil, nil
 	definitions := openapi.GetOpenAPIDefinitions
 	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme)
 	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
-	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	c.BuildHandlerChainFunc = chain
 	server, err = c.Complete(nil).New("simulated", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, nil, fmt.Errorf("preparing the API server: %w", err)
 	}
-	return server, func() {
-		handler := server.Handler
-		routes.OpenAPI{V3Config: c.OpenAPIV3Config}.InstallV3(handler.GoRestfulContainer, handler.NonGoRestfulMux)
-		routes.OpenAPI{Config: c.OpenAPIConfig}.InstallV2(handler.GoRestfulContainer, handler.NonGoRestfulMux)
+	handler := server.Handler
+	handler.NonGoRestfulMux.UnlistedHandleFunc("/", a.root)
+	return server, func() { // the definitions are made anew: who does not ask for them does not keep them
+		v3 := genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+		v2 := genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+		routes.OpenAPI{V3Config: v3}.InstallV3(handler.GoRestfulContainer, handler.NonGoRestfulMux)
+		routes.OpenAPI{Config: v2}.InstallV2(handler.GoRestfulContainer, handler.NonGoRestfulMux)
+		a.list(handler)
 	}, nil
+}
+
+// list notes what the root answers. Every client that wants to know whether the API answers asks for it again and again.
+func (a *API) list(handler *genericapiserver.APIServerHandler) {
+	var answer bytes.Buffer
+	_ = json.NewEncoder(&answer).Encode(metav1.RootPaths{Paths: handler.ListedPaths()}) // strings can be encoded
+	a.paths.Store(new(answer.Bytes()))
+}
+
+// root answers who asks for the root.
+func (a *API) root(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(*a.paths.Load()) // a client that is gone needs no answer
 }
 
 // chain is what every request goes through.

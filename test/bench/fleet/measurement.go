@@ -35,6 +35,9 @@ type measurement struct {
 	WriteLines      []requests.Line `json:"writes"`
 	IdleLines       []requests.Line `json:"idle_requests"`
 	ReadLines       []requests.Line `json:"reads"`
+	// The paces of the machine (machine.Pace) are in nanoseconds.
+	PaceBefore time.Duration `json:"pace_before"`
+	PaceAfter  time.Duration `json:"pace_after"`
 }
 
 // growth is a MachineDeployment that became larger.

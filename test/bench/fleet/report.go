@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/slipwayhq/slipway/test/bench/chart"
 	"github.com/slipwayhq/slipway/test/bench/program"
@@ -119,6 +120,8 @@ func (r report) table(w io.Writer) error {
 			line{"meanwhile: manager, peak MB", func(m measurement) float64 { return m.Growing.Manager }, nil},
 			line{"meanwhile: API server, peak MB", func(m measurement) float64 { return m.Growing.Server }, nil})
 	}
+	all = append(all, line{"pace of the machine before, µs", func(m measurement) float64 { return microseconds(m.PaceBefore) }, nil},
+		line{"after, µs", func(m measurement) float64 { return microseconds(m.PaceAfter) }, nil})
 	for _, l := range all {
 		cells := []string{l.title}
 		for _, s := range r.Sizes {
@@ -161,6 +164,8 @@ func (l line) goal() string {
 	}
 	return strings.Join(all, ", ")
 }
+
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // digits after the point that mean something.
 func digits(v float64) int {

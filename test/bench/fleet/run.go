@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipwayhq/slipway/test/bench/follow"
 	"github.com/slipwayhq/slipway/test/bench/latency"
+	"github.com/slipwayhq/slipway/test/bench/machine"
 	"github.com/slipwayhq/slipway/test/bench/pair"
 	"github.com/slipwayhq/slipway/test/bench/requests"
 	"github.com/slipwayhq/slipway/test/bench/settle"
@@ -36,12 +37,19 @@ const (
 
 // measure measures one fleet on an installation of its own.
 func (f *fleet) measure(ctx context.Context) (m measurement, err error) {
+	if m.PaceBefore, err = machine.Pace(); err != nil {
+		return m, err
+	}
 	f.say("starting a management cluster and a manager …")
 	p, err := pair.Start(ctx, f.binary)
 	if err != nil {
 		return m, err
 	}
-	defer func() { err = errors.Join(err, p.Stop()) }()
+	defer func() {
+		if err = errors.Join(err, p.Stop()); err == nil {
+			m.PaceAfter, err = machine.Pace()
+		}
+	}()
 	c, err := client.New(p.Config, client.Options{})
 	if err != nil {
 		return m, err

@@ -26,7 +26,7 @@ func TestParseOptions(t *testing.T) {
 	}
 	want := options{
 		binary: "/opt/slipway", out: filepath.Join("dist", "bench", "isolation.json"), manifest: filepath.Join("examples", "fleet.yaml"),
-		clusters: 5, sick: 1, workers: 10, rounds: 2, phase: 2 * time.Second, every: 500 * time.Millisecond,
+		clusters: 5, sick: 1, workers: 10, rounds: 2, phase: 2 * time.Second, every: time.Second,
 	}
 	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{})); diff != "" {
 		t.Error(diff)

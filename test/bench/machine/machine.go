@@ -36,14 +36,21 @@ func Describe(ctx context.Context, binary string) (result.Machine, error) {
 	if err != nil {
 		return m, fmt.Errorf("ask for the version: %w", err)
 	}
-	m.Slipway, m.Kubernetes, err = versions(out)
+	if m.Slipway, m.Kubernetes, err = versions(out); err != nil {
+		return m, err
+	}
+	m.PaceBefore, err = Pace()
 	return m, err
 }
 
-// Finish notes the load at the end.
+// Finish notes the load and the pace at the end.
 func Finish(m *result.Machine) error {
 	host, err := procfs.ReadHost(os.DirFS("/proc"))
+	if err != nil {
+		return err
+	}
 	m.LoadAfter = host.Load[0]
+	m.PaceAfter, err = Pace()
 	return err
 }
 

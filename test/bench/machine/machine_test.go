@@ -20,3 +20,9 @@ func TestSystemName(t *testing.T) {
 		}
 	}
 }
+
+func TestPace(t *testing.T) {
+	if took, err := Pace(); err != nil || took <= 0 {
+		t.Errorf("pace %v, %v", took, err)
+	}
+}

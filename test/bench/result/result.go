@@ -39,6 +39,9 @@ type Machine struct {
 	// many before as there are cores, times say little.
 	LoadBefore float64 `json:"loadBefore"`
 	LoadAfter  float64 `json:"loadAfter"`
+	// Pace is how long a piece of work takes that is always the same (machine.Pace), in nanoseconds.
+	PaceBefore time.Duration `json:"paceBefore"`
+	PaceAfter  time.Duration `json:"paceAfter"`
 }
 
 // Unit of a figure.

@@ -54,6 +54,7 @@ func report() result.Report {
 	return result.Report{
 		Machine: result.Machine{
 			Date: "2026-01-02", Cores: 2, Memory: 24e9, System: "Debian", Kernel: "6.1", Go: "go1.26", Slipway: "v0.1", LoadBefore: 0.1, LoadAfter: 1.5,
+			PaceBefore: 150 * time.Microsecond, PaceAfter: 210 * time.Microsecond,
 		},
 		Figures: []result.Figure{
 			result.Figure{Name: "up.first", Title: "up, first time", Unit: result.Seconds}.Median([]float64{4, 6.12812, 5}).AtMost(6),
@@ -69,7 +70,7 @@ func report() result.Report {
 func TestWriteTable(t *testing.T) {
 	want := `2026-01-02: 2 cores, 24 GB memory, Debian, Linux 6.1
 slipway v0.1, Kubernetes -, go1.26, Docker -
-load 0.10 before, 1.50 after
+load 0.10 before, 1.50 after; pace 150µs before, 210µs after
 
 FIGURE                          MEASURED  GOAL      MET
 up, first time (median of 3)    5 s       ≤ 6 s     yes

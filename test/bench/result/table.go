@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // WriteTable writes the report for people.
@@ -44,7 +45,8 @@ func (t *table) row(cells ...string) { t.line("%s", strings.Join(cells, "\t")) }
 func (t *table) machine(m Machine) {
 	t.line("%s: %d cores, %.0f GB memory, %s, Linux %s", m.Date, m.Cores, float64(m.Memory)/1e9, m.System, m.Kernel)
 	t.line("slipway %s, Kubernetes %s, %s, Docker %s", orDash(m.Slipway), orDash(m.Kubernetes), m.Go, orDash(m.Docker))
-	t.line("load %.2f before, %.2f after", m.LoadBefore, m.LoadAfter)
+	t.line("load %.2f before, %.2f after; pace %v before, %v after", m.LoadBefore, m.LoadAfter,
+		m.PaceBefore.Round(time.Microsecond), m.PaceAfter.Round(time.Microsecond))
 	if m.LoadBefore >= float64(m.Cores)/2 {
 		t.line("The machine was busy with other things: times and processor use are too high.")
 	}
