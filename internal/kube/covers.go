@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -103,16 +104,16 @@ func indexBy(list []any, fields []string) (map[string]any, bool) {
 }
 
 // owned returns the fields that manager has applied to the object (or to its subresource), in the form of
-// metav1.FieldsV1, or nil where it has applied none. An entry without a subresource may hold the status too:
-// API servers keep them apart, client-go's object tracker does not.
+// metav1.FieldsV1, or nil where it has applied none. Nobody may change them. An entry without a subresource may hold the
+// status too: API servers keep them apart, client-go's object tracker does not.
 func owned(entries []metav1.ManagedFieldsEntry, manager, subresource string) map[string]any {
 	var together map[string]any
 	for _, e := range entries {
 		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.FieldsV1 == nil {
 			continue
 		}
-		var fields map[string]any
-		if json.Unmarshal(e.FieldsV1.Raw, &fields) != nil {
+		fields := fieldSets.object(e.FieldsV1.Raw)
+		if fields == nil {
 			continue
 		}
 		if e.Subresource == subresource && subresource != "" {
@@ -128,7 +129,10 @@ func owned(entries []metav1.ManagedFieldsEntry, manager, subresource string) map
 // part returns the fields of the object itself, or those of its subresource.
 func part(fields map[string]any, subresource string) map[string]any {
 	if subresource == "" {
-		delete(fields, "f:status")
+		if _, ok := fields["f:status"]; ok {
+			fields = maps.Clone(fields)
+			delete(fields, "f:status")
+		}
 		return fields
 	}
 	below, ok := fields["f:"+subresource]
@@ -171,8 +175,8 @@ func lookUp(step string, in any) (any, bool) {
 		value, ok := m[rest]
 		return value, ok
 	case "k":
-		var keys map[string]any
-		if json.Unmarshal([]byte(rest), &keys) != nil {
+		keys := fieldSets.object([]byte(rest))
+		if keys == nil {
 			return nil, false
 		}
 		return find(in, keys)

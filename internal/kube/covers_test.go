@@ -2,8 +2,11 @@ package kube
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -64,5 +67,26 @@ func TestOwnsMore(t *testing.T) {
 	}
 	if len(owned([]metav1.ManagedFieldsEntry{entry}, "slipway-x", "")) != 0 {
 		t.Error("fields of the status are not fields of the object")
+	}
+}
+
+// What was parsed once is not parsed again, and nobody changes it.
+func TestFieldSets(t *testing.T) {
+	entry := metav1.ManagedFieldsEntry{Manager: "slipway-x", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{},"f:status":{"f:of":{}}}`)}
+	for range 2 {
+		for subresource, want := range map[string]string{"": "f:metadata", "status": "f:status"} {
+			got := slices.Collect(maps.Keys(owned([]metav1.ManagedFieldsEntry{entry}, "slipway-x", subresource)))
+			if diff := cmp.Diff([]string{want}, got); diff != "" {
+				t.Errorf("fields of %q: %s", subresource, diff)
+			}
+		}
+	}
+	if again := testing.AllocsPerRun(10, func() { fieldSets.object(entry.FieldsV1.Raw) }); again > 1 {
+		t.Errorf("a text that is known costs %v allocations", again)
+	}
+	for _, bad := range []string{"", "[]", "{"} {
+		if got := fieldSets.object([]byte(bad)); got != nil {
+			t.Errorf("%q is no object: %v", bad, got)
+		}
 	}
 }
