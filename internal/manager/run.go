@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -18,9 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
+	"github.com/slipwayhq/slipway/internal/relay"
 )
 
 // stopTimeout is how long controllers get to end their passes.
@@ -80,9 +84,16 @@ func newManager(cfg Config, measured *informers, certificates *webhook.Certifica
 	if err != nil {
 		return nil, err
 	}
+	ours, err := relay.New(measured.scheme, relayed()...)
+	if err != nil {
+		return nil, err
+	}
 	caching.NewInformer = measured.new
+	if len(cfg.Namespaces) == 0 { // else there is an informer for each of them
+		caching.NewInformer = ours.Informers(measured.new)
+	}
 	stop, unique, priorities := stopTimeout, true, cfg.Gates.Enabled(GatePriorityQueue)
-	return ctrl.NewManager(cfg.REST, ctrl.Options{
+	mgr, err := ctrl.NewManager(cfg.REST, ctrl.Options{
 		Scheme: measured.scheme, Logger: cfg.Log, Cache: caching, Client: clientOptions(),
 		Metrics: diagnostics(cfg.Endpoints), HealthProbeBindAddress: cfg.Endpoints.Health, PprofBindAddress: cfg.Endpoints.Profiler,
 		WebhookServer:  webhookServer(cfg, certificates),
@@ -92,6 +103,19 @@ func newManager(cfg Config, measured *informers, certificates *webhook.Certifica
 		GracefulShutdownTimeout: &stop,
 		Controller:              ctrlconfig.Controller{SkipNameValidation: &unique, UsePriorityQueue: &priorities},
 	})
+	if err != nil {
+		return nil, err
+	}
+	ours.From(mgr.GetCache())
+	return mgr, nil
+}
+
+// relayed are the kinds that our own providers and the core watch, and nobody copies.
+func relayed() []client.Object {
+	return []client.Object{
+		&bootstrapv1.KubeadmConfig{}, &hostedv1.HostedControlPlane{},
+		&infrav1.LocalCluster{}, &infrav1.LocalMachine{}, &infrav1.LocalMachinePool{},
+	}
 }
 
 func duration(d, otherwise time.Duration) *time.Duration {

@@ -1,0 +1,135 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// NewInformer makes an informer, as in cache.Options.
+type NewInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+
+// Relay feeds the unstructured informers of a cache from its informers with Go types.
+type Relay struct {
+	kinds map[schema.GroupVersionKind]client.Object
+	// sources is closed when from is there.
+	sources chan struct{}
+	from    cache.Informers
+}
+
+// New returns a relay of these kinds, which the scheme knows.
+func New(scheme *runtime.Scheme, kinds ...client.Object) (*Relay, error) {
+	r := &Relay{kinds: map[schema.GroupVersionKind]client.Object{}, sources: make(chan struct{})}
+	for _, o := range kinds {
+		gvk, err := apiutil.GVKForObject(o, scheme)
+		if err != nil {
+			return nil, fmt.Errorf("kind to relay: %w", err)
+		}
+		r.kinds[gvk] = o
+	}
+	return r, nil
+}
+
+// Informers makes informers as next does, those of unstructured objects of the relay's kinds with a source of their own.
+func (r *Relay) Informers(next NewInformer) NewInformer {
+	return func(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		if u, ok := o.(*unstructured.Unstructured); ok {
+			if typed, ok := r.kinds[u.GroupVersionKind()]; ok {
+				lw = &tap{relay: r, kind: u.GroupVersionKind(), typed: typed}
+			}
+		}
+		return next(lw, o, resync, indexers)
+	}
+}
+
+// From says which cache the objects come from. It may be called once, and must be before the cache starts.
+func (r *Relay) From(c cache.Informers) {
+	r.from = c
+	close(r.sources)
+}
+
+// tap lists and watches what an informer with Go types has.
+type tap struct {
+	relay *Relay
+	kind  schema.GroupVersionKind
+	typed client.Object
+
+	mu sync.Mutex
+	// open began with the last list; the watch that follows it goes on with it.
+	open *stream
+}
+
+var _ toolscache.ListerWatcher = &tap{}
+
+// IsWatchListSemanticsUnSupported tells client-go that lists do not come as a watch.
+func (t *tap) IsWatchListSemanticsUnSupported() bool { return true }
+
+// ListWithContext waits until the informer with Go types is filled, and returns what it has.
+func (t *tap) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+	select {
+	case <-t.relay.sources:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	source, err := t.relay.from.GetInformer(ctx, t.typed)
+	if err != nil {
+		return nil, fmt.Errorf("the source of unstructured objects of kind %s: %w", t.kind, err)
+	}
+	s, err := listen(ctx, source, t.kind)
+	if err != nil {
+		return nil, fmt.Errorf("following objects of kind %s: %w", t.kind, err)
+	}
+	t.replace(s)
+	list := &unstructured.UnstructuredList{Items: s.first()}
+	list.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))
+	if shared, ok := source.(toolscache.SharedIndexInformer); ok {
+		list.SetResourceVersion(shared.LastSyncResourceVersion())
+	}
+	return list, nil
+}
+
+// List implements toolscache.Lister.
+func (t *tap) List(o metav1.ListOptions) (runtime.Object, error) {
+	return t.ListWithContext(context.Background(), o)
+}
+
+// WatchWithContext goes on where the last list ended.
+func (t *tap) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open == nil {
+		return nil, errNothingListed
+	}
+	s := t.open
+	t.open = nil
+	return s, nil
+}
+
+// Watch implements toolscache.Watcher.
+func (t *tap) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return t.WatchWithContext(context.Background(), o)
+}
+
+// errNothingListed makes a reflector list again: a stream is watched once.
+var errNothingListed = errors.New("nothing was listed to go on with")
+
+func (t *tap) replace(s *stream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open != nil {
+		t.open.Stop()
+	}
+	t.open = s
+}

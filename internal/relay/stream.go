@@ -1,0 +1,138 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// stream hears what an informer tells: what is there at first, then each change. The informer keeps what a stream has not
+// taken yet.
+type stream struct {
+	kind   schema.GroupVersionKind
+	source cache.Informer
+	handle toolscache.ResourceEventHandlerRegistration
+	events chan watch.Event
+	ended  chan struct{}
+	end    sync.Once
+
+	mu    sync.Mutex
+	there []unstructured.Unstructured // what is there at first
+	err   error
+}
+
+var _ watch.Interface = &stream{}
+
+// listen returns a stream that has heard all that is there. It ends with ctx, also if nobody watches it by then: an informer that
+// ends waits for those that it tells.
+func listen(ctx context.Context, source cache.Informer, kind schema.GroupVersionKind) (*stream, error) {
+	s := &stream{kind: kind, source: source, events: make(chan watch.Event), ended: make(chan struct{})}
+	var err error
+	if s.handle, err = source.AddEventHandler(s); err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, s.Stop)
+	select {
+	case <-s.handle.HasSyncedChecker().Done():
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		s.Stop()
+		return nil, s.err
+	}
+	return s, nil
+}
+
+// first is what was there when the stream began.
+func (s *stream) first() []unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	there := s.there
+	s.there = nil
+	return there
+}
+
+// OnAdd implements toolscache.ResourceEventHandler.
+func (s *stream) OnAdd(o any, first bool) {
+	if !first {
+		s.tell(watch.Added, o)
+		return
+	}
+	u, err := s.convert(o)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.err = err
+		return
+	}
+	s.there = append(s.there, *u)
+}
+
+// OnUpdate implements toolscache.ResourceEventHandler. What is told again by the clock is not handed on: who is told has a
+// clock too.
+func (s *stream) OnUpdate(before, after any) {
+	old, ok1 := before.(client.Object)
+	o, ok2 := after.(client.Object)
+	if ok1 && ok2 && old.GetResourceVersion() == o.GetResourceVersion() {
+		return
+	}
+	s.tell(watch.Modified, after)
+}
+
+// OnDelete implements toolscache.ResourceEventHandler.
+func (s *stream) OnDelete(o any) {
+	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = last.Obj
+	}
+	s.tell(watch.Deleted, o)
+}
+
+// tell waits until the event is taken, or nobody is there to take it. One that cannot be converted is an error event: who
+// follows the stream lists again, and says why that fails.
+func (s *stream) tell(what watch.EventType, o any) {
+	event := watch.Event{Type: what}
+	u, err := s.convert(o)
+	if err != nil {
+		status := apierrors.NewInternalError(err).Status()
+		event = watch.Event{Type: watch.Error, Object: &status}
+	} else {
+		event.Object = u
+	}
+	select {
+	case s.events <- event:
+	case <-s.ended:
+	}
+}
+
+func (s *stream) convert(o any) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("converting %T: %w", o, err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(s.kind)
+	return u, nil
+}
+
+// ResultChan implements watch.Interface.
+func (s *stream) ResultChan() <-chan watch.Event { return s.events }
+
+// Stop implements watch.Interface. The channel of the events stays open: the informer may be about to send one.
+func (s *stream) Stop() {
+	s.end.Do(func() {
+		close(s.ended)
+		_ = s.source.RemoveEventHandler(s.handle) // it fails for an informer that has ended, which tells nothing any more
+	})
+}
