@@ -54,7 +54,7 @@ func (r *Relay) Informers(next NewInformer) NewInformer {
 	}
 }
 
-// From says which cache the objects come from. It may be called once, and must be before the cache starts.
+// From says which cache the objects come from; until then whoever lists waits. It may be called once.
 func (r *Relay) From(c cache.Informers) {
 	r.from = c
 	close(r.sources)
