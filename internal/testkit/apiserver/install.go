@@ -8,14 +8,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -50,8 +53,12 @@ func (s *Server) Install(ctx context.Context, o Options) error {
 			return err
 		}
 	}
+	d, err := discovery.NewDiscoveryClientForConfig(s.Config)
+	if err != nil {
+		return err
+	}
 	for _, crd := range crds {
-		if err := established(ctx, c, crd.GetName()); err != nil {
+		if err := served(ctx, c, d, crd.GetName()); err != nil {
 			return err
 		}
 	}
@@ -71,23 +78,37 @@ func create(ctx context.Context, c client.Client, obj client.Object) error {
 	return nil
 }
 
-func established(ctx context.Context, c client.Client, name string) error {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, establishedWithin, true, func(ctx context.Context) (bool, error) {
-		var crd apiextensionsv1.CustomResourceDefinition
+// served waits until a CRD is established and all versions that it serves are found, which is a moment later.
+func served(ctx context.Context, c client.Client, d discovery.DiscoveryInterface, name string) error {
+	var crd apiextensionsv1.CustomResourceDefinition
+	established := func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, &crd); err != nil {
 			return false, err
 		}
-		for _, condition := range crd.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-				return true, nil
+		return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		}), nil
+	}
+	found := func(context.Context) (bool, error) {
+		for _, v := range crd.Spec.Versions {
+			if v.Served && !isFound(d, crd.Spec.Group+"/"+v.Name, crd.Spec.Names.Plural) {
+				return false, nil
 			}
 		}
-		return false, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait for CRD %s: %w", name, err)
+		return true, nil
+	}
+	for _, condition := range []wait.ConditionWithContextFunc{established, found} {
+		if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, establishedWithin, true, condition); err != nil {
+			return fmt.Errorf("wait for CRD %s: %w", name, err)
+		}
 	}
 	return nil
+}
+
+// isFound reports whether clients find a resource.
+func isFound(d discovery.DiscoveryInterface, groupVersion, plural string) bool {
+	list, err := d.ServerResourcesForGroupVersion(groupVersion)
+	return err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural })
 }
 
 func readCRDs(paths []string) ([]client.Object, error) {
