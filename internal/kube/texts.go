@@ -8,7 +8,7 @@ import (
 )
 
 // fieldSets are the field sets of managed fields, and the keys that are written into them: most objects of a kind have the
-// same. A set takes some ten kilobytes.
+// same. Those that were not asked for the longest are forgotten.
 var fieldSets = texts{seed: maphash.MakeSeed(), known: lru.New(512)}
 
 // texts are JSON texts with what they say.

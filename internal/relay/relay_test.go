@@ -97,6 +97,14 @@ func newRelay(t *testing.T) *relay.Relay {
 	return r
 }
 
+// source is an informer with Go types, which does not run yet, and the server that it asks, with one LocalMachine.
+func source(t *testing.T) (context.Context, *fcache.FakeControllerSource, toolscache.SharedIndexInformer) {
+	t.Helper()
+	server := fcache.NewFakeControllerSource()
+	server.Add(machine("first", "1"))
+	return t.Context(), server, toolscache.NewSharedIndexInformer(server, &infrav1.LocalMachine{}, 0, toolscache.Indexers{})
+}
+
 func nothing() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(infrav1.GroupVersion.WithKind("LocalMachine"))
@@ -104,11 +112,7 @@ func nothing() *unstructured.Unstructured {
 }
 
 func TestRelay(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	server := fcache.NewFakeControllerSource()
-	server.Add(machine("first", "1"))
-	typed := toolscache.NewSharedIndexInformer(server, &infrav1.LocalMachine{}, 0, toolscache.Indexers{})
+	ctx, server, typed := source(t)
 	r := newRelay(t)
 	loose := r.Informers(toolscache.NewSharedIndexInformer)(nil, nothing(), 0, toolscache.Indexers{})
 	events := told(t, loose)
@@ -144,11 +148,7 @@ func TestRelay(t *testing.T) {
 
 // An informer that begins again has what is there, and lets go of what it heard before.
 func TestRelayAgain(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	server := fcache.NewFakeControllerSource()
-	server.Add(machine("first", "1"))
-	typed := toolscache.NewSharedIndexInformer(server, &infrav1.LocalMachine{}, 0, toolscache.Indexers{})
+	ctx, server, typed := source(t)
 	changes := told(t, typed)
 	go typed.Run(ctx.Done())
 	await(t, changes, "add first 1")
@@ -164,6 +164,35 @@ func TestRelayAgain(t *testing.T) {
 		<-ended
 		server.Modify(machine("first", strconv.Itoa(round+1))) // nobody takes it
 		await(t, changes, fmt.Sprintf("update first %d", round+1))
+	}
+}
+
+// An informer waits for those that it tells when it ends. Who listed and did not come to watch does not hold it up.
+func TestListedAndNotWatched(t *testing.T) {
+	_, server, typed := source(t)
+	changes := told(t, typed)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	ended := make(chan struct{})
+	go func() { typed.Run(ctx.Done()); close(ended) }()
+	await(t, changes, "add first 1")
+	r := newRelay(t)
+	r.From(sources{of: typed})
+	var lw toolscache.ListerWatcher
+	r.Informers(func(of toolscache.ListerWatcher, _ runtime.Object, _ time.Duration, _ toolscache.Indexers) toolscache.SharedIndexInformer {
+		lw = of
+		return nil
+	})(nil, nothing(), 0, nil)
+	if _, err := toolscache.ToListerWatcherWithContext(lw).ListWithContext(ctx, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	server.Modify(machine("first", "2"))
+	await(t, changes, "update first 2")
+	end()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the informer waits for somebody who does not come")
 	}
 }
 

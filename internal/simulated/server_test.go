@@ -165,6 +165,21 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%s without a certificate: %v", path, err)
 		}
 	}
+	root := func(config *rest.Config) (string, error) {
+		text, err := clientOf(t, config).Discovery().RESTClient().Get().AbsPath("/").DoRaw(ctx)
+		return string(text), err
+	}
+	if _, err := root(nobody); !apierrors.IsUnauthorized(err) {
+		t.Errorf("the root without a certificate: %v", err)
+	}
+	for _, path := range []string{"/apis/apps/v1", "/openapi/v2"} { // the second is there when it was asked for
+		if _, err := clientOf(t, admin).Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if text, err := root(admin); err != nil || !strings.Contains(text, `"`+path+`"`) {
+			t.Errorf("the root does not list %s: %s, %v", path, text, err)
+		}
+	}
 	kubeadm := clientOf(t, access(t, address, w.ca, w.ca, "kubernetes-admin", "kubeadm:cluster-admins"))
 	user := clientOf(t, access(t, address, w.ca, w.ca, "jane"))
 	if _, err := user.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {

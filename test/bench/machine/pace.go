@@ -35,7 +35,7 @@ func Pace() (time.Duration, error) {
 	return took[batches/2], nil
 }
 
-// work reads and writes a document of 8 kB so often: what API servers and controllers do most.
+// work reads and writes a document of 7 kB so often: what API servers and controllers do most.
 func work(often int) error {
 	type entry struct {
 		Name   string            `json:"name"`
