@@ -344,6 +344,13 @@ func (w *restored) machinePass(m *clusterv1.Machine) {
 	}
 	c := w.clusters[m.Spec.ClusterName]
 	s := machine.Snapshot{Now: restoredNow(), Machine: m, Cluster: c, Infra: w.infraOf(m), Connection: remote.Health{Connected: w.connected[m.Spec.ClusterName]}}
+	for _, set := range w.sets {
+		if ownership.ControllerOf(m, set.UID) == ownership.Self {
+			if d := w.setSnapshot(set).Deployment; d != nil {
+				s.Set, s.Deployment = set, d
+			}
+		}
+	}
 	if !w.connected[m.Spec.ClusterName] {
 		s.Node.Waiting = "the control plane is not initialized yet"
 	} else {

@@ -12,11 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
 func (w *rolled) deploymentPass() {
@@ -111,9 +113,26 @@ func (w *rolled) setPass(set *clusterv1.MachineSet) {
 	for _, action := range p.Actions {
 		w.setAct(s, action)
 	}
+	w.judge(s)
 	status := machineset.Report(s, p, loop.Outcome{Done: p.Actions}).Status.(clusterv1.MachineSetStatus)
 	if !reflect.DeepEqual(status, set.Status) {
 		set.Status, w.awake[""] = status, true
+	}
+}
+
+// judge says for the Machine controller whether the Machines are up to date.
+func (w *rolled) judge(s machineset.Snapshot) {
+	if s.Deployment == nil {
+		return
+	}
+	for _, m := range s.Machines {
+		verdict := rollout.Judge(m.Machine, s.Set, s.Deployment, w.at)
+		c := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
+		if m.Deleted || c != nil && string(verdict.Status)+verdict.Message == string(c.Status)+c.Message {
+			continue
+		}
+		judgeMachine(m.Machine, machineset.Judge{UpToDate: verdict}, w.at)
+		w.awake[s.Set.Name] = true
 	}
 }
 

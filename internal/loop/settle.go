@@ -21,7 +21,8 @@ import (
 // report writes the status and records the events, or holds both back and returns for how long.
 func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out Outcome) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(o)
-	if r.pacer.window > 0 && out.Err == nil && r.Writer.Writes().Stale(o) {
+	again := out.Err == nil || fault.KindOf(out.Err) == fault.Conflict
+	if r.pacer.window > 0 && again && r.Writer.Writes().Stale(o) {
 		// The pass wrote the object itself: the event of that brings another pass, whose status is of the new
 		// generation.
 		r.pacer.keep(key, report.Events, r.now())
@@ -227,8 +228,13 @@ func urgent(have, want map[string]any, also []string) bool {
 	return flips(have, want) || complete(have, want)
 }
 
-// flips reports whether an awaited condition becomes True, or ceases to be.
+// flips reports whether an awaited condition becomes True, or ceases to be. That a Machine is up to date is expected of it
+// from the beginning; only that it turns is news.
 func flips(have, want map[string]any) bool {
+	before, after := statusOf(have, clusterv1.MachineUpToDateCondition), statusOf(want, clusterv1.MachineUpToDateCondition)
+	if before != "" && after != "" && before != after {
+		return true
+	}
 	for _, t := range awaited() {
 		before, after := statusOf(have, t), statusOf(want, t)
 		if after != "" && (before == "True") != (after == "True") {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
@@ -59,6 +60,9 @@ func TestUrgent(t *testing.T) { // FG-03
 		"ready at once":       {"it was ready when it was seen first", nil, status(nil, "Ready", "True"), nil, true},
 		"not ready":           {"others count it no more", status(nil, "Available", "True"), status(nil, "Available", "Unknown"), nil, true},
 		"unknown":             {"it is not available either way", status(nil, "Available", "False"), status(nil, "Available", "Unknown"), nil, false},
+		"up to date":          {"everybody expects it", status(nil, "Ready", "False"), status(nil, "Ready", "False", "UpToDate", "True"), nil, false},
+		"not up to date":      {"a rollout begins", status(nil, "UpToDate", "True"), status(nil, "UpToDate", "False"), nil, true},
+		"somebody else's":     {"another writer says it", status(nil, "UpToDate", "True"), status(nil, "Other", "False"), nil, false},
 		"unpaused":            {"it goes on", status(nil, "Paused", "True"), status(nil, "Paused", "False"), nil, true},
 		"some available":      {"more will follow", status(replicas(5, 1)), status(replicas(5, 2)), nil, false},
 		"all available":       {"a rollout goes on", status(replicas(5, 4)), status(replicas(5, 5)), nil, true},
@@ -255,6 +259,30 @@ func TestOwnWriteReportsLater(t *testing.T) { // FG-03
 	p.pass("the pass that changes the object leaves the report to the next", 0, 0, 0)
 	p.actions = nil
 	p.pass("which comes by the event of the change", 0, 1, 0)
+}
+
+// TestConflictAfterOwnWrite: a pass that wrote the object and then met a conflict, in the workload cluster for example, has
+// nothing new to say: the next one comes at once, and knows the object as it is.
+func TestConflictAfterOwnWrite(t *testing.T) { // FG-03
+	p := newPaced(t)
+	p.status.NodeRef.Name = "n"
+	p.actions = []Action{touch{}}
+	m := &clusterv1.Machine{}
+	p.act = func() error {
+		if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
+			return err
+		}
+		if err := p.r.Writer.Patch(t.Context(), m, func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) }); err != nil {
+			return err
+		}
+		return fault.New(fault.Conflict, "Conflict", "somebody else wrote the Node")
+	}
+	p.pass("the report is left to the next pass", 0, 0, conflictDelay)
+	p.actions = nil
+	p.pass("which comes soon", 0, 1, 0)
+	p.actions, p.status.NodeRef.Name = []Action{touch{}}, "m"
+	p.act = func() error { return fault.New(fault.Conflict, "Conflict", "somebody else wrote the Node") }
+	p.pass("a conflict alone leaves nothing to wait for", 0, 2, conflictDelay)
 }
 
 func TestFailureIsReportedAtOnce(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -397,15 +398,28 @@ func TestObserveLastNode(t *testing.T) { // MD-15
 	}
 }
 
-func TestObserveRevision(t *testing.T) { // MA-14
+func TestObserveOwners(t *testing.T) { // MA-14, MA-24
+	controlled := func(kind, name string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: name, UID: types.UID(name), Controller: ptr(true)}}
+	}
 	m := settled().Machine
-	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "ms", UID: "ms", Controller: ptr(true)}}
-	for current, want := range map[string]bool{"2": true, "1": false, "": false} {
-		set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ms", Annotations: map[string]string{clusterv1.RevisionAnnotation: "1"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineDeployment", Name: "md", UID: "md", Controller: ptr(true)}}}}
-		md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md", Annotations: map[string]string{clusterv1.RevisionAnnotation: current}}}
-		if got := observed(t, m.DeepCopy(), workloads{client: workload().Build()}, set, md).Outdated; got != want {
-			t.Errorf("MachineSet 1 of MachineDeployment %q: outdated %v", current, got)
+	m.OwnerReferences = controlled("MachineSet", "ms")
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ms", OwnerReferences: controlled("MachineDeployment", "md")}}
+	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md"}}
+	standalone := set.DeepCopy()
+	standalone.OwnerReferences = nil
+	for name, tc := range map[string]struct {
+		owners []client.Object
+		want   bool
+	}{
+		"both":                    {[]client.Object{set, md}, true},
+		"standalone":              {[]client.Object{standalone, md}, false},
+		"deployment not restored": {[]client.Object{set}, false},
+		"none":                    {nil, false},
+	} {
+		s := observed(t, m.DeepCopy(), workloads{client: workload().Build()}, tc.owners...)
+		if (s.Set != nil) != tc.want || (s.Deployment != nil) != tc.want {
+			t.Errorf("%s: MachineSet %v, MachineDeployment %v", name, s.Set, s.Deployment)
 		}
 	}
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// conditions is the table of MA-04, MA-07 and MA-19 to MA-23.
+// conditions is the table of MA-04, MA-07, MA-19 to MA-24.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: clusterv1.MachineUpdatingCondition, Polarity: condition.Negative, Of: judged.updating},
@@ -24,6 +25,7 @@ var conditions = condition.Table[judged]{
 	{Type: clusterv1.MachineInfrastructureReadyCondition, Of: judged.infrastructureReady},
 	{Type: clusterv1.MachineNodeReadyCondition, Of: judged.nodeReady},
 	{Type: clusterv1.MachineNodeHealthyCondition, Of: judged.nodeHealthy},
+	{Type: clusterv1.MachineUpToDateCondition, Of: judged.upToDate},
 	{Type: clusterv1.MachineReadyCondition, Over: judged.ready},
 	{Type: clusterv1.MachineAvailableCondition, Over: judged.available},
 }
@@ -66,6 +68,14 @@ func (j judged) updating() condition.Verdict {
 		return condition.True(clusterv1.MachineInPlaceUpdatingReason)
 	}
 	return condition.False(clusterv1.MachineNotUpdatingReason, "")
+}
+
+// upToDate judges the Machines of MachineDeployments; of others their owners do (MA-24).
+func (j judged) upToDate() condition.Verdict {
+	if j.Deployment == nil {
+		return condition.Absent()
+	}
+	return rollout.Judge(j.Machine, j.Set, j.Deployment, j.Now)
 }
 
 func (j judged) bootstrapConfigReady() condition.Verdict {

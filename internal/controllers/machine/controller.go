@@ -82,8 +82,8 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return c.ofCluster(ctx, client.ObjectKeyFromObject(o))
 		}), builder.WithPredicates(loop.ClusterMatters())).
-		Watches(&clusterv1.MachineSet{}, c.indexed(bySet), builder.WithPredicates(revisionMatters())).
-		Watches(&clusterv1.MachineDeployment{}, c.indexed(byDeployment), builder.WithPredicates(revisionMatters())).
+		Watches(&clusterv1.MachineSet{}, c.indexed(bySet), builder.WithPredicates(ownerMatters())).
+		Watches(&clusterv1.MachineDeployment{}, c.indexed(byDeployment), builder.WithPredicates(ownerMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
 		Build(r)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []
 	return c.list(ctx, cluster.Namespace, byCluster, cluster.Name)
 }
 
-// indexed wakes the Machines for which the label of an index names the object (MA-14).
+// indexed wakes the Machines for which the label of an index names the object (MA-14, MA-24).
 func (c *Controller) indexed(index string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(c.ofOwner(index))
 }

@@ -170,6 +170,9 @@ func follow(s Snapshot, m *clusterv1.Machine) {
 
 // decideRecheck asks to be woken when the passing of time changes a condition.
 func decideRecheck(s Snapshot, p *loop.Plan) {
+	if d := s.Deployment; d != nil && !d.Spec.Rollout.After.IsZero() {
+		p.RecheckIn(d.Spec.Rollout.After.Sub(s.Now))
+	}
 	if s.Node.Down {
 		p.RecheckIn(s.connectionGraceLeft())
 		if s.Connection.Good() { // its cache is still filling

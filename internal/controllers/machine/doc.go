@@ -16,12 +16,13 @@
 //
 // Owns: of Machines: finalizer, cluster label, owner of those nobody made,
 // spec.bootstrap.dataSecretName, spec.providerID, spec.failureDomain, and the
-// status except the conditions of owners and health checks. Of bootstrap configs
-// and infrastructure machines: controller owner and cluster label. Of Nodes: the
-// annotations, labels and taints that node.go names, and spec.unschedulable once the
-// Machine is deleted.
+// status except the conditions of owners and health checks; of Machines of a
+// MachineDeployment the condition UpToDate too. Of bootstrap configs and
+// infrastructure machines: controller owner and cluster label. Of Nodes: the
+// annotations, labels and taints that node.go names, and spec.unschedulable once
+// the Machine is deleted.
 //
-// Never: creates Machines, or says whether one is up to date (MA-24).
+// Never: creates Machines, or says whether one of another owner is up to date (MA-24).
 //
 // Read first: [Snapshot], [Decide], then node.go, deletion.go and conditions.go.
 package machine

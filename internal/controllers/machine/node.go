@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/slipwayhq/slipway/internal/nodemeta"
+	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
 // synced reports whether the Node is as sync makes it.
@@ -58,7 +59,7 @@ func sync(s Snapshot, node *corev1.Node) {
 		node.Labels[clusterv1.InterruptibleLabel] = "" // MA-15
 	}
 	node.Spec.Taints = without(node.Spec.Taints, clusterv1.NodeUninitializedTaint)
-	if s.Outdated { // MA-14
+	if outdated(s) {
 		node.Spec.Taints = with(node.Spec.Taints, clusterv1.NodeOutdatedRevisionTaint)
 	} else {
 		node.Spec.Taints = without(node.Spec.Taints, clusterv1.NodeOutdatedRevisionTaint)
@@ -159,8 +160,32 @@ func revision(o metav1.Object) int {
 	return n
 }
 
-// revisionMatters lets through the MachineSets whose revision changed: a
-// MachineDeployment moves on by making or renumbering one.
-func revisionMatters() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return revision(e.ObjectOld) != revision(e.ObjectNew) }}
+// outdated reports whether the MachineSet of the Machine is not the newest of its MachineDeployment (MA-14).
+func outdated(s Snapshot) bool {
+	return s.Deployment != nil && revision(s.Set) < revision(s.Deployment)
+}
+
+// ownerMatters lets through of MachineSets and MachineDeployments what a Machine is judged by: the revision (MA-14), and
+// what is asked for (MA-24).
+func ownerMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		if revision(e.ObjectOld) != revision(e.ObjectNew) {
+			return true
+		}
+		switch after := e.ObjectNew.(type) {
+		case *clusterv1.MachineSet:
+			before := e.ObjectOld.(*clusterv1.MachineSet)
+			return !sameController(before, after) || len(rollout.Differences(before.Spec.Template, after.Spec.Template)) > 0
+		case *clusterv1.MachineDeployment:
+			before := e.ObjectOld.(*clusterv1.MachineDeployment)
+			return !before.Spec.Rollout.After.Equal(&after.Spec.Rollout.After) ||
+				len(rollout.Differences(before.Spec.Template, after.Spec.Template)) > 0
+		}
+		return false
+	}}
+}
+
+func sameController(a, b metav1.Object) bool {
+	before, after := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
+	return (before == nil) == (after == nil) && (before == nil || before.UID == after.UID)
 }

@@ -56,7 +56,7 @@ func TestSync(t *testing.T) {
 	if !synced(s, n) {
 		t.Error("MA-18: a Node that was synced needs no patch")
 	}
-	s.Outdated = true
+	ofDeployment(func(d *clusterv1.MachineDeployment) { d.Annotations[clusterv1.RevisionAnnotation] = "2" })(&s)
 	if synced(s, n) {
 		t.Error("MA-14: an outdated Machine has to be told apart")
 	}

@@ -36,10 +36,10 @@ type Snapshot struct {
 	// BootstrapProblem and InfraProblem say what a person has to change before the
 	// reference can be read.
 	BootstrapProblem, InfraProblem string
-	// Outdated: the MachineSet of the Machine is not the newest of its
-	// MachineDeployment (MA-14).
-	Outdated bool
-	Node     Node
+	// Set is the MachineSet that made the Machine, of the Deployment. Both are nil where one of them is not there.
+	Set        *clusterv1.MachineSet
+	Deployment *clusterv1.MachineDeployment
+	Node       Node
 	// Connection to the workload cluster.
 	Connection remote.Health
 	// ControlPlane is only known of Machines that are deleted.
@@ -77,7 +77,7 @@ type ControlPlane struct {
 func (c *Controller) observe(ctx context.Context, m *clusterv1.Machine) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Settings: c.settings, Machine: m, Connection: c.workloads.Health(clusterKey(m))}
 	steps := []func(context.Context, *Snapshot) error{
-		c.readCluster, c.readBootstrap, c.readInfra, c.readRevision, c.readControlPlane, c.readNode,
+		c.readCluster, c.readBootstrap, c.readInfra, c.readOwners, c.readControlPlane, c.readNode,
 	}
 	for _, step := range steps {
 		if err := step(ctx, &s); err != nil {
@@ -104,8 +104,8 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-// readRevision compares the MachineSet of the Machine with its MachineDeployment (MA-14).
-func (c *Controller) readRevision(ctx context.Context, s *Snapshot) error {
+// readOwners finds the MachineSet of the Machine and its MachineDeployment (MA-14, MA-24).
+func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
 	set := &clusterv1.MachineSet{}
 	ok, err := c.readOwner(ctx, s.Machine, "MachineSet", set)
 	if err != nil || !ok {
@@ -115,7 +115,7 @@ func (c *Controller) readRevision(ctx context.Context, s *Snapshot) error {
 	if ok, err = c.readOwner(ctx, set, "MachineDeployment", deployment); err != nil || !ok {
 		return err
 	}
-	s.Outdated = revision(set) < revision(deployment)
+	s.Set, s.Deployment = set, deployment
 	return nil
 }
 

@@ -57,6 +57,18 @@ func TestConditions(t *testing.T) {
 		"not updating": {"MA-21", settled(), nil, "Updating", condition.False("NotUpdating", "")},
 		"updating":     {"MA-21", settled(inPlace), nil, "Updating", condition.True("InPlaceUpdating")},
 
+		"up to date": {"MA-24", settled(ofDeployment()), nil, "UpToDate", condition.True("UpToDate")},
+		"changed in place": {"MA-24: needs no new Machine", settled(ofDeployment(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Labels = map[string]string{"x": "y"} })), nil,
+			"UpToDate", condition.True("UpToDate")},
+		"other version": {"MA-24", settled(ofDeployment(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.Version = "v1.37.0" })), nil,
+			"UpToDate", condition.False("NotUpToDate", "* Version v1.36.3, v1.37.0 required")},
+		"much that is other": {"MA-24: a line each", settled(ofDeployment(func(d *clusterv1.MachineDeployment) {
+			d.Spec.Template.Spec.Version, d.Spec.Rollout.After = "v1.37.0", metav1.NewTime(ago(time.Minute))
+		})), nil, "UpToDate", condition.False("NotUpToDate", "* Version v1.36.3, v1.37.0 required\n* MachineDeployment spec.rollout.after expired")},
+		"rollout.after to come": {"DP-10", settled(ofDeployment(func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.After = metav1.NewTime(ago(-time.Minute)) })), nil,
+			"UpToDate", condition.True("UpToDate")},
+		"not up to date yet": {"MA-24", settled(ofDeployment(), inPlace), nil, "UpToDate", condition.False("Updating", "* In-place update in progress")},
+
 		"data secret provided": {"MA-04", settled(func(s *Snapshot) {
 			s.Bootstrap, s.Machine.Spec.Bootstrap.ConfigRef = nil, clusterv1.ContractVersionedObjectReference{}
 		}), nil, "BootstrapConfigReady", condition.True("DataSecretProvided")},
@@ -143,6 +155,18 @@ func gates(s *Snapshot) {
 func planeGates(s *Snapshot) {
 	s.Machine.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{
 		{ConditionType: "APIServerPodHealthy"}, {ConditionType: "ControllerManagerPodHealthy"}, {ConditionType: "SchedulerPodHealthy"}}
+}
+
+// TestWhoJudges: of a Machine without a MachineDeployment its owner says whether it is up to date; of others it changes with
+// the time.
+func TestWhoJudges(t *testing.T) { // MA-24, DP-10
+	if c := condition.Set(status(settled(), loop.Outcome{}).Conditions).Get(clusterv1.MachineUpToDateCondition); c != nil {
+		t.Errorf("the Machine controller says %v", c)
+	}
+	after := func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.After = metav1.NewTime(ago(-time.Minute)) }
+	if p := Decide(settled(ofDeployment(after))); p.Recheck != time.Minute {
+		t.Errorf("looks again in %s, want the moment at which rollout.after passes", p.Recheck)
+	}
 }
 
 func TestPhase(t *testing.T) { // MA-25

@@ -97,13 +97,49 @@ func TestLongNamesWake(t *testing.T) { // MA-14, MS-07
 	}
 }
 
-func TestRevisionMatters(t *testing.T) { // MA-14
-	of := func(revision string) client.Object {
-		return &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.RevisionAnnotation: revision}}}
+func TestOwnerMatters(t *testing.T) { // MA-14, MA-24
+	set := func(change func(*clusterv1.MachineSet)) (client.Object, client.Object) {
+		before := &clusterv1.MachineSet{}
+		before.Spec.Template.Spec.Version = "v1.36.3"
+		after := before.DeepCopy()
+		change(after)
+		return before, after
 	}
-	p := revisionMatters()
-	if !p.Update(event.UpdateEvent{ObjectOld: of("1"), ObjectNew: of("2")}) || p.Update(event.UpdateEvent{ObjectOld: of("1"), ObjectNew: of("1")}) {
-		t.Error("Machines are woken by another revision, and by nothing else")
+	deployment := func(change func(*clusterv1.MachineDeployment)) (client.Object, client.Object) {
+		before := &clusterv1.MachineDeployment{}
+		before.Spec.Template.Spec.Version = "v1.36.3"
+		after := before.DeepCopy()
+		change(after)
+		return before, after
+	}
+	type change struct {
+		reason        string
+		want          bool
+		before, after client.Object
+	}
+	wakes := func(reason string, want bool) func(before, after client.Object) change {
+		return func(before, after client.Object) change { return change{reason, want, before, after} }
+	}
+	replicas := ptr(int32(200))
+	for name, tc := range map[string]change{
+		"revision": wakes("MA-14", true)(deployment(func(d *clusterv1.MachineDeployment) {
+			d.SetAnnotations(map[string]string{clusterv1.RevisionAnnotation: "2"})
+		})),
+		"set's revision": wakes("MA-14", true)(set(func(s *clusterv1.MachineSet) { s.SetAnnotations(map[string]string{clusterv1.RevisionAnnotation: "2"}) })),
+		"adopted": wakes("judged by another", true)(set(func(s *clusterv1.MachineSet) {
+			s.OwnerReferences = []metav1.OwnerReference{{UID: "md", Controller: ptr(true)}}
+		})),
+		"set's template":     wakes("what it was made from", true)(set(func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.Version = "v1.36.4" })),
+		"template":           wakes("what is asked for", true)(deployment(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.Version = "v1.36.4" })),
+		"rollout.after":      wakes("DP-10", true)(deployment(func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.After = metav1.NewTime(now) })),
+		"replicas":           wakes("nothing to the Machines that there are", false)(deployment(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = replicas })),
+		"set's replicas":     wakes("nothing to the Machines that there are", false)(set(func(s *clusterv1.MachineSet) { s.Spec.Replicas = replicas })),
+		"status":             wakes("counts", false)(deployment(func(d *clusterv1.MachineDeployment) { d.Status.Replicas = replicas })),
+		"what is propagated": wakes("MS-08: the Machine changes too", false)(set(func(s *clusterv1.MachineSet) { s.Spec.Template.Labels = map[string]string{"a": "b"} })),
+	} {
+		if got := ownerMatters().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s wakes Machines: %t, but %s", name, got, tc.reason)
+		}
 	}
 }
 

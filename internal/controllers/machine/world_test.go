@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,6 +80,20 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 		change(&s)
 	}
 	return s
+}
+
+// ofDeployment makes the Machine one of a MachineDeployment that has moved on as the changes say since it was made.
+func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*Snapshot) {
+	return func(s *Snapshot) {
+		first := map[string]string{clusterv1.RevisionAnnotation: "1"}
+		s.Set = &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ms", Annotations: first, CreationTimestamp: metav1.NewTime(ago(time.Hour))}}
+		s.Set.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: "c", Version: "v1.36.3", InfrastructureRef: s.Machine.Spec.InfrastructureRef}
+		s.Deployment = &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md", Annotations: maps.Clone(first)}}
+		s.Deployment.Spec.Template = *s.Set.Spec.Template.DeepCopy()
+		for _, change := range changes {
+			change(s.Deployment)
+		}
+	}
 }
 
 // fresh is a Machine that has just been created, and has nothing yet.

@@ -212,14 +212,18 @@ func (c *Controller) deleteOrphan(ctx context.Context, s Snapshot, a DeleteOrpha
 func (c *Controller) judge(ctx context.Context, s Snapshot, a Judge) error {
 	m := s.machine(a.Machine).Machine
 	verdict := a.UpToDate
-	if have := of(m, clusterv1.MachineUpToDateCondition); verdict == condition.Absent() && have != nil {
+	if have := of(m, clusterv1.MachineUpToDateCondition); s.Deployment == nil && verdict == condition.Absent() && have != nil {
 		verdict = condition.Verdict{Status: have.Status, Reason: have.Reason, Message: have.Message}
 	}
 	table := condition.Table[Judge]{
 		{Type: clusterv1.MachineUpToDateCondition, Of: func(Judge) condition.Verdict { return verdict }},
 		{Type: clusterv1.MachineOwnerRemediatedCondition, Of: func(a Judge) condition.Verdict { return a.Remediated }},
 	}
-	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": table.Evaluate(a, loop.MomentOf(m, s.Now))})
+	status := map[string]any{}
+	if conditions := table.Evaluate(a, loop.MomentOf(m, s.Now)); len(conditions) > 0 {
+		status["conditions"] = conditions
+	}
+	return c.writer.ApplyStatus(ctx, m, status)
 }
 
 func (c *Controller) delete(ctx context.Context, s Snapshot, a Delete) error {

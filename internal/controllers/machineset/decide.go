@@ -42,7 +42,7 @@ const (
 //	templates of a standalone set             own them for the Cluster                       OR-01
 //	Machine is not what the template says     propagate in place, clones first               MS-08
 //	clones that no Machine has                delete                                         MS-04
-//	UpToDate, OwnerRemediated                 set                                            MA-24, MS-18
+//	UpToDate (standalone), OwnerRemediated    set                                            MA-24, MS-18
 //	unhealthy Machines                        delete, within the budget                      MS-18
 //	too few, too many                         create, delete                                 MS-04, MS-10
 func Decide(s Snapshot) loop.Plan {

@@ -7,7 +7,7 @@
 //	                 ┌─ ownership: is the graph whole? ── no ─► adopt, or wait
 //	MachineSet ──────┤
 //	Machines         ├─ propagate: metadata, timeouts, gates, taints in place
-//	MachineDeployment├─ judge: UpToDate, OwnerRemediated
+//	MachineDeployment├─ judge: OwnerRemediated, UpToDate of standalone sets
 //	templates        ├─ remediate: unhealthy Machines ─┐
 //	control plane    └─ scale ─► preflight checks ─────┴─► create, delete
 //
@@ -16,8 +16,8 @@
 //
 // Owns: of MachineSets: finalizer, cluster label, the Cluster as owner of standalone ones, and the status. Machines
 // that it makes or adopts: under the field manager capi-machineset their owner, labels, annotations and spec, but for
-// what the Machine controller takes over from providers; the conditions UpToDate, and OwnerRemediated with reasons of
-// its own. Bootstrap configs and infrastructure machines: created under capi-machineset, metadata kept under
+// what the Machine controller takes over from providers; the conditions UpToDate of Machines without a
+// MachineDeployment, and OwnerRemediated with reasons of its own. Bootstrap configs and infrastructure machines: created under capi-machineset, metadata kept under
 // capi-machineset-metadata. The Cluster as owner of the templates of standalone MachineSets. The end of the templates of
 // managed topologies.
 //

@@ -158,9 +158,6 @@ func judgeMachines(s Snapshot, p *loop.Plan) {
 			p.Do(j)
 		}
 	}
-	if after, ok := rolloutAfter(s); ok {
-		p.RecheckIn(after.Sub(s.Now))
-	}
 	if s.Clones != nil && slices.ContainsFunc(s.Machines, func(m Member) bool { return undecided(s, m) }) {
 		p.RecheckIn(missingRecheck) // clones are not watched
 	}
@@ -174,44 +171,17 @@ func differs(have *metav1.Condition, want condition.Verdict) bool {
 	return have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message
 }
 
-// upToDate judges a Machine (MA-24): one of a MachineDeployment by whether its set is what the deployment asks for
-// now, one of a standalone set by what it was made from. Absent: nothing is known yet.
+// upToDate judges a Machine of a standalone set by what it was made from (MA-24). Absent: nothing is known yet, or the
+// Machine is of a MachineDeployment: those the Machine controller judges, in its own write (docs/divergences.md).
 func upToDate(s Snapshot, m *clusterv1.Machine) condition.Verdict {
-	have, want := s.Set.Spec.Template, s.Set.Spec.Template
-	var unknown []string
 	if s.Deployment != nil {
-		want = s.Deployment.Spec.Template
-	} else {
-		from, known := originOf(s, m)
-		if !known {
-			return condition.Absent()
-		}
-		have, unknown = from.template, from.unknown
+		return condition.Absent()
 	}
-	var lines []string
-	for _, difference := range rollout.Differences(have, want) {
-		lines = append(lines, "* "+difference)
+	from, known := originOf(s, m)
+	if !known {
+		return condition.Absent()
 	}
-	if after, ok := rolloutAfter(s); ok && rollout.Expired(after.Time, s.Set.CreationTimestamp.Time, s.Now) {
-		lines = append(lines, "* MachineDeployment spec.rollout.after expired")
-	}
-	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
-	switch {
-	case len(lines) > 0:
-		return condition.False(clusterv1.MachineNotUpToDateReason, joinLines(lines))
-	case updating:
-		return condition.False(clusterv1.MachineUpToDateUpdatingReason, "* In-place update in progress")
-	case len(unknown) > 0:
-		return condition.Unknown(clusterv1.UpToDateUnknownReason, joinLines(unknown))
-	}
-	return condition.True(clusterv1.MachineUpToDateReason)
-}
-
-func rolloutAfter(s Snapshot) (metav1.Time, bool) {
-	if s.Deployment == nil || s.Deployment.Spec.Rollout.After.IsZero() {
-		return metav1.Time{}, false
-	}
-	return s.Deployment.Spec.Rollout.After, true
+	return rollout.Verdict(m, rollout.Differences(from.template, s.Set.Spec.Template), from.unknown)
 }
 
 func labelsOf(m *clusterv1.Machine) labels.Set { return m.Labels }

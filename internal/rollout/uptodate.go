@@ -1,0 +1,34 @@
+package rollout
+
+import (
+	"strings"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+// Judge says whether a Machine of a MachineDeployment is what the deployment asks for now (MA-24, DP-10): that follows from
+// its MachineSet, whatever was changed in the Machine itself.
+func Judge(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) condition.Verdict {
+	missing := Differences(set.Spec.Template, d.Spec.Template)
+	if Expired(d.Spec.Rollout.After.Time, set.CreationTimestamp.Time, now) {
+		missing = append(missing, "MachineDeployment spec.rollout.after expired")
+	}
+	return Verdict(m, missing, nil)
+}
+
+// Verdict is the condition UpToDate of a Machine (MA-24) that lacks something, or of which something is unknown.
+func Verdict(m *clusterv1.Machine, missing, unknown []string) condition.Verdict {
+	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
+	switch {
+	case len(missing) > 0:
+		return condition.False(clusterv1.MachineNotUpToDateReason, "* "+strings.Join(missing, "\n* "))
+	case updating:
+		return condition.False(clusterv1.MachineUpToDateUpdatingReason, "* In-place update in progress")
+	case len(unknown) > 0:
+		return condition.Unknown(clusterv1.UpToDateUnknownReason, strings.Join(unknown, "\n"))
+	}
+	return condition.True(clusterv1.MachineUpToDateReason)
+}
