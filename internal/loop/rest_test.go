@@ -31,22 +31,41 @@ func TestRest(t *testing.T) {
 	}
 	r := rests{least: 100 * ms}
 	for _, step := range steps {
-		if got := r.left(step.key, now.Add(step.at)); got != step.want {
+		if got := r.left(step.key, now.Add(step.at), 10*ms); got != step.want {
 			t.Errorf("%s: want %s, got %s", step.what, step.want, got)
 		}
 	}
 	var none rests
 	for range 2 {
-		if left := none.left(m, now); left != 0 {
+		if left := none.left(m, now, time.Second); left != 0 {
 			t.Errorf("the gate is off: want no rest, got %s", left)
 		}
+	}
+}
+
+// TestRestOfABusyServer: the longer a write takes, the more events share a pass.
+func TestRestOfABusyServer(t *testing.T) { // FG-03
+	p := newPaced(t)
+	p.r.pacer.window, p.r.rests.least = 0, 100*time.Millisecond
+	p.once(0) // writes the status; the others find nothing to write
+	for _, step := range []struct {
+		write, want time.Duration
+		reason      string
+	}{
+		{25 * time.Millisecond, 70 * time.Millisecond, "the time is what it always is"},
+		{75 * time.Millisecond, 270 * time.Millisecond, "four times as long as a write"},
+		{time.Second, 470 * time.Millisecond, "somebody may be watching"},
+	} {
+		p.r.pacer.usual = step.write
+		p.pass("the first event, with writes of "+step.write.String(), time.Hour, 1, 0)
+		p.pass(step.reason, 30*time.Millisecond, 1, step.want)
 	}
 }
 
 func TestRestsAreForgotten(t *testing.T) {
 	r, now := rests{least: time.Second}, time.Unix(1e9, 0)
 	for i := range 10000 {
-		r.left(client.ObjectKey{Name: fmt.Sprint(i)}, now.Add(time.Duration(i)*time.Millisecond))
+		r.left(client.ObjectKey{Name: fmt.Sprint(i)}, now.Add(time.Duration(i)*time.Millisecond), 0)
 	}
 	if n := len(r.began); n > 3000 { // a thousand rest at a time
 		t.Errorf("%d objects are remembered", n)

@@ -137,6 +137,13 @@ func (p *pacer) took(d time.Duration) {
 	p.usual += (d - p.usual) / memory
 }
 
+// takes returns how long a write takes lately.
+func (p *pacer) takes() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.usual
+}
+
 // present is the window at present. The mutex must be held.
 func (p *pacer) present() time.Duration {
 	return min(max(p.window, share*p.usual), busiest*p.window)
