@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +23,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
 // broken is the version whose Machines never become available.
@@ -165,21 +168,39 @@ func (u upgrades) play() {
 			u.must(client.IgnoreNotFound(u.Patch(u.t.Context(), m, client.MergeFrom(before))))
 		}
 	}
+	sets, made := u.list(), false
 	for i := range list.Items {
 		m := &list.Items[i]
-		if !m.DeletionTimestamp.IsZero() || m.Spec.Version == broken || m.Status.NodeRef.IsDefined() {
+		if !m.DeletionTimestamp.IsZero() {
 			continue
 		}
 		before := m.DeepCopy()
-		m.Status.NodeRef.Name = m.Name
-		for _, t := range []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineNodeHealthyCondition} {
-			m.Status.Conditions = append(m.Status.Conditions, ready(t)...)
+		u.judge(m, sets)
+		if !made && m.Spec.Version != broken && !m.Status.NodeRef.IsDefined() {
+			made, m.Status.NodeRef.Name = true, m.Name
+			for _, t := range []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineNodeHealthyCondition} {
+				m.Status.Conditions = append(m.Status.Conditions, ready(t)...)
+			}
+		}
+		if reflect.DeepEqual(before.Status, m.Status) {
+			continue
 		}
 		err := u.Status().Patch(u.t.Context(), m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if !apierrors.IsConflict(err) { // the MachineSet judged it; next time
+		if !apierrors.IsConflict(err) { // its MachineSet wrote it; next time
 			u.must(client.IgnoreNotFound(err))
 		}
+	}
+}
+
+// judge says whether a Machine is up to date.
+func (u upgrades) judge(m *clusterv1.Machine, sets []clusterv1.MachineSet) {
+	i := slices.IndexFunc(sets, func(set clusterv1.MachineSet) bool { return metav1.IsControlledBy(m, &set) })
+	if i < 0 {
 		return
+	}
+	verdict, have := rollout.Judge(m, &sets[i], u.d, time.Now()), condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
+	if have == nil || have.Status != verdict.Status || have.Message != verdict.Message {
+		judgeMachine(m, machineset.Judge{UpToDate: verdict}, time.Now())
 	}
 }
 
@@ -263,5 +284,49 @@ func TestRolloutOverAnAPIServer(t *testing.T) { // DP-02, DP-04, DP-06, DP-07, D
 	}
 	if got := u.history.told(second); got != "1 2 3" {
 		t.Errorf("DP-07: a rollout that halts takes none of the available Machines: %s replicas", got)
+	}
+}
+
+// TestRemediationIsWithdrawn: what a MachineSet said of a Machine that nobody may replace yet goes when the Machine is well
+// again, and nothing else with it.
+func TestRemediationIsWithdrawn(t *testing.T) { // MS-18, DP-15
+	u := startUpgrades(t)
+	u.d = u.createDeployment(3)
+	none := intstr.FromInt32(0)
+	change(u.live, u.d, func(d *clusterv1.MachineDeployment) { d.Spec.Remediation.MaxInFlight = &none })
+	u.until("made", u.settled("1 v1.36.3 3"))
+	list := &clusterv1.MachineList{}
+	u.must(u.List(t.Context(), list, client.InNamespace("ns")))
+	sick := &list.Items[0]
+	const checker = kube.Prefix + "test" // this test's client
+	said := func() string {
+		u.must(u.Get(t.Context(), client.ObjectKeyFromObject(sick), sick))
+		if c := condition.Set(sick.Status.Conditions).Get(clusterv1.MachineOwnerRemediatedCondition); c != nil {
+			return c.Reason
+		}
+		return ""
+	}
+	change(u.live, sick, func(m *clusterv1.Machine) { // as a health check does
+		for _, conditionType := range []string{clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition} {
+			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse,
+				Reason: "Unhealthy", LastTransitionTime: metav1.Now()})
+		}
+	})
+	u.until("deferred", func() bool { return said() == clusterv1.MachineSetMachineRemediationDeferredReason })
+	change(u.live, sick, func(m *clusterv1.Machine) { // which leaves the condition to the owner
+		m.ManagedFields = slices.DeleteFunc(m.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == checker })
+	})
+	change(u.live, sick, func(m *clusterv1.Machine) {
+		for i := range m.Status.Conditions {
+			if c := &m.Status.Conditions[i]; c.Type == clusterv1.MachineHealthCheckSucceededCondition {
+				c.Status = metav1.ConditionTrue
+			}
+		}
+	})
+	u.until("withdrawn", func() bool { return said() == "" })
+	for _, conditionType := range []string{clusterv1.MachineAvailableCondition, clusterv1.MachineUpToDateCondition, clusterv1.MachineHealthCheckSucceededCondition} {
+		if !condition.Set(sick.Status.Conditions).IsTrue(conditionType) {
+			t.Errorf("%s is not True any more: %v", conditionType, sick.Status.Conditions)
+		}
 	}
 }

@@ -56,6 +56,12 @@ func TestSync(t *testing.T) {
 	if !synced(s, n) {
 		t.Error("MA-18: a Node that was synced needs no patch")
 	}
+	for revision, want := range map[string]bool{"2": true, "1": false, "": false} { // that of the MachineSet is 1
+		ofDeployment(func(d *clusterv1.MachineDeployment) { d.Annotations[clusterv1.RevisionAnnotation] = revision })(&s)
+		if got := outdated(s); got != want {
+			t.Errorf("MA-14: MachineDeployment of revision %q: outdated %t", revision, got)
+		}
+	}
 	ofDeployment(func(d *clusterv1.MachineDeployment) { d.Annotations[clusterv1.RevisionAnnotation] = "2" })(&s)
 	if synced(s, n) {
 		t.Error("MA-14: an outdated Machine has to be told apart")
