@@ -62,6 +62,10 @@ OUT ?= dist/bench/fleet.json
 bench-fleet: build ## measure a fleet of simulated clusters: CLUSTERS=n[,n...] OUT=file.json; no Docker
 	@go run ./test/bench/fleet -slipway bin/slipway -clusters '$(CLUSTERS)' -out '$(OUT)'
 
+.PHONY: profile
+profile: build ## record what the compiler optimizes for (cmd/slipway/default.pgo), by running a fleet; no Docker
+	@hack/profile.sh bin/slipway cmd/slipway/default.pgo
+
 .PHONY: bench-isolation
 bench-isolation: build ## measure what clusters that do not answer do to the others; no Docker
 	@go run ./test/bench/isolation -slipway bin/slipway

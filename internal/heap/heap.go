@@ -52,7 +52,7 @@ type Room struct {
 
 // Management is the room of a management cluster, with or without controllers. What an API server allocates for a write
 // does not depend on how much it stores, what a collection takes does: a large heap may grow to three times its size.
-func Management() Room { return Room{bytes: 192 << 20, large: 224 << 20, percent: 200} }
+func Management() Room { return Room{bytes: 192 << 20, large: 96 << 20, percent: 200} }
 
 // Manager is the room of controllers alone. A hundred clusters do not make their heap a large one.
 func Manager() Room { return Room{bytes: 44 << 20, large: 128 << 20, percent: 150} }

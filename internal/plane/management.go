@@ -23,6 +23,8 @@ type ManagementConfig struct {
 	Dir    datadir.Dir      // which the caller holds
 	Listen string           // ADDRESS:PORT, a loopback address; default DefaultListen; port 0 chooses one
 	Now    func() time.Time // the clock of certificates; default time.Now
+	// Profiling lets administrators read profiles of the process from the API server.
+	Profiling bool
 }
 
 // Management is a management cluster that runs.
@@ -148,7 +150,7 @@ func (m *management) configure(endpoint string) (err error) {
 	if err := writeAuthentication(auth, healthPaths[:]...); err != nil {
 		return err
 	}
-	if m.server, err = apiserver.New(managementFlags(m.pki.folder, endpoint, auth), m.listener, nil); err != nil {
+	if m.server, err = apiserver.New(managementFlags(m.pki.folder, endpoint, auth, m.cfg.Profiling), m.listener, nil); err != nil {
 		return err
 	}
 	if m.loops, err = controllers.New(managementControllerFlags(m.pki.folder, m.pki.controllersKubeconfig())); err != nil {

@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/slipwayhq/slipway/internal/plane/pki"
@@ -56,7 +57,7 @@ var managementControllers = [...]string{
 // lies in the range that RFC 5737 keeps for documentation.
 const managementServiceCIDR = "192.0.2.0/24"
 
-func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string) []string {
+func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profiling bool) []string {
 	runtimeConfig := "api/all=false"
 	for _, g := range servedGroups {
 		runtimeConfig += "," + g + "=true"
@@ -80,7 +81,7 @@ func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string) []strin
 		"--disable-admission-plugins=" + strings.Join(droppedAdmission[:], ","),
 		"--enable-priority-and-fairness=false",
 		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false",
-		"--profiling=false",
+		"--profiling=" + strconv.FormatBool(profiling),
 		"--watch-cache=false",
 		"--allow-privileged=true",
 	}

@@ -89,14 +89,14 @@ func TestFlagsSayWhatMatters(t *testing.T) {
 	folder := pki.Folder{Path: "/pki"}
 	c := config()
 	sets := map[string][]string{
-		"management server":      managementFlags(folder, "unix:///s", "/auth"),
+		"management server":      managementFlags(folder, "unix:///s", "/auth", false),
 		"management controllers": managementControllerFlags(folder, "/kubeconfig"),
 		"workload server":        workloadAPIServerFlags(c, folder, "unix:///s", "/auth"),
 		"workload controllers":   workloadControllerFlags(c, folder, "/kubeconfig"),
 		"workload scheduler":     workloadSchedulerFlags(c, "/kubeconfig"),
 	}
 	want := map[string][]string{
-		"management server":      {"--authorization-mode=RBAC", "--etcd-servers=unix:///s", "--authentication-config=/auth"},
+		"management server":      {"--authorization-mode=RBAC", "--etcd-servers=unix:///s", "--authentication-config=/auth", "--profiling=false"},
 		"management controllers": {"--use-service-account-credentials=true"},
 		"workload server":        {"--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth=true", "--advertise-address=172.31.0.1"},
 		"workload controllers":   {"--allocate-node-cidrs=true", "--cluster-cidr=172.31.128.0/17", "--node-cidr-mask-size=24"},

@@ -75,7 +75,7 @@ func (f flags) run(ctx context.Context, e env.Env) error {
 		}()
 	}
 	started := heap.Starting(heap.StartManagementMemory)
-	m, err := controlplane.StartManagement(ctx, controlplane.ManagementConfig{Dir: dir, Listen: f.listen, Now: e.Now})
+	m, err := controlplane.StartManagement(ctx, controlplane.ManagementConfig{Dir: dir, Listen: f.listen, Now: e.Now, Profiling: true})
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func parseOptions(args []string) (options, error) {
 	f.StringVar(&o.manifest, "manifest", filepath.Join("examples", "fleet.yaml"), "one cluster with a MachineDeployment of one worker; its name is replaced wherever it stands")
 	f.IntVar(&o.workers, "workers", 200, "how many workers the MachineDeployment is scaled to; 0: do not scale")
 	f.DurationVar(&o.idle, "idle", 2*time.Minute, "how long to watch the clusters idle; 0: not at all")
-	f.StringVar(&o.profiles, "profiles", "", "folder that exists, to write profiles (pprof) of the manager to")
+	f.StringVar(&o.profiles, "profiles", "", "folder that exists, to write profiles (pprof) of both processes to")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

@@ -205,7 +205,7 @@ func (s *stage) of(plural string) follow.Objects {
 	return follow.Objects{Config: s.pair.Config, Resource: follow.Core(plural), Namespace: s.template.Namespace}
 }
 
-// profile writes profiles of the manager while something goes on, if somebody wants them.
+// profile writes profiles of both processes while something goes on, if somebody wants them.
 func (s *stage) profile(ctx context.Context, during string) (wait func() error) {
 	if s.profiles == "" {
 		return func() error { return nil }
@@ -213,9 +213,13 @@ func (s *stage) profile(ctx context.Context, during string) (wait func() error) 
 	file := func(what string) string {
 		return filepath.Join(s.profiles, fmt.Sprintf("%s-%s-%d.pprof", what, during, s.size))
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.pair.Profile(ctx, "profile?seconds=10", file("cpu")) }()
-	return func() error { return errors.Join(<-done, s.pair.Profile(ctx, "heap", file("heap"))) }
+	const cpu = "profile?seconds=10"
+	both, profiling := errgroup.WithContext(ctx)
+	both.Go(func() error { return s.pair.Profile(profiling, cpu, file("cpu-manager")) })
+	both.Go(func() error { return s.pair.ServerProfile(profiling, cpu, file("cpu-apiserver")) })
+	return func() error {
+		return errors.Join(both.Wait(), s.pair.Profile(ctx, "heap", file("heap-manager")), s.pair.ServerProfile(ctx, "heap", file("heap-apiserver")))
+	}
 }
 
 // rest watches the clusters while nothing happens.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
@@ -203,6 +205,28 @@ func (p *Pair) Profile(ctx context.Context, name, file string) error {
 		return err
 	}
 	return os.WriteFile(file, []byte(text), 0o600)
+}
+
+// ServerProfile is Profile for the management cluster.
+func (p *Pair) ServerProfile(ctx context.Context, name, file string) error {
+	c, err := discovery.NewDiscoveryClientForConfig(p.Config)
+	if err != nil {
+		return err
+	}
+	path, query, _ := strings.Cut(name, "?")
+	request := c.RESTClient().Get().AbsPath("/debug/pprof/" + path)
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return err
+	}
+	for key := range values {
+		request = request.Param(key, values.Get(key))
+	}
+	text, err := request.DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the API server for a profile: %w", err)
+	}
+	return os.WriteFile(file, text, 0o600)
 }
 
 // Log is the end of the manager's log.
