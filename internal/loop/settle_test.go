@@ -245,17 +245,20 @@ type touch struct{}
 
 func (touch) String() string { return "touch the object" }
 
+// label is an action that writes the object itself.
+func (p *paced) label() error {
+	m := &clusterv1.Machine{}
+	if err := p.client.Get(p.t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
+		return err
+	}
+	return p.r.Writer.Patch(p.t.Context(), m, func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) })
+}
+
 func TestOwnWriteReportsLater(t *testing.T) { // FG-03
 	p := newPaced(t)
 	p.status.NodeRef.Name = "n"
 	p.actions = []Action{touch{}}
-	m := &clusterv1.Machine{}
-	p.act = func() error {
-		if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
-			return err
-		}
-		return p.r.Writer.Patch(t.Context(), m, func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) })
-	}
+	p.act = p.label
 	p.pass("the pass that changes the object leaves the report to the next", 0, 0, 0)
 	p.actions = nil
 	p.pass("which comes by the event of the change", 0, 1, 0)
@@ -267,12 +270,8 @@ func TestConflictAfterOwnWrite(t *testing.T) { // FG-03
 	p := newPaced(t)
 	p.status.NodeRef.Name = "n"
 	p.actions = []Action{touch{}}
-	m := &clusterv1.Machine{}
 	p.act = func() error {
-		if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
-			return err
-		}
-		if err := p.r.Writer.Patch(t.Context(), m, func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) }); err != nil {
+		if err := p.label(); err != nil {
 			return err
 		}
 		return fault.New(fault.Conflict, "Conflict", "somebody else wrote the Node")
