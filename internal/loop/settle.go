@@ -72,6 +72,9 @@ func awaited() []string {
 	return []string{clusterv1.ReadyCondition, clusterv1.AvailableCondition, clusterv1.PausedCondition}
 }
 
+// expected are the conditions that are True from the beginning if nothing is wrong: only that they turn is awaited.
+func expected() []string { return []string{clusterv1.MachineUpToDateCondition} }
+
 // pacer remembers when the status of each object was written, and what is held back. The zero value holds
 // nothing back.
 type pacer struct {
@@ -235,20 +238,15 @@ func urgent(have, want map[string]any, also []string) bool {
 	return flips(have, want) || complete(have, want)
 }
 
-// flips reports whether an awaited condition becomes True, or ceases to be. That a Machine is up to date is expected of it
-// from the beginning; only that it turns is news.
+// flips reports whether an awaited condition becomes True, or ceases to be; one that is expected, after it was said once.
 func flips(have, want map[string]any) bool {
-	before, after := statusOf(have, clusterv1.MachineUpToDateCondition), statusOf(want, clusterv1.MachineUpToDateCondition)
-	if before != "" && after != "" && before != after {
-		return true
+	turned := func(t string) bool {
+		after := statusOf(want, t)
+		return after != "" && (statusOf(have, t) == "True") != (after == "True")
 	}
-	for _, t := range awaited() {
-		before, after := statusOf(have, t), statusOf(want, t)
-		if after != "" && (before == "True") != (after == "True") {
-			return true
-		}
-	}
-	return false
+	said := func(t string) bool { return statusOf(have, t) != "" }
+	return slices.ContainsFunc(awaited(), turned) ||
+		slices.ContainsFunc(expected(), func(t string) bool { return said(t) && turned(t) })
 }
 
 // complete reports whether the last of the replicas became available, or the last of those too many went.

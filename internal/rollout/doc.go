@@ -1,7 +1,7 @@
 // Package rollout plans how a MachineDeployment replaces its Machines.
 //
-// Does: says whether a MachineSet, and a Machine of it, is still what the deployment's template asks for, and how many replicas each of
-// the deployment's MachineSets should have next. Everything is a value: MachineSets with their counts ([Set]), the
+// Does: says whether a MachineSet, and a Machine of it, is still what the deployment's template asks for, and how many
+// replicas each of the deployment's MachineSets should have next. Everything is a value: MachineSets with their counts ([Set]), the
 // resolved strategy ([Limits]) and the state of the whole ([State]) go in, the numbers to change come out
 // ([Plan]). Called again and again with what became of them, the changes end in one MachineSet with all replicas.
 //

@@ -97,20 +97,19 @@ func TestLongNamesWake(t *testing.T) { // MA-14, MS-07
 	}
 }
 
+// changed returns an object before and after a change.
+func changed[O client.Object](before O, change func(O)) (client.Object, client.Object) {
+	after := before.DeepCopyObject().(O)
+	change(after)
+	return before, after
+}
+
 func TestOwnerMatters(t *testing.T) { // MA-14, MA-24
 	set := func(change func(*clusterv1.MachineSet)) (client.Object, client.Object) {
-		before := &clusterv1.MachineSet{}
-		before.Spec.Template.Spec.Version = "v1.36.3"
-		after := before.DeepCopy()
-		change(after)
-		return before, after
+		return changed(&clusterv1.MachineSet{}, change)
 	}
 	deployment := func(change func(*clusterv1.MachineDeployment)) (client.Object, client.Object) {
-		before := &clusterv1.MachineDeployment{}
-		before.Spec.Template.Spec.Version = "v1.36.3"
-		after := before.DeepCopy()
-		change(after)
-		return before, after
+		return changed(&clusterv1.MachineDeployment{}, change)
 	}
 	type change struct {
 		reason        string

@@ -211,12 +211,8 @@ func (c *Controller) deleteOrphan(ctx context.Context, s Snapshot, a DeleteOrpha
 // judge applies the two conditions of a Machine that its owner sets; the others are not the set's.
 func (c *Controller) judge(ctx context.Context, s Snapshot, a Judge) error {
 	m := s.machine(a.Machine).Machine
-	verdict := a.UpToDate
-	if have := of(m, clusterv1.MachineUpToDateCondition); s.Deployment == nil && verdict == condition.Absent() && have != nil {
-		verdict = condition.Verdict{Status: have.Status, Reason: have.Reason, Message: have.Message}
-	}
 	table := condition.Table[Judge]{
-		{Type: clusterv1.MachineUpToDateCondition, Of: func(Judge) condition.Verdict { return verdict }},
+		{Type: clusterv1.MachineUpToDateCondition, Of: func(a Judge) condition.Verdict { return a.UpToDate }},
 		{Type: clusterv1.MachineOwnerRemediatedCondition, Of: func(a Judge) condition.Verdict { return a.Remediated }},
 	}
 	status := map[string]any{}

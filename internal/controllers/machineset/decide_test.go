@@ -350,8 +350,11 @@ func TestUpToDate(t *testing.T) { // MA-24
 		"standalone": {"made from the template", settled(known("m1", "m2")), "True UpToDate "},
 		"standalone, other template": {"its clones remember", settled(known("m1"), func(s *Snapshot) { s.Set.Spec.Template.Spec.InfrastructureRef.Name = "it2" }),
 			"False NotUpToDate * FooMachineTemplate it, it2 required"},
-		"standalone, clones not asked for": {"nothing is known", settled(), "  "},
-		"standalone, clones not there":     {"the cache is behind, or they were deleted", settled(known("other")), "  "},
+		"standalone, clones not asked for": {"what was said stays", settled(), "True UpToDate "},
+		"standalone, clones not there":     {"the cache is behind, or they were deleted", settled(known("other")), "True UpToDate "},
+		"standalone, new, clones not there": {"nothing is known, and nothing was said", settled(known("other"), func(s *Snapshot) {
+			s.Machines[0].Status.Conditions = nil
+		}), "  "},
 		"standalone, adopted": {"what can be compared is the same, and the rest is said", settled(known("m1"), byHand("FooMachine")),
 			"Unknown UpToDateUnknown * FooMachine m1 does not say which template it was made from: name it in its annotations cluster.x-k8s.io/cloned-from-name and cluster.x-k8s.io/cloned-from-groupkind, or replace the Machine"},
 		"standalone, adopted, other version": {"what differs is known", settled(known("m1"), byHand("FooMachine"), byHand("FooConfig"), func(s *Snapshot) {

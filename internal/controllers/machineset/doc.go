@@ -17,9 +17,9 @@
 // Owns: of MachineSets: finalizer, cluster label, the Cluster as owner of standalone ones, and the status. Machines
 // that it makes or adopts: under the field manager capi-machineset their owner, labels, annotations and spec, but for
 // what the Machine controller takes over from providers; the conditions UpToDate of Machines without a
-// MachineDeployment, and OwnerRemediated with reasons of its own. Bootstrap configs and infrastructure machines: created under capi-machineset, metadata kept under
-// capi-machineset-metadata. The Cluster as owner of the templates of standalone MachineSets. The end of the templates of
-// managed topologies.
+// MachineDeployment, and OwnerRemediated with reasons of its own. Bootstrap configs and infrastructure machines: created
+// under capi-machineset, metadata kept under capi-machineset-metadata. The Cluster as owner of the templates of standalone
+// MachineSets. The end of the templates of managed topologies.
 //
 // Never: rolls anything out (that is the MachineDeployment's), finds a Machine unhealthy (a MachineHealthCheck's), or
 // takes a Machine down (the Machine controller's).

@@ -171,15 +171,16 @@ func differs(have *metav1.Condition, want condition.Verdict) bool {
 	return have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message
 }
 
-// upToDate judges a Machine of a standalone set by what it was made from (MA-24). Absent: nothing is known yet, or the
-// Machine is of a MachineDeployment: those the Machine controller judges, in its own write (docs/divergences.md).
+// upToDate judges a Machine of a standalone set by what it was made from (MA-24); while that is not known, what was said
+// stays. Absent: nothing was said yet, or the Machine is of a MachineDeployment: those the Machine controller judges, in its
+// own write (docs/divergences.md).
 func upToDate(s Snapshot, m *clusterv1.Machine) condition.Verdict {
 	if s.Deployment != nil {
 		return condition.Absent()
 	}
 	from, known := originOf(s, m)
 	if !known {
-		return condition.Absent()
+		return condition.Mirror(m.Status.Conditions, clusterv1.MachineUpToDateCondition, condition.Absent())
 	}
 	return rollout.Verdict(m, rollout.Differences(from.template, s.Set.Spec.Template), from.unknown)
 }

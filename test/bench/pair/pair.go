@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -213,16 +212,7 @@ func (p *Pair) ServerProfile(ctx context.Context, name, file string) error {
 	if err != nil {
 		return err
 	}
-	path, query, _ := strings.Cut(name, "?")
-	request := c.RESTClient().Get().AbsPath("/debug/pprof/" + path)
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return err
-	}
-	for key := range values {
-		request = request.Param(key, values.Get(key))
-	}
-	text, err := request.DoRaw(ctx)
+	text, err := c.RESTClient().Get().RequestURI("/debug/pprof/" + name).DoRaw(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the API server for a profile: %w", err)
 	}
