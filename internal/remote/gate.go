@@ -22,7 +22,12 @@ import (
 //	a call that takes long makes its cluster a slow one       lane.patience
 //	one call at a time goes to a slow cluster, of these few
 //	together to all slow clusters; the others are given up    slowCallsAtOnce
-//	a cluster is not slow any more when a call is quick
+//	where those take long, the next slow cluster is tried,
+//	and given up when its patience ends                       trialsAtOnce
+//	a cluster is not slow any more when a call is quick, or
+//	a probe, which nobody of a controller waits for           gate.answered
+//
+// So a cluster that was slow for a moment does not wait for those that are down for hours.
 //
 // Who finds the gate closed, or is given up, gets ErrBusy: it comes back later. A write that was given up may have been
 // carried out, as after any error.
@@ -31,6 +36,8 @@ const (
 	callsAtOnce = 5
 	// slowCallsAtOnce is how many calls go to all slow clusters together.
 	slowCallsAtOnce = 3
+	// trialsAtOnce is how many more calls go to slow clusters, each for no longer than the patience.
+	trialsAtOnce = 1
 	// queueing is how long to wait for others to leave a gate, and for a cache that begins to fill.
 	queueing = 250 * time.Millisecond
 	// leastPatience and mostPatience bound what counts as long. The least leaves room for queueing behind the limit of
@@ -47,6 +54,7 @@ var ErrBusy error = fault.New(fault.Unreachable, "Busy", "the workload cluster a
 // lane is what the gates of all clusters have in common.
 type lane struct {
 	places      chan struct{}
+	trials      chan struct{}
 	least, most time.Duration
 
 	mu sync.Mutex
@@ -55,7 +63,10 @@ type lane struct {
 }
 
 func newLane() *lane {
-	return &lane{places: make(chan struct{}, slowCallsAtOnce), least: leastPatience, most: mostPatience}
+	return &lane{
+		places: make(chan struct{}, slowCallsAtOnce), trials: make(chan struct{}, trialsAtOnce),
+		least: leastPatience, most: mostPatience,
+	}
 }
 
 // patience is how long a call may take before it makes its cluster a slow one. Where all calls take longer, because this
@@ -99,8 +110,8 @@ type visit struct {
 	patience time.Duration
 	overdue  *time.Timer
 
-	// slot and inLane: what to give back.
-	slot, inLane bool
+	// slot, inLane and trial: what to give back.
+	slot, inLane, trial bool
 	// late: the patience ran out; ended: the call has.
 	late, ended bool
 }
@@ -132,10 +143,27 @@ func (g *gate) enter(ctx context.Context) (*visit, error) {
 func (g *gate) enterSlow(ctx context.Context) (*visit, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inside > 0 || !g.linger() {
+	if g.inside > 0 {
 		return nil, busy(busyAgain)
 	}
-	return g.begin(ctx, &visit{inLane: true}), nil
+	if g.linger() {
+		return g.begin(ctx, &visit{inLane: true}), nil
+	}
+	select {
+	case g.lane.trials <- struct{}{}:
+		return g.begin(ctx, &visit{trial: true}), nil
+	default:
+		return nil, busy(busyAgain)
+	}
+}
+
+// answered notes how long the cluster took to answer a probe.
+func (g *gate) answered(took time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.inside == 0 && took < g.lane.patience() {
+		g.slow = false
+	}
 }
 
 // linger takes a place in the lane, if there is one. The lock is held.
@@ -180,6 +208,16 @@ func (v *visit) expire() {
 	}
 	if v.inLane = v.gate.linger(); !v.inLane {
 		v.cancel(ErrBusy)
+	} else {
+		v.tried()
+	}
+}
+
+// tried ends the trial, for the next cluster. The gate's lock is held.
+func (v *visit) tried() {
+	if v.trial {
+		v.trial = false
+		<-v.gate.lane.trials
 	}
 }
 
@@ -195,6 +233,7 @@ func (v *visit) end(err error) error {
 		<-g.lane.places
 	}
 	g.slow = v.late || g.lingering
+	v.tried()
 	g.mu.Unlock()
 	if v.slot {
 		<-g.slots

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func TestSlowClustersShareALane(t *testing.T) { // RC-06
 		g := newGate(l)
 		g.slow = true
 		v, err := g.enter(t.Context())
-		if (err == nil) != (i < slowCallsAtOnce) {
+		if (err == nil) != (i < slowCallsAtOnce+trialsAtOnce) {
 			t.Errorf("cluster %d: %v", i, err)
 		}
 		if err == nil {
@@ -104,8 +105,79 @@ func TestSlowClustersShareALane(t *testing.T) { // RC-06
 	if err := g.do(t.Context(), func(context.Context) error { return nil }); err != nil || g.isSlow() {
 		t.Errorf("a call that takes no time: %v, slow: %v", err, g.isSlow())
 	}
-	if len(l.places) != 0 {
-		t.Errorf("%d places are taken, and nobody is there", len(l.places))
+	if len(l.places) != 0 || len(l.trials) != 0 {
+		t.Errorf("%d places and %d trials are taken, and nobody is there", len(l.places), len(l.trials))
+	}
+}
+
+// full returns a lane whose places are taken by clusters that do not answer.
+func full(t *testing.T) *lane {
+	l := newLane()
+	for range slowCallsAtOnce {
+		g := newGate(l)
+		g.slow = true
+		v, err := g.enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = v.end(nil); v.cancel(nil) })
+	}
+	return l
+}
+
+// TestQuickAgainWhileOthersHang: a cluster that was slow once, because the machine was busy for a moment, is served again
+// though others, which do not answer, keep all places of the lane; one that is slow still does not keep a worker.
+func TestQuickAgainWhileOthersHang(t *testing.T) { // RC-06
+	l := full(t)
+	g := newGate(l)
+	g.slow = true
+	if err := g.do(t.Context(), func(context.Context) error { return nil }); err != nil || g.isSlow() {
+		t.Errorf("a call that takes no time: %v, slow: %v", err, g.isSlow())
+	}
+	l.least, l.most = time.Millisecond, time.Millisecond
+	g.slow = true
+	if err := g.do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }); !errors.Is(err, ErrBusy) || !g.isSlow() {
+		t.Errorf("a call that takes long: %v, slow: %v", err, g.isSlow())
+	}
+	if len(l.trials) != 0 || g.inside != 0 {
+		t.Errorf("%d trials are taken, and %d are inside", len(l.trials), g.inside)
+	}
+}
+
+// TestProbeOpensGate: a probe that is answered quickly says that a cluster is not slow any more, unless a call inside takes long.
+func TestProbeOpensGate(t *testing.T) { // RC-02, RC-06
+	a := newAPI(t)
+	b := newBench(t, nil)
+	b.connected(a)
+	g := b.clusters.lookup(key).gate
+	probe := func() bool {
+		b.clock.SetTime(b.clock.Now().Add(b.clusters.cfg.Timing.ProbeInterval))
+		b.reconcile()
+		return g.isSlow()
+	}
+	g.slow = true
+	inside, err := g.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside.expire() // as its timer does
+	if !probe() {
+		t.Error("not slow, while a call takes long")
+	}
+	_ = inside.end(nil)
+	inside.cancel(nil)
+	a.set(func(a *api) { a.status = http.StatusInternalServerError })
+	if !probe() {
+		t.Error("not slow, though the probe failed")
+	}
+	a.set(func(a *api) { a.status = 0 })
+	if probe() {
+		t.Error("slow, though the API answered quickly")
+	}
+	g.slow = true
+	g.answered(time.Hour)
+	if !g.isSlow() {
+		t.Error("not slow, though the probe took long")
 	}
 }
 

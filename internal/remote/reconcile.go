@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -130,10 +131,12 @@ func (c *Clusters) check(ctx context.Context, p pass) state {
 	if conn == nil { // the component is ending
 		return s
 	}
+	began := time.Now()
 	err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout)
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
 	if err == nil {
+		conn.gate.answered(time.Since(began))
 		return c.settle(ctx, p, conn, s.answered(now, c.cfg.Timing))
 	}
 	p.entry.markDirty() // the Secret may have been renewed
