@@ -22,12 +22,11 @@ import (
 //	a call that takes long makes its cluster a slow one       lane.patience
 //	one call at a time goes to a slow cluster, of these few
 //	together to all slow clusters; the others are given up    slowCallsAtOnce
-//	where those take long, the next slow cluster is tried,
-//	and given up when its patience ends                       trialsAtOnce
-//	a cluster is not slow any more when a call is quick, or
-//	a probe, which nobody of a controller waits for           gate.answered
+//	one more is tried, and given up when its patience ends,
+//	at a slow cluster whose last probe was quick              trialsAtOnce, gate.probed
+//	a cluster is not slow any more when a call is quick
 //
-// So a cluster that was slow for a moment does not wait for those that are down for hours.
+// So a cluster that was slow for a moment does not wait for those that do not answer for hours.
 //
 // Who finds the gate closed, or is given up, gets ErrBusy: it comes back later. A write that was given up may have been
 // carried out, as after any error.
@@ -77,6 +76,16 @@ func (l *lane) patience() time.Duration {
 	return min(max(l.least, tolerance*l.usual), l.most)
 }
 
+// try takes the place of a trial, if there is one.
+func (l *lane) try() bool {
+	select {
+	case l.trials <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // took notes how long a call took; what is beyond the patience for it makes no difference.
 func (l *lane) took(d time.Duration) {
 	const memory = 64 // calls
@@ -93,12 +102,16 @@ type gate struct {
 	mu sync.Mutex
 	// slow: the last call that ended took long, or one inside does.
 	slow bool
+	// quick: nothing is wrong with the last probe.
+	quick bool
 	// inside is how many calls are; lingering: one of them is in the lane.
 	inside    int
 	lingering bool
 }
 
-func newGate(l *lane) *gate { return &gate{slots: make(chan struct{}, callsAtOnce), lane: l} }
+func newGate(l *lane) *gate {
+	return &gate{slots: make(chan struct{}, callsAtOnce), lane: l, quick: true}
+}
 
 // visit is a call that was let in.
 type visit struct {
@@ -139,31 +152,25 @@ func (g *gate) enter(ctx context.Context) (*visit, error) {
 	return g.begin(ctx, &visit{slot: true}), nil
 }
 
-// enterSlow lets a call to a slow cluster in if it is the only one, and few go to others like it.
+// enterSlow lets a call to a slow cluster in if it is the only one, and few go to others like it, or as a trial.
 func (g *gate) enterSlow(ctx context.Context) (*visit, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inside > 0 {
-		return nil, busy(busyAgain)
-	}
-	if g.linger() {
+	switch {
+	case g.inside > 0:
+	case g.linger():
 		return g.begin(ctx, &visit{inLane: true}), nil
-	}
-	select {
-	case g.lane.trials <- struct{}{}:
+	case g.quick && g.lane.try():
 		return g.begin(ctx, &visit{trial: true}), nil
-	default:
-		return nil, busy(busyAgain)
 	}
+	return nil, busy(busyAgain)
 }
 
-// answered notes how long the cluster took to answer a probe.
-func (g *gate) answered(took time.Duration) {
+// probed notes how a probe went (RC-02), for which no worker of a controller waits.
+func (g *gate) probed(took time.Duration, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inside == 0 && took < g.lane.patience() {
-		g.slow = false
-	}
+	g.quick = err == nil && took < g.lane.patience()
 }
 
 // linger takes a place in the lane, if there is one. The lock is held.
@@ -206,11 +213,11 @@ func (v *visit) expire() {
 	if v.inLane {
 		return
 	}
-	if v.inLane = v.gate.linger(); !v.inLane {
-		v.cancel(ErrBusy)
-	} else {
+	if v.inLane = v.gate.linger(); v.inLane {
 		v.tried()
+		return
 	}
+	v.cancel(ErrBusy)
 }
 
 // tried ends the trial, for the next cluster. The gate's lock is held.

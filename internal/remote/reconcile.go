@@ -133,10 +133,10 @@ func (c *Clusters) check(ctx context.Context, p pass) state {
 	}
 	began := time.Now()
 	err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout)
+	conn.gate.probed(time.Since(began), err)
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
 	if err == nil {
-		conn.gate.answered(time.Since(began))
 		return c.settle(ctx, p, conn, s.answered(now, c.cfg.Timing))
 	}
 	p.entry.markDirty() // the Secret may have been renewed
