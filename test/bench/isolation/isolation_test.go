@@ -110,7 +110,7 @@ func of(slowest time.Duration) []time.Duration {
 	return append(out, slowest)
 }
 
-func found() []phase {
+func example() findings {
 	passes := latency.Histogram{{Within: 1, Count: 5}, {Within: 2, Count: 10}}
 	var out []phase
 	for round := range 2 {
@@ -124,18 +124,19 @@ func found() []phase {
 				phase{sickness: s.name, round: round, took: of(slow), reconciles: passes})
 		}
 	}
-	return out
+	out[3].stolen = 0.015
+	return findings{phases: out, again: 2}
 }
 
 func TestFigures(t *testing.T) {
 	got := map[string]result.Figure{}
-	for _, f := range figures(found()) {
+	for _, f := range figures(example()) {
 		got[f.Name] = f
 	}
 	for name, want := range map[string]float64{
 		"isolation.well.p50": 1, "isolation.well.p99": 10, "isolation.well.changes": 800, "isolation.slow.p99": 30, "isolation.slow.changes": 200,
 		"isolation.slow.ratio": 3, "isolation.down.ratio": 1, "isolation.failing.ratio": 1, "isolation.hanging.ratio": 1,
-		"isolation.control.ratio": 1, "isolation.slow.reconcile.p99": 1980,
+		"isolation.control.ratio": 1, "isolation.slow.reconcile.p99": 1980, "isolation.stolen": 1.5, "isolation.again": 2,
 	} {
 		if f, ok := got[name]; !ok || f.Value < want*0.999 || f.Value > want*1.001 {
 			t.Errorf("%s is %+v, want %v", name, f, want)
@@ -146,7 +147,7 @@ func TestFigures(t *testing.T) {
 			t.Errorf("%s: goal met %v, known %v", name, met, known)
 		}
 	}
-	if n := len(found()[0].reconciles); found()[0].reconciles[n-1].Count != 10 {
+	if first := example().phases[0].reconciles; first[len(first)-1].Count != 10 {
 		t.Error("the phases themselves are left as they are")
 	}
 }
@@ -161,7 +162,7 @@ func TestWrite(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "sub")
 	var table bytes.Buffer
 	o := outputs{json: filepath.Join(folder, "x.json"), drawing: filepath.Join(folder, "x.svg"), table: &table}
-	if err := write(found(), result.Machine{Cores: 2}, o); err != nil {
+	if err := write(example(), result.Machine{Cores: 2}, o); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(o.json)

@@ -22,7 +22,8 @@ type outputs struct {
 }
 
 // figures of all phases.
-func figures(phases []phase) []result.Figure {
+func figures(found findings) []result.Figure {
+	phases := found.phases
 	out := percentiles("well", well().title, phases, func(p phase) bool { return p.before != "" })
 	for _, s := range sicknesses() {
 		sick := func(p phase) bool { return p.sickness == s.name }
@@ -34,9 +35,20 @@ func figures(phases []phase) []result.Figure {
 	}
 	even := func(p phase) bool { return p.before != "" && p.round%2 == 0 }
 	odd := func(p phase) bool { return p.before != "" && p.round%2 == 1 }
-	return append(out, result.Figure{
-		Name: "isolation.control.ratio", Title: "all are well: p99 of every other round, of the rounds between", Value: ratio(phases, odd, even),
-	})
+	stolen := 0.0
+	for _, p := range phases {
+		stolen = max(stolen, p.stolen)
+	}
+	return append(out,
+		result.Figure{
+			Name: "isolation.control.ratio", Title: "all are well: p99 of every other round, of the rounds between", Value: ratio(phases, odd, even),
+		},
+		result.Figure{Name: "isolation.stolen", Title: "the host took of the processors' time, in the worst phase (%)", Value: 100 * stolen},
+		result.Figure{
+			Name: "isolation.again", Title: fmt.Sprintf("  comparisons made again because it took more than %.0f %%", 100*mostStolen),
+			Value: float64(found.again),
+		},
+	)
 }
 
 // percentiles are the middle and the end of what changes took in some phases, and the passes of the Machine controller.
@@ -82,15 +94,15 @@ func ratio(phases []phase, of, to func(phase) bool) float64 {
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 // write writes the files, and the table for people.
-func write(phases []phase, host result.Machine, o outputs) error {
-	r := result.Report{Machine: host, Figures: figures(phases)}
+func write(found findings, host result.Machine, o outputs) error {
+	r := result.Report{Machine: host, Figures: figures(found)}
 	if err := r.WriteTable(o.table); err != nil {
 		return err
 	}
 	if err := program.Write(o.json, r.WriteJSON); err != nil {
 		return err
 	}
-	return program.Write(o.drawing, draw(phases).WriteSVG)
+	return program.Write(o.drawing, draw(found.phases).WriteSVG)
 }
 
 // draw shows the p99 of the others, round by round.

@@ -124,3 +124,34 @@ func TestReadHost(t *testing.T) {
 		}
 	}
 }
+
+func TestReadCPU(t *testing.T) {
+	read := func(text string) (procfs.CPU, error) {
+		return procfs.ReadCPU(fstest.MapFS{"stat": {Data: []byte(text)}})
+	}
+	before, err := read("cpu  100 0 50 800 10 0 20 20 77 88\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(procfs.CPU{All: 10 * time.Second, Stolen: 200 * time.Millisecond}, before); diff != "" {
+		t.Errorf("ticks of 10 ms; those of guests (77, 88) are in the first already: %s", diff)
+	}
+	after, err := read("cpu  200 0 50 850 10 0 20 70 77 88\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := after.StolenSince(before); got != 0.25 {
+		t.Errorf("50 of 200 ticks were stolen, got %v", got)
+	}
+	if got := before.StolenSince(before); got != 0 {
+		t.Errorf("nothing of no time, got %v", got)
+	}
+	for _, text := range []string{"", "cpu 1 2 3\n", "cpu 1 2 3 4 5 6 x 8\n", "intr 1 2 3 4 5 6 7 8\n"} {
+		if _, err := read(text); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+	if _, err := procfs.ReadCPU(fstest.MapFS{}); err == nil {
+		t.Error("no file: no error")
+	}
+}
