@@ -22,6 +22,8 @@ const (
 	// mostStolen is which part of the processors' time the host may give to others during a phase that counts. The p99 of a
 	// phase is its third slowest change: with more than this it tells how long the host was busy.
 	mostStolen = 0.02
+	// lull is how long to wait for the host before a comparison is made again.
+	lull = 30 * time.Second
 )
 
 // phase is one measurement.
@@ -76,19 +78,14 @@ func (f *fleet) turns(ctx context.Context) (findings, error) {
 		return findings{}, err
 	}
 	var found findings
-	left := f.rounds * len(sicknesses()) // comparisons that may be made again
+	limit := f.rounds * len(sicknesses())
 	for round := range f.rounds {
 		for _, s := range sicknesses() {
-			healthy, sick, err := f.compare(ctx, probes, s)
-			for ; err == nil && left > 0 && max(healthy.stolen, sick.stolen) > mostStolen; left-- {
-				f.say("round %d of %d, %s: again, the host took %.1f %% of the processors' time", round+1, f.rounds, s.title,
-					100*max(healthy.stolen, sick.stolen))
-				found.again++
-				healthy, sick, err = f.compare(ctx, probes, s)
-			}
+			healthy, sick, again, err := f.undisturbed(ctx, probes, s, limit-found.again)
 			if err != nil {
 				return findings{}, err
 			}
+			found.again += again
 			healthy.round, sick.round = round, round
 			f.say("round %d of %d, %s: p99 %.1f ms, without %.1f ms", round+1, f.rounds, s.title,
 				milliseconds(latency.Quantile(sick.took, 0.99)), milliseconds(latency.Quantile(healthy.took, 0.99)))
@@ -98,8 +95,25 @@ func (f *fleet) turns(ctx context.Context) (findings, error) {
 	return found, nil
 }
 
-// compare measures a phase in which all clusters are well and one with a sickness, after which all are well again.
-func (f *fleet) compare(ctx context.Context, probes []*probe, s sickness) (healthy, sick phase, err error) {
+// undisturbed makes a comparison, and makes it again because of mostStolen, but not more often than limit.
+func (f *fleet) undisturbed(ctx context.Context, probes []*probe, s sickness, limit int) (healthy, sick phase, again int, err error) {
+	for ; ; again++ {
+		last := again == limit
+		healthy, sick, err = f.compare(ctx, probes, s, last)
+		stolen := max(healthy.stolen, sick.stolen)
+		if err != nil || last || stolen <= mostStolen {
+			return healthy, sick, again, err
+		}
+		f.say("the host took %.1f %% of the processors' time while %s: again in %v", 100*stolen, s.title, lull)
+		if err := settle.Pause(ctx, lull); err != nil {
+			return phase{}, phase{}, again, err
+		}
+	}
+}
+
+// compare measures a phase in which all clusters are well and one with a sickness, after which all are well again. Unless it
+// is the last, it ends when the first phase already says that it has to be made again.
+func (f *fleet) compare(ctx context.Context, probes []*probe, s sickness, last bool) (healthy, sick phase, err error) {
 	if err := settle.Pause(ctx, recovery); err != nil {
 		return phase{}, phase{}, err
 	}
@@ -107,6 +121,9 @@ func (f *fleet) compare(ctx context.Context, probes []*probe, s sickness) (healt
 		return phase{}, phase{}, err
 	}
 	healthy.sickness, healthy.before = well().name, s.name
+	if !last && healthy.stolen > mostStolen {
+		return healthy, phase{}, nil
+	}
 	if err := f.infect(ctx, s); err != nil {
 		return phase{}, phase{}, err
 	}
