@@ -45,7 +45,7 @@ func figures(found findings) []result.Figure {
 		},
 		result.Figure{Name: "isolation.stolen", Title: "the host took of the processors' time, in the worst phase (%)", Value: 100 * stolen},
 		result.Figure{
-			Name: "isolation.again", Title: fmt.Sprintf("  comparisons made again because it took more than %.0f %%", 100*mostStolen),
+			Name: "isolation.again", Title: fmt.Sprintf("  comparisons made again because it took more than %.1f %%", 100*mostStolen),
 			Value: float64(found.again),
 		},
 	)

@@ -20,8 +20,8 @@ const (
 	// recovery is how long the sick clusters get to recover before a phase in which all are to be well.
 	recovery = 3 * time.Second
 	// mostStolen is which part of the processors' time the host may give to others during a phase that counts. The p99 of a
-	// phase is its third slowest change: with more than this it tells how long the host was busy.
-	mostStolen = 0.02
+	// phase is its third slowest change, so a single stall decides it: this is 75 ms of each processor, in a phase of 15 s.
+	mostStolen = 0.005
 	// lull is how long to wait for the host before a comparison is made again.
 	lull = 30 * time.Second
 )
@@ -104,7 +104,7 @@ func (f *fleet) undisturbed(ctx context.Context, probes []*probe, s sickness, li
 		if err != nil || last || stolen <= mostStolen {
 			return healthy, sick, again, err
 		}
-		f.say("the host took %.1f %% of the processors' time while %s: again in %v", 100*stolen, s.title, lull)
+		f.say("the host took %.2f %% of the processors' time while %s: again in %v", 100*stolen, s.title, lull)
 		if err := settle.Pause(ctx, lull); err != nil {
 			return phase{}, phase{}, again, err
 		}
