@@ -4,7 +4,8 @@
 //	    [-every TIME] [-out FILE] [-manifest FILE]
 //
 // Does: makes simulated clusters, changes a label of a Machine of each at a steady rate, and measures how long each change
-// takes to arrive on the Node, through the workload API. In turns all clusters are well, and some of them (the sick ones,
+// takes to arrive on the Node, through the workload API, and which part of that came after the management cluster had shown
+// it. In turns all clusters are well, and some of them (the sick ones,
 // which have more workers) are down, slow, hang, or answer with errors; only the others are measured. The phases in which
 // all are well are compared with each other too: what they differ by is the machine. Prints a table, writes JSON and a
 // drawing (.svg).

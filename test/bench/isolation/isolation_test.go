@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -12,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
-	"github.com/slipwayhq/slipway/test/bench/latency"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
 
@@ -28,7 +28,7 @@ func TestParseOptions(t *testing.T) {
 		binary: "/opt/slipway", out: filepath.Join("dist", "bench", "isolation.json"), manifest: filepath.Join("examples", "fleet.yaml"),
 		clusters: 5, sick: 1, workers: 10, rounds: 2, phase: 2 * time.Second, every: time.Second,
 	}
-	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{})); diff != "" {
+	if diff := gocmp.Diff(want, o, gocmp.AllowUnexported(options{})); diff != "" {
 		t.Error(diff)
 	}
 	for name, args := range map[string][]string{
@@ -43,20 +43,28 @@ func TestParseOptions(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	t0 := time.Unix(1e9, 0)
-	p := &probe{measured: true, pending: map[int]time.Time{}}
+	p := newProbe(0, nil, true)
 	for i := range 3 {
 		p.begin(t0.Add(time.Duration(i) * time.Second))
 	}
+	p.accepted(1, t0.Add(2*time.Second))
+	p.accepted(2, t0.Add(3*time.Second))
 	p.arrived(2, t0.Add(5*time.Second))
 	took := p.harvest()
-	slices.Sort(took)
-	if diff := cmp.Diff([]time.Duration{4 * time.Second, 5 * time.Second}, took); diff != "" {
+	slices.SortFunc(took, func(a, b lapse) int { return cmp.Compare(a.whole, b.whole) })
+	want := []lapse{{whole: 4 * time.Second, own: 2 * time.Second}, {whole: 5 * time.Second, own: 3 * time.Second}}
+	if diff := gocmp.Diff(want, took, gocmp.AllowUnexported(lapse{})); diff != "" {
 		t.Errorf("a change that was replaced arrived with the one that replaced it: %s", diff)
 	}
 	if p.left() != 1 || len(p.harvest()) != 0 {
 		t.Error("the third is left, and nothing is counted twice")
 	}
-	sick := &probe{pending: map[int]time.Time{}}
+	p.arrived(3, t0.Add(6*time.Second))
+	if diff := gocmp.Diff([]lapse{{whole: 4 * time.Second}}, p.harvest(), gocmp.AllowUnexported(lapse{})); diff != "" {
+		t.Errorf("a change that arrives before the management cluster shows it took none of the time after: %s", diff)
+	}
+	p.accepted(3, t0.Add(7*time.Second))
+	sick := newProbe(0, nil, false)
 	if sick.begin(t0) != 1 || sick.begin(t0) != 2 || sick.left() != 0 {
 		t.Error("a cluster that is not measured counts changes, and waits for none")
 	}
@@ -101,17 +109,16 @@ func TestIsHealthy(t *testing.T) {
 	}
 }
 
-// of makes a hundred changes of which the slowest took this long.
-func of(slowest time.Duration) []time.Duration {
-	out := make([]time.Duration, 99)
+// of makes a hundred changes of which the slowest took this long, half of it after the management cluster had shown it.
+func of(slowest time.Duration) []lapse {
+	out := make([]lapse, 99)
 	for i := range out {
-		out[i] = time.Millisecond
+		out[i] = lapse{whole: time.Millisecond, own: time.Millisecond}
 	}
-	return append(out, slowest)
+	return append(out, lapse{whole: slowest, own: slowest / 2})
 }
 
 func example() findings {
-	passes := latency.Histogram{{Within: 1, Count: 5}, {Within: 2, Count: 10}}
 	var out []phase
 	for round := range 2 {
 		for _, s := range sicknesses() {
@@ -120,8 +127,8 @@ func example() findings {
 				slow = 30 * time.Millisecond
 			}
 			out = append(out,
-				phase{sickness: "well", before: s.name, round: round, took: of(10 * time.Millisecond), reconciles: passes},
-				phase{sickness: s.name, round: round, took: of(slow), reconciles: passes})
+				phase{sickness: "well", before: s.name, round: round, took: of(10 * time.Millisecond)},
+				phase{sickness: s.name, round: round, took: of(slow)})
 		}
 	}
 	out[3].stolen = 0.015
@@ -136,7 +143,8 @@ func TestFigures(t *testing.T) {
 	for name, want := range map[string]float64{
 		"isolation.well.p50": 1, "isolation.well.p99": 10, "isolation.well.changes": 800, "isolation.slow.p99": 30, "isolation.slow.changes": 200,
 		"isolation.slow.ratio": 3, "isolation.down.ratio": 1, "isolation.failing.ratio": 1, "isolation.hanging.ratio": 1,
-		"isolation.control.ratio": 1, "isolation.slow.reconcile.p99": 1980, "isolation.stolen": 1.5, "isolation.again": 2,
+		"isolation.control.ratio": 1, "isolation.slow.own.p99": 15, "isolation.slow.own.ratio": 3, "isolation.slow.ratio.low": 3, "isolation.slow.ratio.high": 3,
+		"isolation.stolen": 1.5, "isolation.again": 2,
 	} {
 		if f, ok := got[name]; !ok || f.Value < want*0.999 || f.Value > want*1.001 {
 			t.Errorf("%s is %+v, want %v", name, f, want)
@@ -147,13 +155,33 @@ func TestFigures(t *testing.T) {
 			t.Errorf("%s: goal met %v, known %v", name, met, known)
 		}
 	}
-	if first := example().phases[0].reconciles; first[len(first)-1].Count != 10 {
-		t.Error("the phases themselves are left as they are")
+}
+
+// One round of eight with a stall decides a p99: the interval says so.
+func TestInterval(t *testing.T) {
+	var sick, healthy []phase
+	for round := range 8 {
+		took := of(10 * time.Millisecond)
+		healthy = append(healthy, phase{round: round, took: took})
+		if round == 0 {
+			took = slices.Repeat([]lapse{{whole: 300 * time.Millisecond}}, 100)
+		}
+		sick = append(sick, phase{round: round, took: took})
+	}
+	low, high := interval(sick, healthy)
+	if low != 1 || high != 30 {
+		t.Errorf("without the round the ratio is 1, with it 30; the interval is %v to %v", low, high)
+	}
+	if again, _ := interval(sick, healthy); again != low {
+		t.Errorf("%v, and then %v of the same phases", low, again)
+	}
+	if low, high := interval(nil, nil); low != 0 || high != 0 {
+		t.Errorf("nothing was measured: %v to %v", low, high)
 	}
 }
 
 func TestRatioOfNothing(t *testing.T) {
-	if ratio(nil, func(phase) bool { return true }, func(phase) bool { return true }) != 0 {
+	if ratio(nil, nil, whole) != 0 {
 		t.Error("want zero")
 	}
 }

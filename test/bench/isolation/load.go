@@ -9,9 +9,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +28,21 @@ const label = "isolation.node.cluster.x-k8s.io/change"
 // arriveWithin is how long the last changes of a phase get to arrive on their Nodes.
 const arriveWithin = time.Minute
 
+// change is one that has not arrived on the Node.
+type change struct {
+	began time.Time
+	// accepted is when the management cluster showed it; zero: it did not.
+	accepted time.Time
+}
+
+// lapse is how long a change took.
+type lapse struct {
+	// whole is the time from the moment it was asked for until the Node showed it.
+	whole time.Duration
+	// own is the part of it after the management cluster had shown it, which is Slipway's.
+	own time.Duration
+}
+
 // probe is a cluster whose Machines are changed.
 type probe struct {
 	cluster  int
@@ -36,8 +53,12 @@ type probe struct {
 	mu      sync.Mutex
 	changes int
 	// pending are the changes that have not arrived, by their number.
-	pending map[int]time.Time
-	took    []time.Duration
+	pending map[int]*change
+	took    []lapse
+}
+
+func newProbe(cluster int, machines []string, measured bool) *probe {
+	return &probe{cluster: cluster, machines: machines, measured: measured, pending: map[int]*change{}}
 }
 
 // begin notes that the next change begins, and returns its number.
@@ -46,20 +67,37 @@ func (p *probe) begin(now time.Time) int {
 	defer p.mu.Unlock()
 	p.changes++
 	if p.measured {
-		p.pending[p.changes] = now
+		p.pending[p.changes] = &change{began: now}
 	}
 	return p.changes
 }
 
-// arrived notes that a Node shows a change. Those before it that it replaced have arrived too.
-func (p *probe) arrived(change int, now time.Time) {
+// accepted notes that the management cluster shows a change, and with it those before.
+func (p *probe) accepted(number int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for number, began := range p.pending {
-		if number <= change {
-			p.took = append(p.took, now.Sub(began))
-			delete(p.pending, number)
+	for n, c := range p.pending {
+		if n <= number && c.accepted.IsZero() {
+			c.accepted = now
 		}
+	}
+}
+
+// arrived notes that a Node shows a change. Those before it that it replaced have arrived too. One that arrives before it
+// was seen in the management cluster, by another watch, took none of the time after.
+func (p *probe) arrived(number int, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n, c := range p.pending {
+		if n > number {
+			continue
+		}
+		l := lapse{whole: now.Sub(c.began)}
+		if !c.accepted.IsZero() {
+			l.own = now.Sub(c.accepted)
+		}
+		p.took = append(p.took, l)
+		delete(p.pending, n)
 	}
 }
 
@@ -71,7 +109,7 @@ func (p *probe) left() int {
 }
 
 // harvest returns how long the changes took since the last harvest.
-func (p *probe) harvest() []time.Duration {
+func (p *probe) harvest() []lapse {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	took := p.took
@@ -79,40 +117,53 @@ func (p *probe) harvest() []time.Duration {
 	return took
 }
 
-// probes of all clusters. The Nodes of those that are to stay well are watched.
+// probes of all clusters. The Nodes of those that are to stay well are watched, and the Machines.
 func (f *fleet) probes(ctx context.Context) ([]*probe, error) {
 	var out []*probe
+	measured := map[string]*probe{}
 	for n := range f.clusters {
 		machines, err := f.machines(ctx, n)
 		if err != nil {
 			return nil, err
 		}
-		p := &probe{cluster: n, machines: machines, measured: !f.isSick(n), pending: map[int]time.Time{}}
-		if p.measured {
-			if err := f.watch(ctx, p); err != nil {
-				return nil, fmt.Errorf("watch the Nodes of cluster %s: %w", template.Cluster(n), err)
-			}
-		}
+		p := newProbe(n, machines, !f.isSick(n))
 		out = append(out, p)
+		if !p.measured {
+			continue
+		}
+		for _, m := range machines {
+			measured[m] = p
+		}
+		config, err := follow.Workload(ctx, f.pair.Config, types.NamespacedName{Namespace: f.template.Namespace, Name: template.Cluster(n)})
+		if err != nil {
+			return nil, err
+		}
+		if err := watch(ctx, config, follow.Nodes(), "", func(_ string, number int) { p.arrived(number, time.Now()) }); err != nil {
+			return nil, fmt.Errorf("watch the Nodes of cluster %s: %w", template.Cluster(n), err)
+		}
+	}
+	err := watch(ctx, f.pair.Config, follow.Core("machines"), f.template.Namespace, func(name string, number int) {
+		if p := measured[name]; p != nil {
+			p.accepted(number, time.Now())
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch the Machines: %w", err)
 	}
 	return out, nil
 }
 
-// watch notes the changes that arrive on the Node of a cluster, until ctx ends.
-func (f *fleet) watch(ctx context.Context, p *probe) error {
-	config, err := follow.Workload(ctx, f.pair.Config, types.NamespacedName{Namespace: f.template.Namespace, Name: template.Cluster(p.cluster)})
-	if err != nil {
-		return err
-	}
+// watch calls a function with the name of each object that is updated and the number of its last change, until ctx ends.
+func watch(ctx context.Context, config *rest.Config, resource schema.GroupVersionResource, namespace string, updated func(name string, number int)) error {
 	c, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	informer := dynamicinformer.NewFilteredDynamicInformer(c, follow.Nodes(), "", 0, cache.Indexers{}, nil).Informer()
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, node any) {
-		change, err := strconv.Atoi(node.(*unstructured.Unstructured).GetLabels()[label])
-		if err == nil {
-			p.arrived(change, time.Now())
+	informer := dynamicinformer.NewFilteredDynamicInformer(c, resource, namespace, 0, cache.Indexers{}, nil).Informer()
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, o any) {
+		object := o.(*unstructured.Unstructured)
+		if number, err := strconv.Atoi(object.GetLabels()[label]); err == nil {
+			updated(object.GetName(), number)
 		}
 	}})
 	if err != nil {
@@ -127,7 +178,7 @@ func (f *fleet) watch(ctx context.Context, p *probe) error {
 
 // load changes a Machine of every cluster at a steady rate and waits until the changes of those that are well have
 // arrived. It returns how long they took.
-func (f *fleet) load(ctx context.Context, probes []*probe) ([]time.Duration, error) {
+func (f *fleet) load(ctx context.Context, probes []*probe) ([]lapse, error) {
 	until := time.Now().Add(f.phase)
 	group, changing := errgroup.WithContext(ctx)
 	for i, p := range probes {
@@ -139,7 +190,7 @@ func (f *fleet) load(ctx context.Context, probes []*probe) ([]time.Duration, err
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	var took []time.Duration
+	var took []lapse
 	limited, cancel := context.WithTimeout(ctx, arriveWithin)
 	defer cancel()
 	for _, p := range probes {

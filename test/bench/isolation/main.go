@@ -36,7 +36,7 @@ func parseOptions(args []string) (options, error) {
 	f.IntVar(&o.clusters, "clusters", 20, "how many clusters there are, the sick ones included")
 	f.IntVar(&o.sick, "sick", 3, "how many of them become sick")
 	f.IntVar(&o.workers, "workers", 10, "how many workers each of those has")
-	f.IntVar(&o.rounds, "rounds", 8, "how often each fault is compared with none")
+	f.IntVar(&o.rounds, "rounds", 16, "how often each fault is compared with none")
 	f.DurationVar(&o.phase, "phase", 15*time.Second, "how long each phase is measured")
 	f.DurationVar(&o.every, "every", time.Second, "time between two changes in a cluster")
 	if err := f.Parse(args); err != nil {

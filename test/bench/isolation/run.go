@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/test/bench/latency"
 	"github.com/slipwayhq/slipway/test/bench/pair"
 	"github.com/slipwayhq/slipway/test/bench/procfs"
 	"github.com/slipwayhq/slipway/test/bench/settle"
@@ -32,9 +30,7 @@ type phase struct {
 	round    int
 	// before: it is the comparison for this sickness in the same round. Empty for the sickness itself.
 	before string
-	took   []time.Duration
-	// reconciles of the Machine controller, those of the sick clusters included.
-	reconciles latency.Histogram
+	took   []lapse
 	// stolen is which part of the processors' time the host gave to others meanwhile.
 	stolen float64
 }
@@ -88,7 +84,7 @@ func (f *fleet) turns(ctx context.Context) (findings, error) {
 			found.again += again
 			healthy.round, sick.round = round, round
 			f.say("round %d of %d, %s: p99 %.1f ms, without %.1f ms", round+1, f.rounds, s.title,
-				milliseconds(latency.Quantile(sick.took, 0.99)), milliseconds(latency.Quantile(healthy.took, 0.99)))
+				milliseconds(p99([]phase{sick}, whole)), milliseconds(p99([]phase{healthy}, whole)))
 			found.phases = append(found.phases, healthy, sick)
 		}
 	}
@@ -136,10 +132,6 @@ func (f *fleet) compare(ctx context.Context, probes []*probe, s sickness, last b
 
 // observe measures one phase.
 func (f *fleet) observe(ctx context.Context, probes []*probe) (phase, error) {
-	before, err := f.reconciles(ctx)
-	if err != nil {
-		return phase{}, err
-	}
 	began, err := procfs.ReadCPU(os.DirFS("/proc"))
 	if err != nil {
 		return phase{}, err
@@ -149,17 +141,5 @@ func (f *fleet) observe(ctx context.Context, probes []*probe) (phase, error) {
 		return phase{}, err
 	}
 	ended, err := procfs.ReadCPU(os.DirFS("/proc"))
-	if err != nil {
-		return phase{}, err
-	}
-	after, err := f.reconciles(ctx)
-	return phase{took: took, reconciles: latency.Since(after, before)["machine"], stolen: ended.StolenSince(began)}, err
-}
-
-func (f *fleet) reconciles(ctx context.Context) (map[string]latency.Histogram, error) {
-	text, err := f.pair.Metrics(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return latency.Parse(strings.NewReader(text))
+	return phase{took: took, stolen: ended.StolenSince(began)}, err
 }
