@@ -101,7 +101,8 @@ func Options(concurrency int) controller.Options {
 // Reconcile makes one pass over the object.
 func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	log, began := ctrl.LoggerFrom(ctx), time.Now()
-	if left := r.rests.left(req.NamespacedName, r.now(), r.pacer.takes()); left > 0 {
+	now := r.now()
+	if left := r.rests.left(req.NamespacedName, now, r.pacer.takes(now)); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	defer func() {

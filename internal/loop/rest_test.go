@@ -56,10 +56,13 @@ func TestRestOfABusyServer(t *testing.T) { // FG-03
 		{75 * time.Millisecond, 270 * time.Millisecond, "four times as long as a write"},
 		{time.Second, 470 * time.Millisecond, "somebody may be watching"},
 	} {
-		p.r.pacer.usual = step.write
+		p.writesTook(step.write, 2*time.Hour)
 		p.pass("the first event, with writes of "+step.write.String(), time.Hour, 1, 0)
 		p.pass(step.reason, 30*time.Millisecond, 1, step.want)
 	}
+	p.writesTook(time.Second, 0)
+	p.pass("an event long after the writes", time.Hour, 1, 0)
+	p.pass("and one that follows soon: nobody knows of a busy server", 30*time.Millisecond, 1, 70*time.Millisecond)
 }
 
 func TestRestsAreForgotten(t *testing.T) {

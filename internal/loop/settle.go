@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"math"
 	"reflect"
 	"slices"
 	"sync"
@@ -45,7 +46,8 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 			if err := change.Write(ctx); err != nil {
 				return 0, err
 			}
-			r.pacer.took(r.now().Sub(began))
+			ended := r.now()
+			r.pacer.took(ended.Sub(began), ended)
 		}
 	}
 	for _, e := range r.pacer.release(key, report.Events) {
@@ -81,8 +83,10 @@ type pacer struct {
 	window time.Duration
 
 	mu sync.Mutex
-	// usual is how long the last writes took. Where an API server is so busy that they take long, fewer are made.
+	// usual is how long the last writes took, when the last of them ended. Where an API server is so busy that they take
+	// long, fewer are made.
 	usual   time.Duration
+	ended   time.Time
 	objects map[client.ObjectKey]pace
 	// crowd is the number of objects at which to forget those that were not seen for long.
 	crowd int
@@ -111,7 +115,7 @@ func (p *pacer) hold(key client.ObjectKey, now time.Time, urgent, begins bool) t
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	have, window := p.objects[key], p.present()
+	have, window := p.objects[key], p.present(now)
 	if begins && !have.begun {
 		have.since, have.begun, have.window = now, true, 2*window // much is going to change at first
 	}
@@ -132,24 +136,35 @@ func (p *pacer) hold(key client.ObjectKey, now time.Time, urgent, begins bool) t
 	return 0
 }
 
-// took notes how long a write took.
-func (p *pacer) took(d time.Duration) {
+// took notes how long a write took that has just ended.
+func (p *pacer) took(d time.Duration, now time.Time) {
 	const memory = 16 // writes
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.usual += (d - p.usual) / memory
+	lately := p.lately(now)
+	p.usual, p.ended = lately+(d-lately)/memory, now
 }
 
 // takes returns how long a write takes lately.
-func (p *pacer) takes() time.Duration {
+func (p *pacer) takes(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.usual
+	return p.lately(now)
+}
+
+// fades is after which time without a write half as much is left of how long writes took. Where nothing is written any
+// more, an API server that was busy then is busy no more, as far as anybody knows.
+const fades = time.Second
+
+// lately is how long a write takes lately. The mutex must be held.
+func (p *pacer) lately(now time.Time) time.Duration {
+	halves := max(0, now.Sub(p.ended).Seconds()/fades.Seconds())
+	return time.Duration(float64(p.usual) * math.Exp2(-halves))
 }
 
 // present is the window at present. The mutex must be held.
-func (p *pacer) present() time.Duration {
-	return min(max(p.window, share*p.usual), busiest*p.window)
+func (p *pacer) present(now time.Time) time.Duration {
+	return min(max(p.window, share*p.lately(now)), busiest*p.window)
 }
 
 // keep holds events back until released.

@@ -190,6 +190,37 @@ func TestPaceOfABusyMachine(t *testing.T) { // FG-03
 	}
 }
 
+// writesTook makes the last write end after some time from now, and the last writes take that long.
+func (p *paced) writesTook(each, after time.Duration) {
+	p.r.pacer.usual, p.r.pacer.ended = each, p.now.Add(after)
+}
+
+// TestBusyServerIsForgotten: where nothing is written any more, the pace is no longer that of the last burst of writes.
+func TestBusyServerIsForgotten(t *testing.T) { // FG-03
+	t0 := time.Unix(1e9, 0)
+	p := pacer{window: time.Second}
+	for range 200 {
+		p.took(200*time.Millisecond, t0)
+	}
+	for _, step := range []struct {
+		passed, takes, window time.Duration
+	}{
+		{0, 200 * time.Millisecond, 4 * time.Second},
+		{time.Second, 100 * time.Millisecond, 2 * time.Second},
+		{3 * time.Second, 25 * time.Millisecond, time.Second},
+		{time.Minute, 0, time.Second},
+	} {
+		now := t0.Add(step.passed)
+		if takes, window := p.takes(now).Round(time.Millisecond), p.present(now).Round(10*time.Millisecond); takes != step.takes || window != step.window {
+			t.Errorf("after %s: a write takes %s and the window is %s, want %s and %s", step.passed, takes, window, step.takes, step.window)
+		}
+	}
+	p.took(160*time.Millisecond, t0.Add(time.Minute))
+	if got := p.takes(t0.Add(time.Minute)); got != 10*time.Millisecond {
+		t.Errorf("the next write begins anew: %s", got)
+	}
+}
+
 // TestPaceOfABusyServer: the longer a write takes, the fewer are made.
 func TestPaceOfABusyServer(t *testing.T) { // FG-03
 	cases := map[string]struct {
@@ -201,12 +232,13 @@ func TestPaceOfABusyServer(t *testing.T) { // FG-03
 		"busy":    {"a twentieth of the time is for the writes", 100 * time.Millisecond, 2 * time.Second},
 		"drowned": {"somebody may be watching", time.Minute, 5 * time.Second},
 	}
+	now := time.Unix(1e9, 0)
 	for name, tc := range cases {
 		p := pacer{window: time.Second}
 		for range 200 {
-			p.took(tc.takes)
+			p.took(tc.takes, now)
 		}
-		if got := p.present().Round(10 * time.Millisecond); got != tc.want {
+		if got := p.present(now).Round(10 * time.Millisecond); got != tc.want {
 			t.Errorf("%s: %s: want %s, got %s", name, tc.reason, tc.want, got)
 		}
 	}
@@ -217,12 +249,13 @@ func TestPaceOfABusyServer(t *testing.T) { // FG-03
 	if p.r.pacer.usual != 10*time.Millisecond {
 		t.Errorf("a write is a sixteenth of what is usual: %s", p.r.pacer.usual)
 	}
-	p.takes, p.r.pacer.usual, p.status.NodeRef.Name = 0, 200*time.Millisecond, "m"
+	p.takes, p.status.NodeRef.Name = 0, "m"
+	p.writesTook(200*time.Millisecond, time.Minute)
 	p.once(time.Minute)
 	p.status.Phase = "Running"
 	p.pass("a busy server is spared", time.Second, 2, 3*time.Second)
 	p.pass("and told later", 3*time.Second, 3, 0)
-	p.r.pacer.usual, p.status.Phase = 0, "Failed"
+	p.status.Phase = "Failed"
 	p.pass("it has time again", time.Minute, 4, 0)
 	p.status.Phase = "Running"
 	p.pass("and is told sooner", time.Second, 5, 0)
