@@ -174,6 +174,7 @@ func (c *Clusters) entry(key client.ObjectKey) *entry {
 	if !ok {
 		e = &entry{gate: newGate(c.lane), state: state{since: c.cfg.Clock.Now()}}
 		c.entries[key] = e
+		c.lane.join(e.gate)
 	}
 	return e
 }

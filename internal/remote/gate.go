@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,19 +59,23 @@ type lane struct {
 	least, most time.Duration
 
 	mu sync.Mutex
-	// usual is how long the last calls to all clusters took.
+	// each is how long the last calls to each cluster took; zero: nothing is known.
+	each map[*gate]time.Duration
+	// usual is how long calls take to the quickest quarter of the clusters, noted that many calls ago.
 	usual time.Duration
+	noted int
 }
 
 func newLane() *lane {
 	return &lane{
 		places: make(chan struct{}, slowCallsAtOnce), trials: make(chan struct{}, trialsAtOnce),
-		least: leastPatience, most: mostPatience,
+		least: leastPatience, most: mostPatience, each: map[*gate]time.Duration{},
 	}
 }
 
-// patience is how long a call may take before it makes its cluster a slow one. Where all calls take longer, because this
-// machine is busy, that is no fault of a cluster.
+// patience is how long a call may take before it makes its cluster a slow one. Where the calls to all clusters take longer,
+// because this machine is busy, that is no fault of a cluster. However many calls there are to clusters that are slow, it
+// is not longer because of them, unless these are more than three quarters of all.
 func (l *lane) patience() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,12 +92,45 @@ func (l *lane) try() bool {
 	}
 }
 
-// took notes how long a call took; what is beyond the patience for it makes no difference.
-func (l *lane) took(d time.Duration) {
-	const memory = 64 // calls
+// join begins to note how long calls to a cluster take, until it is forgotten.
+func (l *lane) join(g *gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.usual += (d - l.usual) / memory
+	l.each[g] = 0
+}
+
+// forget forgets a cluster.
+func (l *lane) forget(g *gate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.each, g)
+}
+
+// took notes how long a call to a cluster took; what is beyond the patience for it makes no difference.
+func (l *lane) took(g *gate, d time.Duration) {
+	const memory = 16 // calls
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, ok := l.each[g]
+	if !ok {
+		return
+	}
+	if before > 0 {
+		d = before + (d-before)/memory
+	}
+	l.each[g] = max(d, 1)
+	if l.noted++; l.noted >= len(l.each)/16 { // so that it costs as little with a thousand clusters
+		l.noted, l.usual = 0, quickest(l.each)
+	}
+}
+
+// quickest is how long calls take to the quickest quarter of the clusters of which something is known.
+func quickest(each map[*gate]time.Duration) time.Duration {
+	known := slices.DeleteFunc(slices.Sorted(maps.Values(each)), func(d time.Duration) bool { return d == 0 })
+	if len(known) == 0 {
+		return 0
+	}
+	return known[(len(known)-1)/4]
 }
 
 // gate counts the calls to one cluster.
@@ -168,9 +207,13 @@ func (g *gate) enterSlow(ctx context.Context) (*visit, error) {
 
 // probed notes how a probe went (RC-02), for which no worker of a controller waits.
 func (g *gate) probed(took time.Duration, err error) {
+	patience := g.lane.patience()
+	if err == nil {
+		g.lane.took(g, min(took, patience)) // the machine may have become busy since anybody called this cluster
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.quick = err == nil && took < g.lane.patience()
+	g.quick = err == nil && took < patience
 }
 
 // linger takes a place in the lane, if there is one. The lock is held.
@@ -245,7 +288,7 @@ func (v *visit) end(err error) error {
 	if v.slot {
 		<-g.slots
 	}
-	g.lane.took(min(took, v.patience))
+	g.lane.took(g, min(took, v.patience))
 	if err != nil && errors.Is(context.Cause(v.ctx), ErrBusy) {
 		return busy(busyAgain)
 	}

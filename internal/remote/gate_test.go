@@ -257,6 +257,13 @@ func TestFullGate(t *testing.T) { // RC-06
 	}
 }
 
+// joined returns the gate of a cluster that the manager knows.
+func joined(l *lane) *gate {
+	g := newGate(l)
+	l.join(g)
+	return g
+}
+
 func TestPatience(t *testing.T) { // RC-06
 	cases := map[string]struct {
 		reason string
@@ -271,13 +278,65 @@ func TestPatience(t *testing.T) { // RC-06
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			l := newLane()
-			for range 1000 {
-				l.took(tc.usual)
+			for range 20 {
+				l.took(joined(l), tc.usual)
 			}
-			if got := l.patience().Round(20 * time.Millisecond); got != tc.want {
+			if got := l.patience(); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestPatienceWithOthers: clusters that take a second for each of many calls stay slow ones. Otherwise each of them would keep
+// five workers.
+func TestPatienceWithOthers(t *testing.T) { // RC-06
+	const second = time.Second
+	cases := map[string]struct {
+		reason     string
+		well, slow int // clusters
+		want       time.Duration
+	}{
+		"three of twenty":    {"the others are quick", 17, 3, leastPatience},
+		"most of them":       {"a quarter is quick: so it is not the machine", 5, 15, leastPatience},
+		"one of two":         {"the other is quick", 1, 1, leastPatience},
+		"one for itself":     {"nobody has to wait for it", 0, 1, mostPatience},
+		"all":                {"as on a machine that is busy", 0, 20, mostPatience},
+		"a thousand, a few":  {"the others are quick", 990, 10, leastPatience},
+		"a thousand, nearly": {"the machine is busy", 100, 900, mostPatience},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := newLane()
+			for range tc.well {
+				l.took(joined(l), 3*time.Millisecond)
+			}
+			var slow []*gate
+			for range tc.slow {
+				slow = append(slow, joined(l))
+			}
+			for range 200 { // calls to each, while nobody calls the others
+				for _, g := range slow {
+					l.took(g, min(second, l.patience()))
+				}
+			}
+			if got := l.patience(); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestForgottenClusters: what was known of clusters that are gone counts no more.
+func TestForgottenClusters(t *testing.T) {
+	l := newLane()
+	g := joined(l)
+	l.took(g, time.Millisecond)
+	l.forget(g)
+	l.took(g, time.Millisecond) // the last call ends
+	l.took(joined(l), 10*time.Second)
+	if got := l.patience(); got != mostPatience || len(l.each) != 1 {
+		t.Errorf("%s, of %d clusters: only the slow one is left", got, len(l.each))
 	}
 }
 

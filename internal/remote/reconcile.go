@@ -183,6 +183,7 @@ func (c *Clusters) forget(ctx context.Context, key client.ObjectKey) {
 	if e == nil {
 		return
 	}
+	c.lane.forget(e.gate)
 	e.mu.Lock()
 	conn := e.conn
 	e.conn, e.state.connected = nil, false
