@@ -106,7 +106,8 @@ func (l *lane) forget(g *gate) {
 	delete(l.each, g)
 }
 
-// took notes how long a call to a cluster took; what is beyond the patience for it makes no difference.
+// took notes how long a call to a cluster took; what is beyond the patience for it makes no difference. A cluster that has not
+// joined, or is forgotten, counts for nothing.
 func (l *lane) took(g *gate, d time.Duration) {
 	const memory = 16 // calls
 	l.mu.Lock()
