@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -125,6 +126,12 @@ func (l *lane) took(g *gate, d time.Duration) {
 	}
 }
 
+// answered reports whether the API answered a call that returned err.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return err == nil || errors.As(err, &status)
+}
+
 // quickest is how long calls take to the quickest quarter of the clusters of which something is known.
 func quickest(each map[*gate]time.Duration) time.Duration {
 	known := slices.DeleteFunc(slices.Sorted(maps.Values(each)), func(d time.Duration) bool { return d == 0 })
@@ -209,7 +216,7 @@ func (g *gate) enterSlow(ctx context.Context) (*visit, error) {
 // probed notes how a probe went (RC-02), for which no worker of a controller waits.
 func (g *gate) probed(took time.Duration, err error) {
 	patience := g.lane.patience()
-	if err == nil {
+	if answered(err) {
 		g.lane.took(g, min(took, patience)) // the machine may have become busy since anybody called this cluster
 	}
 	g.mu.Lock()
@@ -289,7 +296,9 @@ func (v *visit) end(err error) error {
 	if v.slot {
 		<-g.slots
 	}
-	g.lane.took(g, min(took, v.patience))
+	if v.late || answered(err) { // that nobody listens is found out at once
+		g.lane.took(g, min(took, v.patience))
+	}
 	if err != nil && errors.Is(context.Cause(v.ctx), ErrBusy) {
 		return busy(busyAgain)
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -324,6 +327,56 @@ func TestPatienceWithOthers(t *testing.T) { // RC-06
 				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestPatienceWithErrors: a call that nobody answered tells how long calls take only if it took long. Otherwise, with many
+// clusters down on a busy machine, the others would be slow ones.
+func TestPatienceWithErrors(t *testing.T) { // RC-06
+	const busyMachine, bySuch = 100 * time.Millisecond, time.Second
+	nodes := corev1.Resource("nodes")
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   time.Duration
+	}{
+		"refused":   {"it never came to the API", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, bySuch},
+		"cut":       {"no answer came", fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), bySuch},
+		"cancelled": {"the caller left", context.Canceled, bySuch},
+		"refusal":   {"the API answered", fmt.Errorf("getting: %w", apierrors.NewNotFound(nodes, "n")), leastPatience},
+		"its error": {"the API answered", apierrors.NewInternalError(io.EOF), leastPatience},
+		"no error":  {"the API answered", nil, leastPatience},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := newLane()
+			for range 5 {
+				l.took(joined(l), busyMachine)
+			}
+			for range 15 {
+				g := joined(l)
+				if err := g.do(t.Context(), func(context.Context) error { return tc.err }); !errors.Is(err, tc.err) {
+					t.Fatalf("the call returned %v, want %v", err, tc.err)
+				}
+				g.probed(time.Microsecond, tc.err)
+			}
+			if got := l.patience(); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPatienceWithGivenUpCalls: no answer within the patience is one that took at least as long.
+func TestPatienceWithGivenUpCalls(t *testing.T) { // RC-06
+	l := full(t)
+	l.least = time.Millisecond
+	err := joined(l).do(t.Context(), func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if got := l.patience(); !errors.Is(err, ErrBusy) || got != tolerance*l.least {
+		t.Errorf("%v, and the patience is %s, want %s", err, got, tolerance*l.least)
 	}
 }
 
