@@ -26,7 +26,7 @@ func TestParseOptions(t *testing.T) {
 	}
 	want := options{
 		binary: "/opt/slipway", out: filepath.Join("dist", "bench", "isolation.json"), manifest: filepath.Join("examples", "fleet.yaml"),
-		clusters: 5, sick: 1, workers: 10, rounds: 2, phase: 2 * time.Second, every: time.Second,
+		clusters: 5, sick: 1, workers: 10, rounds: 2, phase: 2 * time.Second, every: time.Second, patience: time.Hour,
 	}
 	if diff := gocmp.Diff(want, o, gocmp.AllowUnexported(options{})); diff != "" {
 		t.Error(diff)
@@ -34,6 +34,7 @@ func TestParseOptions(t *testing.T) {
 	for name, args := range map[string][]string{
 		"argument": {"x"}, "nobody is well": {"-clusters", "3", "-sick", "3"}, "nobody is sick": {"-sick", "0"}, "one round": {"-rounds", "1"},
 		"no change in a phase": {"-phase", "2s", "-every", "3s"}, "too many changes": {"-every", "1ms"}, "no workers": {"-workers", "0"},
+		"negative": {"-patience", "-1s"},
 	} {
 		if _, err := parseOptions(args); err == nil {
 			t.Errorf("%s: no error", name)
@@ -132,7 +133,7 @@ func example() findings {
 		}
 	}
 	out[3].stolen = 0.015
-	return findings{phases: out, again: 2}
+	return findings{phases: out, again: 2, held: time.Minute}
 }
 
 func TestFigures(t *testing.T) {
@@ -144,7 +145,7 @@ func TestFigures(t *testing.T) {
 		"isolation.well.p50": 1, "isolation.well.p99": 10, "isolation.well.changes": 800, "isolation.slow.p99": 30, "isolation.slow.changes": 200,
 		"isolation.slow.ratio": 3, "isolation.down.ratio": 1, "isolation.failing.ratio": 1, "isolation.hanging.ratio": 1,
 		"isolation.control.ratio": 1, "isolation.slow.own.p99": 15, "isolation.slow.own.ratio": 3, "isolation.slow.ratio.low": 3, "isolation.slow.ratio.high": 3,
-		"isolation.stolen": 1.5, "isolation.again": 2,
+		"isolation.stolen": 1.5, "isolation.again": 2, "isolation.held": 60,
 	} {
 		if f, ok := got[name]; !ok || f.Value < want*0.999 || f.Value > want*1.001 {
 			t.Errorf("%s is %+v, want %v", name, f, want)

@@ -25,6 +25,7 @@ type options struct {
 	rounds   int
 	phase    time.Duration
 	every    time.Duration
+	patience time.Duration
 }
 
 func parseOptions(args []string) (options, error) {
@@ -39,6 +40,8 @@ func parseOptions(args []string) (options, error) {
 	f.IntVar(&o.rounds, "rounds", 16, "how often each fault is compared with none")
 	f.DurationVar(&o.phase, "phase", 15*time.Second, "how long each phase is measured")
 	f.DurationVar(&o.every, "every", time.Second, "time between two changes in a cluster")
+	f.DurationVar(&o.patience, "patience", time.Hour,
+		"for how long, in all, to wait while the host gives the processors to others, and to measure again what that spoiled")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -47,6 +50,8 @@ func parseOptions(args []string) (options, error) {
 		return o, errors.New("want no arguments")
 	case o.sick < 1 || o.sick >= o.clusters || o.workers < 1 || o.rounds < 2:
 		return o, errors.New("want a sick cluster, one that is well, a worker, and two rounds at least")
+	case o.patience < 0:
+		return o, errors.New("want a patience of 0 or more")
 	case o.phase < time.Second || o.every < 10*time.Millisecond || o.every > o.phase:
 		return o, errors.New("want phases of at least 1s, and a change in each, every 10ms at most")
 	}

@@ -41,6 +41,7 @@ func figures(found findings) []result.Figure {
 			Name: "isolation.again", Title: fmt.Sprintf("  comparisons made again because it took more than %.1f %%", 100*mostStolen),
 			Value: float64(found.again),
 		},
+		result.Figure{Name: "isolation.held", Title: "  time for that, and to wait for the host before a comparison (s)", Value: found.held.Seconds()},
 	)
 }
 

@@ -4,25 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/test/bench/pair"
-	"github.com/slipwayhq/slipway/test/bench/procfs"
-	"github.com/slipwayhq/slipway/test/bench/settle"
 )
 
-const (
-	// recovery is how long the sick clusters get to recover before a phase in which all are to be well.
-	recovery = 3 * time.Second
-	// mostStolen is which part of the processors' time the host may give to others during a phase that counts. The p99 of a
-	// phase is its third slowest change, so a single stall decides it: this is 75 ms of each processor, in a phase of 15 s.
-	mostStolen = 0.005
-	// lull is how long to wait for the host before a comparison is made again.
-	lull = 30 * time.Second
-)
+// recovery is how long the sick clusters get to recover before a phase in which all are to be well.
+const recovery = 3 * time.Second
 
 // phase is one measurement.
 type phase struct {
@@ -40,6 +30,8 @@ type findings struct {
 	phases []phase
 	// again is how many comparisons were made once more because of mostStolen, the last of which counts.
 	again int
+	// held is how long that took, and to wait for the host.
+	held time.Duration
 }
 
 // measure makes the fleet and measures it: for each sickness in turn a phase without and one with it, round by round, so
@@ -74,72 +66,58 @@ func (f *fleet) turns(ctx context.Context) (findings, error) {
 		return findings{}, err
 	}
 	var found findings
-	limit := f.rounds * len(sicknesses())
+	h := newHost(f.patience, f.say)
 	for round := range f.rounds {
 		for _, s := range sicknesses() {
-			healthy, sick, again, err := f.undisturbed(ctx, probes, s, limit-found.again)
+			healthy, sick, err := f.undisturbed(ctx, probes, s, h)
 			if err != nil {
 				return findings{}, err
 			}
-			found.again += again
 			healthy.round, sick.round = round, round
 			f.say("round %d of %d, %s: p99 %.1f ms, without %.1f ms", round+1, f.rounds, s.title,
 				milliseconds(p99([]phase{sick}, whole)), milliseconds(p99([]phase{healthy}, whole)))
 			found.phases = append(found.phases, healthy, sick)
 		}
 	}
+	found.again, found.held = h.again, h.held
 	return found, nil
 }
 
-// undisturbed makes a comparison, and makes it again because of mostStolen, but not more often than limit.
-func (f *fleet) undisturbed(ctx context.Context, probes []*probe, s sickness, limit int) (healthy, sick phase, again int, err error) {
-	for ; ; again++ {
-		last := again == limit
-		healthy, sick, err = f.compare(ctx, probes, s, last)
-		stolen := max(healthy.stolen, sick.stolen)
-		if err != nil || last || stolen <= mostStolen {
-			return healthy, sick, again, err
+// undisturbed makes a comparison, and makes it again because of mostStolen, as long as there is patience.
+func (f *fleet) undisturbed(ctx context.Context, probes []*probe, s sickness, h *host) (healthy, sick phase, err error) {
+	for {
+		if err := h.quiet(ctx, recovery); err != nil {
+			return phase{}, phase{}, err
 		}
-		f.say("the host took %.2f %% of the processors' time while %s: again in %v", 100*stolen, s.title, lull)
-		if err := settle.Pause(ctx, lull); err != nil {
-			return phase{}, phase{}, again, err
+		if healthy, err = f.observe(ctx, probes, h); err != nil {
+			return phase{}, phase{}, err
 		}
+		if h.spoiled(healthy, f.phase) {
+			continue
+		}
+		if err := f.infect(ctx, s); err != nil {
+			return phase{}, phase{}, err
+		}
+		if sick, err = f.observe(ctx, probes, h); err != nil {
+			return phase{}, phase{}, err
+		}
+		if err := f.infect(ctx, well()); err != nil {
+			return phase{}, phase{}, err
+		}
+		if h.spoiled(sick, 2*f.phase) {
+			continue
+		}
+		healthy.sickness, healthy.before, sick.sickness = well().name, s.name, s.name
+		return healthy, sick, nil
 	}
-}
-
-// compare measures a phase in which all clusters are well and one with a sickness, after which all are well again. Unless it
-// is the last, it ends when the first phase already says that it has to be made again.
-func (f *fleet) compare(ctx context.Context, probes []*probe, s sickness, last bool) (healthy, sick phase, err error) {
-	if err := settle.Pause(ctx, recovery); err != nil {
-		return phase{}, phase{}, err
-	}
-	if healthy, err = f.observe(ctx, probes); err != nil {
-		return phase{}, phase{}, err
-	}
-	healthy.sickness, healthy.before = well().name, s.name
-	if !last && healthy.stolen > mostStolen {
-		return healthy, phase{}, nil
-	}
-	if err := f.infect(ctx, s); err != nil {
-		return phase{}, phase{}, err
-	}
-	if sick, err = f.observe(ctx, probes); err != nil {
-		return phase{}, phase{}, err
-	}
-	sick.sickness = s.name
-	return healthy, sick, f.infect(ctx, well())
 }
 
 // observe measures one phase.
-func (f *fleet) observe(ctx context.Context, probes []*probe) (phase, error) {
-	began, err := procfs.ReadCPU(os.DirFS("/proc"))
-	if err != nil {
-		return phase{}, err
-	}
-	took, err := f.load(ctx, probes)
-	if err != nil {
-		return phase{}, err
-	}
-	ended, err := procfs.ReadCPU(os.DirFS("/proc"))
-	return phase{took: took, stolen: ended.StolenSince(began)}, err
+func (f *fleet) observe(ctx context.Context, probes []*probe, h *host) (phase, error) {
+	var took []lapse
+	stolen, err := h.during(func() (err error) {
+		took, err = f.load(ctx, probes)
+		return err
+	})
+	return phase{took: took, stolen: stolen}, err
 }
