@@ -7,8 +7,8 @@
 // takes to arrive on the Node, through the workload API, and which part of that came after the management cluster had shown
 // it. In turns all clusters are well, and some of them (the sick ones, which have more workers) are down, slow, hang, or
 // answer with errors; only the others are measured. The phases in which all are well are compared with each other too: what
-// they differ by is the machine. While the host gives the processors to others it waits. Prints a table, writes JSON and a
-// drawing (.svg).
+// they differ by is the machine. While the host gives the processors to others it waits. Prints a table, writes JSON, a
+// drawing (.svg), and each change (.csv).
 //
 // Owns: the temporary installation that it makes.
 //

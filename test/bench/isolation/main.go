@@ -32,7 +32,7 @@ func parseOptions(args []string) (options, error) {
 	var o options
 	f := flag.NewFlagSet("isolation", flag.ContinueOnError)
 	f.StringVar(&o.binary, "slipway", "", "the binary to measure (default: $SLIPWAY_BIN, else one that is built)")
-	f.StringVar(&o.out, "out", filepath.Join("dist", "bench", "isolation.json"), "JSON file to write; a .svg is written beside it")
+	f.StringVar(&o.out, "out", filepath.Join("dist", "bench", "isolation.json"), "JSON file to write; a .svg, and a .csv of each change, are written beside it")
 	f.StringVar(&o.manifest, "manifest", filepath.Join("examples", "fleet.yaml"), "one simulated cluster with a MachineDeployment of one worker")
 	f.IntVar(&o.clusters, "clusters", 20, "how many clusters there are, the sick ones included")
 	f.IntVar(&o.sick, "sick", 3, "how many of them become sick")
@@ -76,5 +76,7 @@ func run(ctx context.Context, o options) error {
 	if err := machine.Finish(&host); err != nil {
 		return err
 	}
-	return write(found, host, outputs{json: o.out, drawing: program.Beside(o.out, ".svg"), table: os.Stdout})
+	return write(found, host, outputs{
+		json: o.out, changes: program.Beside(o.out, ".csv"), drawing: program.Beside(o.out, ".svg"), table: os.Stdout,
+	})
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/csv"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/slipwayhq/slipway/test/bench/chart"
@@ -18,16 +20,16 @@ const most = 1.1
 
 // outputs are where the results go.
 type outputs struct {
-	json, drawing string
-	table         io.Writer
+	json, changes, drawing string
+	table                  io.Writer
 }
 
 // figures of all phases.
 func figures(found findings) []result.Figure {
 	phases := found.phases
-	out := percentiles("well", well().title, those(phases, func(p phase) bool { return p.before != "" }))
+	out := percentiles("well", well().title, those(phases, phase.well))
 	for _, s := range sicknesses() {
-		out = append(out, percentiles(s.name, s.title, those(phases, func(p phase) bool { return p.sickness == s.name }))...)
+		out = append(out, percentiles(s.name, s.title, those(phases, s.during))...)
 		out = append(out, comparison(phases, s)...)
 	}
 	stolen := 0.0
@@ -35,7 +37,6 @@ func figures(found findings) []result.Figure {
 		stolen = max(stolen, p.stolen)
 	}
 	return append(out,
-		result.Figure{Name: "isolation.control.ratio", Title: "all are well: p99 of every other round, of the rounds between", Value: control(phases)},
 		result.Figure{Name: "isolation.stolen", Title: "the host took of the processors' time, in the worst phase (%)", Value: 100 * stolen},
 		result.Figure{
 			Name: "isolation.again", Title: fmt.Sprintf("  comparisons made again because it took more than %.1f %%", 100*mostStolen),
@@ -56,26 +57,28 @@ func percentiles(name, title string, phases []phase) []result.Figure {
 	}
 }
 
-// comparison is what a sickness did to the others.
+// comparison is what a sickness did to the others. Phases without a sickness alternate with the others all the time, so all of
+// them are what it is compared with: four times as many make the ratio repeat better than those right before it would.
 func comparison(phases []phase, s sickness) []result.Figure {
-	sick := those(phases, func(p phase) bool { return p.sickness == s.name })
-	healthy := those(phases, func(p phase) bool { return p.before == s.name })
+	sick := those(phases, s.during)
+	healthy := those(phases, phase.well)
 	low, high := interval(sick, healthy)
 	return []result.Figure{
 		result.Figure{
-			Name: "isolation." + s.name + ".ratio", Title: "  p99, of that in the phases between", Value: ratio(sick, healthy, whole),
+			Name: "isolation." + s.name + ".ratio", Title: "  p99, of that while all are well", Value: ratio(sick, healthy, whole),
 		}.AtMost(most),
 		{Name: "isolation." + s.name + ".ratio.low", Title: "    90 % confidence interval: from", Value: low},
 		{Name: "isolation." + s.name + ".ratio.high", Title: "    to", Value: high},
 		{Name: "isolation." + s.name + ".own.ratio", Title: "  the same from when the management cluster shows it", Value: ratio(sick, healthy, own)},
+		{Name: "isolation." + s.name + ".control", Title: "  control: p99 right before, of that of the others while all are well", Value: control(phases, s)},
 	}
 }
 
-// control compares phases that should be equal.
-func control(phases []phase) float64 {
-	even := those(phases, func(p phase) bool { return p.before != "" && p.round%2 == 0 })
-	odd := those(phases, func(p phase) bool { return p.before != "" && p.round%2 == 1 })
-	return ratio(odd, even, whole)
+// control compares phases that should be equal, as many as a comparison does: those before a sickness with the others without one.
+func control(phases []phase, s sickness) float64 {
+	before := those(phases, func(p phase) bool { return p.before == s.name })
+	others := those(phases, func(p phase) bool { return p.well() && p.before != s.name })
+	return ratio(before, others, whole)
 }
 
 // whole and own are the parts of a lapse.
@@ -120,24 +123,35 @@ func ratio(of, to []phase, part func(lapse) time.Duration) float64 {
 const draws = 1000
 
 // interval says how far a ratio would repeat: 5 % of the ratios are below low and 5 % above high when as many rounds as were
-// measured are drawn from them, with repetition (a bootstrap). A round's two phases belong together. It is the same each time
-// for the same phases.
+// measured are drawn from them, with repetition (a bootstrap). A round's phases belong together. It is the same each time for
+// the same phases.
 func interval(sick, healthy []phase) (low, high float64) {
-	if len(sick) == 0 || len(sick) != len(healthy) {
+	n := rounds(sick)
+	if n == 0 {
 		return 0, 0
 	}
+	of, to := byRound(sick, n), byRound(healthy, n)
 	random := rand.New(rand.NewPCG(0, 0))
 	ratios := make([]float64, draws)
 	for i := range ratios {
-		var of, to []phase
-		for range sick {
-			round := random.IntN(len(sick))
-			of, to = append(of, sick[round]), append(to, healthy[round])
+		var someSick, someHealthy []phase
+		for range n {
+			round := random.IntN(n)
+			someSick, someHealthy = append(someSick, of[round]...), append(someHealthy, to[round]...)
 		}
-		ratios[i] = ratio(of, to, whole)
+		ratios[i] = ratio(someSick, someHealthy, whole)
 	}
 	slices.Sort(ratios)
 	return ratios[draws/20], ratios[draws-1-draws/20]
+}
+
+// byRound sorts phases by their round, of n.
+func byRound(phases []phase, n int) [][]phase {
+	out := make([][]phase, n)
+	for _, p := range phases {
+		out[p.round] = append(out[p.round], p)
+	}
+	return out
 }
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
@@ -151,7 +165,26 @@ func write(found findings, host result.Machine, o outputs) error {
 	if err := program.Write(o.json, r.WriteJSON); err != nil {
 		return err
 	}
+	if err := program.Write(o.changes, func(w io.Writer) error { return list(w, found.phases) }); err != nil {
+		return err
+	}
 	return program.Write(o.drawing, draw(found.phases).WriteSVG)
+}
+
+// list writes each change as a line of CSV: for whoever wants to look at them in another way.
+func list(w io.Writer, phases []phase) error {
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{"round", "sickness", "before", "ms", "own_ms"}) // Error says
+	for _, p := range phases {
+		for _, l := range p.took {
+			_ = out.Write([]string{
+				strconv.Itoa(p.round + 1), p.sickness, p.before,
+				strconv.FormatFloat(milliseconds(l.whole), 'f', 3, 64), strconv.FormatFloat(milliseconds(l.own), 'f', 3, 64),
+			})
+		}
+	}
+	out.Flush()
+	return out.Error()
 }
 
 // draw shows the p99 of the others, round by round.

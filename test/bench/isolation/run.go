@@ -11,8 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/pair"
 )
 
-// recovery is how long the sick clusters get to recover before a phase in which all are to be well.
-const recovery = 3 * time.Second
+// recovery is how long the sick clusters get to recover before a phase in which all are to be well: whoever was told to come
+// back later has, and most watches have been opened again.
+const recovery = 10 * time.Second
 
 // phase is one measurement.
 type phase struct {
@@ -24,6 +25,9 @@ type phase struct {
 	// stolen is which part of the processors' time the host gave to others meanwhile.
 	stolen float64
 }
+
+// well reports whether it is a phase without a sickness.
+func (p phase) well() bool { return p.before != "" }
 
 // findings are what was measured: in each round two phases for each sickness.
 type findings struct {

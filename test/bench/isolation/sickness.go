@@ -56,6 +56,9 @@ const (
 	look = 100 * time.Millisecond
 )
 
+// during reports whether it is a phase with the sickness.
+func (s sickness) during(p phase) bool { return p.sickness == s.name }
+
 // infect makes the sick clusters what s says and waits until they are.
 func (f *fleet) infect(ctx context.Context, s sickness) error {
 	ctx, cancel := context.WithTimeout(ctx, seenWithin)
