@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/pair"
 )
 
-// recovery is how long the sick clusters get to recover before a phase in which all are to be well: whoever was told to come
-// back later has, and most watches have been opened again.
+// recovery is how long the sick clusters get to recover before a phase in which all are to be well: time enough for whoever was
+// told to come back later.
 const recovery = 10 * time.Second
 
 // phase is one measurement.
