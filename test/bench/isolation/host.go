@@ -22,7 +22,7 @@ const (
 type host struct {
 	patience time.Duration // for how long it may hold the measurement up, in all
 	held     time.Duration // for how long it has
-	again    int           // how many phases it spoiled
+	again    int           // how many comparisons had to be made again
 	said     time.Duration // what held was when it was last said that the host is being waited for
 
 	cpu   func() (procfs.CPU, error)

@@ -96,7 +96,7 @@ func (f *fleet) undisturbed(ctx context.Context, probes []*probe, s sickness, h 
 		if healthy, err = f.observe(ctx, probes, h); err != nil {
 			return phase{}, phase{}, err
 		}
-		if h.spoiled(healthy, f.phase) {
+		if h.spoiled(healthy, recovery+f.phase) {
 			continue
 		}
 		if err := f.infect(ctx, s); err != nil {
@@ -108,7 +108,7 @@ func (f *fleet) undisturbed(ctx context.Context, probes []*probe, s sickness, h 
 		if err := f.infect(ctx, well()); err != nil {
 			return phase{}, phase{}, err
 		}
-		if h.spoiled(sick, 2*f.phase) {
+		if h.spoiled(sick, recovery+2*f.phase) {
 			continue
 		}
 		healthy.sickness, healthy.before, sick.sickness = well().name, s.name, s.name
