@@ -23,6 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/kubernetes"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	openapicommon "k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/generated/openapi"
 
@@ -58,26 +59,30 @@ func New(ctx context.Context) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, describe, err := a.server(p, inNamespace{core.VersionedResourcesStorageMap["v1"]["namespaces"]})
+	c := a.config(p, inNamespace{core.VersionedResourcesStorageMap["v1"]["namespaces"]})
+	server, err := c.Complete(nil).New("simulated", genericapiserver.NewEmptyDelegate())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("preparing the API server: %w", err)
 	}
+	handler := server.Handler
+	handler.NonGoRestfulMux.UnlistedHandleFunc("/", a.root)
 	if err := server.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, core); err != nil {
 		return nil, fmt.Errorf("installing the core group: %w", err)
 	}
 	if err := server.InstallAPIGroups(groups...); err != nil {
 		return nil, fmt.Errorf("installing the groups: %w", err)
 	}
-	a.handler, a.describe = server.Handler, sync.OnceFunc(describe)
-	a.list(server.Handler)
+	*c.OpenAPIV3Config = openapicommon.OpenAPIV3Config{} // the groups have taken what they need of all kinds' definitions, 6 MB
+	a.handler, a.describe = handler, sync.OnceFunc(func() { a.describeAll(handler) })
+	a.list(handler)
 	return a, nil
 }
 
 // Client is a client without a connection, with every right. The cluster is that of each call's context.
 func (a *API) Client() kubernetes.Interface { return a.client }
 
-// server makes the server without its groups. Describe is called when they are installed.
-func (a *API) server(p parts, admission inNamespace) (server *genericapiserver.GenericAPIServer, describe func(), err error) {
+// config is that of a server without its groups.
+func (a *API) config(p parts, admission inNamespace) *genericapiserver.Config {
 	c := genericapiserver.NewConfig(legacyscheme.Codecs)
 	c.ExternalAddress = "127.0.0.1:443"
 	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
@@ -88,23 +93,22 @@ func (a *API) server(p parts, admission inNamespace) (server *genericapiserver.G
 	c.Authorization.Authorizer = p.access
 	c.EnableProfiling, c.EnableMetrics, c.EnableIndex = false, false, false
 	c.HealthzChecks, c.ReadyzChecks, c.LivezChecks = nil, nil, nil
-	definitions := openapi.GetOpenAPIDefinitions
-	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme)
-	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer())
 	c.BuildHandlerChainFunc = chain
-	server, err = c.Complete(nil).New("simulated", genericapiserver.NewEmptyDelegate())
-	if err != nil {
-		return nil, nil, fmt.Errorf("preparing the API server: %w", err)
-	}
-	handler := server.Handler
-	handler.NonGoRestfulMux.UnlistedHandleFunc("/", a.root)
-	return server, func() { // the definitions are made anew: who does not ask for them does not keep them
-		v3 := genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
-		v2 := genericapiserver.DefaultOpenAPIConfig(definitions, namer)
-		routes.OpenAPI{V3Config: v3}.InstallV3(handler.GoRestfulContainer, handler.NonGoRestfulMux)
-		routes.OpenAPI{Config: v2}.InstallV2(handler.GoRestfulContainer, handler.NonGoRestfulMux)
-		a.list(handler)
-	}, nil
+	return c
+}
+
+func namer() *openapinamer.DefinitionNamer {
+	return openapinamer.NewDefinitionNamer(legacyscheme.Scheme)
+}
+
+// describeAll adds the description of the API. Its definitions are made anew: who does not ask for them does not keep them.
+func (a *API) describeAll(handler *genericapiserver.APIServerHandler) {
+	v3 := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer())
+	v2 := genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer())
+	routes.OpenAPI{V3Config: v3}.InstallV3(handler.GoRestfulContainer, handler.NonGoRestfulMux)
+	routes.OpenAPI{Config: v2}.InstallV2(handler.GoRestfulContainer, handler.NonGoRestfulMux)
+	a.list(handler)
 }
 
 // list notes what the root answers. Every client that wants to know whether the API answers asks for it again and again.
