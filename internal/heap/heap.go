@@ -55,7 +55,7 @@ type Room struct {
 func Management() Room { return Room{bytes: 192 << 20, large: 96 << 20, percent: 200} }
 
 // Manager is the room of controllers alone. A hundred clusters do not make their heap a large one.
-func Manager() Room { return Room{bytes: 44 << 20, large: 128 << 20, percent: 150} }
+func Manager() Room { return Room{bytes: 40 << 20, large: 128 << 20, percent: 150} }
 
 // much is what a process that has much to do allocates, in bytes per second. What the collector takes depends on it, and
 // not on the size of the heap: a larger one takes as much longer to collect as it is collected less often. quiet is how soon

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/test/bench/follow"
@@ -50,12 +52,19 @@ func (f *fleet) measure(ctx context.Context) (m measurement, err error) {
 			m.PaceAfter, err = machine.Pace()
 		}
 	}()
-	c, err := client.New(p.Config, client.Options{})
+	scheme := runtime.NewScheme()
+	if err := clusterv1.AddToScheme(scheme); err != nil {
+		return m, err
+	}
+	c, err := client.New(p.Config, client.Options{Scheme: scheme})
 	if err != nil {
 		return m, err
 	}
 	s := &stage{fleet: f, pair: p, client: c, found: &m}
 	m.Clusters = f.size
+	if err := s.known(ctx); err != nil {
+		return m, fmt.Errorf("%w\nthe manager's log ends so:\n%s", err, p.Log(30))
+	}
 	for _, step := range []struct {
 		do   func(context.Context) error
 		peak *Peaks
