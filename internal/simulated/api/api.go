@@ -72,7 +72,9 @@ func New(ctx context.Context) (*API, error) {
 	if err := server.InstallAPIGroups(groups...); err != nil {
 		return nil, fmt.Errorf("installing the groups: %w", err)
 	}
-	*c.OpenAPIV3Config = openapicommon.OpenAPIV3Config{} // the groups have taken what they need of all kinds' definitions, 6 MB
+	// The groups have taken what they need of all kinds' definitions, 6 MB. Emptied as a whole: the first who read them has left a
+	// function in it that keeps them.
+	*c.OpenAPIV3Config = openapicommon.OpenAPIV3Config{}
 	a.handler, a.describe = handler, sync.OnceFunc(func() { a.describeAll(handler) })
 	a.list(handler)
 	return a, nil
@@ -104,8 +106,9 @@ func namer() *openapinamer.DefinitionNamer {
 
 // describeAll adds the description of the API. Its definitions are made anew: who does not ask for them does not keep them.
 func (a *API) describeAll(handler *genericapiserver.APIServerHandler) {
-	v3 := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer())
-	v2 := genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer())
+	names := namer()
+	v3 := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, names)
+	v2 := genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, names)
 	routes.OpenAPI{V3Config: v3}.InstallV3(handler.GoRestfulContainer, handler.NonGoRestfulMux)
 	routes.OpenAPI{Config: v2}.InstallV2(handler.GoRestfulContainer, handler.NonGoRestfulMux)
 	a.list(handler)

@@ -30,7 +30,7 @@ const (
 	// echo is for how long there are writes after the last one that was waited for.
 	echo = 2 * time.Second
 	// calm is how long an installation is left alone before it counts as idle. The garbage collector of one that has just begun
-	// learns of new kinds after 30 s, and asks up to 41 s later for each owner that it had heard of before.
+	// learns of new kinds after 30 s. It then asks for each owner that it had heard of before, up to 41 s after it heard of it.
 	calm = time.Minute
 	// atOnce is how many clusters are created at the same time.
 	atOnce = 8
@@ -228,7 +228,7 @@ func (s *stage) rest(ctx context.Context) error {
 	if s.idle == 0 {
 		return nil
 	}
-	s.say("idle for %v …", s.idle)
+	s.say("left alone for %v, then idle for %v …", calm, s.idle)
 	if err := settle.Pause(ctx, calm); err != nil {
 		return err
 	}
