@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,13 +24,19 @@ type change struct {
 	// have and want are the live object and what to apply, with the status where the apply is of that.
 	have, want  map[string]any
 	subresource string
-	send        func() error
+	body        *unstructured.Unstructured
 }
 
-// apply applies. What fails because it leaves something empty is removed, and the apply tried again; the object that the
-// API server returned for that is the one to compare with later.
+// apply applies. What fails because it leaves something empty is removed, and the apply tried again.
 func (w *Writer) apply(ctx context.Context, c change) error {
-	err := c.send()
+	data, err := json.Marshal(c.body.Object)
+	if err != nil {
+		return fault.New(fault.Bug, "InvalidApply", "what to apply to %s cannot be encoded", c.body.GetKind()).From(err)
+	}
+	send := func() error {
+		return w.send(ctx, c.body, c.subresource, client.RawPatch(types.ApplyPatchType, data))
+	}
+	err = send()
 	if c.live == nil || !apierrors.IsInvalid(err) {
 		return err
 	}
@@ -40,7 +47,7 @@ func (w *Writer) apply(ctx context.Context, c change) error {
 	if err := w.remove(ctx, c, nulls); err != nil {
 		return fmt.Errorf("removing what it leaves empty: %w", err)
 	}
-	return c.send()
+	return send()
 }
 
 // remove removes what a merge patch says is null, if the live object is the newest.
@@ -55,17 +62,7 @@ func (w *Writer) remove(ctx context.Context, c change, nulls map[string]any) err
 	if err != nil {
 		return fault.New(fault.Bug, "InvalidPatch", "removal of fields of %T cannot be encoded", c.live).From(err)
 	}
-	after, patch := c.live.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, data)
-	if c.subresource == "status" {
-		err = w.client.Status().Patch(ctx, after, patch, client.FieldOwner(w.owner))
-	} else {
-		err = w.client.Patch(ctx, after, patch, client.FieldOwner(w.owner))
-	}
-	if err != nil {
-		return err
-	}
-	w.writes.record(after)
-	return nil
+	return w.send(ctx, c.body, c.subresource, client.RawPatch(types.MergePatchType, data))
 }
 
 // emptied returns the merge patch that removes what would be left empty when all fields that are in live and not in

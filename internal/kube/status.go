@@ -52,14 +52,11 @@ func (c *StatusChange) Write(ctx context.Context) error {
 	w.applied(body.GetKind(), true)
 	err = w.apply(ctx, change{
 		live: c.live, have: map[string]any{"status": c.Have}, want: map[string]any{"status": c.Want}, subresource: "status",
-		send: func() error {
-			return w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership)
-		},
+		body: body,
 	})
 	if err != nil {
 		return fmt.Errorf("applying status of %s %s: %w", body.GetKind(), client.ObjectKeyFromObject(c.live), err)
 	}
-	w.writes.record(body)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -55,24 +56,31 @@ func (w *Writer) Writes() *Writes { return w.writes }
 // the object as last read, or nil if it does not exist yet. Fields of others are taken over.
 // Want must have apiVersion, kind, name and namespace.
 func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {
-	body := want.DeepCopy()
-	c := change{live: live, send: func() error {
-		return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(w.owner), client.ForceOwnership)
-	}}
+	c := change{live: live, body: want}
 	if live != nil {
 		var err error
-		if c.have, c.want, err = compared(live, body.Object); err != nil || w.matches(live, c.have, side{fields: c.want}) {
+		if c.have, c.want, err = compared(live, want.Object); err != nil || w.matches(live, c.have, side{fields: c.want}) {
 			w.applied(want.GetKind(), false)
 			return err
 		}
-		body.SetUID(live.GetUID()) // never creates again what was deleted meanwhile
+		c.body = withUID(want, live.GetUID()) // never creates again what was deleted meanwhile
 	}
 	w.applied(want.GetKind(), true)
 	if err := w.apply(ctx, c); err != nil {
 		return fmt.Errorf("applying %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
 	}
-	w.writes.record(body)
 	return nil
+}
+
+// withUID returns the object with a UID. The rest is not copied.
+func withUID(o *unstructured.Unstructured, uid types.UID) *unstructured.Unstructured {
+	content := maps.Clone(o.Object)
+	if meta, ok := content["metadata"].(map[string]any); ok {
+		content["metadata"] = maps.Clone(meta)
+	}
+	out := &unstructured.Unstructured{Object: content}
+	out.SetUID(uid)
+	return out
 }
 
 // ApplyStatus makes the status of live be what status says, by server-side apply: status is everything that
@@ -91,8 +99,7 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	before := withoutManagedFields(live)
 	after := before.DeepCopyObject().(client.Object)
 	change(after)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	data, err := patch.Data(after)
+	data, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
 	if err != nil {
 		return fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
 	}
@@ -103,10 +110,34 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 		return fault.New(fault.Conflict, "StaleObject", "%s %s was changed by this program since it was read",
 			w.KindOf(live), client.ObjectKeyFromObject(live))
 	}
-	if err := w.client.Patch(ctx, after, patch, client.FieldOwner(w.owner)); err != nil {
+	if err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, data)); err != nil {
 		return fmt.Errorf("patching %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
 	}
-	w.writes.record(after)
+	return nil
+}
+
+// send sends a patch of an object, or of its status, and records what was written. Of the object that comes back it asks
+// for the metadata alone: the API server would encode the rest, and this program decode it, for nothing.
+func (w *Writer) send(ctx context.Context, o client.Object, subresource string, patch client.Patch) error {
+	gvk, err := apiutil.GVKForObject(o, w.client.Scheme())
+	if err != nil {
+		return fault.New(fault.Bug, "UnknownKind", "%T is not in the scheme", o).From(err)
+	}
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	answer.SetGroupVersionKind(gvk)
+	options := client.PatchOptions{FieldManager: w.owner}
+	if patch.Type() == types.ApplyPatchType {
+		options.Force = new(true)
+	}
+	if subresource == "" {
+		err = w.client.Patch(ctx, answer, patch, &options)
+	} else {
+		err = w.client.SubResource(subresource).Patch(ctx, answer, patch, &client.SubResourcePatchOptions{PatchOptions: options})
+	}
+	if err != nil {
+		return err
+	}
+	w.writes.record(answer)
 	return nil
 }
 

@@ -2,11 +2,14 @@ package kube_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,9 +37,9 @@ func newClient(t testing.TB, objs ...client.Object) (client.Client, *counter) {
 	n := &counter{}
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objs...).WithStatusSubresource(&clusterv1.Cluster{}).
 		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
-		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			n.writes++
-			return c.SubResource(sub).Apply(ctx, obj, opts...)
+			return c.SubResource(sub).Patch(ctx, obj, p, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			n.writes++
@@ -56,6 +59,55 @@ func status(phase string, conditions ...metav1.Condition) clusterv1.ClusterStatu
 
 func condition(t, reason string) metav1.Condition {
 	return metav1.Condition{Type: t, Status: "True", Reason: reason, LastTransitionTime: metav1.Unix(1e9, 0)}
+}
+
+// TestAnswersAreMetadata: nothing but the metadata of what was written is asked for.
+func TestAnswersAreMetadata(t *testing.T) {
+	var asked []string
+	heard := func(o client.Object) {
+		asked = append(asked, fmt.Sprintf("%T %s", o, o.GetObjectKind().GroupVersionKind().Kind))
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(cluster()).WithStatusSubresource(&clusterv1.Cluster{}).
+		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			heard(o)
+			return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			heard(o)
+			return c.Patch(ctx, o, patch, opts...)
+		},
+	}).Build()
+	w, want := kube.NewWriter(c, "test"), &unstructured.Unstructured{}
+	want.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Cluster"))
+	want.SetNamespace("ns")
+	want.SetName("c")
+	want.SetLabels(map[string]string{"a": "b"})
+	for _, write := range []func(live client.Object) error{
+		func(live client.Object) error { return w.Apply(t.Context(), live, want) },
+		func(live client.Object) error { return w.ApplyStatus(t.Context(), live, status("Pending")) },
+		func(live client.Object) error {
+			return w.Patch(t.Context(), live, func(o client.Object) { o.SetFinalizers([]string{"example.com/f"}) })
+		},
+	} {
+		live := &clusterv1.Cluster{}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster()), live); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(live); err != nil {
+			t.Fatal(err)
+		}
+		if !w.Writes().Stale(live) {
+			t.Error("what the answer says was not recorded")
+		}
+	}
+	const metadata = "*v1.PartialObjectMetadata Cluster"
+	if diff := cmp.Diff([]string{metadata, metadata, metadata}, asked); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if want.GetUID() != "" {
+		t.Error("what was to be applied was changed")
+	}
 }
 
 func TestApplyStatusWritesOncePerChange(t *testing.T) { // CO-03

@@ -323,7 +323,7 @@ func TestStatusOfWhatGoes(t *testing.T) {
 	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)} }))
 	refused := errors.New("the status is refused")
 	c := interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
-		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 			return refused
 		},
 	})

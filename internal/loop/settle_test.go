@@ -103,10 +103,10 @@ func newPaced(t *testing.T) *paced {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "u"}}
 	p.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(m).WithStatusSubresource(m).WithReturnManagedFields().
 		WithInterceptorFuncs(interceptor.Funcs{
-			SubResourceApply: func(ctx context.Context, c client.Client, name string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 				p.writes++
 				p.now = p.now.Add(p.takes)
-				return c.SubResource(name).Apply(ctx, o, opts...)
+				return c.SubResource(name).Patch(ctx, o, patch, opts...)
 			},
 		}).Build()
 	p.r = &Reconciler[*clusterv1.Machine, *clusterv1.Machine]{

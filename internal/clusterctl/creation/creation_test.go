@@ -104,10 +104,10 @@ func TestApply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			made := 0
 			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.exist...).WithInterceptorFuncs(interceptor.Funcs{
-				Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-					var asked client.ApplyOptions
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+					var asked client.PatchOptions
 					asked.ApplyOptions(options)
-					if err := tc.refuse[o.(interface{ GetName() string }).GetName()]; err != nil {
+					if err := tc.refuse[o.GetName()]; err != nil {
 						return err
 					}
 					if len(asked.DryRun) == 0 {

@@ -120,9 +120,9 @@ func TestOneWriteAnObject(t *testing.T) { // MS-09
 			count("patch")
 			return c.Patch(ctx, o, p, opts...)
 		},
-		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			count("status")
-			return c.SubResource(sub).Apply(ctx, o, opts...)
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
 	w.c = c

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,14 +34,14 @@ func sickSet() []client.Object {
 
 // joinConditions applies conditions of a Machine one by one, as an API server does that knows its schema; the fake client
 // replaces the whole list.
-func joinConditions(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+func joinConditions(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 	said := &clusterv1.Machine{}
-	data, err := json.Marshal(o)
+	data, err := p.Data(o)
 	if err == nil {
 		err = json.Unmarshal(data, said)
 	}
 	if err != nil || said.Kind != "Machine" {
-		return errors.Join(err, c.SubResource(sub).Apply(ctx, o, opts...))
+		return errors.Join(err, c.SubResource(sub).Patch(ctx, o, p, opts...))
 	}
 	live := &clusterv1.Machine{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(said), live); err != nil {
@@ -65,7 +64,7 @@ func TestRemediationWhileWritesFail(t *testing.T) { // MS-18, DP-15
 				}
 				return err
 			},
-			SubResourceApply: joinConditions,
+			SubResourcePatch: joinConditions,
 		}))
 		for turn := 1; turn <= 2; turn++ {
 			w.settle()

@@ -217,11 +217,11 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
-		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			if err := broken(); err != nil {
 				return err
 			}
-			return c.SubResource(sub).Apply(ctx, o, opts...)
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
 	w.Controller = &Controller{client: cl, networks: w.host, instance: "i", now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}

@@ -188,9 +188,9 @@ func counting(n *int) interceptor.Funcs {
 			*n++
 			return c.Patch(ctx, o, p, opts...)
 		},
-		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			*n++
-			return c.SubResource(sub).Apply(ctx, o, opts...)
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}
 }
