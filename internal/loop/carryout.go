@@ -23,17 +23,7 @@ func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome
 	var out Outcome
 	for rest := plan.Actions; len(rest) > 0; {
 		n := neighbours(rest)
-		failed := make([]error, n)
-		slots := make(chan struct{}, atOnce)
-		var all sync.WaitGroup
-		for i, action := range rest[:n] {
-			slots <- struct{}{}
-			all.Go(func() {
-				defer func() { <-slots }()
-				failed[i] = r.attempt(ctx, s, action)
-			})
-		}
-		all.Wait()
+		failed := r.attempts(ctx, s, rest[:n])
 		for i, action := range rest[:n] {
 			switch {
 			case failed[i] == nil:
@@ -48,6 +38,25 @@ func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome
 		rest = rest[n:]
 	}
 	return out
+}
+
+// attempts carries out actions together. One alone stays on the stack that is there: a new one would have to grow first.
+func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) []error {
+	if len(actions) == 1 {
+		return []error{r.attempt(ctx, s, actions[0])}
+	}
+	failed := make([]error, len(actions))
+	slots := make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for i, action := range actions {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			failed[i] = r.attempt(ctx, s, action)
+		})
+	}
+	all.Wait()
+	return failed
 }
 
 // attempt carries out an action; a panic is an error of it.
