@@ -97,8 +97,17 @@ func (s state) answered(now time.Time, t Timing) state {
 		s.connected, s.since = true, now
 	}
 	s.lastSuccess, s.failures, s.problem = now, 0, ""
-	s.downSince, s.due = time.Time{}, now.Add(t.ProbeInterval)
+	s.downSince, s.due = time.Time{}, together(now, t.ProbeInterval)
 	return s
+}
+
+// together is the time of the next probe, an interval from now and up to a twentieth of it less: probes of many clusters
+// come at the same moments, and a process that has nothing else to do sleeps in between. To be woken for each of them takes
+// longer than the probe.
+func together(now time.Time, interval time.Duration) time.Time {
+	const moments = 20
+	at := now.Add(interval)
+	return at.Add(-at.Sub(at.Truncate(interval / moments)))
 }
 
 // failed is the state after a probe or attempt that was not answered. fatal:

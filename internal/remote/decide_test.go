@@ -70,6 +70,29 @@ func TestFailuresEndAConnection(t *testing.T) { // RC-02
 	}
 }
 
+func TestProbesComeTogether(t *testing.T) { // RC-02
+	const interval = 10 * time.Second
+	moments := map[time.Time]bool{}
+	for n := range 100 {
+		now := t0.Add(time.Duration(n) * 37 * time.Millisecond)
+		due := state{}.answered(now, Timing{ProbeInterval: interval}).due
+		if after := due.Sub(now); after > interval || after <= interval-interval/20 {
+			t.Errorf("a probe follows after %v", after)
+		}
+		moments[due] = true
+		// It takes a while until a probe that is due was answered.
+		if again := together(due.Add(80*time.Millisecond), interval).Sub(due); again != interval {
+			t.Errorf("the one after it follows %v later", again)
+		}
+	}
+	if len(moments) > 8 { // of 3.7 s
+		t.Errorf("probes of 100 clusters come at %d moments", len(moments))
+	}
+	if now := time.Now(); together(now, interval).Round(0) == together(now, interval) {
+		t.Error("who sets the clock moves the probe")
+	}
+}
+
 func TestBackoff(t *testing.T) { // RC-01
 	timing := Timing{}.withDefaults()
 	for down, want := range map[time.Duration]time.Duration{
