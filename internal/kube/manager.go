@@ -67,11 +67,9 @@ func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) e
 	if err != nil {
 		return fault.New(fault.Bug, "InvalidPatch", "managed fields of %T cannot be encoded", live).From(err)
 	}
-	after := live.DeepCopyObject().(client.Object)
-	if err := w.client.Patch(ctx, after, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(w.owner)); err != nil {
+	if err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("handing fields of %s %s over to %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), h.To, err)
 	}
-	w.writes.record(after)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -119,9 +120,9 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 // send sends a patch of an object, or of its status, and records what was written. Of the object that comes back it asks
 // for the metadata alone: the API server would encode the rest, and this program decode it, for nothing.
 func (w *Writer) send(ctx context.Context, o client.Object, subresource string, patch client.Patch) error {
-	gvk, err := apiutil.GVKForObject(o, w.client.Scheme())
+	gvk, err := w.kind(o)
 	if err != nil {
-		return fault.New(fault.Bug, "UnknownKind", "%T is not in the scheme", o).From(err)
+		return err
 	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	answer.SetGroupVersionKind(gvk)
@@ -245,9 +246,9 @@ func said(want map[string]any) map[string]any {
 
 // identify returns an object that has nothing but the identity of live.
 func (w *Writer) identify(live client.Object) (*unstructured.Unstructured, error) {
-	gvk, err := apiutil.GVKForObject(live, w.client.Scheme())
+	gvk, err := w.kind(live)
 	if err != nil {
-		return nil, fault.New(fault.Bug, "UnknownKind", "%T is not in the scheme", live).From(err)
+		return nil, err
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
@@ -257,9 +258,17 @@ func (w *Writer) identify(live client.Object) (*unstructured.Unstructured, error
 	return u, nil
 }
 
+func (w *Writer) kind(obj client.Object) (schema.GroupVersionKind, error) {
+	gvk, err := apiutil.GVKForObject(obj, w.client.Scheme())
+	if err != nil {
+		return gvk, fault.New(fault.Bug, "UnknownKind", "%T is not in the scheme", obj).From(err)
+	}
+	return gvk, nil
+}
+
 // KindOf names the kind of an object, or its Go type where the scheme does not know it.
 func (w *Writer) KindOf(obj client.Object) string {
-	gvk, err := apiutil.GVKForObject(obj, w.client.Scheme())
+	gvk, err := w.kind(obj)
 	if err != nil {
 		return fmt.Sprintf("%T", obj)
 	}

@@ -102,8 +102,7 @@ func (s state) answered(now time.Time, t Timing) state {
 }
 
 // together is the time of the next probe, an interval from now and up to a twentieth of it less: probes of many clusters
-// come at the same moments, and a process that has nothing else to do sleeps in between. To be woken for each of them takes
-// longer than the probe.
+// come at the same moments, and a process that has nothing else to do sleeps in between, instead of being woken for each.
 func together(now time.Time, interval time.Duration) time.Time {
 	const moments = 20
 	at := now.Add(interval)

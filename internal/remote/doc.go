@@ -4,9 +4,9 @@
 //
 // Watches Clusters and their "<cluster>-kubeconfig" Secrets, connects as soon
 // as the infrastructure is provisioned and the Secret is there, probes each
-// connection (GET / every 10 s, those of many clusters
-// at the same moments), gives it up after five failures in a row, and
-// connects again with a backoff that begins at 250 ms and ends at 30 s.
+// connection (GET / every 10 s, those of many clusters at the same moments),
+// gives it up after five failures in a row, and connects again with a backoff
+// that begins at 250 ms and ends at 30 s.
 // Controllers get a client that reads from a cache what somebody watches and
 // everything else live, a Node index by provider ID, events of the workload
 // cluster in their own queue, and a wake-up whenever a connection comes, goes,
