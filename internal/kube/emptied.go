@@ -29,12 +29,13 @@ type change struct {
 
 // apply applies. What fails because it leaves something empty is removed, and the apply tried again.
 func (w *Writer) apply(ctx context.Context, c change) error {
-	data, err := json.Marshal(c.body.Object)
+	patch, err := applying(c.body)
 	if err != nil {
-		return fault.New(fault.Bug, "InvalidApply", "what to apply to %s cannot be encoded", c.body.GetKind()).From(err)
+		return err
 	}
 	send := func() error {
-		return w.send(ctx, c.body, c.subresource, client.RawPatch(types.ApplyPatchType, data))
+		_, err := w.send(ctx, c.body, c.subresource, patch, client.ForceOwnership)
+		return err
 	}
 	err = send()
 	if c.live == nil || !apierrors.IsInvalid(err) {
@@ -50,6 +51,15 @@ func (w *Writer) apply(ctx context.Context, c change) error {
 	return send()
 }
 
+// applying is the patch that applies an object.
+func applying(o *unstructured.Unstructured) (client.Patch, error) {
+	data, err := json.Marshal(o.Object)
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidApply", "what to apply to %s cannot be encoded", o.GetKind()).From(err)
+	}
+	return client.RawPatch(types.ApplyPatchType, data), nil
+}
+
 // remove removes what a merge patch says is null, if the live object is the newest.
 func (w *Writer) remove(ctx context.Context, c change, nulls map[string]any) error {
 	meta, _ := nulls["metadata"].(map[string]any)
@@ -62,7 +72,8 @@ func (w *Writer) remove(ctx context.Context, c change, nulls map[string]any) err
 	if err != nil {
 		return fault.New(fault.Bug, "InvalidPatch", "removal of fields of %T cannot be encoded", c.live).From(err)
 	}
-	return w.send(ctx, c.body, c.subresource, client.RawPatch(types.MergePatchType, data))
+	_, err = w.send(ctx, c.body, c.subresource, client.RawPatch(types.MergePatchType, data))
+	return err
 }
 
 // emptied returns the merge patch that removes what would be left empty when all fields that are in live and not in

@@ -28,12 +28,18 @@ func (w *Writer) Named(manager string) *Writer {
 
 // CreateApplied creates the object by server-side apply, so that the same field manager can apply changes to it later
 // without being two owners of one field. An object of that name that exists and says something else is a conflict.
-// want becomes what was created.
+// want gets the UID and the resourceVersion of what was created.
 func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructured) error {
-	if err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(w.owner)); err != nil {
+	patch, err := applying(want)
+	if err != nil {
+		return err
+	}
+	made, err := w.send(ctx, want, "", patch)
+	if err != nil {
 		return fmt.Errorf("creating %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
 	}
-	w.writes.record(want)
+	want.SetUID(made.UID)
+	want.SetResourceVersion(made.ResourceVersion)
 	return nil
 }
 
@@ -67,7 +73,7 @@ func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) e
 	if err != nil {
 		return fault.New(fault.Bug, "InvalidPatch", "managed fields of %T cannot be encoded", live).From(err)
 	}
-	if err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if _, err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("handing fields of %s %s over to %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), h.To, err)
 	}
 	return nil

@@ -111,7 +111,7 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 		return fault.New(fault.Conflict, "StaleObject", "%s %s was changed by this program since it was read",
 			w.KindOf(live), client.ObjectKeyFromObject(live))
 	}
-	if err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, data)); err != nil {
+	if _, err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, data)); err != nil {
 		return fmt.Errorf("patching %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
 	}
 	return nil
@@ -119,27 +119,26 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 
 // send sends a patch of an object, or of its status, and records what was written. Of the object that comes back it asks
 // for the metadata alone: the API server would encode the rest, and this program decode it, for nothing.
-func (w *Writer) send(ctx context.Context, o client.Object, subresource string, patch client.Patch) error {
+func (w *Writer) send(
+	ctx context.Context, o client.Object, subresource string, patch client.Patch, with ...client.PatchOption,
+) (*metav1.PartialObjectMetadata, error) {
 	gvk, err := w.kind(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	answer.SetGroupVersionKind(gvk)
-	options := client.PatchOptions{FieldManager: w.owner}
-	if patch.Type() == types.ApplyPatchType {
-		options.Force = new(true)
-	}
+	options := (&client.PatchOptions{FieldManager: w.owner}).ApplyOptions(with)
 	if subresource == "" {
-		err = w.client.Patch(ctx, answer, patch, &options)
+		err = w.client.Patch(ctx, answer, patch, options)
 	} else {
-		err = w.client.SubResource(subresource).Patch(ctx, answer, patch, &client.SubResourcePatchOptions{PatchOptions: options})
+		err = w.client.SubResource(subresource).Patch(ctx, answer, patch, &client.SubResourcePatchOptions{PatchOptions: *options})
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w.writes.record(answer)
-	return nil
+	return answer, nil
 }
 
 // withoutManagedFields returns the object without what is half of it and never changed here. The rest is not copied:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
@@ -147,11 +148,15 @@ func cacheOptions(cfg Config) (cache.Options, error) {
 }
 
 // clientOptions read provider objects from the cache too, and Secrets and ConfigMaps from the API server: the
-// cache has only some of them.
+// cache has only some of them. The API server need not look for unknown fields in what is written: it would warn
+// of them, and nobody reads the warnings. An apply with one fails anyway.
 func clientOptions() client.Options {
-	return client.Options{Cache: &client.CacheOptions{
-		Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}},
-	}}
+	return client.Options{
+		FieldValidation: metav1.FieldValidationIgnore,
+		Cache: &client.CacheOptions{
+			Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}},
+		},
+	}
 }
 
 func addHealth(mgr manager.Manager) error {
