@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/test/bench/latency"
 	"github.com/slipwayhq/slipway/test/bench/pair"
+	"github.com/slipwayhq/slipway/test/bench/procfs"
 	"github.com/slipwayhq/slipway/test/bench/requests"
 )
 
@@ -44,12 +45,14 @@ func marks() (before, after mark) {
 		usage:   pair.Usage{Manager: pair.Load{CPU: time.Second}, Server: pair.Load{CPU: 10 * time.Second}},
 		asked:   requests.Counts{write: 100, lease: 5},
 		latency: map[string]latency.Histogram{"machine": {{Within: 1, Count: 10}}},
+		cpu:     procfs.CPU{All: 100 * time.Second, Stolen: 10 * time.Second},
 	}
 	after = mark{
 		at:      at.Add(10 * time.Second),
 		usage:   pair.Usage{Manager: pair.Load{CPU: 3 * time.Second}, Server: pair.Load{CPU: 14 * time.Second}},
 		asked:   requests.Counts{write: 180, lease: 10, read: 20, review: 1},
 		latency: map[string]latency.Histogram{"machine": {{Within: 1, Count: 20}}, "cluster": {{Within: 1}}},
+		cpu:     procfs.CPU{All: 120 * time.Second, Stolen: 15 * time.Second},
 	}
 	return before, after
 }
@@ -61,7 +64,7 @@ func TestJudge(t *testing.T) {
 	m.judgeIdle(before, after)
 	want := measurement{
 		Clusters: 4, ManagerCPU: 2, ServerCPU: 4, Writes: 20, Reads: 5, ReconcileP99: 0.99,
-		IdleRequests: 10.6, IdleManagerCPU: 20, IdleCPU: 60,
+		IdleRequests: 10.6, IdleManagerCPU: 20, IdleCPU: 60, Stolen: 25, IdleStolen: 25,
 		Reconciles: []reconciles{{Controller: "machine", Count: 10, P50: 0.5, P99: 0.99}},
 	}
 	m.WriteLines, m.ReadLines, m.IdleLines = nil, nil, nil
@@ -72,7 +75,7 @@ func TestJudge(t *testing.T) {
 	g.judge(before, after)
 	g.WriteLines, g.ReadLines = nil, nil
 	grown := growth{
-		From: 1, To: 5, Seconds: 3, WritesPer: 20, ManagerCPU: 0.5, ServerCPU: 1, ReconcileP99: 0.99, Reconciles: want.Reconciles,
+		From: 1, To: 5, Seconds: 3, WritesPer: 20, ManagerCPU: 0.5, ServerCPU: 1, ReconcileP99: 0.99, Stolen: 25, Reconciles: want.Reconciles,
 	}
 	if diff := cmp.Diff(grown, g); diff != "" {
 		t.Error(diff)
@@ -115,7 +118,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("no key %s", key)
 		}
 	}
-	for _, want := range []string{"*4.0", "≤ 3 at 1, ≤ 60 at 100", "1→50 workers: all Running, s"} {
+	for _, want := range []string{"*4.0", "≤ 3 at 1, ≤ 60 at 100", "1→50 workers: all Running, s", "1→50 workers: taken by others, %"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, table.String())
 		}

@@ -25,6 +25,9 @@ type measurement struct {
 	IdleRequests   float64 `json:"idle_requests_per_second"`
 	IdleCPU        float64 `json:"idle_cpu_percent"`
 	IdleManagerCPU float64 `json:"idle_manager_cpu_percent"`
+	// What the host of a virtual machine gave to others meanwhile, in percent of the time of all processors.
+	Stolen     float64 `json:"stolen_percent"`
+	IdleStolen float64 `json:"idle_stolen_percent"`
 	// ReconcileP99 is of the Machine controller, while the clusters came up.
 	ReconcileP99    float64         `json:"reconcile_p99_seconds"`
 	DeletionSeconds float64         `json:"deletion_seconds"` // until no Cluster and no Machine is left
@@ -49,6 +52,7 @@ type growth struct {
 	ManagerCPU   float64         `json:"manager_cpu_seconds_per_worker"`
 	ServerCPU    float64         `json:"apiserver_cpu_seconds_per_worker"`
 	ReconcileP99 float64         `json:"machine_reconcile_p99_seconds"`
+	Stolen       float64         `json:"stolen_percent"`
 	Reconciles   []reconciles    `json:"reconciles"`
 	WriteLines   []requests.Line `json:"writes"`
 	ReadLines    []requests.Line `json:"reads"`
@@ -73,6 +77,7 @@ func (m *measurement) judgeComeUp(before, after mark) {
 	m.Reads = float64(asked.Total(settle.IsRead)) / float64(m.Clusters)
 	m.WriteLines, m.ReadLines = asked.Lines(settle.IsWrite), asked.Lines(settle.IsRead)
 	m.Reconciles, m.ReconcileP99 = passes(before, after)
+	m.Stolen = 100 * after.cpu.StolenSince(before.cpu)
 }
 
 // passes is how the controllers did between two marks, and the p99 of the one that the goal is about.
@@ -92,6 +97,7 @@ func (m *measurement) judgeIdle(before, after mark) {
 	m.IdleLines = asked.Lines(func(requests.Request) bool { return true })
 	manager := after.usage.Manager.CPU - before.usage.Manager.CPU
 	server := after.usage.Server.CPU - before.usage.Server.CPU
+	m.IdleStolen = 100 * after.cpu.StolenSince(before.cpu)
 	m.IdleManagerCPU = 100 * manager.Seconds() / seconds
 	m.IdleCPU = 100 * (manager + server).Seconds() / seconds
 }
@@ -103,6 +109,7 @@ func (g *growth) judge(before, after mark) {
 	g.ManagerCPU = (after.usage.Manager.CPU - before.usage.Manager.CPU).Seconds() / added
 	g.ServerCPU = (after.usage.Server.CPU - before.usage.Server.CPU).Seconds() / added
 	g.Reconciles, g.ReconcileP99 = passes(before, after)
+	g.Stolen = 100 * after.cpu.StolenSince(before.cpu)
 	g.WriteLines, g.ReadLines = asked.Lines(settle.IsWrite), asked.Lines(settle.IsRead)
 }
 

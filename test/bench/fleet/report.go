@@ -71,6 +71,8 @@ func lines() []line {
 		{"idle, requests/s", func(m measurement) float64 { return m.IdleRequests }, map[int]float64{100: 0.5}},
 		{"idle, % of a core", func(m measurement) float64 { return m.IdleCPU }, map[int]float64{100: 3}},
 		{"deletion of all, s", func(m measurement) float64 { return m.DeletionSeconds }, map[int]float64{100: 40}},
+		{"taken by others: while they come up, %", func(m measurement) float64 { return m.Stolen }, nil},
+		{"taken by others: while idle, %", func(m measurement) float64 { return m.IdleStolen }, nil},
 	}
 }
 
@@ -96,6 +98,7 @@ func growthLines(step int, g growth) []line {
 		{name + "API writes per worker", of(func(g growth) float64 { return g.WritesPer }), goal(16)},
 		{name + "manager CPU s per worker", of(func(g growth) float64 { return g.ManagerCPU }), goal(0.06)},
 		{name + "API server CPU s per worker", of(func(g growth) float64 { return g.ServerCPU }), nil},
+		{name + "taken by others, %", of(func(g growth) float64 { return g.Stolen }), nil},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/latency"
 	"github.com/slipwayhq/slipway/test/bench/machine"
 	"github.com/slipwayhq/slipway/test/bench/pair"
+	"github.com/slipwayhq/slipway/test/bench/procfs"
 	"github.com/slipwayhq/slipway/test/bench/requests"
 	"github.com/slipwayhq/slipway/test/bench/settle"
 	"github.com/slipwayhq/slipway/test/bench/template"
@@ -93,6 +95,7 @@ type mark struct {
 	usage   pair.Usage
 	asked   requests.Counts
 	latency map[string]latency.Histogram
+	cpu     procfs.CPU
 }
 
 func (s *stage) mark(ctx context.Context) (mark, error) {
@@ -106,6 +109,9 @@ func (s *stage) mark(ctx context.Context) (mark, error) {
 		return m, err
 	}
 	if m.latency, err = latency.Parse(strings.NewReader(text)); err != nil {
+		return m, err
+	}
+	if m.cpu, err = procfs.ReadCPU(os.DirFS("/proc")); err != nil {
 		return m, err
 	}
 	m.asked, err = settle.Counts(ctx, s.pair.Config)
