@@ -23,12 +23,12 @@ func TestParseOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := options{binary: "/opt/slipway", out: "x.json", manifest: filepath.Join("examples", "fleet.yaml"), sizes: []int{1, 100}, workers: 200}
+	want := options{binary: "/opt/slipway", out: "x.json", manifest: filepath.Join("examples", "fleet.yaml"), sizes: []int{1, 100}, workers: 200, patience: 30 * time.Minute}
 	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{})); diff != "" {
 		t.Error(diff)
 	}
 	for name, args := range map[string][]string{
-		"no number": {"-clusters", "many"}, "zero": {"-clusters", "0"}, "argument": {"x"}, "workers": {"-workers", "-1"},
+		"no number": {"-clusters", "many"}, "zero": {"-clusters", "0"}, "argument": {"x"}, "workers": {"-workers", "-1"}, "patience": {"-patience", "-1s"},
 	} {
 		if _, err := parseOptions(args); err == nil {
 			t.Errorf("%s: no error", name)

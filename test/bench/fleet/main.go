@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipwayhq/slipway/test/bench/host"
 	"github.com/slipwayhq/slipway/test/bench/machine"
 	"github.com/slipwayhq/slipway/test/bench/program"
 	"github.com/slipwayhq/slipway/test/bench/template"
@@ -27,6 +28,7 @@ type options struct {
 	sizes    []int
 	workers  int
 	idle     time.Duration
+	patience time.Duration
 }
 
 func parseOptions(args []string) (options, error) {
@@ -39,6 +41,7 @@ func parseOptions(args []string) (options, error) {
 	f.StringVar(&o.manifest, "manifest", filepath.Join("examples", "fleet.yaml"), "one cluster with a MachineDeployment of one worker; its name is replaced wherever it stands")
 	f.IntVar(&o.workers, "workers", 200, "how many workers the MachineDeployment is scaled to; 0: do not scale")
 	f.DurationVar(&o.idle, "idle", 2*time.Minute, "how long to watch the clusters idle; 0: not at all")
+	f.DurationVar(&o.patience, "patience", 30*time.Minute, "for how long, in all, to wait before a measurement while the host gives the processors to others")
 	f.StringVar(&o.profiles, "profiles", "", "folder that exists, to write profiles (pprof) of both processes to")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -50,7 +53,7 @@ func parseOptions(args []string) (options, error) {
 		}
 		o.sizes = append(o.sizes, n)
 	}
-	if f.NArg() > 0 || o.workers < 0 || o.idle < 0 {
+	if f.NArg() > 0 || o.workers < 0 || o.idle < 0 || o.patience < 0 {
 		return o, errors.New("want no arguments, and no negative number of workers or time")
 	}
 	var err error
@@ -67,8 +70,10 @@ func run(ctx context.Context, o options) error {
 	if r.Machine, err = machine.Describe(ctx, o.binary); err != nil {
 		return err
 	}
+	f := &fleet{options: o, template: t, log: os.Stderr}
+	f.host = host.New(o.patience, f.say)
 	for _, n := range o.sizes {
-		f := &fleet{options: o, template: t, size: n, log: os.Stderr}
+		f.size = n
 		m, err := f.measure(ctx)
 		if err != nil {
 			return errors.Join(fmt.Errorf("%d clusters: %w", n, err), r.write(o.out, os.Stdout))
@@ -91,5 +96,6 @@ type fleet struct {
 	options
 	template template.Template
 	size     int
+	host     *host.Host
 	log      io.Writer
 }

@@ -34,12 +34,17 @@ const (
 	// calm is how long an installation is left alone before it counts as idle. The garbage collector of one that has just begun
 	// learns of new kinds after 30 s. It then asks for each owner that it had heard of before, up to 41 s after it heard of it.
 	calm = time.Minute
+	// moment is for how long the host has to leave the processors to this machine before something is measured.
+	moment = 10 * time.Second
 	// atOnce is how many clusters are created at the same time.
 	atOnce = 8
 )
 
 // measure measures one fleet on an installation of its own.
 func (f *fleet) measure(ctx context.Context) (m measurement, err error) {
+	if err = f.host.Quiet(ctx, moment); err != nil {
+		return m, err
+	}
 	if m.PaceBefore, err = machine.Pace(); err != nil {
 		return m, err
 	}
@@ -238,6 +243,9 @@ func (s *stage) rest(ctx context.Context) error {
 	if err := settle.Pause(ctx, calm); err != nil {
 		return err
 	}
+	if err := s.host.Quiet(ctx, moment); err != nil {
+		return err
+	}
 	before, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -282,6 +290,9 @@ func (s *stage) scale(ctx context.Context) error {
 }
 
 func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
+	if err := s.host.Quiet(ctx, moment); err != nil {
+		return growth{}, err
+	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	s.say("scaling a MachineDeployment from %d to %d workers …", from, to)

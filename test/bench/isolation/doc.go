@@ -14,5 +14,5 @@
 //
 // Never: fails because a goal is missed. It fails when something could not be measured.
 //
-// Read first: run.go, then load.go and host.go. docs/bench/isolation.md says what each figure means.
+// Read first: run.go, then load.go and package host. docs/bench/isolation.md says what each figure means.
 package main

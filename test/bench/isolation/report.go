@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/test/bench/chart"
+	"github.com/slipwayhq/slipway/test/bench/host"
 	"github.com/slipwayhq/slipway/test/bench/latency"
 	"github.com/slipwayhq/slipway/test/bench/program"
 	"github.com/slipwayhq/slipway/test/bench/result"
@@ -39,7 +40,7 @@ func figures(found findings) []result.Figure {
 	return append(out,
 		result.Figure{Name: "isolation.stolen", Title: "the host took of the processors' time, in the worst phase (%)", Value: 100 * stolen},
 		result.Figure{
-			Name: "isolation.again", Title: fmt.Sprintf("  comparisons made again because it took more than %.1f %%", 100*mostStolen),
+			Name: "isolation.again", Title: fmt.Sprintf("  comparisons made again because it took more than %.1f %%", 100*host.Most),
 			Value: float64(found.again),
 		},
 		result.Figure{Name: "isolation.held", Title: "  time for that, and to wait for the host before a comparison (s)", Value: found.held.Seconds()},
@@ -157,8 +158,8 @@ func byRound(phases []phase, n int) [][]phase {
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 // write writes the files, and the table for people.
-func write(found findings, host result.Machine, o outputs) error {
-	r := result.Report{Machine: host, Figures: figures(found)}
+func write(found findings, on result.Machine, o outputs) error {
+	r := result.Report{Machine: on, Figures: figures(found)}
 	if err := r.WriteTable(o.table); err != nil {
 		return err
 	}

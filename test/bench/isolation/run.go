@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/test/bench/host"
 	"github.com/slipwayhq/slipway/test/bench/pair"
 )
 
@@ -70,7 +71,7 @@ func (f *fleet) turns(ctx context.Context) (findings, error) {
 		return findings{}, err
 	}
 	var found findings
-	h := newHost(f.patience, f.say)
+	h := host.New(f.patience, f.say)
 	for round := range f.rounds {
 		for _, s := range sicknesses() {
 			healthy, sick, err := f.undisturbed(ctx, probes, s, h)
@@ -83,20 +84,20 @@ func (f *fleet) turns(ctx context.Context) (findings, error) {
 			found.phases = append(found.phases, healthy, sick)
 		}
 	}
-	found.again, found.held = h.again, h.held
+	found.again, found.held = h.Again, h.Held
 	return found, nil
 }
 
-// undisturbed makes a comparison, and makes it again because of mostStolen, as long as there is patience.
-func (f *fleet) undisturbed(ctx context.Context, probes []*probe, s sickness, h *host) (healthy, sick phase, err error) {
+// undisturbed makes a comparison, and makes it again because of what the host took, as long as there is patience.
+func (f *fleet) undisturbed(ctx context.Context, probes []*probe, s sickness, h *host.Host) (healthy, sick phase, err error) {
 	for {
-		if err := h.quiet(ctx, recovery); err != nil {
+		if err := h.Quiet(ctx, recovery); err != nil {
 			return phase{}, phase{}, err
 		}
 		if healthy, err = f.observe(ctx, probes, h); err != nil {
 			return phase{}, phase{}, err
 		}
-		if h.spoiled(healthy, recovery+f.phase) {
+		if h.Spoiled(healthy.stolen, recovery+f.phase) {
 			continue
 		}
 		if err := f.infect(ctx, s); err != nil {
@@ -108,7 +109,7 @@ func (f *fleet) undisturbed(ctx context.Context, probes []*probe, s sickness, h 
 		if err := f.infect(ctx, well()); err != nil {
 			return phase{}, phase{}, err
 		}
-		if h.spoiled(sick, recovery+2*f.phase) {
+		if h.Spoiled(sick.stolen, recovery+2*f.phase) {
 			continue
 		}
 		healthy.sickness, healthy.before, sick.sickness = well().name, s.name, s.name
@@ -117,9 +118,9 @@ func (f *fleet) undisturbed(ctx context.Context, probes []*probe, s sickness, h 
 }
 
 // observe measures one phase.
-func (f *fleet) observe(ctx context.Context, probes []*probe, h *host) (phase, error) {
+func (f *fleet) observe(ctx context.Context, probes []*probe, h *host.Host) (phase, error) {
 	var took []lapse
-	stolen, err := h.during(func() (err error) {
+	stolen, err := h.During(func() (err error) {
 		took, err = f.load(ctx, probes)
 		return err
 	})

@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // lent is a host that gives that part of the processors' time to others, moment by moment, and the last for ever.
 type lent struct {
-	*host
+	*Host
 	stolen []float64
 	spent  procfs.CPU
 	said   []string
@@ -20,7 +20,7 @@ type lent struct {
 
 func lending(patience time.Duration, stolen ...float64) *lent {
 	l := &lent{stolen: stolen}
-	l.host = newHost(patience, func(format string, args ...any) { l.said = append(l.said, fmt.Sprintf(format, args...)) })
+	l.Host = New(patience, func(format string, args ...any) { l.said = append(l.said, fmt.Sprintf(format, args...)) })
 	l.cpu = func() (procfs.CPU, error) { return l.spent, nil }
 	l.pause = func(ctx context.Context, d time.Duration) error {
 		l.spend(d)
@@ -57,11 +57,11 @@ func TestQuiet(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			l := lending(tc.patience, tc.stolen...)
-			if err := l.quiet(t.Context(), moment); err != nil {
+			if err := l.Quiet(t.Context(), moment); err != nil {
 				t.Fatal(err)
 			}
-			if l.held != tc.held || len(l.said) != tc.said {
-				t.Errorf("%s: held %s, want %s; said %q, want %d", tc.reason, l.held, tc.held, l.said, tc.said)
+			if l.Held != tc.held || len(l.said) != tc.said {
+				t.Errorf("%s: held %s, want %s; said %q, want %d", tc.reason, l.Held, tc.held, l.said, tc.said)
 			}
 			if l.spent.All == 0 {
 				t.Error("the sick clusters did not get the time to recover")
@@ -73,35 +73,35 @@ func TestQuiet(t *testing.T) {
 func TestQuietEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := lending(time.Hour, 1).quiet(ctx, time.Second); !errors.Is(err, context.Canceled) {
+	if err := lending(time.Hour, 1).Quiet(ctx, time.Second); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that it was cancelled", err)
 	}
 	l := lending(time.Hour, 0)
 	unreadable := errors.New("unreadable")
 	l.cpu = func() (procfs.CPU, error) { return procfs.CPU{}, unreadable }
-	if err := l.quiet(t.Context(), time.Second); !errors.Is(err, unreadable) {
+	if err := l.Quiet(t.Context(), time.Second); !errors.Is(err, unreadable) {
 		t.Errorf("%v, want %v", err, unreadable)
 	}
 }
 
 func TestSpoiled(t *testing.T) {
 	l := lending(20*time.Second, 0)
-	stolen, err := l.during(func() error { l.spend(time.Second); return nil })
+	stolen, err := l.During(func() error { l.spend(time.Second); return nil })
 	if err != nil || stolen != 0 {
 		t.Errorf("%v of the time stolen, %v", stolen, err)
 	}
-	if l.spoiled(phase{stolen: 0.005}, 15*time.Second) || l.again != 0 || l.held != 0 {
-		t.Errorf("that much counts; again %d, held %s", l.again, l.held)
+	if l.Spoiled(0.005, 15*time.Second) || l.Again != 0 || l.Held != 0 {
+		t.Errorf("that much counts; again %d, held %s", l.Again, l.Held)
 	}
 	for range 2 {
-		if !l.spoiled(phase{stolen: 0.006}, 15*time.Second) {
+		if !l.Spoiled(0.006, 15*time.Second) {
 			t.Error("there is patience left")
 		}
 	}
-	if l.spoiled(phase{stolen: 0.9}, 15*time.Second) {
+	if l.Spoiled(0.9, 15*time.Second) {
 		t.Error("there is no patience left")
 	}
-	if l.again != 2 || l.held != 30*time.Second || len(l.said) != 2 {
-		t.Errorf("again %d, held %s, said %q", l.again, l.held, l.said)
+	if l.Again != 2 || l.Held != 30*time.Second || len(l.said) != 2 {
+		t.Errorf("again %d, held %s, said %q", l.Again, l.Held, l.said)
 	}
 }
