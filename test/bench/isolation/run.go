@@ -33,7 +33,7 @@ func (p phase) well() bool { return p.before != "" }
 // findings are what was measured: in each round two phases for each sickness.
 type findings struct {
 	phases []phase
-	// again is how many comparisons were made once more because of mostStolen, the last of which counts.
+	// again is how many comparisons were made once more because of what the host took, the last of which counts.
 	again int
 	// held is how long that took, and to wait for the host.
 	held time.Duration
