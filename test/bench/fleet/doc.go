@@ -6,8 +6,8 @@
 // Does: for each number of clusters starts a fresh management cluster and a manager as two processes (package pair),
 // makes the clusters all at once from one manifest, waits until all are Available and settled, watches them idle, scales a
 // MachineDeployment of the first one from 1 to 50 and on to the number of workers, and deletes everything. While the host
-// gives the processors to others it waits before each of these but the deletion. Prints a table and writes JSON; with several numbers also a
-// drawing (.svg).
+// gives the processors to others it waits before each of these but the deletion. Prints a table and writes JSON; with
+// several numbers also a drawing (.svg).
 //
 // Owns: the temporary installations that it makes.
 //
