@@ -108,8 +108,7 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 		return nil
 	}
 	if w.writes.Stale(live) { // the API server would say the same
-		return fault.New(fault.Conflict, "StaleObject", "%s %s was changed by this program since it was read",
-			w.KindOf(live), client.ObjectKeyFromObject(live))
+		return w.stale(live)
 	}
 	if _, err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, data)); err != nil {
 		return fmt.Errorf("patching %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
@@ -192,18 +191,40 @@ func (w *Writer) adopted(ctx context.Context, kind string, obj client.Object) er
 		"%s %s exists and belongs to something else; rename or delete it", kind, client.ObjectKeyFromObject(obj))
 }
 
-// Delete deletes the object in the state that was read; one that is gone or going already is a success.
+// Delete deletes the object if it still is in the state that was read: somebody judged that. One that is gone or going
+// already is a success.
 func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
-	if !obj.GetDeletionTimestamp().IsZero() {
+	if w.writes.Stale(obj) { // the API server would say the same
+		return w.stale(obj)
+	}
+	version := obj.GetResourceVersion()
+	return w.delete(ctx, obj, &version)
+}
+
+// DeleteAnyway deletes the object whatever was written to it since it was read: it goes because what it belongs to does.
+// One that is gone or going already is a success.
+func (w *Writer) DeleteAnyway(ctx context.Context, obj client.Object) error {
+	return w.delete(ctx, obj, nil)
+}
+
+func (w *Writer) delete(ctx context.Context, obj client.Object, version *string) error {
+	uid := obj.GetUID()
+	if !obj.GetDeletionTimestamp().IsZero() || w.writes.going(uid) {
 		return nil
 	}
-	uid, version := obj.GetUID(), obj.GetResourceVersion()
-	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version},
+	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: version},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting %s %s: %w", w.KindOf(obj), client.ObjectKeyFromObject(obj), err)
 	}
+	w.writes.goes(uid)
 	return nil
+}
+
+// stale is the conflict that the API server would tell of.
+func (w *Writer) stale(obj client.Object) error {
+	return fault.New(fault.Conflict, "StaleObject", "%s %s was changed by this program since it was read",
+		w.KindOf(obj), client.ObjectKeyFromObject(obj))
 }
 
 // unchanged reports whether applying want would change nothing.

@@ -194,19 +194,75 @@ func TestCreateMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestDeleteIsOfWhatWasRead(t *testing.T) {
-	ctx := context.Background()
-	c, _ := newClient(t, cluster())
-	w := kube.NewWriter(c, "cluster")
-	read := &clusterv1.Cluster{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(cluster()), read); err != nil {
-		t.Fatal(err)
+func TestDelete(t *testing.T) {
+	// The Secret has a finalizer: it does not go, and the reader does not see that it is going.
+	protected := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "u", Finalizers: []string{"example.org/keep"}}}
+	read := func(t *testing.T, c client.Client) *corev1.Secret {
+		t.Helper()
+		out := &corev1.Secret{}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(protected), out); err != nil {
+			t.Fatal(err)
+		}
+		return out
 	}
-	if err := w.Delete(ctx, read); err != nil {
-		t.Fatal(err)
+	changed := func(t *testing.T, c client.Client) {
+		t.Helper()
+		now := read(t, c)
+		now.Labels = map[string]string{"changed": "meanwhile"}
+		if err := c.Update(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := w.Delete(ctx, read); err != nil {
-		t.Errorf("gone is a success: %v", err)
+	label := func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) }
+	conditional, anyway := (*kube.Writer).Delete, (*kube.Writer).DeleteAnyway
+	for name, tc := range map[string]struct {
+		reason string
+		delete func(*kube.Writer, context.Context, client.Object) error
+		before func(*testing.T, client.Client, *kube.Writer, *corev1.Secret)
+		times  int
+		want   fault.Kind
+		sent   int
+	}{
+		"as read":              {"", conditional, nil, 1, 0, 1},
+		"twice":                {"the API server has said that it goes", conditional, nil, 2, 0, 1},
+		"twice, anyway":        {"", anyway, nil, 2, 0, 1},
+		"changed meanwhile":    {"what was decided was of another state", conditional, func(t *testing.T, c client.Client, _ *kube.Writer, _ *corev1.Secret) { changed(t, c) }, 1, fault.Conflict, 1},
+		"changed, tried again": {"a delete that failed is not remembered", conditional, func(t *testing.T, c client.Client, _ *kube.Writer, _ *corev1.Secret) { changed(t, c) }, 2, fault.Conflict, 2},
+		"changed, anyway":      {"its owner goes whatever it says", anyway, func(t *testing.T, c client.Client, _ *kube.Writer, _ *corev1.Secret) { changed(t, c) }, 1, 0, 1},
+		"changed by this writer": {"the API server would refuse", conditional, func(t *testing.T, _ client.Client, w *kube.Writer, o *corev1.Secret) {
+			if err := w.Patch(t.Context(), o, label); err != nil {
+				t.Fatal(err)
+			}
+		}, 1, fault.Conflict, 0},
+		"going": {"", anyway, func(_ *testing.T, _ client.Client, _ *kube.Writer, o *corev1.Secret) {
+			o.DeletionTimestamp = new(metav1.Now())
+		}, 1, 0, 0},
+		"gone": {"", anyway, func(_ *testing.T, _ client.Client, _ *kube.Writer, o *corev1.Secret) { o.Name = "gone" }, 1, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := 0
+			c := fake.NewClientBuilder().WithObjects(protected.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+					sent++
+					if only := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions; only == nil || *only.UID != protected.UID {
+						t.Errorf("another object of its name would be deleted: %v", only)
+					}
+					return c.Delete(ctx, o, opts...)
+				},
+			}).Build()
+			w, o := kube.NewWriter(c, "test"), read(t, c)
+			if tc.before != nil {
+				tc.before(t, c, w, o)
+			}
+			for range tc.times {
+				if err := tc.delete(w, t.Context(), o.DeepCopy()); (err != nil) != (tc.want != 0) || err != nil && fault.KindOf(err) != tc.want {
+					t.Errorf("%s: %v", tc.reason, err)
+				}
+			}
+			if sent != tc.sent {
+				t.Errorf("%s: %d deletes sent, want %d", tc.reason, sent, tc.sent)
+			}
+		})
 	}
 }
 

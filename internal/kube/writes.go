@@ -15,11 +15,12 @@ import (
 // remembered bounds the memory of Writes.
 const remembered = 4096
 
-// Writes remembers the newest resourceVersion written of each object, by UID.
+// Writes remembers the newest resourceVersion written of each object, and what was deleted, by UID.
 // The zero value is ready to use.
 type Writes struct {
-	mu     sync.Mutex
-	newest map[types.UID]string
+	mu      sync.Mutex
+	newest  map[types.UID]string
+	deleted map[types.UID]struct{}
 }
 
 func (w *Writes) record(obj client.Object) {
@@ -51,6 +52,27 @@ func (w *Writes) Stale(obj client.Object) bool {
 	}
 	delete(w.newest, obj.GetUID()) // the cache has caught up: nothing to remember
 	return false
+}
+
+// goes remembers that the API server has accepted the deletion of an object. That is final.
+func (w *Writes) goes(uid types.UID) {
+	if uid == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.deleted == nil || len(w.deleted) >= remembered { // what was forgotten is deleted once more at most
+		w.deleted = map[types.UID]struct{}{}
+	}
+	w.deleted[uid] = struct{}{}
+}
+
+// going reports whether an object was deleted, though the cache may not show it yet.
+func (w *Writes) going(uid types.UID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, is := w.deleted[uid]
+	return is
 }
 
 // KeepOwnFields is a cache transform that drops the managed fields of everybody but this program: they are

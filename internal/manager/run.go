@@ -51,12 +51,14 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	election := rest.CopyConfig(cfg.REST) // a lease does not wait until other writes are done
+	cfg.REST.Wrap(atMost(writesAtOnce))
 	measured, err := newInformers(scheme, ctrlmetrics.Registry)
 	if err != nil {
 		return err
 	}
 	defer measured.release()
-	mgr, err := newManager(cfg, measured, certificates)
+	mgr, err := newManager(cfg, election, measured, certificates)
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return mgr.Start(ctx)
 }
 
-func newManager(cfg Config, measured *informers, certificates *webhook.Certificates) (manager.Manager, error) {
+func newManager(cfg Config, election *rest.Config, measured *informers, certificates *webhook.Certificates) (manager.Manager, error) {
 	caching, err := cacheOptions(cfg)
 	if err != nil {
 		return nil, err
@@ -100,7 +102,7 @@ func newManager(cfg Config, measured *informers, certificates *webhook.Certifica
 		WebhookServer:  webhookServer(cfg, certificates),
 		LeaderElection: cfg.LeaderElection.Enabled, LeaderElectionID: "controller-leader-election-capi", LeaderElectionNamespace: Namespace,
 		LeaseDuration: duration(cfg.LeaderElection.Lease, 15*time.Second), RenewDeadline: duration(cfg.LeaderElection.Renew, 10*time.Second),
-		RetryPeriod: duration(cfg.LeaderElection.Retry, 2*time.Second), LeaderElectionReleaseOnCancel: true,
+		RetryPeriod: duration(cfg.LeaderElection.Retry, 2*time.Second), LeaderElectionReleaseOnCancel: true, LeaderElectionConfig: election,
 		GracefulShutdownTimeout: &stop,
 		Controller:              ctrlconfig.Controller{SkipNameValidation: &unique, UsePriorityQueue: &priorities},
 	})

@@ -31,10 +31,6 @@ const (
 	ReasonNoNetwork = "NoFreeNetwork"
 )
 
-// attempts bounds how often a deletion is tried that meets a newer version of the Cluster: controllers write its
-// status all the time.
-const attempts = 10
-
 // Network returns a range for a new cluster that no LocalCluster of the management cluster and none of the routes
 // (those of this host) use. A reader of nil asks no management cluster.
 func Network(ctx context.Context, r client.Reader, routes []netip.Prefix) (netip.Prefix, error) {
@@ -107,18 +103,12 @@ func namespaced(o *unstructured.Unstructured, err error) error {
 	return err
 }
 
-// Delete asks for the deletion of the Cluster; its controllers do the rest. A Cluster that is going already is left
-// alone.
+// Delete asks for the deletion of the Cluster; its controllers do the rest, and what they write meanwhile changes nothing.
+// A Cluster that is going already is left alone.
 func Delete(ctx context.Context, c client.Client, key client.ObjectKey) error {
-	w := kube.NewWriter(c, manager)
-	for i := 1; ; i++ {
-		found := &clusterv1.Cluster{}
-		if err := c.Get(ctx, key, found); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-		err := w.Delete(ctx, found)
-		if err == nil || !apierrors.IsConflict(err) || i == attempts {
-			return err
-		}
+	found := &clusterv1.Cluster{}
+	if err := c.Get(ctx, key, found); err != nil {
+		return client.IgnoreNotFound(err)
 	}
+	return kube.NewWriter(c, manager).DeleteAnyway(ctx, found)
 }

@@ -66,9 +66,9 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		}
 		return c.writer.Create(ctx, secret)
 	case Delete:
-		return c.writer.Delete(ctx, s.find(a))
+		return c.writer.DeleteAnyway(ctx, s.find(a))
 	case DeleteReference:
-		return c.writer.Delete(ctx, s.reference(a.What))
+		return c.writer.DeleteAnyway(ctx, s.reference(a.What))
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the cluster controller does not know how to %s", action)
 }

@@ -97,7 +97,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case Evict:
 		return c.evict(ctx, s, a)
 	case DeleteReference:
-		return c.writer.Delete(ctx, s.reference(a.What))
+		return c.writer.DeleteAnyway(ctx, s.reference(a.What))
 	case NoteProviderID:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { o.(*clusterv1.Machine).Spec.ProviderID = a.ID })
 	case DeleteNode:

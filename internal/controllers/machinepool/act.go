@@ -114,7 +114,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case DeleteNode:
 		return c.deleteNode(ctx, s, a)
 	case DeleteReference:
-		return c.writer.Delete(ctx, reference(s, a.What))
+		return c.writer.DeleteAnyway(ctx, reference(s, a.What))
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the machinepool controller does not know how to %s", action)
 }
