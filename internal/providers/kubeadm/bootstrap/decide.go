@@ -42,7 +42,9 @@ func Decide(s Snapshot) loop.Plan {
 	case s.Cluster == nil:
 		p.WaitFor(waitCluster, "Waiting for Cluster %s to exist", s.Owner.ClusterName)
 	case !s.Cluster.DeletionTimestamp.IsZero():
-		p.WaitFor(waitCluster, "Cluster %s is being deleted", s.Cluster.Name)
+		if !s.made() {
+			p.WaitFor(waitCluster, "Cluster %s is being deleted", s.Cluster.Name)
+		}
 	case updating: // KB-25
 		p.WaitFor(waitUpdate, "Waiting for the in-place update of %s %s to end", s.Owner.Kind, s.Owner.Name)
 	case !s.made():

@@ -84,6 +84,8 @@ func noToken(s *Snapshot) { s.Token = &discovery.State{} }
 
 func made(s *Snapshot) { s.Config.Status.DataSecretName = "w" }
 
+func clusterGoes(s *Snapshot) { s.Cluster.DeletionTimestamp = &metav1.Time{Time: now} }
+
 func pool(s *Snapshot) { s.Owner.Kind, s.Owner.Name = kindMachinePool, "p" }
 
 // carrying puts data with a token into the data Secret.
@@ -124,9 +126,10 @@ func TestDecide(t *testing.T) {
 		again  time.Duration
 	}{
 		// KB-01, BC-10
-		"no owner":         {"nothing is made for nobody", []change{func(s *Snapshot) { s.Owner = nil }}, nil, nil, waitOwner, "Machine or MachinePool", 0},
-		"no cluster":       {"it may come", []change{func(s *Snapshot) { s.Cluster = nil }}, nil, nil, waitCluster, "Cluster c to exist", 0},
-		"cluster deleting": {"no more machines", []change{func(s *Snapshot) { s.Cluster.DeletionTimestamp = &metav1.Time{Time: now} }}, nil, nil, waitCluster, "being deleted", 0},
+		"no owner":               {"nothing is made for nobody", []change{func(s *Snapshot) { s.Owner = nil }}, nil, nil, waitOwner, "Machine or MachinePool", 0},
+		"no cluster":             {"it may come", []change{func(s *Snapshot) { s.Cluster = nil }}, nil, nil, waitCluster, "Cluster c to exist", 0},
+		"cluster deleting":       {"no more machines", []change{clusterGoes}, nil, nil, waitCluster, "being deleted", 0},
+		"made, cluster deleting": {"nobody waits for anything: the status stays, and with it the Machine's", []change{made, chosen, noToken, clusterGoes}, nil, nil, "", "", 0},
 		// KB-04
 		"no infrastructure": {"first the network", []change{func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }}, nil, nil, waitInfrastructure, "infrastructure of Cluster c", 0},
 		"no control plane":  {"workers wait for it", []change{func(s *Snapshot) { s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr(false) }}, nil, nil, waitControlPlane, "control plane of Cluster c", 0},
