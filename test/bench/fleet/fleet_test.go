@@ -62,12 +62,14 @@ func TestJudge(t *testing.T) {
 	m := measurement{Clusters: 4}
 	m.judgeComeUp(before, after)
 	m.judgeIdle(before, after)
+	m.judgeDeletion(before, after)
 	want := measurement{
 		Clusters: 4, ManagerCPU: 2, ServerCPU: 4, Writes: 20, Reads: 5, ReconcileP99: 0.99,
 		IdleRequests: 10.6, IdleManagerCPU: 20, IdleCPU: 60, Stolen: 25, IdleStolen: 25,
+		Deletion:   deletion{ManagerCPU: 2, ServerCPU: 4, Writes: 20, Stolen: 25},
 		Reconciles: []reconciles{{Controller: "machine", Count: 10, P50: 0.5, P99: 0.99}},
 	}
-	m.WriteLines, m.ReadLines, m.IdleLines = nil, nil, nil
+	m.WriteLines, m.ReadLines, m.IdleLines, m.Deletion.WriteLines = nil, nil, nil, nil
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Error(diff)
 	}

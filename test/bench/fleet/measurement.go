@@ -31,6 +31,7 @@ type measurement struct {
 	// ReconcileP99 is of the Machine controller, while the clusters came up.
 	ReconcileP99    float64         `json:"reconcile_p99_seconds"`
 	DeletionSeconds float64         `json:"deletion_seconds"` // until no Cluster and no Machine is left
+	Deletion        deletion        `json:"deletion"`
 	Growth          []growth        `json:"growth,omitempty"`
 	Growing         Peaks           `json:"growth_peaks"`             // while a MachineDeployment grows and shrinks
 	ShrinkSeconds   float64         `json:"shrink_seconds,omitempty"` // from the most workers to one
@@ -41,6 +42,15 @@ type measurement struct {
 	// The paces of the machine (machine.Pace) are in nanoseconds.
 	PaceBefore time.Duration `json:"pace_before"`
 	PaceAfter  time.Duration `json:"pace_after"`
+}
+
+// deletion is what it cost to delete all, until nothing was written any more: Secrets and templates go last.
+type deletion struct {
+	ManagerCPU float64         `json:"manager_cpu_seconds"`
+	ServerCPU  float64         `json:"apiserver_cpu_seconds"`
+	Writes     float64         `json:"api_writes_per_cluster"` // leases apart
+	Stolen     float64         `json:"stolen_percent"`
+	WriteLines []requests.Line `json:"writes"`
 }
 
 // growth is a MachineDeployment that became larger.
@@ -100,6 +110,17 @@ func (m *measurement) judgeIdle(before, after mark) {
 	m.IdleStolen = 100 * after.cpu.StolenSince(before.cpu)
 	m.IdleManagerCPU = 100 * manager.Seconds() / seconds
 	m.IdleCPU = 100 * (manager + server).Seconds() / seconds
+}
+
+func (m *measurement) judgeDeletion(before, after mark) {
+	asked := after.asked.Since(before.asked)
+	m.Deletion = deletion{
+		ManagerCPU: (after.usage.Manager.CPU - before.usage.Manager.CPU).Seconds(),
+		ServerCPU:  (after.usage.Server.CPU - before.usage.Server.CPU).Seconds(),
+		Writes:     float64(asked.Total(settle.IsWrite)) / float64(m.Clusters),
+		Stolen:     100 * after.cpu.StolenSince(before.cpu),
+		WriteLines: asked.Lines(settle.IsWrite),
+	}
 }
 
 // judge adds what was used and asked for, per worker.

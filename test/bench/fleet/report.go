@@ -71,8 +71,12 @@ func lines() []line {
 		{"idle, requests/s", func(m measurement) float64 { return m.IdleRequests }, map[int]float64{100: 0.5}},
 		{"idle, % of a core", func(m measurement) float64 { return m.IdleCPU }, map[int]float64{100: 3}},
 		{"deletion of all, s", func(m measurement) float64 { return m.DeletionSeconds }, map[int]float64{100: 40}},
+		{"deletion: manager, CPU s per cluster", per(func(m measurement) float64 { return m.Deletion.ManagerCPU }), nil},
+		{"deletion: API server, CPU s per cluster", per(func(m measurement) float64 { return m.Deletion.ServerCPU }), nil},
+		{"deletion: API writes per cluster", func(m measurement) float64 { return m.Deletion.Writes }, nil},
 		{"taken by others: while they come up, %", func(m measurement) float64 { return m.Stolen }, nil},
 		{"taken by others: while idle, %", func(m measurement) float64 { return m.IdleStolen }, nil},
+		{"taken by others: while they are deleted, %", func(m measurement) float64 { return m.Deletion.Stolen }, nil},
 	}
 }
 

@@ -341,7 +341,10 @@ func (s *stage) remove(ctx context.Context) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	s.say("deleting all …")
-	began := time.Now()
+	before, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
 	group, deleting := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for n := range s.size {
@@ -360,6 +363,14 @@ func (s *stage) remove(ctx context.Context) error {
 			return fmt.Errorf("%d %s are left: %w", left, plural, err)
 		}
 	}
-	s.found.DeletionSeconds = time.Since(began).Seconds()
+	s.found.DeletionSeconds = time.Since(before.at).Seconds()
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	after, err := s.mark(ctx)
+	if err != nil {
+		return err
+	}
+	s.found.judgeDeletion(before, after)
 	return nil
 }
