@@ -50,6 +50,9 @@ func newChild(s *Supervisor, name string) *child {
 	}
 	c.seen, _ = observe(c.folder) // the loop reports what cannot be read
 	c.seen.Name = name
+	if c.seen.Running { // from here on its end is a death, even before the loop's first look
+		c.view.alive, c.view.since = true, s.cfg.Now()
+	}
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -67,11 +68,16 @@ func config(cluster string) workload.Config {
 
 func supervisor(t *testing.T, root string) *process.Supervisor {
 	t.Helper()
+	return supervisorAt(t, root, time.Now)
+}
+
+func supervisorAt(t *testing.T, root string, now func() time.Time) *process.Supervisor {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := process.New(t.Context(), process.Config{Root: root, Command: []string{exe, asChild}, Versions: []string{"v1.36.3"}, Now: time.Now})
+	s := process.New(t.Context(), process.Config{Root: root, Command: []string{exe, asChild}, Versions: []string{"v1.36.3"}, Now: now})
 	t.Cleanup(func() {
 		s.Close()
 		if err := process.StopAll(context.Background(), root); err != nil {
@@ -169,6 +175,29 @@ func TestProcessIsTakenOverFromADeadSupervisor(t *testing.T) {
 	st := await(t, s, "ns.demo", "another process", func(st process.Status) bool { return running(st) && st.PID != first.PID })
 	if st.Restarts != 1 || !strings.Contains(st.LastExit, "earlier slipway") {
 		t.Errorf("status: %+v", st)
+	}
+}
+
+func TestDeathBeforeTheFirstLook(t *testing.T) {
+	root := t.TempDir()
+	earlier := supervisor(t, root)
+	ensure(t, earlier, "ns.demo", config("demo"))
+	first := await(t, earlier, "ns.demo", "a running process", running)
+	earlier.Close()
+
+	var once sync.Once
+	s := supervisorAt(t, root, func() time.Time { // it knows the process, and has yet to look again
+		once.Do(func() {
+			if was, err := process.Terminate(t.Context(), earlier.Folder("ns.demo").Lock(), 20*time.Second); err != nil || !was {
+				t.Errorf("terminated %v, %v", was, err)
+			}
+		})
+		return time.Now()
+	})
+	ensure(t, s, "ns.demo", config("demo"))
+	st := await(t, s, "ns.demo", "another process", func(st process.Status) bool { return running(st) && st.PID != first.PID })
+	if st.Restarts != 1 || !strings.Contains(st.LastExit, "earlier slipway") {
+		t.Errorf("nobody has asked for its end: %+v", st)
 	}
 }
 
