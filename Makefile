@@ -43,9 +43,7 @@ demo: image ## from nothing to a running workload cluster
 
 .PHONY: check
 check: crds ## lint, unit tests and simulations; no Docker
-	@hack/lint.sh
-	@cd sdk && go test ./...
-	@go test $$(go list ./... | grep -v -e /test/ -e /internal/providers/local$$ -e /backend/container)
+	@hack/test.sh --no-docker
 
 .PHONY: test
 test: prerequisites image ## every test, those on real nodes included
