@@ -66,7 +66,7 @@ profile: build ## record what the compiler optimizes for (cmd/slipway/default.pg
 
 .PHONY: bench-isolation
 bench-isolation: build ## measure what clusters that do not answer do to the others; no Docker
-	@go run ./test/bench/isolation -slipway bin/slipway
+	@TMPDIR=/dev/shm go run ./test/bench/isolation -slipway bin/slipway
 
 .PHONY: bench-hook
 bench-hook: build ## measure calls of Runtime Extensions, a quarter of an hour: OUT=file.json; no Docker
