@@ -36,6 +36,21 @@ func TestParseOptions(t *testing.T) {
 	}
 }
 
+// The garbage collector of the management cluster deletes what clusters leave behind, at the requests a second that it may send,
+// however quick the machine is.
+func TestSettlingMayTakeAsLongAsTheGarbageCollectorNeeds(t *testing.T) {
+	const (
+		behind    = 5  // of each cluster: three Secrets, two templates
+		perSecond = 13 // of the 20 requests; the others are reads
+	)
+	for _, size := range []int{1, 1000, 10_000} {
+		f := fleet{size: size}
+		if got, needed := f.within(settleWithin), time.Duration(size*behind/perSecond)*time.Second; got < 2*needed {
+			t.Errorf("%d clusters: gives up after %v, of %v that are needed", size, got, needed)
+		}
+	}
+}
+
 func marks() (before, after mark) {
 	write, lease := requests.Request{Verb: "APPLY", Resource: "machines/status.cluster.x-k8s.io"}, requests.Request{Verb: "PUT", Resource: "leases.coordination.k8s.io"}
 	read, review := requests.Request{Verb: "LIST", Resource: "secrets"}, requests.Request{Verb: "POST", Resource: "subjectaccessreviews.authorization.k8s.io"}

@@ -24,11 +24,11 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/template"
 )
 
-// The deadlines only end a run that hangs.
+// The deadlines only end a run that hangs; each is longer by perCluster for each cluster.
 const (
 	deadline     = 10 * time.Minute
-	perCluster   = 3 * time.Second
 	settleWithin = 5 * time.Minute
+	perCluster   = 3 * time.Second
 	// echo is for how long there are writes after the last one that was waited for.
 	echo = 2 * time.Second
 	// calm is how long an installation is left alone before it counts as idle. The garbage collector of one that has just begun
@@ -91,8 +91,11 @@ type stage struct {
 }
 
 func (s *stage) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, deadline+time.Duration(s.size)*perCluster)
+	return context.WithTimeout(ctx, s.within(deadline))
 }
+
+// within is a deadline for this many clusters.
+func (f *fleet) within(d time.Duration) time.Duration { return d + time.Duration(f.size)*perCluster }
 
 // mark is what had been used and asked by a moment.
 type mark struct {
@@ -140,7 +143,7 @@ func (s *stage) settle(ctx context.Context) error {
 	if err := settle.Pause(ctx, echo); err != nil {
 		return err
 	}
-	_, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, settleWithin)
+	_, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, s.within(settleWithin))
 	return err
 }
 
