@@ -38,7 +38,9 @@ const patience = 2 * time.Minute
 type live struct {
 	t *testing.T
 	client.Client
-	d *clusterv1.MachineDeployment
+	// cached is what the controller reads.
+	cached client.Reader
+	d      *clusterv1.MachineDeployment
 }
 
 func startLive(t *testing.T) live {
@@ -84,7 +86,7 @@ func startLive(t *testing.T) live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return live{t: t, Client: c, d: &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md"}}}
+	return live{t: t, Client: c, cached: mgr.GetClient(), d: &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md"}}}
 }
 
 func (l live) must(err error) {
@@ -118,7 +120,8 @@ func (l live) sets() []clusterv1.MachineSet {
 	return list.Items
 }
 
-// play gives each MachineSet as many available Machines as it wants, never more than it was told.
+// play gives each MachineSet as many available Machines as it wants, never more than it was told. Like the controller that it stands
+// for, it writes no status before the cache that both share shows the Machines: the deployment is woken by the status alone.
 func (l live) play() {
 	for _, set := range l.sets() {
 		list := &clusterv1.MachineList{}
@@ -142,6 +145,9 @@ func (l live) play() {
 		for n := len(list.Items); n > want; n-- {
 			l.must(l.Delete(l.t.Context(), &list.Items[n-1]))
 		}
+		if !l.shown(&set, want) {
+			continue // the next play comes back to it
+		}
 		before := set.DeepCopy()
 		if !set.DeletionTimestamp.IsZero() {
 			controllerutil.RemoveFinalizer(&set, clusterv1.MachineSetFinalizer)
@@ -151,6 +157,15 @@ func (l live) play() {
 		set.Status.Replicas, set.Status.AvailableReplicas, set.Status.ObservedGeneration = new(int32(want)), new(int32(want)), set.Generation
 		l.must(client.IgnoreNotFound(l.Status().Patch(l.t.Context(), &set, client.MergeFrom(before))))
 	}
+}
+
+// shown reports whether the cache has so many Machines of the MachineSet, all of them available.
+func (l live) shown(set *clusterv1.MachineSet, want int) bool {
+	list := &clusterv1.MachineList{}
+	l.must(l.cached.List(l.t.Context(), list, client.InNamespace("ns"), client.MatchingLabels{clusterv1.MachineSetNameLabel: set.Name}))
+	return len(list.Items) == want && !slices.ContainsFunc(list.Items, func(m clusterv1.Machine) bool {
+		return !condition.Set(m.Status.Conditions).IsTrue(clusterv1.MachineAvailableCondition)
+	})
 }
 
 // change is what a user does to the deployment.
