@@ -64,9 +64,11 @@ bench-fleet: build ## measure a fleet of simulated clusters: CLUSTERS=n[,n...] O
 profile: build ## record what the compiler optimizes for (cmd/slipway/default.pgo), by running a fleet; no Docker
 	@hack/profile.sh bin/slipway cmd/slipway/default.pgo
 
+MEMORY ?= /dev/shm
+
 .PHONY: bench-isolation
-bench-isolation: build ## measure what clusters that do not answer do to the others; no Docker
-	@TMPDIR=/dev/shm go run ./test/bench/isolation -slipway bin/slipway
+bench-isolation: build ## measure what clusters that do not answer do to the others: MEMORY=folder in memory; no Docker
+	@TMPDIR='$(MEMORY)' go run ./test/bench/isolation -slipway bin/slipway
 
 .PHONY: bench-hook
 bench-hook: build ## measure calls of Runtime Extensions, a quarter of an hour: OUT=file.json; no Docker

@@ -116,6 +116,8 @@ type Line struct {
 	Count int `json:"count"`
 }
 
+func (l Line) String() string { return fmt.Sprintf("%d × %s %s", l.Count, l.Verb, l.Resource) }
+
 // Lines are the requests that keep says yes to, the most frequent first.
 func (c Counts) Lines(keep func(Request) bool) []Line {
 	var out []Line

@@ -1,6 +1,7 @@
 package requests_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -80,6 +81,9 @@ func TestSinceTotalLines(t *testing.T) {
 	own := func(r requests.Request) bool { return !r.Lease() }
 	if got := since.Total(own); got != 2 {
 		t.Errorf("total without leases is %d, want 2", got)
+	}
+	if got := fmt.Sprint(since.Lines(own)); got != "[1 × POST machines 1 × POST secrets]" {
+		t.Errorf("in an error the lines read %q", got)
 	}
 	want := []requests.Line{{Request: machines, Count: 1}, {Request: secrets, Count: 1}}
 	if diff := gocmp.Diff(want, since.Lines(own)); diff != "" {
