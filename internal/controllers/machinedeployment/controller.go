@@ -49,6 +49,8 @@ func Add(s loop.Setup) error {
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
+	// Machines do not wake a deployment: the status of their MachineSet does. It is counted in the cache that [Snapshot] is read from,
+	// so that whoever is woken by it finds those Machines there.
 	built, err := s.Builder(Name, &clusterv1.MachineDeployment{}).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet)).
 		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
