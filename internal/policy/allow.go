@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+)
+
+// where says which file a setting belongs to.
+const where = "in the configuration file (slipway up --config)"
+
+// DeniedMount returns why a node in the namespace may not mount the folder, empty if it may. The path is one without
+// symbolic links.
+func (c Configuration) DeniedMount(namespace, hostPath string, readOnly bool) string {
+	clean := path.Clean(hostPath)
+	for _, m := range c.Nodes.Mounts {
+		if clean != m.Path && !strings.HasPrefix(clean, m.Path+"/") || len(m.Namespaces) > 0 && !slices.Contains(m.Namespaces, namespace) {
+			continue
+		}
+		if readOnly || m.Writable {
+			return ""
+		}
+		return fmt.Sprintf("Folder %s of this host may be mounted for reading only: set readOnly, or ask the operator to set writable for it in nodes.mounts %s", clean, where)
+	}
+	return fmt.Sprintf("Folder %s of this host may not be mounted by nodes of namespace %s: ask the operator to allow it in nodes.mounts %s", clean, namespace, where)
+}
+
+// DeniedImage returns why nodes may not run the image, empty if they may.
+func (c Configuration) DeniedImage(image string) string {
+	repository := repositoryOf(image)
+	for _, allowed := range c.Nodes.Images {
+		prefix, isPrefix := strings.CutSuffix(allowed, "*")
+		if allowed == image || allowed == repository || isPrefix && strings.HasPrefix(repository, prefix) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("Nodes may not run image %s: leave spec.backend.container.image empty, or ask the operator to allow it in nodes.images %s", image, where)
+}
+
+// repositoryOf returns the image's name without tag and digest.
+func repositoryOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
+		return image[:colon]
+	}
+	return image
+}
+
+// DeniedRange returns why a cluster may not have the range for its network, empty if it may.
+func (c Configuration) DeniedRange(p netip.Prefix) string {
+	if p.Bits() < c.Networks.WidestPrefix {
+		return fmt.Sprintf("Range %s is wider than /%d: choose a smaller one, or ask the operator to change networks.widestPrefix %s", p, c.Networks.WidestPrefix, where)
+	}
+	if !within(c.Networks.Ranges, p) {
+		return fmt.Sprintf("Range %s is not in %s: choose another one, or ask the operator to allow it in networks.ranges %s", p, list(c.Networks.Ranges), where)
+	}
+	return ""
+}
+
+// DeniedWorkload returns why the manager may not connect to a workload cluster at the address, empty if it may.
+func (c Configuration) DeniedWorkload(a netip.Addr) string {
+	if len(c.Workloads.Ranges) == 0 || within(c.Workloads.Ranges, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen())) {
+		return ""
+	}
+	return fmt.Sprintf("Address %s of the workload cluster is not in %s: ask the operator to allow it in workloads.ranges %s", a, list(c.Workloads.Ranges), where)
+}
+
+// AllowsListening reports whether the operator lets hosted control planes listen at this address and port of the host.
+func (c Configuration) AllowsListening(at netip.AddrPort) bool {
+	a := at.Addr().Unmap()
+	return within(c.ControlPlanes.Addresses, netip.PrefixFrom(a, a.BitLen())) && !slices.Contains(c.ControlPlanes.ReservedPorts, int32(at.Port()))
+}
+
+// Exceeded returns what one more of a kind would be too many of, empty if it may be created; own and all count those
+// that are there, in the namespace and in all. Setting is the name of the maximum, for example maxima.nodes.
+func (m Maximum) Exceeded(setting, namespace string, own, all int) string {
+	switch {
+	case m.Namespace > 0 && own >= int(m.Namespace):
+		return fmt.Sprintf("Namespace %s may have %d at most: delete some, or ask the operator to raise %s.namespace %s", namespace, m.Namespace, setting, where)
+	case m.Total > 0 && all >= int(m.Total):
+		return fmt.Sprintf("This management cluster may have %d at most: delete some, or ask the operator to raise %s.total %s", m.Total, setting, where)
+	}
+	return ""
+}
+
+func within(ranges []netip.Prefix, p netip.Prefix) bool {
+	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() <= p.Bits() && r.Contains(p.Addr()) })
+}
+
+func list(ranges []netip.Prefix) string {
+	var out []string
+	for _, r := range ranges {
+		out = append(out, r.String())
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// APIVersion and Kind of the configuration file.
+const (
+	APIVersion = "config.slipway.dev/v1alpha1"
+	Kind       = "Configuration"
+)
+
+// Configuration is the operator's file. [Default] is what holds where it says nothing.
+type Configuration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Providers says which of the built-in providers run.
+	Providers Providers `json:"providers"`
+	// Nodes is what the containers of the Local provider may be and reach.
+	Nodes Nodes `json:"nodes"`
+	// Networks is where clusters of the Local provider may take their addresses.
+	Networks Networks `json:"networks"`
+	// ControlPlanes is where hosted control planes may listen.
+	ControlPlanes ControlPlanes `json:"controlPlanes"`
+	// Workloads is how the manager connects to workload clusters.
+	Workloads Workloads `json:"workloads"`
+	// Maxima bound what one object, one namespace and all of them can cost.
+	Maxima Maxima `json:"maxima"`
+}
+
+// Provider is a built-in provider that can be switched off.
+type Provider string
+
+// Providers that can be switched off. The core controllers always run.
+const (
+	BootstrapKubeadm    Provider = "bootstrap-kubeadm"
+	ControlPlaneHosted  Provider = "control-plane-hosted"
+	InfrastructureLocal Provider = "infrastructure-local"
+	// Simulated is the simulated backend of the two others.
+	Simulated Provider = "simulated"
+)
+
+func providers() []Provider {
+	return []Provider{BootstrapKubeadm, ControlPlaneHosted, InfrastructureLocal, Simulated}
+}
+
+// Providers says which of the built-in providers run.
+type Providers struct {
+	// Disabled providers leave their objects alone. Default: none.
+	Disabled []Provider `json:"disabled"`
+}
+
+// Nodes is what the containers of the Local provider may be and reach. Whoever may create one and run Pods in it is
+// root on this host wherever nodes are privileged, so that these limits guard against mistakes and against reaching
+// further than a node does; see docs/security.md.
+type Nodes struct {
+	// Mounts are the folders of this host that spec.backend.container.extraMounts may name. Default: none.
+	Mounts []Mount `json:"mounts"`
+	// Images that nodes may run: a name with a tag or digest, a repository for all of its tags, or a prefix that ends
+	// with /*. Default: what `slipway image build` makes.
+	Images []string `json:"images"`
+	// CPUs, MemoryMiB and Processes are the most that one node may use, and what a node gets that asks for nothing.
+	// 0: no limit. Defaults: 0, 0, 32768.
+	CPUs      int32 `json:"cpus"`
+	MemoryMiB int64 `json:"memoryMiB"`
+	Processes int64 `json:"processes"`
+}
+
+// Mount is a folder of the host with all that is in it.
+type Mount struct {
+	// Path is absolute and clean.
+	Path string `json:"path"`
+	// Writable lets nodes mount it for writing, too. Default: false.
+	Writable bool `json:"writable,omitempty"`
+	// Namespaces that may use it. Default: all.
+	Namespaces []string `json:"namespaces,omitempty"`
+}
+
+// Networks is where clusters of the Local provider may take their addresses.
+type Networks struct {
+	// Ranges that a network has to lie in. Default: the private ranges of RFC 1918.
+	Ranges []netip.Prefix `json:"ranges"`
+	// WidestPrefix is the length of the widest prefix that one network may have. Default: 12.
+	WidestPrefix int `json:"widestPrefix"`
+}
+
+// ControlPlanes is where hosted control planes may listen: at the gateway of their cluster's own network, and here.
+type ControlPlanes struct {
+	// Addresses of this host where hosted control planes may listen besides. Default: none.
+	Addresses []netip.Prefix `json:"addresses"`
+	// ReservedPorts are those where none may listen at these addresses. Default: none.
+	ReservedPorts []int32 `json:"reservedPorts"`
+}
+
+// Workloads is how the manager connects to workload clusters, whose kubeconfigs are Secrets of the namespaces.
+type Workloads struct {
+	// Ranges that the address of a workload cluster has to lie in. Default: any.
+	Ranges []netip.Prefix `json:"ranges"`
+	// Proxies are the values of proxy-url that a kubeconfig may have. Default: none.
+	Proxies []string `json:"proxies"`
+}
+
+// Maxima bound what one object, one namespace and all of them can cost. 0: no limit.
+type Maxima struct {
+	// Replicas of one MachineDeployment, MachineSet or MachinePool. Default: 1000.
+	Replicas int32 `json:"replicas"`
+	// Nodes are containers. Default: 100 in a namespace, 250 in all.
+	Nodes Maximum `json:"nodes"`
+	// Networks are Docker networks of clusters. Default: 30 in a namespace, 100 in all.
+	Networks Maximum `json:"networks"`
+	// ControlPlanes are processes of hosted control planes. Default: 30 in a namespace, 100 in all.
+	ControlPlanes Maximum `json:"controlPlanes"`
+	// SimulatedNodes and SimulatedControlPlanes live in the manager's memory. Default: 5000 and 2000 in all.
+	SimulatedNodes         Maximum `json:"simulatedNodes"`
+	SimulatedControlPlanes Maximum `json:"simulatedControlPlanes"`
+	// SimulatedObjects bounds what one simulated workload API stores. Default: 50000.
+	SimulatedObjects int32 `json:"simulatedObjects"`
+}
+
+// Maximum bounds a number by namespace and in all. 0: no limit.
+type Maximum struct {
+	Namespace int32 `json:"namespace"`
+	Total     int32 `json:"total"`
+}
+
+// Default is what holds where the operator says nothing.
+func Default() Configuration {
+	return Configuration{
+		TypeMeta:  metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Providers: Providers{Disabled: []Provider{}},
+		Nodes:     Nodes{Mounts: []Mount{}, Images: []string{"slipway.dev/node"}, Processes: 32768},
+		Networks: Networks{
+			Ranges: []netip.Prefix{
+				netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
+			},
+			WidestPrefix: 12,
+		},
+		ControlPlanes: ControlPlanes{Addresses: []netip.Prefix{}, ReservedPorts: []int32{}},
+		Workloads:     Workloads{Ranges: []netip.Prefix{}, Proxies: []string{}},
+		Maxima: Maxima{
+			Replicas: 1000, Nodes: Maximum{Namespace: 100, Total: 250}, Networks: Maximum{Namespace: 30, Total: 100},
+			ControlPlanes: Maximum{Namespace: 30, Total: 100}, SimulatedNodes: Maximum{Total: 5000},
+			SimulatedControlPlanes: Maximum{Total: 2000}, SimulatedObjects: 50000,
+		},
+	}
+}
+
+// Runs reports whether the provider is to run.
+func (c Configuration) Runs(p Provider) bool { return !slices.Contains(c.Providers.Disabled, p) }

@@ -1,0 +1,99 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Parse reads a configuration file over the defaults. Its error names everything that is wrong with it.
+func Parse(text []byte) (Configuration, error) {
+	c := Default()
+	c.APIVersion, c.Kind = "", ""
+	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+		return Configuration{}, invalid(err)
+	}
+	if c.APIVersion != APIVersion || c.Kind != Kind {
+		return Configuration{}, invalid(fmt.Errorf("apiVersion is %q and kind is %q: set apiVersion: %s and kind: %s", c.APIVersion, c.Kind, APIVersion, Kind))
+	}
+	if err := errors.Join(c.problems()...); err != nil {
+		return Configuration{}, invalid(err)
+	}
+	return c, nil
+}
+
+// Print writes the configuration as a file that [Parse] reads.
+func (c Configuration) Print() ([]byte, error) { return yaml.Marshal(c) }
+
+func invalid(err error) error {
+	return fault.New(fault.Invalid, "InvalidConfiguration", "the configuration file is not usable; correct it and try again (--print-config shows all settings)").From(err)
+}
+
+func (c Configuration) problems() []error {
+	var out []error
+	wrong := func(format string, args ...any) { out = append(out, fmt.Errorf(format, args...)) }
+	for _, p := range c.Providers.Disabled {
+		if !slices.Contains(providers(), p) {
+			wrong("providers.disabled: %q is none of %s", p, texts(providers()))
+		}
+	}
+	for _, m := range c.Nodes.Mounts {
+		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path || m.Path == "/" {
+			wrong("nodes.mounts: path %q: name a folder by its absolute path, other than /, without .. and without a slash at the end", m.Path)
+		}
+	}
+	for _, i := range c.Nodes.Images {
+		if i == "" || i == "*" || strings.Contains(strings.TrimSuffix(i, "/*"), "*") {
+			wrong("nodes.images: %q: name an image, a repository, or a prefix that ends with /*", i)
+		}
+	}
+	if b := c.Networks.WidestPrefix; b < 8 || b > 20 {
+		wrong("networks.widestPrefix is %d: choose 8 to 20", b)
+	}
+	for where, ranges := range map[string][]netip.Prefix{
+		"networks.ranges": c.Networks.Ranges, "controlPlanes.addresses": c.ControlPlanes.Addresses, "workloads.ranges": c.Workloads.Ranges,
+	} {
+		for _, r := range ranges {
+			if !r.IsValid() || r != r.Masked() {
+				wrong("%s: %s has host bits set: use %s", where, r, r.Masked())
+			}
+		}
+	}
+	for name, n := range c.numbers() {
+		if n < 0 {
+			wrong("%s is %d: choose 0 (no limit) or more", name, n)
+		}
+	}
+	slices.SortFunc(out, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return out
+}
+
+func (c Configuration) numbers() map[string]int64 {
+	m := c.Maxima
+	return map[string]int64{
+		"nodes.cpus": int64(c.Nodes.CPUs), "nodes.memoryMiB": c.Nodes.MemoryMiB, "nodes.processes": c.Nodes.Processes,
+		"maxima.replicas":        int64(m.Replicas),
+		"maxima.nodes.namespace": int64(m.Nodes.Namespace), "maxima.nodes.total": int64(m.Nodes.Total),
+		"maxima.networks.namespace": int64(m.Networks.Namespace), "maxima.networks.total": int64(m.Networks.Total),
+		"maxima.controlPlanes.namespace": int64(m.ControlPlanes.Namespace), "maxima.controlPlanes.total": int64(m.ControlPlanes.Total),
+		"maxima.simulatedNodes.namespace": int64(m.SimulatedNodes.Namespace), "maxima.simulatedNodes.total": int64(m.SimulatedNodes.Total),
+		"maxima.simulatedControlPlanes.namespace": int64(m.SimulatedControlPlanes.Namespace),
+		"maxima.simulatedControlPlanes.total":     int64(m.SimulatedControlPlanes.Total),
+		"maxima.simulatedObjects":                 int64(m.SimulatedObjects),
+	}
+}
+
+func texts[T ~string](items []T) string {
+	var out []string
+	for _, i := range items {
+		out = append(out, string(i))
+	}
+	return strings.Join(out, ", ")
+}

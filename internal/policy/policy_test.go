@@ -1,0 +1,155 @@
+package policy_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+const head = "apiVersion: config.slipway.dev/v1alpha1\nkind: Configuration\n"
+
+var comparePrefixes = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+
+func TestDefaultsAreWhatIsPrinted(t *testing.T) {
+	text, err := policy.Default().Print()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := policy.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(policy.Default(), got, comparePrefixes, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+	if got, err = policy.Parse([]byte(head)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(policy.Default(), got, comparePrefixes); diff != "" {
+		t.Errorf("a file that says nothing changes defaults: %s", diff)
+	}
+}
+
+func TestParse(t *testing.T) {
+	for name, test := range map[string]struct{ text, want, reason string }{
+		"unknown field":    {head + "nodez: {}\n", "nodez", "a misspelt limit would not hold"},
+		"unknown version":  {"apiVersion: config.slipway.dev/v1\nkind: Configuration\n", "set apiVersion", "it may mean something else"},
+		"no version":       {"nodes: {}\n", "set apiVersion", ""},
+		"twice":            {head + "nodes: {cpus: 1}\nnodes: {cpus: 2}\n", "nodes", "one of them would be lost"},
+		"unknown provider": {head + "providers: {disabled: [local]}\n", "bootstrap-kubeadm, control-plane-hosted, infrastructure-local, simulated", "it would go on running"},
+		"root":             {head + "nodes: {mounts: [{path: /}]}\n", "other than /", "that is all of the host"},
+		"relative":         {head + "nodes: {mounts: [{path: srv}]}\n", "absolute", ""},
+		"dots":             {head + "nodes: {mounts: [{path: /srv/../etc}]}\n", "without ..", ""},
+		"any image":        {head + "nodes: {images: ['*']}\n", "nodes.images", ""},
+		"host bits":        {head + "networks: {ranges: [10.1.0.0/8]}\n", "use 10.0.0.0/8", ""},
+		"no range":         {head + "networks: {ranges: [banana]}\n", "banana", ""},
+		"negative":         {head + "maxima: {nodes: {total: -1}}\n", "maxima.nodes.total is -1", ""},
+		"two at once":      {head + "networks: {widestPrefix: 2}\nmaxima: {replicas: -1}\n", "maxima.replicas is -1", "all of them are named"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := policy.Parse([]byte(test.text))
+			if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one with %q: %s", err, test.want, test.reason)
+			}
+		})
+	}
+}
+
+func configuration(t *testing.T, text string) policy.Configuration {
+	t.Helper()
+	c, err := policy.Parse([]byte(head + text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestMounts(t *testing.T) {
+	c := configuration(t, "nodes: {mounts: [{path: /srv/shared}, {path: /data, writable: true, namespaces: [team-a]}]}")
+	for name, test := range map[string]struct {
+		c             policy.Configuration
+		namespace, at string
+		readOnly      bool
+		denied        string
+	}{
+		"by default none":      {c: policy.Default(), at: "/srv/shared", readOnly: true, denied: "nodes.mounts"},
+		"allowed":              {c: c, at: "/srv/shared", readOnly: true},
+		"in it":                {c: c, at: "/srv/shared/a/b", readOnly: true},
+		"beside it":            {c: c, at: "/srv/shared-too", readOnly: true, denied: "nodes.mounts"},
+		"above it":             {c: c, at: "/srv", readOnly: true, denied: "nodes.mounts"},
+		"out of it again":      {c: c, at: "/srv/shared/../../etc", readOnly: true, denied: "/etc"},
+		"for writing":          {c: c, at: "/srv/shared", denied: "readOnly"},
+		"writable":             {c: c, namespace: "team-a", at: "/data/x"},
+		"of another namespace": {c: c, namespace: "team-b", at: "/data/x", denied: "team-b"},
+	} {
+		t.Run(name, func(t *testing.T) { check(t, test.c.DeniedMount(test.namespace, test.at, test.readOnly), test.denied) })
+	}
+}
+
+func TestImages(t *testing.T) {
+	c := configuration(t, "nodes: {images: [slipway.dev/node, 'registry.example.org:5000/team/*', 'kindest/node:v1.36.3']}")
+	for name, test := range map[string]struct{ image, denied string }{
+		"any tag":             {"slipway.dev/node:v1.36.3", ""},
+		"a digest":            {"slipway.dev/node@sha256:abc", ""},
+		"a longer repository": {"slipway.dev/node-too:v1", "nodes.images"},
+		"in the prefix":       {"registry.example.org:5000/team/node:v1", ""},
+		"beside the prefix":   {"registry.example.org:5000/teams/node:v1", "nodes.images"},
+		"the tag":             {"kindest/node:v1.36.3", ""},
+		"another tag":         {"kindest/node:v1.36.4", "nodes.images"},
+	} {
+		t.Run(name, func(t *testing.T) { check(t, c.DeniedImage(test.image), test.denied) })
+	}
+}
+
+func TestRanges(t *testing.T) {
+	for name, test := range map[string]struct{ p, denied string }{
+		"private":           {"172.31.0.0/16", ""},
+		"public":            {"8.8.0.0/16", "networks.ranges"},
+		"link-local":        {"169.254.0.0/16", "networks.ranges"},
+		"everything":        {"10.0.0.0/8", "networks.widestPrefix"},
+		"partly in a range": {"172.0.0.0/12", "networks.ranges"},
+	} {
+		t.Run(name, func(t *testing.T) { check(t, policy.Default().DeniedRange(netip.MustParsePrefix(test.p)), test.denied) })
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	c := configuration(t, "controlPlanes: {addresses: [192.0.2.7/32], reservedPorts: [6440]}\nworkloads: {ranges: [10.0.0.0/8]}")
+	if at := netip.MustParseAddrPort("192.0.2.7:6443"); !c.AllowsListening(at) || policy.Default().AllowsListening(at) {
+		t.Error("listening is allowed where the operator says so, and nowhere by default")
+	}
+	if c.AllowsListening(netip.MustParseAddrPort("192.0.2.7:6440")) || c.AllowsListening(netip.MustParseAddrPort("192.0.2.8:6443")) {
+		t.Error("listening is allowed at a reserved port or another address")
+	}
+	check(t, c.DeniedWorkload(netip.MustParseAddr("::ffff:10.1.2.3")), "")
+	check(t, c.DeniedWorkload(netip.MustParseAddr("169.254.169.254")), "workloads.ranges")
+	check(t, policy.Default().DeniedWorkload(netip.MustParseAddr("192.0.2.1")), "")
+}
+
+func TestMaxima(t *testing.T) {
+	m := policy.Maximum{Namespace: 2, Total: 3}
+	check(t, m.Exceeded("maxima.nodes", "a", 1, 2), "")
+	check(t, m.Exceeded("maxima.nodes", "a", 2, 2), "maxima.nodes.namespace")
+	check(t, m.Exceeded("maxima.nodes", "a", 1, 3), "maxima.nodes.total")
+	check(t, policy.Maximum{}.Exceeded("maxima.nodes", "a", 1000, 1000), "")
+}
+
+func TestProviders(t *testing.T) {
+	c := configuration(t, "providers: {disabled: [simulated]}")
+	if c.Runs(policy.Simulated) || !c.Runs(policy.InfrastructureLocal) || !policy.Default().Runs(policy.Simulated) {
+		t.Error("providers run unless they are disabled")
+	}
+}
+
+func check(t *testing.T, got, want string) {
+	t.Helper()
+	if (got == "") != (want == "") || !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
