@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // Namespace of the manager's own objects.
@@ -61,6 +62,8 @@ type Config struct {
 	Extensions Extensions
 	// Host is the machine that the Local provider and the hosted control planes use.
 	Host Host
+	// Policy is what the operator allows those who write objects. Default: [policy.Default].
+	Policy policy.Configuration
 	// Ready, where set, is called once all controllers have started.
 	Ready func()
 }
@@ -126,6 +129,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Webhook.Port == 0 {
 		c.Webhook.Port = 9443
+	}
+	if c.Policy.Kind == "" { // one that was parsed has it
+		c.Policy = policy.Default()
 	}
 	if c.Gates == nil {
 		gates, err := NewGates()

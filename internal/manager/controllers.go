@@ -65,7 +65,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
 		func() error { return addHosted(ctx, setup(hosted.Name), cfg.Host, planes{server, clusters}) },
 		func() error {
-			return local.Add(setup, local.Config{Instance: cfg.Host.Instance, Simulation: simulatedbackend.New(server)})
+			return local.Add(setup, local.Config{
+				Instance: cfg.Host.Instance, Simulation: simulatedbackend.New(server), Policy: cfg.Policy, DataDir: cfg.Host.DataDir,
+			})
 		},
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {

@@ -13,6 +13,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 	"github.com/slipwayhq/slipway/internal/providers/local/cluster"
@@ -31,6 +32,10 @@ type Config struct {
 	Docker string
 	// Simulation keeps simulated machines. Required for them.
 	Simulation backend.Simulation
+	// Policy is what the operator allows. Required: the zero value allows nothing.
+	Policy policy.Configuration
+	// DataDir is the data directory of the management cluster, which no node may mount; empty: there is none.
+	DataDir string
 }
 
 // Add adds all controllers of the provider to the manager. Setup is asked for each controller by its name. It fails
