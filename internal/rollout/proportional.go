@@ -1,39 +1,69 @@
 package rollout
 
-import "slices"
+import (
+	"math/big"
+	"slices"
+)
 
-// proportional spreads a change of the deployment's replicas over the MachineSets, by their size, and does nothing
-// else (DP-11). What was added or taken away is told by the number of replicas that the MachineSets were last scaled
-// for.
+// proportional gives the deployment the replicas it asks for, spread over the MachineSets by their size, and does nothing else.
+// It computes from absolute sizes: how many there shall be in all never follows from how many there were before. So a
+// reconciliation that fails between the writes of two MachineSets is retried, and neither repeats nor loses a part:
+//
+//	MachineSets with replicas   all of them together
+//	none                        the current one, else the newest, has the deployment's replicas
+//	one                         it has the deployment's replicas
+//	several, scaled             replicas + maxSurge
+//	several, not scaled         as many as they have, within replicas and replicas + maxSurge
 func (l *ledger) proportional() {
 	active := slices.DeleteFunc(slices.Clone(l.entries()), func(e *entry) bool { return e.Desired == 0 })
-	const why = "the deployment was scaled during its pause"
+	const why = "its share of spec.replicas while nothing is rolled out"
 	switch len(active) {
 	case 0:
 		if newest := l.newest(); newest != nil {
-			newest.set(l.Replicas, why)
+			newest.set(l.within(0, l.Replicas), why)
 		}
-		return
 	case 1:
-		active[0].set(l.Replicas, why)
-		return
+		active[0].set(l.within(active[0].Desired, l.Replicas), why)
+	default:
+		l.spread(active, l.held(active), why)
 	}
-	recorded := int32(-1)
+}
+
+// within limits the growth from one number of replicas to another to the room that there is for more Machines: those that are still
+// being deleted count.
+func (l *ledger) within(from, to int32) int32 {
+	return min(to, from+max(0, l.most(l.Replicas)-l.sum(Set.occupied)))
+}
+
+// held is how many replicas MachineSets have together while the rollout stands still.
+func (l *ledger) held(active []*entry) int32 {
+	most := l.most(l.Replicas)
 	var total int32
+	scaled := false
 	for _, e := range active {
-		recorded = max(recorded, e.Recorded)
 		total += e.Desired
+		scaled = scaled || l.recorded(e) != l.Replicas
 	}
-	if recorded < 0 || recorded == l.Replicas {
-		return
+	if scaled {
+		return l.within(total, most)
 	}
-	if l.Replicas == 0 {
-		for _, e := range active {
-			e.set(0, why)
-		}
-		return
+	return l.within(total, min(max(total, l.Replicas), most))
+}
+
+// most is how many replicas there may be in all of a deployment of that size.
+func (l *ledger) most(replicas int32) int32 {
+	if replicas == 0 {
+		return 0
 	}
-	spread(active, max(0, total+l.Replicas-recorded), why)
+	return replicas + l.Limits.MaxSurge
+}
+
+// recorded is the size of the deployment that a MachineSet was scaled for. Where that is not known, it is the present one.
+func (l *ledger) recorded(e *entry) int32 {
+	if e.Recorded < 0 {
+		return l.Replicas
+	}
+	return e.Recorded
 }
 
 // newest returns the MachineSet of the current template, or the newest other one.
@@ -44,36 +74,40 @@ func (l *ledger) newest() *entry {
 	return l.old[len(l.old)-1]
 }
 
-// spread gives each MachineSet its share of total; what rounding leaves over goes to those that lost most by it, the
-// newest before others.
-func spread(active []*entry, total int32, why string) {
-	var have, given int32
-	for _, e := range active {
-		have += e.Desired
+// spread gives each MachineSet its share of total, one after the other, so that what rounding leaves over goes to those that come
+// later. A share is that which the MachineSet has of the size it was last scaled for: it is the same before and after
+// the write of any other MachineSet. No MachineSet grows where there are too many in all, and none shrinks where there are too few.
+func (l *ledger) spread(active []*entry, total int32, why string) {
+	shares := make([]*big.Rat, len(active))
+	rest := new(big.Rat)
+	least, most := make([]int32, len(active)), make([]int32, len(active))
+	var have, must, can int64
+	for i, e := range active {
+		shares[i] = big.NewRat(int64(e.Desired), int64(max(1, l.most(l.recorded(e)))))
+		rest.Add(rest, shares[i])
+		have += int64(e.Desired)
 	}
-	type share struct {
-		*entry
-		whole     int32
-		remainder int64
-	}
-	shares := make([]share, 0, len(active))
-	for _, e := range active {
-		exact := int64(e.Desired) * int64(total)
-		s := share{entry: e, whole: int32(exact / int64(have)), remainder: exact % int64(have)}
-		shares = append(shares, s)
-		given += s.whole
-	}
-	slices.SortStableFunc(shares, func(a, b share) int {
-		if a.remainder != b.remainder {
-			return int(b.remainder - a.remainder)
+	for i, e := range active {
+		least[i], most[i] = 0, e.Desired
+		if int64(total) > have {
+			least[i], most[i] = e.Desired, total
 		}
-		return Older(b.Set, a.Set)
-	})
-	for i := range shares {
-		if given < total {
-			shares[i].whole++
-			given++
-		}
-		shares[i].set(shares[i].whole, why)
+		must, can = must+int64(least[i]), can+int64(most[i])
 	}
+	left := int64(total)
+	for i, e := range active {
+		must, can = must-int64(least[i]), can-int64(most[i])
+		share := rounded(new(big.Rat).Mul(big.NewRat(left, 1), new(big.Rat).Quo(shares[i], rest)))
+		share = max(min(share, int64(most[i]), left-must), int64(least[i]), left-can)
+		rest.Sub(rest, shares[i])
+		left -= share
+		e.set(int32(share), why)
+	}
+}
+
+// rounded rounds a number that is not negative to the nearest whole one, halves up.
+func rounded(r *big.Rat) int64 {
+	twice := new(big.Int).Lsh(r.Num(), 1)
+	twice.Add(twice, r.Denom())
+	return twice.Div(twice, new(big.Int).Lsh(r.Denom(), 1)).Int64()
 }

@@ -142,6 +142,38 @@ func scenarios() map[string]scenario {
 				w.template("c", available)
 			}, want: "c 4/4",
 		},
+		"paused-midway": { // DP-11
+			reason: "a pause in the middle of a rollout, scaled in both directions", replicas: 8, limits: rollout.Limits{MaxSurge: 2, MaxUnavailable: 1},
+			play: func(w *world) {
+				w.template("b", available)
+				w.after(25)
+				w.hold(true)
+				w.settle()
+				for _, n := range []int32{4, 13, 6} {
+					w.scale(n)
+					w.settle()
+					if got := w.desired(); got < n || got > n+2 {
+						w.t.Errorf("scaled to %d while paused: %s", n, w.counts())
+					}
+				}
+				w.hold(false)
+			}, want: "b 6/6",
+		},
+		"scaled-then-paused": { // DP-11
+			reason: "a pause begins before a rollout has scaled all that it has to", replicas: 8, limits: rollout.Limits{MaxSurge: 1},
+			play: func(w *world) {
+				w.template("b", available)
+				w.after(30)
+				w.scale(2)
+				w.planPass()
+				w.hold(true)
+				w.settle()
+				if got := w.desired(); got < 2 || got > 3 {
+					w.t.Errorf("paused: %s", w.counts())
+				}
+				w.hold(false)
+			}, want: "b 2/2",
+		},
 		"to-zero": { // DP-06
 			reason: "no replicas, no Machines", replicas: 3, limits: rollout.Limits{MaxSurge: 1},
 			play: func(w *world) {
@@ -154,10 +186,16 @@ func scenarios() map[string]scenario {
 }
 
 // run plays a scenario to its end.
-func (s scenario) run(t *testing.T, rng *rand.Rand) *world {
+func (s scenario) run(t *testing.T, rng *rand.Rand) *world { return s.runWith(t, rng, nil) }
+
+// runWith plays a scenario in a world where writes of the deployment's controller fail.
+func (s scenario) runWith(t *testing.T, rng *rand.Rand, fails func(*world) bool) *world {
 	t.Helper()
 	w := newWorld(t, rng, s.replicas, s.limits)
 	w.frail = s.frail
+	if fails != nil {
+		w.fails = func() bool { return fails(w) }
+	}
 	s.play(w)
 	w.settle()
 	if got := w.counts(); got != s.want {
@@ -180,8 +218,43 @@ func TestSimulations(t *testing.T) { // DP-06, DP-07, DP-08, DP-09, DP-11, DP-20
 	}
 }
 
-// TestRandomDeployments rolls out over random numbers: the limits hold at every step, and the rollout ends.
-func TestRandomDeployments(t *testing.T) { // DP-06, DP-20
+// TestEveryWriteFailsOnce plays each scenario once for each of the writes of MachineSets, which fails: in a fixed order, and in random
+// ones. The invariants hold at every step, and the end is the same.
+func TestEveryWriteFailsOnce(t *testing.T) { // DP-06, DP-09, DP-11
+	const seeds = 12
+	for name, s := range scenarios() {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(seeds + 1) {
+				random := func() *rand.Rand {
+					if seed == seeds {
+						return nil
+					}
+					return rand.New(rand.NewPCG(4, seed))
+				}
+				for n, all := 1, s.run(t, random()).writes; n <= all; n++ {
+					if s.runWith(t, random(), func(w *world) bool { return w.writes == n }); t.Failed() {
+						t.Fatalf("seed %d, write %d of %d", seed, n, all)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWritesFailOften lets every third write fail.
+func TestWritesFailOften(t *testing.T) { // DP-06, DP-09, DP-11
+	for name, s := range scenarios() {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(randomRuns) {
+				s.runWith(t, rand.New(rand.NewPCG(5, seed)), func(w *world) bool { return w.rng.IntN(3) == 0 })
+			}
+		})
+	}
+}
+
+// TestRandomDeployments rolls out over random numbers, with pauses and with writes that fail: the limits hold at every step, a paused
+// deployment has the replicas it asks for, and the rollout ends.
+func TestRandomDeployments(t *testing.T) { // DP-06, DP-11, DP-20
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(3, seed))
 		limits := rollout.Limits{MaxSurge: int32(rng.IntN(4)), MaxUnavailable: int32(rng.IntN(3))}
@@ -189,12 +262,23 @@ func TestRandomDeployments(t *testing.T) { // DP-06, DP-20
 			limits.MaxUnavailable = 1
 		}
 		w := newWorld(t, rng, int32(rng.IntN(9)), limits)
+		if seed%2 == 1 {
+			w.fails = func() bool { return rng.IntN(4) == 0 }
+		}
 		for _, name := range []string{"b", "c", "d"}[:1+rng.IntN(3)] {
 			w.template(name, []health{available, available, broken, stuck}[rng.IntN(4)])
 			w.after(rng.IntN(40))
-			if rng.IntN(3) == 0 {
+			w.hold(rng.IntN(2) == 0)
+			if rng.IntN(3) > 0 {
 				w.scale(int32(rng.IntN(9)))
 			}
+			if w.held && rng.IntN(2) == 0 {
+				w.settle()
+				if n := w.desired(); n < w.replicas || n > w.replicas+limits.MaxSurge {
+					t.Fatalf("DP-11: seed %d: %d replicas while paused\n%s", seed, n, w.text())
+				}
+			}
+			w.hold(false)
 		}
 		w.template("z", available)
 		w.settle()

@@ -36,7 +36,7 @@ type Set struct {
 type State struct {
 	Replicas int32
 	Limits   Limits
-	// Held stops the rollout (paused): a change of Replicas is spread over the MachineSets as they are.
+	// Held stops the rollout (paused): Replicas are spread over the MachineSets as they are.
 	Held bool
 	// New is the MachineSet of the current template; nil where there is none. One that is about to be created is
 	// a Set with a name and nothing else.

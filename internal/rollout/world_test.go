@@ -51,13 +51,19 @@ type world struct {
 	// ceiling is the most Machines there may be, floor how many stay available: those of the numbers of replicas that
 	// somebody may still be acting on.
 	ceiling, floor int32
+	// least is the smallest number of replicas that the deployment had since it was settled.
+	least int32
 	// frail worlds give up an available Machine where it cannot be told from others.
 	frail bool
+	// fails tells whether the next write of the deployment's controller fails; nil: none does.
+	fails func() bool
+	// writes counts those of the deployment's controller, the ones that failed included.
+	writes int
 }
 
 func newWorld(t *testing.T, rng *rand.Rand, replicas int32, limits rollout.Limits) *world {
 	w := &world{t: t, rng: rng, replicas: replicas, limits: limits}
-	w.ceiling, w.floor = replicas+limits.MaxSurge, limits.MinAvailable(replicas)
+	w.ceiling, w.floor, w.least = replicas+limits.MaxSurge, limits.MinAvailable(replicas), replicas
 	w.template("a", available)
 	w.settle()
 	return w
@@ -85,6 +91,7 @@ func (w *world) scale(replicas int32) {
 	w.say("user: replicas %d", replicas)
 	w.replicas, w.awake = replicas, true
 	w.ceiling, w.floor = max(w.ceiling, replicas+w.limits.MaxSurge), min(w.floor, w.limits.MinAvailable(replicas))
+	w.least = min(w.least, replicas)
 }
 
 func (w *world) hold(held bool) {
@@ -142,20 +149,19 @@ func (w *world) state() rollout.State {
 	return st
 }
 
-// planPass is a pass of the deployment's controller.
+// planPass is a reconciliation by the deployment's controller. Each MachineSet is written by itself, with the number of replicas
+// it is scaled for; a write that fails ends the reconciliation, which is retried.
 func (w *world) planPass() {
 	w.awake = false
+	planned := map[string]rollout.Change{}
 	for _, c := range rollout.Plan(w.state()) {
-		w.say("plan: %s", c)
-		for _, s := range w.sets {
-			if s.Name == c.Set {
-				s.Desired, s.awake, w.awake = c.To, true, true
-			}
-		}
+		planned[c.Set] = c
 	}
-	for _, s := range w.sets {
-		s.Recorded = w.replicas
-		s.noCreate = w.limits.OnDelete && s != w.current()
+	for _, s := range w.inOrder() {
+		if !w.syncSet(s, planned[s.Name]) {
+			w.awake = true
+			return
+		}
 	}
 	if w.held || !rollout.Complete(w.state()) {
 		return
@@ -165,6 +171,43 @@ func (w *world) planPass() {
 	}
 	w.sets = w.sets[len(w.sets)-1:]
 }
+
+// syncSet writes what is planned of one MachineSet; false: the write failed.
+func (w *world) syncSet(s *set, c rollout.Change) bool {
+	noCreate := w.limits.OnDelete && s != w.current()
+	if c.Set == "" && s.Recorded == w.replicas && s.noCreate == noCreate {
+		return true
+	}
+	if w.writes++; w.fails != nil && w.fails() {
+		w.say("plan: writing %s fails", s.Name)
+		return false
+	}
+	if c.Set != "" {
+		before := w.desired()
+		w.say("plan: %s", c)
+		s.Desired, s.awake, w.awake = c.To, true, true
+		w.checkTotal(before)
+	}
+	s.Recorded, s.noCreate = w.replicas, noCreate
+	return true
+}
+
+// inOrder returns the MachineSets as the plan has them: the current one, then the oldest first.
+func (w *world) inOrder() []*set {
+	return append([]*set{w.current()}, slices.SortedFunc(slices.Values(w.sets[:len(w.sets)-1]), func(a, b *set) int {
+		return rollout.Older(a.Set, b.Set)
+	})...)
+}
+
+// checkTotal fails where scaling takes more replicas than there were too many, in all.
+func (w *world) checkTotal(before int32) {
+	w.t.Helper()
+	if now := w.desired(); w.held && now < before && now < w.least {
+		w.t.Fatalf("DP-11: %d replicas are left, the deployment never wanted fewer than %d\n%s", now, w.least, w.text())
+	}
+}
+
+func (w *world) desired() int32 { return w.total(func(s *set) int32 { return s.Desired }) }
 
 // setPass is a pass of a MachineSet's controller.
 func (w *world) setPass(s *set) {
@@ -279,7 +322,7 @@ func (w *world) settle() {
 			w.t.Fatalf("does not settle\n%s", w.text())
 		}
 	}
-	w.ceiling, w.floor = w.replicas+w.limits.MaxSurge, w.limits.MinAvailable(w.replicas)
+	w.ceiling, w.floor, w.least = w.replicas+w.limits.MaxSurge, w.limits.MinAvailable(w.replicas), w.replicas
 }
 
 // after makes so many steps.

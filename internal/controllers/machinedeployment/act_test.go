@@ -250,6 +250,52 @@ func TestAdoptionWhileWritesFail(t *testing.T) { // OR-01
 	})
 }
 
+// Over two MachineSets, whichever of the writes fails: in the end there are as many replicas as without a failure.
+func TestScalingWhilePausedAndWritesFail(t *testing.T) { // DP-11
+	s := settled(func(s *Snapshot) {
+		upgrade(s)
+		withSet(s, part{name: "md-2", replicas: 2, revision: 2, current: true}, 2)
+		s.Sets[0].Spec.Replicas, s.Deployment.Spec.Replicas = new(int32(6)), new(int32(8))
+		for n := 3; n < 6; n++ {
+			s.Machines["md-1"] = append(s.Machines["md-1"], machine(&s.Sets[0], fmt.Sprintf("md-1-%d", n)))
+		}
+		for i := range s.Sets {
+			s.Sets[i].Annotations[clusterv1.DesiredReplicasAnnotation] = "8"
+			s.Sets[i].Status.Replicas = s.Sets[i].Spec.Replicas
+		}
+		s.Deployment.Annotations[clusterv1.RevisionAnnotation] = "2"
+		s.Deployment.Spec.Paused = new(true)
+	})
+	for reason, tc := range map[string]struct {
+		replicas int32
+		want     map[string]int32
+	}{
+		"down to the deployment's replicas and maxSurge": {3, map[string]int32{"md-1": 3, "md-2": 1}},
+		"up to the deployment's replicas and maxSurge":   {15, map[string]int32{"md-1": 12, "md-2": 4}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			flaky.EveryWrite(t, func() *fake.ClientBuilder {
+				b := cluster(s.Deployment.DeepCopy(), s.Sets[0].DeepCopy(), s.Sets[1].DeepCopy())
+				for _, m := range machinesOf(s) {
+					b.WithObjects(m.DeepCopy())
+				}
+				return b
+			}, func(t *testing.T, c client.WithWatch) {
+				w := newWorld(t, c)
+				w.change(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = &tc.replicas })
+				w.settle()
+				got := map[string]int32{}
+				for _, set := range w.sets() {
+					got[set.Name] = replicasOf(&set)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("replicas (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // What the deployment does not say any more is taken away again; what others say stays.
 func TestHandingDown(t *testing.T) { // DP-05, DP-16
 	w := newWorld(t, cluster(raw()).WithReturnManagedFields().Build())

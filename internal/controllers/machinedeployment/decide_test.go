@@ -127,7 +127,7 @@ func TestDecide(t *testing.T) {
 			reason: "but not scaling", s: settled(upgrade, func(s *Snapshot) {
 				s.Deployment.Spec.Paused, s.Deployment.Spec.Replicas = new(true), new(int32(5))
 			}),
-			do: []string{"scale MachineSet md-1 from 3 to 5: the deployment was scaled during its pause"},
+			do: []string{"scale MachineSet md-1 from 3 to 5: its share of spec.replicas while nothing is rolled out"},
 		},
 		"no template": { // DP-19
 			reason: "nothing is rolled out to what cannot be made", s: settled(upgrade, func(s *Snapshot) { s.Templates[1].Object.Unstructured = nil }),
@@ -242,7 +242,7 @@ func TestRestore(t *testing.T) { // OR-01
 				s.Deployment.Spec.Replicas = new(int32(4))
 			}),
 			wait: []string{"RolloutHeld"},
-			do:   []string{"scale MachineSet md-1 from 3 to 4: the deployment was scaled during its pause"},
+			do:   []string{"scale MachineSet md-1 from 3 to 4: its share of spec.replicas while nothing is rolled out"},
 		},
 		"nobody has looked": {
 			reason: "everything is owned, but no Node was seen: an upgrade waits", s: settled(restored, adopted, upgrade),
