@@ -7,8 +7,6 @@
 //
 // Never: writes to a cluster.
 //
-// Rules: RB-01 and CT-03 (the manager's role is aggregated, and a provider of a foreign group brings its part).
-//
 // Read first: manager.yaml.
 package rbac
 
@@ -36,6 +34,9 @@ const (
 
 	// ServiceAccount is the identity, in Namespace, of a manager that runs in the cluster.
 	ServiceAccount = "slipway-manager"
+
+	// ClusterOperator is the ClusterRole of those who decide what runs on hosts and in nodes. Nothing aggregates it.
+	ClusterOperator = "slipway-cluster-operator"
 
 	// Namespace holds the manager's own objects.
 	Namespace = "slipway-system"

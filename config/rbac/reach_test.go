@@ -1,0 +1,152 @@
+package rbac_test
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/slipwayhq/slipway/config/rbac"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
+)
+
+// telling are the names of fields that may name something of a host, an address, a flag, an image, a container, or a
+// program.
+var telling = regexp.MustCompile(`(?i)path|address|host|port|flag|args|image|container|mount|volume|command|device|disk|url|uri|` +
+	`endpoint|file|provider|subnet|cidr|network|script|user|env|privilege|extra|patch|proxy|socket|domain`)
+
+// reviewed are such fields of the kinds that edit may write, with the name of what contains them, and why each reaches
+// nothing.
+var reviewed = map[string]string{
+	"spec.controlPlaneEndpoint":                    "a hosted control plane listens at it only where the operator's file allows that",
+	"controlPlaneEndpoint.host":                    "as above",
+	"controlPlaneEndpoint.port":                    "as above",
+	"spec.clusterNetwork":                          "of the workload cluster",
+	"clusterNetwork.apiServerPort":                 "of the endpoint above",
+	"pods.cidrBlocks":                              "in the nodes of the workload cluster, which are in a network of their own",
+	"services.cidrBlocks":                          "as above",
+	"clusterNetwork.serviceDomain":                 "a name within the workload cluster",
+	"deletion.nodeVolumeDetachTimeoutSeconds":      "a time",
+	"spec.nodeVolumeDetachTimeout":                 "a time",
+	"controlPlane.nodeVolumeDetachTimeout":         "a time",
+	"machineDeployments[].nodeVolumeDetachTimeout": "a time",
+	"machinePools[].nodeVolumeDetachTimeout":       "a time",
+	"spec.failureDomain":                           "a name that the infrastructure provider knows or refuses",
+	"spec.failureDomains":                          "as above",
+	"machineDeployments[].failureDomain":           "as above",
+	"machinePools[].failureDomains":                "as above",
+	"spec.providerID":                              "compared with Nodes of the workload cluster; the Local provider reads that of the LocalMachine alone",
+	"spec.providerIDList":                          "as above, of the LocalMachinePool",
+	"controlPlaneRef.fieldPath":                    "a part of an object of the API",
+	"infrastructureRef.fieldPath":                  "as above",
+	"configRef.fieldPath":                          "as above",
+	"remediationTemplate.fieldPath":                "as above",
+}
+
+// What edit may write names no path, address, flag, image or container that a controller works on: every field of its kinds
+// with such a name was looked at, and a new one has to be.
+func TestEditReachesNoHost(t *testing.T) {
+	writable := map[string]bool{}
+	for _, rule := range ruleOf(t, "slipway-edit") {
+		if !slices.Contains(rule.Verbs, "patch") {
+			continue
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				writable[resource+"."+group] = true
+			}
+		}
+	}
+	list, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, crd := range list {
+		if !writable[crd.Name] {
+			continue
+		}
+		for _, version := range crd.Spec.Versions {
+			spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
+			walk("spec", spec, found)
+		}
+	}
+	want := map[string]bool{}
+	for field := range reviewed {
+		want[field] = true
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("fields with telling names that edit may write (-reviewed +found):\n%s", diff)
+	}
+}
+
+func walk(parent string, schema apiextensionsv1.JSONSchemaProps, found map[string]bool) {
+	if schema.Items != nil && schema.Items.Schema != nil {
+		walk(parent+"[]", *schema.Items.Schema, found)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		walk(parent+"{}", *schema.AdditionalProperties.Schema, found)
+	}
+	for name, property := range schema.Properties {
+		if telling.MatchString(name) {
+			found[parent+"."+name] = true
+		}
+		walk(name, property, found)
+	}
+}
+
+// ruleOf returns the rules of a ClusterRole that is installed.
+func ruleOf(t *testing.T, name string) []rbacv1.PolicyRule {
+	t.Helper()
+	objects, err := rbac.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if object.GetKind() != "ClusterRole" || object.GetName() != name {
+			continue
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
+			t.Fatal(err)
+		}
+		return role.Rules
+	}
+	t.Fatalf("there is no ClusterRole %s", name)
+	return nil
+}
+
+// Roles for people list kinds and verbs; the manager's has one rule with a star, for the groups of foreign providers.
+func TestRolesListWhatTheyGive(t *testing.T) {
+	objects, err := rbac.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stars := map[string][]string{}
+	for _, object := range objects {
+		role := &rbacv1.ClusterRole{}
+		if object.GetKind() != "ClusterRole" {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			for _, list := range [][]string{rule.APIGroups, rule.Resources, rule.Verbs} {
+				if slices.ContainsFunc(list, func(s string) bool { return regexp.MustCompile(`\*`).MatchString(s) }) {
+					stars[role.Name] = append(stars[role.Name], rule.APIGroups...)
+				}
+			}
+		}
+	}
+	want := map[string][]string{"slipway-manager-core": {
+		"bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io",
+	}}
+	if diff := cmp.Diff(want, stars); diff != "" {
+		t.Errorf("rules with a star, by role (-want +got):\n%s", diff)
+	}
+}
