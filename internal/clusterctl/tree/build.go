@@ -14,9 +14,10 @@ import (
 type Options struct {
 	// ShowConditions names the objects whose conditions become rows: "all", a kind, or kind/name, in any case.
 	ShowConditions []string
-	// ShowMachineSets shows MachineSets between MachineDeployments and Machines.
+	// ShowMachineSets shows all MachineSets between MachineDeployments and Machines, not only those that say something that
+	// no other row says.
 	ShowMachineSets bool
-	// ShowResourceSets shows the ClusterResourceSets that apply to the cluster.
+	// ShowResourceSets shows all ClusterResourceSets that apply to the cluster, not only those with an issue.
 	ShowResourceSets bool
 	// ShowTemplates shows the templates that machines are made from.
 	ShowTemplates bool
@@ -38,6 +39,7 @@ func Build(s Snapshot, o Options) *Object {
 	root.add(b.controlPlane())
 	root.add(b.workers())
 	root.add(b.addons())
+	root.chooseShown()
 	return root
 }
 
@@ -130,8 +132,8 @@ func (b builder) deployment(d *clusterv1.MachineDeployment) *Object {
 		if !ownedBy(&b.Sets[i], "MachineDeployment", d.Name, clusterv1.MachineDeploymentNameLabel) {
 			continue
 		}
-		if b.ShowMachineSets {
-			row.add(b.set(&b.Sets[i]))
+		if set := b.set(&b.Sets[i]); b.ShowMachineSets || set.adds(row) {
+			row.add(set)
 			continue
 		}
 		machines = append(machines, b.machinesOf("MachineSet", b.Sets[i].Name)...)
@@ -203,37 +205,43 @@ func (b builder) details(row *Object, spec clusterv1.MachineSpec, infrastructure
 }
 
 // echoes reports whether a child says nothing that is not said by its parent: it is ready, or reports no
-// state, or has the same status and a message that the parent's message contains.
+// state, or has the same status and messages that the parent's messages contain.
 func echoes(child, parent *Object) bool {
 	if child.Missing != "" || child.DeletedAt != nil && parent.DeletedAt == nil {
 		return false
+	}
+	heard := parent.sayable()
+	for _, issue := range child.Issues() {
+		if !heard.includes(issue.Message) {
+			return false
+		}
 	}
 	c, p := child.Condition("Ready"), parent.Headline()
 	if c == nil || c.Status == metav1.ConditionTrue {
 		return true
 	}
-	return p != nil && c.Status == p.Status && (c.Message != "" || c.Reason == p.Reason) && says(p.Message, c.Message)
+	return p != nil && c.Status == p.Status && (c.Message != "" || c.Reason == p.Reason)
 }
 
-// says reports whether every line of part is in message, apart from how it is indented.
-func says(message, part string) bool {
-	for line := range strings.Lines(part) {
-		if !strings.Contains(message, strings.TrimSpace(strings.TrimLeft(line, "* "))) {
-			return false
-		}
+// adds reports whether a set says something that neither its deployment nor its Machines say.
+func (o *Object) adds(deployment *Object) bool {
+	heard := deployment.sayable()
+	for _, c := range o.Children {
+		heard = append(heard, c.sayable()...)
 	}
-	return true
+	return slices.ContainsFunc(o.Issues(), func(c Condition) bool { return !heard.includes(c.Message) })
 }
 
 func (b builder) addons() *Object {
-	if !b.ShowResourceSets || len(b.ResourceSets) == 0 {
-		return nil
-	}
 	row := &Object{Role: "Addons"}
 	for _, name := range b.ResourceSets {
 		set := b.object("", Ref{addonsv1.GroupVersion.Group, "ClusterResourceSet", name})
-		set.Role = ""
-		row.add(set)
+		if b.ShowResourceSets || set.ShowConditions || len(set.Issues()) > 0 {
+			row.add(set)
+		}
+	}
+	if len(row.Children) == 0 {
+		return nil
 	}
 	return row
 }

@@ -45,6 +45,7 @@ func parse(list []any) []Condition {
 			Reason:   text("reason"),
 			Message:  text("message"),
 		}
+		c.ObservedGeneration, _ = fields["observedGeneration"].(int64)
 		if at, err := time.Parse(time.RFC3339, text("lastTransitionTime")); err == nil {
 			c.LastTransitionTime = metav1.NewTime(at)
 		}

@@ -17,7 +17,29 @@ func (b builder) core(o client.Object, kind string) *Object {
 	if err == nil {
 		row.Conditions = conditionsOf(content, b.Deprecated)
 	}
+	row.negative = negativeGates(o)
 	return row
+}
+
+// negativeGates are the types of conditions that the spec of an object says should be False.
+func negativeGates(o client.Object) []string {
+	var types []string
+	gate := func(conditionType string, p clusterv1.ConditionPolarity) {
+		if p == clusterv1.NegativePolarityCondition {
+			types = append(types, conditionType)
+		}
+	}
+	switch o := o.(type) {
+	case *clusterv1.Cluster:
+		for _, g := range o.Spec.AvailabilityGates {
+			gate(g.ConditionType, g.Polarity)
+		}
+	case *clusterv1.Machine:
+		for _, g := range o.Spec.ReadinessGates {
+			gate(g.ConditionType, g.Polarity)
+		}
+	}
+	return types
 }
 
 func (b builder) identity(o metav1.Object, kind string) *Object {

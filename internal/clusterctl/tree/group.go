@@ -2,9 +2,14 @@ package tree
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// messagesShown is how many messages of one condition the row of a group repeats.
+const messagesShown = 10
 
 // group turns machines in the same state into one row, which stands where the first of them stood. A machine
 // with rows below it, or whose conditions were asked for, stays alone.
@@ -13,59 +18,80 @@ func (b builder) group(machines []*Object) []*Object {
 		return machines
 	}
 	var rows []*Object
-	first := map[string]*Object{}
+	members, at := map[string][]*Object{}, map[string]int{}
 	for _, m := range machines {
 		if len(m.Children) > 0 || m.ShowConditions {
 			rows = append(rows, m)
 			continue
 		}
-		key := state(m)
-		if g := first[key]; g != nil {
-			g.join(m)
-			continue
+		key := m.state()
+		if _, ok := members[key]; !ok {
+			at[key] = len(rows)
+			rows = append(rows, m)
 		}
-		first[key] = m
-		rows = append(rows, m)
+		members[key] = append(members[key], m)
+	}
+	for key, group := range members {
+		if len(group) > 1 {
+			rows[at[key]] = join(group)
+		}
 	}
 	return rows
 }
 
 // state is what machines of one group have in common. Messages and times may differ.
-func state(m *Object) string {
-	key := fmt.Sprint(m.DeletedAt != nil)
-	for _, t := range []string{"Ready", "Available", "UpToDate", "Paused"} {
-		if c := m.Condition(t); c != nil {
-			key += fmt.Sprintf("|%s=%s,%s,%s", t, c.Status, c.Severity, c.Reason)
+func (o *Object) state() string {
+	key := fmt.Sprint(o.DeletedAt != nil)
+	for _, c := range o.Conditions {
+		if slices.Contains([]string{"Ready", "Available", "UpToDate", "Paused"}, c.Type) || c.Message != "" && !o.isGood(c) {
+			key += fmt.Sprintf("|%s=%s,%s,%s", c.Type, c.Status, c.Severity, c.Reason)
 		}
 	}
 	return key
 }
 
-// join adds a machine to the row, which becomes a group when it was a single machine. The group's conditions
-// are those of its members, each with the latest transition.
-func (o *Object) join(m *Object) {
-	if len(o.Members) == 0 {
-		o.Members = []string{o.Name}
-		o.Name = ""
+// join makes one row of machines. Its conditions are those that all have in common, each with the latest transition.
+func join(members []*Object) *Object {
+	first := members[0]
+	row := &Object{APIVersion: first.APIVersion, Kind: first.Kind, Namespace: first.Namespace, negative: first.negative}
+	for _, m := range members {
+		row.Members = append(row.Members, m.Name)
+		row.Replicas = row.Replicas.add(m.Replicas)
+		row.DeletedAt = later(row.DeletedAt, m.DeletedAt)
 	}
-	o.Members = append(o.Members, m.Name)
-	o.Replicas = o.Replicas.add(m.Replicas)
-	kept := o.Conditions[:0:0]
-	for _, c := range o.Conditions {
+	for _, c := range first.Conditions {
+		if joined, ok := joinCondition(c, members); ok {
+			row.Conditions = append(row.Conditions, joined)
+		}
+	}
+	return row
+}
+
+// joinCondition is the condition of a group; false: not all members have it. Where messages differ each is said with the
+// machine that it is about.
+func joinCondition(c Condition, members []*Object) (Condition, bool) {
+	var lines []string
+	differ := false
+	for _, m := range members {
 		other := m.Condition(c.Type)
 		if other == nil || other.Status != c.Status || other.Reason != c.Reason {
-			continue
+			return Condition{}, false
 		}
 		if c.LastTransitionTime.Before(&other.LastTransitionTime) {
 			c.LastTransitionTime = other.LastTransitionTime
 		}
-		if other.Message != c.Message {
-			c.Message = ""
+		differ = differ || other.Message != c.Message
+		if other.Message != "" {
+			lines = append(lines, "* "+m.Name+": "+strings.TrimPrefix(strings.ReplaceAll(other.Message, "\n", "\n  "), "* "))
 		}
-		kept = append(kept, c)
 	}
-	o.Conditions = kept
-	o.DeletedAt = later(o.DeletedAt, m.DeletedAt)
+	if differ {
+		if more := len(lines) - messagesShown; more > 0 {
+			lines = append(lines[:messagesShown], fmt.Sprintf("And %d more; --grouping=false shows all", more))
+		}
+		c.Message = strings.Join(lines, "\n")
+	}
+	return c, true
 }
 
 func later(a, b *metav1.Time) *metav1.Time {

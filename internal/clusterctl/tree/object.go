@@ -35,6 +35,11 @@ type Object struct {
 	// ShowConditions is true when the conditions were asked for as rows of their own.
 	ShowConditions bool `json:"-"`
 
+	// shown are the conditions that are rows of their own without being asked for.
+	shown []Condition
+	// negative are the types of conditions that should be False in this object, beside those of [Negative].
+	negative []string
+
 	Children []*Object `json:"children,omitempty"`
 }
 
@@ -55,6 +60,8 @@ type Condition struct {
 	Reason             string                 `json:"reason,omitempty"`
 	Message            string                 `json:"message,omitempty"`
 	LastTransitionTime metav1.Time            `json:"lastTransitionTime,omitempty,omitzero"`
+	// ObservedGeneration of the object that the condition was made from; 0 where it is not reported.
+	ObservedGeneration int64 `json:"-"`
 }
 
 // Condition returns the condition of the type, or nil.

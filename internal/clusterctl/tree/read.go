@@ -7,7 +7,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -30,10 +32,8 @@ func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snaps
 	if err := s.readCore(ctx, r); err != nil {
 		return Snapshot{}, err
 	}
-	if o.ShowResourceSets {
-		if err := s.readResourceSets(ctx, r); err != nil {
-			return Snapshot{}, err
-		}
+	if err := s.readResourceSets(ctx, r); err != nil {
+		return Snapshot{}, err
 	}
 	if err := s.readObjects(ctx, r, s.refs(o.ShowTemplates)); err != nil {
 		return Snapshot{}, err
@@ -91,19 +91,31 @@ func byName[T any](items []T, name func(*T) string) {
 	})
 }
 
+// readResourceSets finds the ClusterResourceSets that select the cluster, and those that were applied to it.
 func (s *Snapshot) readResourceSets(ctx context.Context, r client.Reader) error {
 	var binding addonsv1.ClusterResourceSetBinding
 	err := r.Get(ctx, client.ObjectKeyFromObject(s.Cluster), &binding)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+	if meta.IsNoMatchError(err) {
 		return nil
 	}
-	if err != nil {
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ClusterResourceSetBinding %s: %w", s.Cluster.Name, err)
 	}
 	for _, b := range binding.Spec.Bindings {
 		s.ResourceSets = append(s.ResourceSets, b.ClusterResourceSetName)
 	}
+	var sets addonsv1.ClusterResourceSetList
+	if err := r.List(ctx, &sets, client.InNamespace(s.Cluster.Namespace)); err != nil {
+		return fmt.Errorf("listing ClusterResourceSets: %w", err)
+	}
+	for _, set := range sets.Items {
+		selector, err := metav1.LabelSelectorAsSelector(&set.Spec.ClusterSelector)
+		if err == nil && !selector.Empty() && selector.Matches(labels.Set(s.Cluster.Labels)) {
+			s.ResourceSets = append(s.ResourceSets, set.Name)
+		}
+	}
 	slices.Sort(s.ResourceSets)
+	s.ResourceSets = slices.Compact(s.ResourceSets)
 	return nil
 }
 

@@ -44,8 +44,13 @@ func TestRead(t *testing.T) {
 		p.Spec.Template.Spec.InfrastructureRef = refTo("LocalMachinePool", m.Name)
 		return p
 	}
+	selecting := func(name, network string) *addonsv1.ClusterResourceSet {
+		set := &addonsv1.ClusterResourceSet{ObjectMeta: at(name)}
+		set.Spec.ClusterSelector.MatchLabels = map[string]string{"network": network}
+		return set
+	}
 	objects := []client.Object{
-		&clusterv1.Cluster{ObjectMeta: at("demo"), Spec: clusterv1.ClusterSpec{
+		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo", Labels: map[string]string{"network": "flannel"}}, Spec: clusterv1.ClusterSpec{
 			InfrastructureRef: refTo("LocalCluster", "demo"),
 			ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: "nobody.example.com", Kind: "Plane", Name: "demo"},
 		}},
@@ -57,6 +62,7 @@ func TestRead(t *testing.T) {
 		&localv1.LocalMachine{ObjectMeta: mine("m")},
 		&addonsv1.ClusterResourceSetBinding{ObjectMeta: at("demo"), Spec: addonsv1.ClusterResourceSetBindingSpec{
 			Bindings: []addonsv1.ResourceSetBinding{{ClusterResourceSetName: "storage"}}}},
+		selecting("network", "flannel"), selecting("elsewhere", "other"), selecting("storage", "flannel"),
 	}
 	mapper := apimeta.NewDefaultRESTMapper([]schema.GroupVersion{clusterv1.GroupVersion, addonsv1.GroupVersion, localv1.GroupVersion})
 	for kind := range scheme.AllKnownTypes() {
@@ -77,7 +83,7 @@ func TestRead(t *testing.T) {
 	if len(got.Machines) != 1 || got.Machines[0].Name != "m" {
 		t.Errorf("machines: %v", got.Machines)
 	}
-	if d := cmp.Diff([]string{"storage"}, got.ResourceSets); d != "" {
+	if d := cmp.Diff([]string{"network", "storage"}, got.ResourceSets); d != "" {
 		t.Errorf("resource sets (-want +got):\n%s", d)
 	}
 	group := localv1.GroupVersion.Group
@@ -87,9 +93,8 @@ func TestRead(t *testing.T) {
 		}
 	}
 	want := map[tree.Ref]string{
-		{Group: group, Kind: "LocalMachinePool", Name: "new"}:                             "does not exist",
-		{Group: "nobody.example.com", Kind: "Plane", Name: "demo"}:                        "the kind Plane.nobody.example.com is not installed in the management cluster",
-		{Group: addonsv1.GroupVersion.Group, Kind: "ClusterResourceSet", Name: "storage"}: "does not exist",
+		{Group: group, Kind: "LocalMachinePool", Name: "new"}:      "does not exist",
+		{Group: "nobody.example.com", Kind: "Plane", Name: "demo"}: "the kind Plane.nobody.example.com is not installed in the management cluster",
 	}
 	if d := cmp.Diff(want, got.Missing); d != "" {
 		t.Errorf("missing (-want +got):\n%s", d)

@@ -67,7 +67,7 @@ func (t *table) heading() {
 // object adds the rows of an object, its conditions and its children. lead begins the object's own line, below
 // those of its descendants.
 func (t *table) object(o *Object, lead, below string) {
-	conditions := o.rows()
+	conditions := o.Shown()
 	open, head := t.glyphs.gap, below
 	if len(o.Children) > 0 {
 		open, head = t.glyphs.bar, below+t.glyphs.bar
@@ -135,18 +135,6 @@ func (t *table) condition(name, below string, c Condition) {
 	t.lines = append(t.lines, line{cells, below, t.color(&c)})
 }
 
-// rows are the conditions that have rows of their own: all when asked for, else Paused while it is true,
-// because it explains why nothing moves.
-func (o *Object) rows() []Condition {
-	if o.ShowConditions {
-		return o.Conditions
-	}
-	if c := o.Condition("Paused"); c != nil && c.Status == metav1.ConditionTrue {
-		return []Condition{*c}
-	}
-	return nil
-}
-
 func (o *Object) title() string {
 	name := o.Kind + "/" + o.Name
 	switch {
@@ -194,9 +182,8 @@ func (t *table) color(c *Condition) string {
 	if !t.style.Color {
 		return ""
 	}
-	negative := []string{"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating"}
 	switch {
-	case slices.Contains(negative, c.Type):
+	case slices.Contains(Negative(), c.Type):
 		if c.Status == metav1.ConditionTrue {
 			return yellow
 		}
