@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,25 +30,78 @@ const (
 	ReasonExists = "ClusterExists"
 	// ReasonNoNetwork says that no range of addresses is free; the kind is Invalid.
 	ReasonNoNetwork = "NoFreeNetwork"
+	// ReasonNetworkTaken says that the range that was named is in use; the kind is Invalid.
+	ReasonNetworkTaken = "NetworkTaken"
 )
 
 // Network returns a range for a new cluster that no LocalCluster of the management cluster and none of the routes
 // (those of this host) use. A reader of nil asks no management cluster.
 func Network(ctx context.Context, r client.Reader, routes []netip.Prefix) (netip.Prefix, error) {
-	taken := routes
-	if r != nil {
-		var list localv1.LocalClusterList
-		if err := r.List(ctx, &list); err != nil {
-			return netip.Prefix{}, fmt.Errorf("listing the networks of clusters: %w", err)
-		}
-		taken = append(taken[:len(taken):len(taken)], manifest.Taken(list.Items)...)
+	clusters, err := networks(ctx, r)
+	if err != nil {
+		return netip.Prefix{}, err
 	}
-	free, ok := subnet.Choose(taken, nil)
+	free, ok := choose(clusters, routes)
 	if !ok {
 		return netip.Prefix{}, fault.New(fault.Invalid, ReasonNoNetwork,
 			"no network is free for another cluster: delete one that is not needed any more, or name a range with --subnet")
 	}
 	return free, nil
+}
+
+// CheckNetwork tells whether a new cluster can have the range: the error, a fault of kind Invalid, names who uses it and a range
+// that is free. What the cluster of that name uses itself does not count: that it exists is another matter.
+func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, want netip.Prefix, routes []netip.Prefix) error {
+	clusters, err := networks(ctx, r)
+	if err != nil {
+		return err
+	}
+	owner := ""
+	for _, c := range clusters {
+		if !slices.ContainsFunc(manifest.Taken([]localv1.LocalCluster{c}), want.Overlaps) {
+			continue
+		}
+		if client.ObjectKeyFromObject(&c) == key {
+			return nil
+		}
+		if owner == "" {
+			owner = "cluster " + c.Namespace + "/" + nameOf(c)
+		}
+	}
+	if i := slices.IndexFunc(routes, want.Overlaps); owner == "" && i >= 0 {
+		owner = "a network of this host, " + routes[i].Masked().String()
+	}
+	if owner == "" {
+		return nil
+	}
+	hint := "delete a cluster that is not needed any more"
+	if free, ok := choose(clusters, routes); ok {
+		hint = "free is " + free.String()
+	}
+	return fault.New(fault.Invalid, ReasonNetworkTaken, "--subnet %s is taken by %s; %s", want, owner, hint)
+}
+
+// nameOf is the Cluster that a LocalCluster belongs to.
+func nameOf(c localv1.LocalCluster) string {
+	if name := c.Labels[clusterv1.ClusterNameLabel]; name != "" {
+		return name
+	}
+	return c.Name
+}
+
+func networks(ctx context.Context, r client.Reader) ([]localv1.LocalCluster, error) {
+	var list localv1.LocalClusterList
+	if r == nil {
+		return nil, nil
+	}
+	if err := r.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing the networks of clusters: %w", err)
+	}
+	return list.Items, nil
+}
+
+func choose(clusters []localv1.LocalCluster, routes []netip.Prefix) (netip.Prefix, bool) {
+	return subnet.Choose(slices.Concat(routes, manifest.Taken(clusters)), nil)
 }
 
 // Apply creates the objects by server-side apply. It is refused when one of them exists: a Cluster is changed with

@@ -74,6 +74,42 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
+// A range that is in use is refused before anything is written, with who uses it and what is free.
+func TestCheckNetwork(t *testing.T) {
+	mine := client.ObjectKey{Namespace: "team", Name: "demo"}
+	own := local("a", "172.20.0.0/16")
+	own.SetNamespace("team")
+	own.SetName("demo")
+	labelled := local("b", "172.20.0.0/16")
+	labelled.SetNamespace("team")
+	labelled.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "owner"})
+	cases := map[string]struct {
+		reason, want string
+		exist        []client.Object
+		routes       []string
+		err          string
+	}{
+		"free":     {"another range is another range", "172.20.0.0/16", []client.Object{local("a", "172.21.0.0/16")}, []string{"10.0.0.0/8"}, ""},
+		"taken":    {"the cluster is named", "172.20.0.0/16", []client.Object{labelled}, []string{"172.20.0.0/16"}, "--subnet 172.20.0.0/16 is taken by cluster team/owner; free is 172.16.0.0/18"},
+		"inside":   {"part of a range is enough", "172.16.0.0/18", []client.Object{local("a", "172.16.0.0/12")}, nil, "; delete a cluster that is not needed any more"},
+		"host":     {"the host would lose what it reaches there", "192.0.0.0/16", nil, []string{"192.0.2.0/24"}, "--subnet 192.0.0.0/16 is taken by a network of this host, 192.0.2.0/24; free is"},
+		"the same": {"that it exists is said by Apply", "172.20.0.0/16", []client.Object{own}, []string{"172.20.0.0/16"}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var routes []netip.Prefix
+			for _, r := range tc.routes {
+				routes = append(routes, netip.MustParsePrefix(r))
+			}
+			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.exist...).Build()
+			err := creation.CheckNetwork(t.Context(), c, mine, netip.MustParsePrefix(tc.want), routes)
+			if tc.err == "" && err != nil || tc.err != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), tc.err)) {
+				t.Errorf("%s: got %v, want %q", tc.reason, err, tc.err)
+			}
+		})
+	}
+}
+
 func object(kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind))

@@ -28,7 +28,10 @@ func Deletion(first, last tree.Snapshot) []Step {
 	if !gone {
 		step.Detail = leaving(last.Cluster.Status.Conditions)
 	}
-	return whole(steps, step)
+	if !done(steps) {
+		step.Detail = "" // it would repeat the others
+	}
+	return append(steps, step)
 }
 
 func workersGone(s tree.Snapshot) Step {
@@ -69,8 +72,9 @@ func partGone(name string, ref clusterv1.ContractVersionedObjectReference, s tre
 		step.Done = true
 		return step
 	}
-	if c := find(o, "Deleting"); c != nil && c.Status == metav1.ConditionTrue {
-		step.Detail = flat(c.Message)
+	b := builder{s, tree.Build(s, tree.Options{})}
+	if row := b.root.Find(ref.Kind, ref.Name); row != nil {
+		step.Detail = join(b.texts(row))
 	}
 	return step
 }

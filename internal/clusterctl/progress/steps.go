@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,7 +28,7 @@ type Step struct {
 
 // Reasons of the faults that no waiting can mend.
 const (
-	// ReasonPaused says that the Cluster is paused.
+	// ReasonPaused says that the Cluster, or a rollout in it, is paused.
 	ReasonPaused = "ClusterPaused"
 	// ReasonRefused says that a provider cannot do what the spec asks for.
 	ReasonRefused = "SpecRefused"
@@ -35,33 +36,22 @@ const (
 	ReasonDeleted = "ClusterDeleted"
 )
 
-// Creation returns the steps to a cluster whose nodes are all Ready. The error is an Invalid fault when the
-// cluster cannot get there by waiting.
+// Creation returns the steps to a cluster whose nodes are all Ready and up to date. The error is an Invalid fault when the
+// cluster cannot get there by waiting. What objects say is what `describe cluster` shows of them.
 func Creation(s tree.Snapshot) ([]Step, error) {
 	if err := hopeless(s); err != nil {
 		return nil, err
 	}
-	steps := []Step{infrastructure(s), controlPlane(s)}
-	for i := range s.Deployments {
-		d := &s.Deployments[i]
-		steps = append(steps, workers("MachineDeployment "+d.Name, machinesOf(s, d.Name, clusterv1.MachineDeploymentNameLabel),
-			counts{d.Spec.Replicas, d.Status.Replicas, d.Status.AvailableReplicas}, d.Status.Conditions))
-	}
-	for i := range s.Pools {
-		p := &s.Pools[i]
-		steps = append(steps, workers("MachinePool "+p.Name, machinesOf(s, p.Name, clusterv1.MachinePoolNameLabel),
-			counts{p.Spec.Replicas, p.Status.Replicas, p.Status.AvailableReplicas}, p.Status.Conditions))
-	}
-	return whole(steps, available(s)), nil
+	b := builder{s, tree.Build(s, tree.Options{})}
+	steps := []Step{b.infrastructure(), b.controlPlane()}
+	steps = append(steps, b.workers()...)
+	return append(steps, b.available(done(steps))), nil
 }
 
-// whole appends the step of the whole, which says something of its own only when all others are done: before, it
-// would repeat them.
-func whole(steps []Step, all Step) []Step {
-	if !done(steps) {
-		all.Detail = ""
-	}
-	return append(steps, all)
+// builder makes steps of a snapshot and its tree.
+type builder struct {
+	tree.Snapshot
+	root *tree.Object
 }
 
 // hopeless names what a person has to change before waiting makes sense.
@@ -74,6 +64,13 @@ func hopeless(s tree.Snapshot) error {
 		return fault.New(fault.Invalid, ReasonPaused,
 			"cluster %q is paused: nothing happens until spec.paused is false", c.Name)
 	}
+	for i := range s.Deployments {
+		d := &s.Deployments[i]
+		if old := outdated(s, d); d.Spec.Paused != nil && *d.Spec.Paused && old > 0 {
+			return fault.New(fault.Invalid, ReasonPaused,
+				"the rollout of MachineDeployment %s is paused; %s not up to date: nothing happens until spec.paused is false", d.Name, areNodes(old))
+		}
+	}
 	cp := object(s, c.Spec.ControlPlaneRef)
 	if carried := find(cp, "VersionCarried"); carried != nil && carried.Status == metav1.ConditionFalse {
 		return fault.New(fault.Invalid, ReasonRefused, "the control plane of cluster %q cannot start: %s", c.Name, flat(carried.Message))
@@ -81,114 +78,158 @@ func hopeless(s tree.Snapshot) error {
 	return nil
 }
 
-func infrastructure(s tree.Snapshot) Step {
-	ref := s.Cluster.Spec.InfrastructureRef
+func areNodes(n int) string {
+	if n == 1 {
+		return "1 node is"
+	}
+	return fmt.Sprintf("%d nodes are", n)
+}
+
+func (b builder) infrastructure() Step {
+	ref := b.Cluster.Spec.InfrastructureRef
 	step := Step{Name: "infrastructure", Ends: ref.Kind + " " + ref.Name + " reports that it is provisioned"}
-	if done := s.Cluster.Status.Initialization.InfrastructureProvisioned; !ref.IsDefined() || done != nil && *done {
+	provisioned := b.Cluster.Status.Initialization.InfrastructureProvisioned
+	if !ref.IsDefined() || isTrue(provisioned) && !b.bad(clusterv1.ClusterInfrastructureReadyCondition) {
 		step.Done = true
 		return step
 	}
-	step.Detail = waitsFor(s, ref, clusterv1.ClusterInfrastructureReadyCondition)
+	if isTrue(provisioned) {
+		step.Ends = ref.Kind + " " + ref.Name + " reports Ready"
+	}
+	step.Detail = b.waitsFor(ref, clusterv1.ClusterInfrastructureReadyCondition)
 	return step
 }
 
-func controlPlane(s tree.Snapshot) Step {
-	ref := s.Cluster.Spec.ControlPlaneRef
+func (b builder) controlPlane() Step {
+	ref := b.Cluster.Spec.ControlPlaneRef
 	step := Step{Name: "control plane", Ends: ref.Kind + " " + ref.Name + " reports that it is available"}
-	initialized := s.Cluster.Status.Initialization.ControlPlaneInitialized
-	if initialized == nil || !*initialized {
-		step.Detail = waitsFor(s, ref, clusterv1.ClusterControlPlaneInitializedCondition)
-		return step
+	if !ref.IsDefined() {
+		step.Ends = "the first control plane Machine has a Node"
 	}
-	if meta.IsStatusConditionTrue(s.Cluster.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition) {
-		step.Done = true
-		return step
-	}
-	step.Detail = waitsFor(s, ref, clusterv1.ClusterControlPlaneAvailableCondition)
-	return step
-}
-
-// waitsFor says why a part of the cluster is not there yet: in the words of the provider's object, which knows
-// best, else in those of the Cluster's condition.
-func waitsFor(s tree.Snapshot, ref clusterv1.ContractVersionedObjectReference, conditionType string) string {
-	key := tree.Ref{Group: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
-	if missing := s.Missing[key]; missing != "" {
-		return ref.Kind + " " + ref.Name + ": " + missing
-	}
-	for _, t := range []string{"Ready", "Available"} {
-		if c := find(s.Objects[key], t); c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
-			return flat(c.Message)
-		}
-	}
-	if c := meta.FindStatusCondition(s.Cluster.Status.Conditions, conditionType); c != nil && c.Status != metav1.ConditionTrue {
-		return flat(c.Message)
-	}
-	return ""
-}
-
-// counts are the counters of a group of workers.
-type counts struct{ desired, current, available *int32 }
-
-func workers(name string, machines []clusterv1.Machine, c counts, conditions []metav1.Condition) Step {
-	desired, current, available := value(c.desired, 1), value(c.current, 0), value(c.available, 0)
-	step := Step{
-		Name:   name,
-		Done:   current == desired && available >= desired,
-		Detail: fmt.Sprintf("%d of %d nodes ready", available, desired),
-		Ends:   fmt.Sprintf("%d nodes are Ready", desired),
-	}
-	if desired == 1 {
-		step.Ends = "1 node is Ready"
-	}
+	initialized := isTrue(b.Cluster.Status.Initialization.ControlPlaneInitialized)
+	available := !ref.IsDefined() || meta.IsStatusConditionTrue(b.Cluster.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition)
+	change := pendingChange(object(b.Snapshot, ref))
+	step.Done = initialized && available && change == ""
 	if step.Done {
 		return step
 	}
-	if why := slowest(machines, conditions); why != "" {
-		step.Detail += ": " + why
+	if initialized && available {
+		step.Ends = ref.Kind + " " + ref.Name + " is up to date"
 	}
+	types := []string{clusterv1.ClusterControlPlaneInitializedCondition, clusterv1.ClusterControlPlaneAvailableCondition}
+	if initialized {
+		types = types[1:]
+	}
+	parts := []string{change, b.waitsFor(ref, types...)}
+	for i := range b.Machines {
+		if _, ok := b.Machines[i].Labels[clusterv1.MachineControlPlaneLabel]; ok && step.Detail == "" {
+			parts = append(parts, b.speaks(b.root.Find("Machine", b.Machines[i].Name)))
+		}
+	}
+	step.Detail = join(parts)
 	return step
 }
 
-// slowest says what the first machine that is not ready waits for, else what the group says of itself.
-func slowest(machines []clusterv1.Machine, conditions []metav1.Condition) string {
-	for _, m := range machines {
-		c := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineReadyCondition)
-		if c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
-			return "Machine " + m.Name + ": " + flat(c.Message)
+// bad reports whether the Cluster says that something is not so.
+func (b builder) bad(conditionType string) bool {
+	c := meta.FindStatusCondition(b.Cluster.Status.Conditions, conditionType)
+	return c != nil && c.Status != metav1.ConditionTrue
+}
+
+// waitsFor says why a part of the cluster is not ready: in the words of the provider's object, which knows best, else in those
+// of the Cluster's conditions. A condition that is Unknown tells what is wrong with the reference, which no provider can say.
+func (b builder) waitsFor(ref clusterv1.ContractVersionedObjectReference, types ...string) string {
+	if missing := b.Missing[refOf(ref)]; missing != "" {
+		return ref.Kind + " " + ref.Name + ": " + missing
+	}
+	var said []string
+	if row := b.root.Find(ref.Kind, ref.Name); row != nil {
+		said = b.texts(row)
+	}
+	silent := len(said) == 0
+	for _, t := range types {
+		c := meta.FindStatusCondition(b.Cluster.Status.Conditions, t)
+		if c != nil && (silent && c.Status == metav1.ConditionFalse || c.Status == metav1.ConditionUnknown) {
+			said = append(said, flat(c.Message))
 		}
 	}
-	c := meta.FindStatusCondition(conditions, clusterv1.AvailableCondition)
-	if c != nil && c.Status != metav1.ConditionTrue {
-		return flat(c.Message)
+	return join(said)
+}
+
+// speaks is what a row and those below it say, with their names; empty: nothing.
+func (b builder) speaks(o *tree.Object) string {
+	if o == nil {
+		return ""
+	}
+	said := append([]string{o.Missing}, b.texts(o)...)
+	for _, c := range o.Children {
+		said = append(said, b.speaks(c))
+	}
+	if text := join(said); text != "" {
+		return o.Kind + " " + o.Name + ": " + text
 	}
 	return ""
 }
 
-func available(s tree.Snapshot) Step {
-	step := Step{Name: "cluster", Ends: "Cluster " + s.Cluster.Name + " reports Available"}
-	c := meta.FindStatusCondition(s.Cluster.Status.Conditions, clusterv1.ClusterAvailableCondition)
-	switch {
-	case c == nil:
-	case c.Status == metav1.ConditionTrue:
-		step.Done = true
-	default:
-		step.Detail = flat(c.Message)
+// texts is what a row says, without the numbers that a step counts itself.
+func (b builder) texts(o *tree.Object) []string {
+	var out []string
+	for _, message := range o.Said() {
+		if text := flat(uncounted(message)); text != "" {
+			out = append(out, text)
+		}
 	}
+	return out
+}
+
+// summaries are the conditions of a Cluster that repeat what its parts say, each of which has a step.
+func summaries() []string {
+	return []string{
+		clusterv1.ClusterAvailableCondition, clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterControlPlaneInitializedCondition,
+		clusterv1.ClusterControlPlaneAvailableCondition, clusterv1.ClusterControlPlaneMachinesReadyCondition,
+		clusterv1.ClusterControlPlaneMachinesUpToDateCondition, clusterv1.ClusterWorkersAvailableCondition,
+		clusterv1.ClusterWorkerMachinesReadyCondition, clusterv1.ClusterWorkerMachinesUpToDateCondition, clusterv1.ClusterRollingOutCondition,
+		clusterv1.ClusterScalingUpCondition, clusterv1.ClusterScalingDownCondition, clusterv1.ClusterRemediatingCondition,
+	}
+}
+
+// available is the step of the whole. Until all others are done its summaries would repeat them.
+func (b builder) available(all bool) Step {
+	step := Step{Name: "cluster", Ends: "Cluster " + b.Cluster.Name + " reports Available"}
+	step.Done = all && meta.IsStatusConditionTrue(b.Cluster.Status.Conditions, clusterv1.ClusterAvailableCondition)
+	if step.Done {
+		return step
+	}
+	var said []string
+	if all {
+		said = b.texts(b.root)
+	} else {
+		for _, c := range b.root.Issues() {
+			if !slices.Contains(summaries(), c.Type) {
+				said = append(said, flat(c.Message))
+			}
+		}
+	}
+	for _, o := range b.root.Children {
+		switch {
+		case o.Role == "Addons":
+			for _, set := range o.Children {
+				said = append(said, b.speaks(set))
+			}
+		case all && o.Role != "Workers":
+			said = append(said, b.speaks(o))
+		}
+	}
+	step.Detail = join(said)
 	return step
 }
 
-func machinesOf(s tree.Snapshot, name, label string) []clusterv1.Machine {
-	var machines []clusterv1.Machine
-	for _, m := range s.Machines {
-		if m.Labels[label] == name {
-			machines = append(machines, m)
-		}
-	}
-	return machines
+func refOf(ref clusterv1.ContractVersionedObjectReference) tree.Ref {
+	return tree.Ref{Group: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
 }
 
 func object(s tree.Snapshot, ref clusterv1.ContractVersionedObjectReference) *unstructured.Unstructured {
-	return s.Objects[tree.Ref{Group: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}]
+	return s.Objects[refOf(ref)]
 }
 
 func find(u *unstructured.Unstructured, conditionType string) *tree.Condition {
@@ -199,11 +240,19 @@ func find(u *unstructured.Unstructured, conditionType string) *tree.Condition {
 	return o.Condition(conditionType)
 }
 
-func value(n *int32, otherwise int32) int32 {
-	if n == nil {
-		return otherwise
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// join makes one line of what is said; what is part of something else is said once.
+func join(parts []string) string {
+	var out []string
+	for i, part := range parts {
+		again := slices.ContainsFunc(parts[:i], func(p string) bool { return strings.Contains(p, part) }) ||
+			slices.ContainsFunc(parts[i+1:], func(p string) bool { return p != part && strings.Contains(p, part) })
+		if part != "" && !again {
+			out = append(out, part)
+		}
 	}
-	return *n
+	return strings.Join(out, "; ")
 }
 
 // flat makes one line of a condition's message.

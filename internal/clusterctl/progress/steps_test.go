@@ -33,7 +33,8 @@ func provider(s *tree.Snapshot, ref clusterv1.ContractVersionedObjectReference, 
 		s.Objects = map[tree.Ref]*unstructured.Unstructured{}
 	}
 	s.Objects[tree.Ref{Group: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}] = &unstructured.Unstructured{Object: map[string]any{
-		"status": map[string]any{"conditions": []any{map[string]any{"type": conditionType, "status": status, "message": message}}},
+		"metadata": map[string]any{"name": ref.Name},
+		"status":   map[string]any{"conditions": []any{map[string]any{"type": conditionType, "status": status, "message": message}}},
 	}}
 }
 
@@ -78,7 +79,7 @@ func ready(s *tree.Snapshot) {
 
 func machine(name, status, message string) clusterv1.Machine {
 	return clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.MachinePoolNameLabel: "pool", clusterv1.MachineDeploymentNameLabel: "md"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.MachinePoolNameLabel: "pool", clusterv1.MachineSetNameLabel: "md-1"}},
 		Status:     clusterv1.MachineStatus{Conditions: []metav1.Condition{cond("Ready", status, message)}},
 	}
 }
@@ -93,7 +94,7 @@ func TestCreation(t *testing.T) {
 		"nothing yet": {"no controller has looked at it", created(nil), map[string]string{
 			"infrastructure":   "infrastructure: waits until ExampleCluster demo reports that it is provisioned",
 			"control plane":    "control plane: waits until ExamplePlane demo reports that it is available",
-			"MachinePool pool": "MachinePool pool: waits until 2 nodes are Ready (0 of 2 nodes ready)",
+			"MachinePool pool": "MachinePool pool: waits until 2 nodes are Ready and up to date (0 of 2 nodes ready)",
 			"cluster":          "cluster: waits until Cluster demo reports Available",
 		}},
 		"infrastructure missing": {"a wrong reference is seen at once", created(func(s *tree.Snapshot) {
@@ -118,21 +119,24 @@ func TestCreation(t *testing.T) {
 		"machine speaks": {"the machine that is behind explains its pool", created(func(s *tree.Snapshot) {
 			joined(1)(s)
 			s.Machines = []clusterv1.Machine{machine("a", "True", ""), machine("b", "False", "* NodeHealthy: CNI is not ready")}
-		}), map[string]string{"MachinePool pool": "MachinePool pool: waits until 2 nodes are Ready (1 of 2 nodes ready: Machine b: NodeHealthy: CNI is not ready)"}},
+		}), map[string]string{"MachinePool pool": "MachinePool pool: waits until 2 nodes are Ready and up to date (1 of 2 nodes ready: Machine b: NodeHealthy: CNI is not ready)"}},
 		"pool speaks": {"before there are machines the pool explains itself", created(func(s *tree.Snapshot) {
 			s.Pools[0].Status.Conditions = []metav1.Condition{cond("Available", "False", "bootstrap data is not ready")}
-		}), map[string]string{"MachinePool pool": "MachinePool pool: waits until 2 nodes are Ready (0 of 2 nodes ready: bootstrap data is not ready)"}},
+		}), map[string]string{"MachinePool pool": "MachinePool pool: waits until 2 nodes are Ready and up to date (0 of 2 nodes ready: bootstrap data is not ready)"}},
 		"deployment": {"deployments count like pools", created(func(s *tree.Snapshot) {
 			s.Deployments = []clusterv1.MachineDeployment{{ObjectMeta: metav1.ObjectMeta{Name: "md"}, Spec: clusterv1.MachineDeploymentSpec{Replicas: n(1)}}}
+			s.Sets = []clusterv1.MachineSet{{ObjectMeta: metav1.ObjectMeta{Name: "md-1", Labels: map[string]string{clusterv1.MachineDeploymentNameLabel: "md"}}}}
 			s.Machines = []clusterv1.Machine{machine("a", "False", "booting")}
-		}), map[string]string{"MachineDeployment md": "MachineDeployment md: waits until 1 node is Ready (0 of 1 nodes ready: Machine a: booting)"}},
+		}), map[string]string{"MachineDeployment md": "MachineDeployment md: waits until 1 node is Ready and up to date (0 of 1 nodes ready: Machine a: booting)"}},
 		"too many": {"a pool that is still shrinking is not done", created(func(s *tree.Snapshot) {
 			joined(3)(s)
 			s.Pools[0].Status.Replicas = n(3)
-		}), map[string]string{"MachinePool pool": "MachinePool pool: waits until 2 nodes are Ready (3 of 2 nodes ready)"}},
+		}), map[string]string{"MachinePool pool": "MachinePool pool: waits until 2 nodes are Ready and up to date (3 of 2 nodes ready)"}},
 		"unavailable": {"all nodes are there but the cluster is not available", created(func(s *tree.Snapshot) {
 			joined(2)(s)
 			s.Cluster.Status.Conditions = append(s.Cluster.Status.Conditions, cond("Available", "Unknown", "* RemoteConnectionProbe: no answer"))
+			provider(s, infraRef, "Ready", "True", "")
+			provider(s, planeRef, "Available", "True", "")
 		}), map[string]string{
 			"MachinePool pool": "MachinePool pool: done, 2 of 2 nodes ready",
 			"cluster":          "cluster: waits until Cluster demo reports Available (RemoteConnectionProbe: no answer)",

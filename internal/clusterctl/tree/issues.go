@@ -104,3 +104,17 @@ func (s said) includes(message string) bool {
 	}
 	return true
 }
+
+// Said returns the messages that the row of an object shows about what is not as it should be.
+func (o *Object) Said() []string {
+	var messages []string
+	if head := o.Headline(); head != nil && head.Message != "" && !o.isGood(*head) {
+		messages = append(messages, head.Message)
+	}
+	for _, c := range o.shown {
+		if c.Message != "" {
+			messages = append(messages, c.Message)
+		}
+	}
+	return messages
+}

@@ -125,3 +125,16 @@ func sum(a, b *int32) *int32 {
 	n := *a + *b
 	return &n
 }
+
+// Find returns the row of an object in the subtree, or nil.
+func (o *Object) Find(kind, name string) *Object {
+	if o.Kind == kind && o.Name == name {
+		return o
+	}
+	for _, c := range o.Children {
+		if found := c.Find(kind, name); found != nil {
+			return found
+		}
+	}
+	return nil
+}

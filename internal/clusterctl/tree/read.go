@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,7 +26,7 @@ type Reader interface {
 // Read reads what belongs to the cluster. The error is the API's when the Cluster does not exist; a provider
 // object that does not exist, or whose kind is not installed, is not an error but noted in Missing.
 func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snapshot, error) {
-	s := Snapshot{Cluster: &clusterv1.Cluster{}}
+	s := Snapshot{Now: time.Now(), Cluster: &clusterv1.Cluster{}}
 	if err := r.Get(ctx, key, s.Cluster); err != nil {
 		return Snapshot{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +16,8 @@ type Ref struct{ Group, Kind, Name string }
 
 // Snapshot is everything that belongs to one cluster, as read.
 type Snapshot struct {
+	// Now is when it was read.
+	Now         time.Time
 	Cluster     *clusterv1.Cluster
 	Deployments []clusterv1.MachineDeployment
 	Sets        []clusterv1.MachineSet

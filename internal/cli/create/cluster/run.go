@@ -81,23 +81,24 @@ func (f *flags) print(ctx context.Context, e env.Env, c *management.Connection, 
 	return err
 }
 
-// objects makes the manifest in a network that is free, unless the flags name one.
+// objects makes the manifest in a network that is free: the one that the flags name, or another.
 func (f *flags) objects(ctx context.Context, c *management.Connection, name string) ([]*unstructured.Unstructured, error) {
 	var reader client.Reader
 	namespace := f.connection.Namespace
 	if c != nil {
 		reader, namespace = c.Client, c.Namespace
 	}
-	if !f.prefix.IsValid() {
-		routes, err := hostRoutes()
-		if err != nil {
-			return nil, err
-		}
-		free, err := creation.Network(ctx, reader, routes)
-		if err != nil {
-			return nil, err
-		}
-		f.prefix = free
+	routes, err := hostRoutes()
+	if err != nil {
+		return nil, err
+	}
+	if f.prefix.IsValid() {
+		err = creation.CheckNetwork(ctx, reader, client.ObjectKey{Namespace: namespace, Name: name}, f.prefix, routes)
+	} else {
+		f.prefix, err = creation.Network(ctx, reader, routes)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return f.manifest(namespace, name).Objects()
 }

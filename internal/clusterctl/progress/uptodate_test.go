@@ -1,0 +1,100 @@
+package progress_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// finished is a cluster with a deployment of two, ready and up to date.
+func finished(change func(*tree.Snapshot)) tree.Snapshot {
+	s := created(ready)
+	provider(&s, infraRef, "Ready", "True", "")
+	provider(&s, planeRef, "Available", "True", "")
+	plane := s.Objects[tree.Ref{Group: planeRef.APIGroup, Kind: planeRef.Kind, Name: planeRef.Name}]
+	plane.Object["spec"] = map[string]any{"version": "v1.36.3"}
+	plane.Object["status"].(map[string]any)["version"] = "v1.36.3"
+	s.Pools = nil
+	spec := clusterv1.MachineSpec{ClusterName: "demo", Version: "v1.36.3", InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: "ExampleMachineTemplate", Name: "md-0"}}
+	d := clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Generation: 1}}
+	d.Spec.Replicas, d.Spec.Template.Spec = n(2), spec
+	d.Status.ObservedGeneration, d.Status.Replicas, d.Status.AvailableReplicas, d.Status.UpToDateReplicas = 1, n(2), n(2), n(2)
+	set := clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "md-1", Labels: map[string]string{clusterv1.MachineDeploymentNameLabel: "md"}}}
+	set.Spec.Template.Spec = spec
+	s.Deployments, s.Sets = []clusterv1.MachineDeployment{d}, []clusterv1.MachineSet{set}
+	s.Machines = []clusterv1.Machine{machine("a", "True", ""), machine("b", "True", "")}
+	for i := range s.Machines {
+		s.Machines[i].Labels = map[string]string{clusterv1.MachineSetNameLabel: "md-1"}
+	}
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+func rollOut(s *tree.Snapshot) {
+	d := &s.Deployments[0]
+	d.Generation = 2
+	d.Spec.Template.Spec.InfrastructureRef.Name = "md-1"
+}
+
+// A cluster is waited for until it is as its specs say, also in the second after a change, when no status tells of it yet.
+func TestWaitsForUpToDate(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*tree.Snapshot)
+		want   string
+	}{
+		"finished": {"nothing to wait for", nil, ""},
+		"unseen":   {"the controller has not seen the change", func(s *tree.Snapshot) { s.Deployments[0].Generation = 2 }, "2 of 2 nodes ready, the last change of the spec has yet to be observed"},
+		"just now": {"the status says that all is well, of the spec before", rollOut, "2 of 2 nodes ready, 0 of 2 up to date, the last change of the spec has yet to be observed"},
+		"rolling":  {"the change is seen, the Machines not yet judged", func(s *tree.Snapshot) { rollOut(s); s.Deployments[0].Status.ObservedGeneration = 2 }, "MachineDeployment md: waits until 2 nodes are Ready and up to date (2 of 2 nodes ready, 0 of 2 up to date)"},
+		"stuck": {"what holds a rollout is said", func(s *tree.Snapshot) {
+			rollOut(s)
+			s.Deployments[0].Status.Conditions = []metav1.Condition{cond("Available", "True", ""), cond("RollingOut", "True", "Rolling out 2 not up-to-date replicas\n* ExampleMachineTemplate md-1 does not exist")}
+		}, "0 of 2 up to date, the last change of the spec has yet to be observed: ExampleMachineTemplate md-1 does not exist"},
+		"draining": {"a drain that is blocked says by what", func(s *tree.Snapshot) {
+			s.Deployments[0].Status.Replicas = n(3)
+			now := metav1.Now()
+			m := machine("c", "False", "* Deleting: Machine deletion in progress, stage: DrainingNode")
+			m.DeletionTimestamp, m.Labels = &now, map[string]string{clusterv1.MachineSetNameLabel: "md-1"}
+			m.Status.Conditions = append(m.Status.Conditions, cond("Deleting", "True", "Drain not completed yet:\n* Pod default/app: The disruption budget app needs 2 healthy pods"))
+			s.Machines = append(s.Machines, m)
+		}, "Machine c: Drain not completed yet: Pod default/app: The disruption budget app needs 2 healthy pods)"},
+		"control plane": {"the control plane runs another version", func(s *tree.Snapshot) {
+			s.Objects[tree.Ref{Group: planeRef.APIGroup, Kind: planeRef.Kind, Name: planeRef.Name}].Object["spec"] = map[string]any{"version": "v1.36.4"}
+		}, "control plane: waits until ExamplePlane demo is up to date (Kubernetes v1.36.3 runs, v1.36.4 is asked for)"},
+		"machine alone": {"a Machine that stands alone counts, too", func(s *tree.Snapshot) {
+			m := machine("alone", "False", "* NodeHealthy: no CNI")
+			m.Labels = nil
+			s.Machines = append(s.Machines, m)
+		}, "Machine alone: waits until Machine alone reports Ready (NodeHealthy: no CNI)"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := finished(tc.change)
+			out := printed(t, s)
+			if !strings.Contains(out, tc.want) || (tc.want == "") != !strings.Contains(out, "waits until") {
+				t.Errorf("%s: %q is not in\n%s", tc.reason, tc.want, out)
+			}
+		})
+	}
+}
+
+// Nobody waits for a rollout that its own spec stops.
+func TestPausedRolloutIsHopeless(t *testing.T) {
+	pause := func(s *tree.Snapshot) { s.Deployments[0].Spec.Paused = yes() }
+	if out := printed(t, finished(pause)); strings.Contains(out, "waits until") {
+		t.Errorf("a paused deployment with nothing to replace is done:\n%s", out)
+	}
+	_, err := progress.Creation(finished(func(s *tree.Snapshot) { rollOut(s); pause(s) }))
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "2 nodes are not up to date: nothing happens until spec.paused is false") {
+		t.Errorf("got %v", err)
+	}
+}

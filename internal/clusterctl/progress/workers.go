@@ -1,0 +1,206 @@
+package progress
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/rollout"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// group is a number of workers that one object asks for.
+type group struct {
+	kind, name                            string
+	desired, current, available, upToDate int32
+	// unseen: the last change of the spec is not in the status yet.
+	unseen bool
+}
+
+// workers has a step for every group of workers, and for every Machine that stands alone.
+func (b builder) workers() []Step {
+	var steps []Step
+	for i := range b.Deployments {
+		d := &b.Deployments[i]
+		g := group{"MachineDeployment", d.Name, value(d.Spec.Replicas, 1), value(d.Status.Replicas, 0), value(d.Status.AvailableReplicas, 0), 0, false}
+		g.upToDate = max(0, g.current-int32(outdated(b.Snapshot, d)))
+		g.unseen = d.Status.ObservedGeneration < d.Generation
+		steps = append(steps, b.step(g))
+	}
+	for i := range b.Sets {
+		set := &b.Sets[i]
+		if metav1.GetControllerOf(set) == nil && set.Labels[clusterv1.MachineDeploymentNameLabel] == "" {
+			g := group{"MachineSet", set.Name, value(set.Spec.Replicas, 1), value(set.Status.Replicas, 0), value(set.Status.AvailableReplicas, 0), 0, false}
+			g.upToDate, g.unseen = g.desired, set.Status.ObservedGeneration < set.Generation // a MachineSet does not replace Machines
+			steps = append(steps, b.step(g))
+		}
+	}
+	for i := range b.Pools {
+		p := &b.Pools[i]
+		g := group{"MachinePool", p.Name, value(p.Spec.Replicas, 1), value(p.Status.Replicas, 0), value(p.Status.AvailableReplicas, 0), 0, false}
+		g.upToDate = value(p.Status.UpToDateReplicas, g.desired)
+		g.unseen = p.Status.ObservedGeneration < p.Generation
+		steps = append(steps, b.step(g))
+	}
+	for i := range b.Machines {
+		m := &b.Machines[i]
+		if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; !controlPlane && !grouped(m) {
+			steps = append(steps, b.machine(m))
+		}
+	}
+	return steps
+}
+
+// grouped reports whether a Machine belongs to a group of workers.
+func grouped(m *clusterv1.Machine) bool {
+	owner := metav1.GetControllerOf(m)
+	return owner != nil && (owner.Kind == "MachineSet" || owner.Kind == "MachinePool") ||
+		m.Labels[clusterv1.MachineSetNameLabel] != "" || m.Labels[clusterv1.MachinePoolNameLabel] != "" || m.Labels[clusterv1.MachineDeploymentNameLabel] != ""
+}
+
+func (b builder) step(g group) Step {
+	step := Step{
+		Name:   g.kind + " " + g.name,
+		Done:   g.current == g.desired && g.available >= g.desired && g.upToDate >= g.desired && !g.unseen,
+		Detail: fmt.Sprintf("%d of %d nodes ready", g.available, g.desired),
+		Ends:   fmt.Sprintf("%d nodes are Ready and up to date", g.desired),
+	}
+	if g.desired == 1 {
+		step.Ends = "1 node is Ready and up to date"
+	}
+	if step.Done {
+		return step
+	}
+	if g.current > 0 && g.upToDate < g.desired {
+		step.Detail += fmt.Sprintf(", %d of %d up to date", g.upToDate, g.desired)
+	}
+	if g.unseen {
+		step.Detail += ", the last change of the spec has yet to be observed"
+	}
+	if why := b.why(b.root.Find(g.kind, g.name)); why != "" {
+		step.Detail += ": " + why
+	}
+	return step
+}
+
+// why is what a group says of itself, and what the first of its Machines says that is not as it should be.
+func (b builder) why(o *tree.Object) string {
+	if o == nil {
+		return ""
+	}
+	said, machines := b.texts(o), 0
+	var add func(*tree.Object)
+	add = func(o *tree.Object) {
+		for _, c := range o.Children {
+			switch c.Kind {
+			case "MachineSet":
+				said = append(said, b.texts(c)...)
+				add(c)
+			case "Machine":
+				text := b.speaks(c)
+				if text != "" && machines == 0 {
+					said = append(said, text)
+				}
+				machines += min(1, len(text))
+			default:
+				said = append(said, b.speaks(c))
+			}
+		}
+	}
+	add(o)
+	text := join(said)
+	if machines > 1 {
+		text += fmt.Sprintf("; %d more Machines are not as they should be", machines-1)
+	}
+	return text
+}
+
+func (b builder) machine(m *clusterv1.Machine) Step {
+	step := Step{Name: "Machine " + m.Name, Ends: "Machine " + m.Name + " reports Ready"}
+	row := b.root.Find("Machine", m.Name)
+	if row == nil {
+		return step
+	}
+	ready := row.Condition(clusterv1.MachineReadyCondition)
+	step.Done = ready != nil && ready.Status == metav1.ConditionTrue
+	if !step.Done {
+		step.Detail = strings.TrimPrefix(b.speaks(row), "Machine "+m.Name+": ")
+	}
+	return step
+}
+
+// outdated counts the Machines of a deployment that it has to replace: it is judged from the specs, because right after a change
+// no condition says it.
+func outdated(s tree.Snapshot, d *clusterv1.MachineDeployment) int {
+	n := 0
+	for i := range s.Machines {
+		for j := range s.Sets {
+			set := &s.Sets[j]
+			if isOwned(set, "MachineDeployment", d.Name, clusterv1.MachineDeploymentNameLabel) && isOwned(&s.Machines[i], "MachineSet", set.Name, clusterv1.MachineSetNameLabel) &&
+				rollout.Judge(&s.Machines[i], set, d, s.Now).Status != metav1.ConditionTrue {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func isOwned(o metav1.Object, kind, name, label string) bool {
+	if c := metav1.GetControllerOf(o); c != nil {
+		return c.Kind == kind && c.Name == name
+	}
+	return o.GetLabels()[label] == name
+}
+
+// pendingChange says what a control plane has yet to do about a change of its spec; empty: nothing.
+func pendingChange(u *unstructured.Unstructured) string {
+	if u == nil {
+		return ""
+	}
+	v := contract.ControlPlane(contract.Object{Unstructured: u, Contract: contract.V1Beta2})
+	if want, ok := v.SpecVersion.Get(); ok {
+		for _, have := range v.Versions.Or(nil) {
+			if strings.TrimPrefix(have.Version, "v") != strings.TrimPrefix(want, "v") {
+				return "Kubernetes " + have.Version + " runs, " + want + " is asked for"
+			}
+		}
+	}
+	desired, asked := v.SpecReplicas.Get()
+	if upToDate, counted := v.UpToDateReplicas.Get(); asked && counted && upToDate < desired {
+		return fmt.Sprintf("%d of %d replicas up to date", upToDate, desired)
+	}
+	if observed, ok, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); ok && observed < u.GetGeneration() {
+		return "the last change of the spec has yet to be observed"
+	}
+	c := find(u, clusterv1.AvailableCondition)
+	if c != nil && c.ObservedGeneration > 0 && c.ObservedGeneration < u.GetGeneration() {
+		return "the last change of the spec has yet to be observed"
+	}
+	return ""
+}
+
+// counted begins a line of a message that has the numbers of a group, which its step says.
+var counted = regexp.MustCompile(`^(\* )?(\d+ available replicas, at least \d+ required( \(spec\.replicas is \d+\))?$|Rolling out \d+ not up-to-date replicas$|Scaling (up|down) from \d+ to \d+ replicas$)`)
+
+// uncounted leaves the numbers of a group out of its message.
+func uncounted(message string) string {
+	var out []string
+	for _, line := range strings.Split(message, "\n") {
+		if rest := strings.TrimSpace(counted.ReplaceAllString(line, "")); rest != "" {
+			out = append(out, rest)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func value(n *int32, otherwise int32) int32 {
+	if n == nil {
+		return otherwise
+	}
+	return *n
+}
