@@ -3,12 +3,10 @@ package loop
 import (
 	"context"
 	"math"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -36,8 +34,16 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 		}
 		if change != nil {
 			deleting, failed := !o.GetDeletionTimestamp().IsZero(), out.Err != nil && fault.KindOf(out.Err) != fault.Conflict
-			now := failed || !deleting && urgent(change.Have, change.Want, r.Calm)
-			if left := r.pacer.hold(key, r.now(), now, begins(change.Have, deleting)); left > 0 {
+			kind := calmly
+			switch {
+			case failed || !deleting && urgent(change.Have, change.Want, r.Calm):
+				kind = awaitedNow
+			case begins(change.Have, deleting):
+				kind = beginning
+			case explains(change.Have, change.Want):
+				kind = explaining
+			}
+			if left := r.pacer.hold(key, r.now(), kind); left > 0 {
 				r.pacer.keep(key, report.Events, r.now())
 				r.metrics.heldBack(r.Name)
 				return left, nil
@@ -55,27 +61,6 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 	}
 	return 0, nil
 }
-
-// calm are the fields of a status that only report, in every kind.
-func calm() []string {
-	return []string{
-		"conditions", "deprecated", "phase", "observedGeneration", "lastUpdated", "versions", "nodeInfo", "nodeRefs", "selector",
-		"controlPlane", "workers", "externalManagedControlPlane", "process", "instances", "nodeVersion", "addresses", "containerID", "failureDomain",
-	}
-}
-
-// counts are the numbers of replicas of those that others scale by.
-func counts() []string {
-	return []string{"replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"}
-}
-
-// awaited are the conditions whose status others wait for.
-func awaited() []string {
-	return []string{clusterv1.ReadyCondition, clusterv1.AvailableCondition, clusterv1.PausedCondition}
-}
-
-// expected are the conditions that are True from the beginning if nothing is wrong: only that they turn is awaited.
-func expected() []string { return []string{clusterv1.MachineUpToDateCondition} }
 
 // pacer remembers when the status of each object was written, and what is held back. The zero value holds
 // nothing back.
@@ -98,6 +83,8 @@ type pace struct {
 	since time.Time
 	// begun: something begins of which nothing was written yet.
 	begun bool
+	// stale is since when what is written gives a reason that is no longer true; zero: it does not.
+	stale time.Time
 	// window for this object: it doubles while changes keep coming, so that on a busy machine, where everything
 	// takes longer, not more is written.
 	window time.Duration
@@ -109,29 +96,38 @@ type pace struct {
 
 // hold returns for how long to hold a change of a status back, zero: not at all; the change is then as good as
 // written. What begins is held back from its first sight on.
-func (p *pacer) hold(key client.ObjectKey, now time.Time, urgent, begins bool) time.Duration {
+func (p *pacer) hold(key client.ObjectKey, now time.Time, kind urgency) time.Duration {
 	if p.window <= 0 {
 		return 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	have, window := p.objects[key], p.present(now)
-	if begins && !have.begun {
+	if kind == beginning && !have.begun {
 		have.since, have.begun, have.window = now, true, 2*window // much is going to change at first
 	}
 	have.window = max(have.window, window)
-	passed := now.Sub(have.since)
 	switch {
-	case urgent:
-	case passed < have.window:
+	case kind != explaining:
+		have.stale = time.Time{}
+	case have.stale.IsZero():
+		have.stale = now
+	}
+	passed, left := now.Sub(have.since), have.since.Add(have.window).Sub(now)
+	if kind == explaining {
+		left = min(left, have.stale.Add(window/2).Sub(now))
+	}
+	switch {
+	case kind == awaitedNow:
+	case left > 0:
 		p.remember(key, have, now)
-		return have.window - passed
+		return left
 	case passed < 2*have.window:
 		have.window = min(2*have.window, slowest*window)
 	default: // nothing had changed for long
 		have.window = window
 	}
-	have.since, have.begun = now, false
+	have.since, have.begun, have.stale = now, false, time.Time{}
 	p.remember(key, have, now)
 	return 0
 }
@@ -202,11 +198,6 @@ func (p *pacer) release(key client.ObjectKey, events []Event) []Event {
 	return held
 }
 
-// begins reports whether an object is new, or newly deleted: nothing of that is in its status.
-func begins(have map[string]any, deleting bool) bool {
-	return len(have) == 0 || deleting && statusOf(have, clusterv1.DeletingCondition) != "True"
-}
-
 const (
 	// slowest is how many windows lie between two writes at most.
 	slowest = 4
@@ -234,50 +225,4 @@ func (p *pacer) remember(key client.ObjectKey, have pace, now time.Time) {
 	}
 	have.seen = now
 	p.objects[key] = have
-}
-
-// urgent reports whether somebody waits for a change of a status: for a field that does more than report, for
-// one of the awaited conditions, or for the last of the replicas. Also lists fields that only report in this kind.
-func urgent(have, want map[string]any, also []string) bool {
-	quiet := slices.Concat(calm(), counts(), also)
-	for field, value := range want {
-		if !slices.Contains(quiet, field) && !reflect.DeepEqual(have[field], value) {
-			return true
-		}
-	}
-	for field := range have {
-		if _, ok := want[field]; !ok && !slices.Contains(quiet, field) {
-			return true
-		}
-	}
-	return flips(have, want) || complete(have, want)
-}
-
-// flips reports whether an awaited condition becomes True, or ceases to be; one that is expected, after it was said once.
-func flips(have, want map[string]any) bool {
-	turned := func(t string) bool {
-		after := statusOf(want, t)
-		return after != "" && (statusOf(have, t) == "True") != (after == "True")
-	}
-	said := func(t string) bool { return statusOf(have, t) != "" }
-	return slices.ContainsFunc(awaited(), turned) ||
-		slices.ContainsFunc(expected(), func(t string) bool { return said(t) && turned(t) })
-}
-
-// complete reports whether the last of the replicas became available, or the last of those too many went.
-func complete(have, want map[string]any) bool {
-	available, changed := want["availableReplicas"], !reflect.DeepEqual(want["availableReplicas"], have["availableReplicas"])
-	none := available == nil || len(have) == 0 && reflect.DeepEqual(available, 0.0)
-	return changed && !none && reflect.DeepEqual(available, want["replicas"])
-}
-
-func statusOf(status map[string]any, conditionType string) string {
-	list, _ := status["conditions"].([]any)
-	for _, item := range list {
-		if c, ok := item.(map[string]any); ok && c["type"] == conditionType {
-			s, _ := c["status"].(string)
-			return s
-		}
-	}
-	return ""
 }

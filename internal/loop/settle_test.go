@@ -341,7 +341,7 @@ func TestPacerForgets(t *testing.T) {
 	p := pacer{window: time.Second}
 	now := time.Unix(1e9, 0)
 	for i := range 10 * fewest {
-		p.hold(client.ObjectKey{Name: fmt.Sprint(i)}, now.Add(time.Duration(i)*10*time.Millisecond), true, false)
+		p.hold(client.ObjectKey{Name: fmt.Sprint(i)}, now.Add(time.Duration(i)*10*time.Millisecond), awaitedNow)
 	}
 	if n := len(p.objects); n > 2*fewest {
 		t.Errorf("remembers %d objects", n)
@@ -354,7 +354,7 @@ func TestPacerForgetsEvents(t *testing.T) { // FG-03
 	events := []Event{Normal("Began", "began")}
 	for name, hold := range map[string]func(*pacer, client.ObjectKey, time.Time){
 		"held back": func(p *pacer, key client.ObjectKey, now time.Time) {
-			p.hold(key, now, false, true)
+			p.hold(key, now, beginning)
 			p.keep(key, events, now)
 		},
 		"only its events": func(p *pacer, key client.ObjectKey, now time.Time) { p.keep(key, events, now) },
@@ -383,7 +383,7 @@ func TestPacerKeepsEvents(t *testing.T) { // FG-03
 	p.keep(key, events, now)
 	for i := range 10 * fewest {
 		now = now.Add(10 * time.Millisecond)
-		p.hold(client.ObjectKey{Name: fmt.Sprint(i)}, now, true, false)
+		p.hold(client.ObjectKey{Name: fmt.Sprint(i)}, now, awaitedNow)
 		if i%100 == 0 {
 			p.keep(key, events, now)
 		}

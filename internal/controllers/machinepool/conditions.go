@@ -223,9 +223,13 @@ func (j judged) available(set condition.Set) condition.Verdict {
 	case !set.IsTrue(clusterv1.InfrastructureReadyCondition):
 		return condition.Summarize(set, condition.Reasons{
 			Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,
-		}, condition.Part{Type: clusterv1.InfrastructureReadyCondition})
+		}, condition.Part{Type: clusterv1.BootstrapConfigReadyCondition}, condition.Part{Type: clusterv1.InfrastructureReadyCondition})
 	case j.counts.available < j.desired():
-		return condition.False(clusterv1.NotAvailableReason, fmt.Sprintf("%d available replicas, at least %d required", j.counts.available, j.desired()))
+		message := fmt.Sprintf("%d available replicas, at least %d required", j.counts.available, j.desired())
+		if c := set.Get(clusterv1.BootstrapConfigReadyCondition); c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
+			message = c.Message + "\n" + message
+		}
+		return condition.False(clusterv1.NotAvailableReason, message)
 	}
 	return condition.True(clusterv1.AvailableReason)
 }

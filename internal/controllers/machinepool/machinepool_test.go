@@ -257,13 +257,21 @@ func TestConditions(t *testing.T) { // MP-12
 			"ScalingDown": "False NotScalingDown", "Remediating": "False NotRemediating", "Deleting": "False NotDeleting",
 		}},
 		"nothing yet": {"", settled(func(s *Snapshot) { s.Infra, s.Bootstrap, s.Nodes = nil, nil, Nodes{} }), wants{
-			"Available":            "Unknown AvailableUnknown: * InfrastructureReady: FooPool does not exist",
+			"Available":            "Unknown AvailableUnknown: * BootstrapConfigReady: FooConfig does not exist\n* InfrastructureReady: FooPool does not exist",
 			"BootstrapConfigReady": "Unknown ObjectDoesNotExist: FooConfig does not exist", "InfrastructureReady": "Unknown ObjectDoesNotExist: FooPool does not exist",
 			"MachinesReady": "True NoReplicas", "ScalingUp": "True ScalingUp: Scaling up from 0 to 2 replicas",
 		}},
 		"IP2-07 mirrored": {"Ready of the infrastructure is the pool's InfrastructureReady", settled(func(s *Snapshot) {
 			s.Infra = infra(`{ready: true, replicas: 2, conditions: [{type: Ready, status: "False", reason: NoQuota, message: ask for more}]}`)
 		}), wants{"InfrastructureReady": "False NoQuota: ask for more", "Available": "False NotAvailable: * InfrastructureReady: ask for more"}},
+		"no bootstrap data": {"what is missing first is said first", settled(func(s *Snapshot) {
+			s.Bootstrap, s.Infra = nil, infra(`{ready: false, conditions: [{type: Ready, status: "False", reason: Waits, message: waiting}]}`)
+			s.Pool.Status.Initialization.BootstrapDataSecretCreated = ptr(true)
+		}), wants{"Available": "False NotAvailable: * BootstrapConfigReady: FooConfig has been deleted\n* InfrastructureReady: waiting"}},
+		"bootstrap data lost": {"no further machine can join", settled(func(s *Snapshot) {
+			s.Bootstrap, s.Pool.Spec.Replicas = nil, ptr[int32](3)
+			s.Pool.Status.Initialization.BootstrapDataSecretCreated = ptr(true)
+		}), wants{"Available": "False NotAvailable: FooConfig has been deleted\n2 available replicas, at least 3 required"}},
 		"CT-07 invalid": {"", settled(func(s *Snapshot) {
 			s.Infra = infra(`{ready: true, conditions: [{type: Ready, status: maybe}]}`)
 		}), wants{"InfrastructureReady": `Unknown InvalidConditionReported: field status.conditions[Ready]: status is "maybe", want True, False or Unknown`}},

@@ -67,7 +67,7 @@ func decideNew(s Snapshot, p *loop.Plan) {
 		!isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
 		p.WaitFor(reasonInfrastructure, "waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
 	case s.secret() == "":
-		p.WaitFor(reasonBootstrapData, "waiting for bootstrap data: it follows once the control plane is initialized")
+		p.WaitFor(reasonBootstrapData, "%s", s.waitingForData())
 	case s.image() == "":
 		p.WaitFor(reasonNoImage, "which node image to use is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image")
 	default:
@@ -100,7 +100,7 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 	switch s.Progress.Phase {
 	case backend.NotStarted:
 		if s.secret() == "" {
-			p.WaitFor(reasonBootstrapData, "waiting for bootstrap data: it follows once the control plane is initialized")
+			p.WaitFor(reasonBootstrapData, "%s", s.waitingForData())
 			return
 		}
 		p.Do(Bootstrap{Name: s.Name, Secret: s.secret()})

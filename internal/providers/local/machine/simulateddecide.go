@@ -56,7 +56,7 @@ func missing(s Snapshot, p *loop.Plan) bool {
 	case s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
 		p.WaitFor(reasonInfrastructure, "waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
 	case s.secret() == "":
-		p.WaitFor(reasonBootstrapData, "waiting for bootstrap data: it follows once the control plane is initialized")
+		p.WaitFor(reasonBootstrapData, "%s", s.waitingForData())
 	default:
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
 // Reasons of waits and conditions.
@@ -138,7 +139,7 @@ func canCreate(s Snapshot, p *loop.Plan) bool {
 	case s.Cluster == nil || s.Cluster.Status.Initialization.InfrastructureProvisioned == nil || !*s.Cluster.Status.Initialization.InfrastructureProvisioned:
 		p.WaitFor(reasonInfrastructure, "waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
 	case s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == nil || *s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == "":
-		p.WaitFor(reasonBootstrapData, "waiting for bootstrap data: it follows once the control plane is initialized")
+		p.WaitFor(reasonBootstrapData, "%s", backend.WaitingForBootstrapData(s.Cluster, s.Pool.Spec.Template.Spec.Bootstrap))
 	default:
 		return true
 	}
