@@ -35,8 +35,11 @@ func Command(e env.Env) *cobra.Command {
 
 func cluster(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "cluster NAME",
-		Short:   "Wait until a cluster is available with all its nodes",
+		Use:   "cluster NAME",
+		Short: "Wait until a cluster is available with all its nodes",
+		Long: `Wait until a cluster is available, and its control plane and all its nodes are ready and up to date: also right after
+a change of a version, a template or a number of replicas. What a person has to change first, such as a Cluster or a rollout that
+is paused, ends the wait at once with exit code 2.`,
 		Example: "  slipway kubectl apply -f examples/quickstart.yaml\n  slipway wait cluster quickstart",
 		Args:    argument.One("NAME"),
 	}

@@ -57,7 +57,7 @@ type flags struct {
 func (f *flags) add(set *pflag.FlagSet) {
 	set.Int32Var(&f.workers, "workers", 1, "number of nodes")
 	set.StringVar(&f.version, "kubernetes-version", "", "Kubernetes version (default: the one that this binary carries)")
-	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services (default: a free /18 of 172.16.0.0/12)")
+	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services ; one that is taken is refused (default: a free /18 of 172.16.0.0/12)")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and do nothing")
 	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0 does not wait")
 	f.format = output.Flag(set)

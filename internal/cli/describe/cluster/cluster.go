@@ -25,6 +25,8 @@ func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster CLUSTER",
 		Short: "Show the objects of a cluster as a tree, with their state",
+		Long: `Show the objects of a cluster as a tree, with their state. Below its row stands every condition of an object that is not
+what it should be and has a message, unless another row says the same.`,
 		Example: `  slipway describe cluster demo
   slipway describe cluster demo --show-conditions=all
   slipway describe cluster demo --show-conditions=MachinePool,Machine/demo-workers-x2c9f
@@ -62,8 +64,8 @@ type flags struct {
 func addFlags(set *pflag.FlagSet) *flags {
 	f := &flags{}
 	set.StringSliceVar(&f.ShowConditions, "show-conditions", nil, "kinds, or kind/name, whose conditions are shown, separated by commas; \"all\" for every object")
-	set.BoolVar(&f.ShowMachineSets, "show-machinesets", false, "show MachineSets between MachineDeployments and Machines")
-	set.BoolVar(&f.ShowResourceSets, "show-resourcesets", false, "show the ClusterResourceSets that apply to the cluster")
+	set.BoolVar(&f.ShowMachineSets, "show-machinesets", false, "show all MachineSets between MachineDeployments and Machines, not only those that have something to say")
+	set.BoolVar(&f.ShowResourceSets, "show-resourcesets", false, "show all ClusterResourceSets that apply to the cluster, not only those that have something to say")
 	set.BoolVar(&f.ShowTemplates, "show-templates", false, "show the templates that machines are made from")
 	set.BoolVar(&f.Echo, "echo", false, "show infrastructure and bootstrap objects of machines also where they are ready, or say the same as their machine")
 	set.BoolVar(&f.Grouping, "grouping", true, "show machines in the same state as one row")
