@@ -27,7 +27,10 @@ func validateCluster(r Request, cluster *clusterv1.Cluster) Verdict {
 	if r.Old == nil {
 		errs = append(errs, validateClusterName(cluster.Name)...)
 	}
-	errs = append(errs, validateClusterShape(cluster, spec)...)
+	errs = append(errs, validateClusterShape(cluster, r.Gates, spec)...)
+	if old, isUpdate := r.Old.(*clusterv1.Cluster); isUpdate {
+		errs = append(errs, validateKept(old, cluster, r.Gates)...)
+	}
 	network := spec.Child("clusterNetwork")
 	errs = append(errs, validateRanges(cluster.Spec.ClusterNetwork.Pods, network.Child("pods"))...)
 	errs = append(errs, validateRanges(cluster.Spec.ClusterNetwork.Services, network.Child("services"))...)
@@ -45,12 +48,34 @@ func validateClusterName(name string) field.ErrorList {
 }
 
 // validateClusterShape checks that the cluster consists of something (CL-31).
-func validateClusterShape(cluster *clusterv1.Cluster, path *field.Path) field.ErrorList {
+func validateClusterShape(cluster *clusterv1.Cluster, gates Gates, path *field.Path) field.ErrorList {
 	if cluster.Spec.InfrastructureRef.IsDefined() || cluster.Spec.ControlPlaneRef.IsDefined() ||
 		cluster.Spec.Topology.IsDefined() {
 		return nil
 	}
-	return field.ErrorList{field.Required(path, "one of infrastructureRef, controlPlaneRef and topology must be set")}
+	if gates.ClusterTopology {
+		return field.ErrorList{field.Required(path, "one of infrastructureRef, controlPlaneRef and topology must be set")}
+	}
+	return field.ErrorList{field.Required(path, "infrastructureRef or controlPlaneRef must be set")}
+}
+
+// validateKept checks that nothing is removed by which the deletion of the Cluster finds what has to be deleted with it.
+func validateKept(old, cluster *clusterv1.Cluster, gates Gates) field.ErrorList {
+	before, now := old.Spec, cluster.Spec
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	if before.InfrastructureRef.IsDefined() && !now.InfrastructureRef.IsDefined() {
+		errs = append(errs, field.Forbidden(spec.Child("infrastructureRef"),
+			"cannot be removed: the infrastructure would stay behind when the Cluster is deleted"))
+	}
+	if before.ControlPlaneRef.IsDefined() && !now.ControlPlaneRef.IsDefined() {
+		errs = append(errs, field.Forbidden(spec.Child("controlPlaneRef"),
+			"cannot be removed: the control plane would stay behind when the Cluster is deleted"))
+	}
+	if gates.ClusterTopology && before.Topology.IsDefined() && !now.Topology.IsDefined() {
+		errs = append(errs, field.Forbidden(spec.Child("topology"), "cannot be removed from a Cluster that exists"))
+	}
+	return errs
 }
 
 // validateRanges checks that each range of addresses is one (CL-31).
@@ -71,7 +96,8 @@ func validateTopology(cluster *clusterv1.Cluster, gates Gates, path *field.Path)
 		return nil
 	}
 	if !gates.ClusterTopology {
-		return field.ErrorList{field.Forbidden(path, "can be set only when the feature gate ClusterTopology is on")}
+		return field.ErrorList{field.Forbidden(path,
+			"this version of Slipway has no managed topologies: set controlPlaneRef and infrastructureRef instead")}
 	}
 	return validateVersion(cluster.Spec.Topology.Version, path.Child("version"))
 }

@@ -29,11 +29,55 @@ func TestCluster(t *testing.T) {
 		change(c)
 		return c
 	}
+	topology := clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Name: "k"}, Version: "v1.36.3"}
+	whole := func(change func(*clusterv1.Cluster)) *clusterv1.Cluster {
+		return valid(func(c *clusterv1.Cluster) {
+			c.Spec.ControlPlaneRef = ref("HostedControlPlane")
+			change(c)
+		})
+	}
 	tests := map[string]struct {
 		reason string
 		req    Request
 		want   []string
 	}{
+		"infrastructureRef removed": { // CL-31
+			reason: "the deletion of the Cluster would leave the infrastructure behind",
+			req: Request{Old: whole(func(*clusterv1.Cluster) {}), New: whole(func(c *clusterv1.Cluster) {
+				c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
+			})},
+			want: []string{"spec.infrastructureRef"},
+		},
+		"controlPlaneRef removed": { // CL-31
+			reason: "nothing would delete the control plane any more",
+			req: Request{Old: whole(func(*clusterv1.Cluster) {}), New: whole(func(c *clusterv1.Cluster) {
+				c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{}
+			})},
+			want: []string{"spec.controlPlaneRef"},
+		},
+		"the only reference removed": { // CL-31
+			reason: "both rules are told",
+			req: Request{Old: valid(func(*clusterv1.Cluster) {}), New: valid(func(c *clusterv1.Cluster) {
+				c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
+			})},
+			want: []string{"spec", "spec.infrastructureRef"},
+		},
+		"references changed and added": { // CL-31
+			reason: "a reference may be set later and point to another object: restores and adoptions need it",
+			req: Request{Old: valid(func(*clusterv1.Cluster) {}), New: whole(func(c *clusterv1.Cluster) {
+				c.Spec.InfrastructureRef.Name = "y"
+			})},
+		},
+		"topology removed": { // CL-31, CL-33
+			reason: "a managed Cluster stays one",
+			req: Request{Gates: Gates{ClusterTopology: true}, New: whole(func(*clusterv1.Cluster) {}),
+				Old: whole(func(c *clusterv1.Cluster) { c.Spec.Topology = topology })},
+			want: []string{"spec.topology"},
+		},
+		"topology removed without gate": { // CL-31
+			reason: "this version has no managed topologies: without one a Cluster from elsewhere can be used",
+			req:    Request{New: whole(func(*clusterv1.Cluster) {}), Old: whole(func(c *clusterv1.Cluster) { c.Spec.Topology = topology })},
+		},
 		"valid": {
 			reason: "a plain cluster",
 			req:    Request{New: valid(func(*clusterv1.Cluster) {})},
