@@ -72,12 +72,12 @@ func validateFormat(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *fiel
 	ignition := spec.Format == bootstrapv1.Ignition
 	var errs field.ErrorList
 	if !gates.KubeadmBootstrapFormatIgnition {
-		const gate = "can be set only when the feature gate KubeadmBootstrapFormatIgnition is on"
+		const use = "this version of Slipway renders cloud-config only: "
 		if ignition {
-			errs = append(errs, field.Forbidden(path.Child("format"), "ignition "+gate))
+			errs = append(errs, field.Forbidden(path.Child("format"), use+"leave it out, or set cloud-config"))
 		}
 		if spec.Ignition.IsDefined() {
-			errs = append(errs, field.Forbidden(path.Child("ignition"), gate))
+			errs = append(errs, field.Forbidden(path.Child("ignition"), use+"leave it out"))
 		}
 		return errs
 	}

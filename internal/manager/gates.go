@@ -1,7 +1,12 @@
 package manager
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/component-base/featuregate"
+
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // The feature gates (FG-01).
@@ -33,4 +38,35 @@ func NewGates() (featuregate.MutableFeatureGate, error) {
 		GateKubeadmBootstrapIgnition:  {Default: false, PreRelease: featuregate.Alpha},
 		GateMachineTaintPropagation:   {Default: false, PreRelease: featuregate.Alpha},
 	})
+}
+
+// unavailableGates are the gates of features that this version does not have. Their names are known, so that the
+// arguments of existing Deployments are accepted as long as they turn the gates off.
+func unavailableGates() []featuregate.Feature {
+	return []featuregate.Feature{GateClusterTopology, GateInPlaceUpdates, GateKubeadmBootstrapIgnition}
+}
+
+// UnavailableGates says in one sentence which gates cannot be enabled, for the help of the flag.
+func UnavailableGates() string {
+	var names []string
+	for _, gate := range unavailableGates() {
+		names = append(names, string(gate))
+	}
+	last := len(names) - 1
+	return fmt.Sprintf("This version does not have what %s and %s stand for: they cannot be enabled.", strings.Join(names[:last], ", "), names[last])
+}
+
+// checkGates refuses gates that would enable nothing, and gates that contradict each other (FG-03).
+func (c Config) checkGates() error {
+	for _, gate := range unavailableGates() {
+		if c.Gates.Enabled(gate) {
+			return fault.New(fault.Invalid, "GateUnavailable",
+				"feature gate %s cannot be enabled: this version does not have the feature; leave the gate out of --feature-gates, or set %s=false", gate, gate)
+		}
+	}
+	if c.Gates.Enabled(GateReconcilerRateLimiting) && !c.Gates.Enabled(GatePriorityQueue) {
+		return fault.New(fault.Invalid, "GatesContradict",
+			"feature gate %s needs %s: enable the second, or disable the first", GateReconcilerRateLimiting, GatePriorityQueue)
+	}
+	return nil
 }

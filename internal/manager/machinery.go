@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
@@ -33,15 +32,6 @@ type Workload struct {
 	Burst int
 	// Concurrency is how many clusters are connected to or probed at once.
 	Concurrency int
-}
-
-// checkGates refuses gates that contradict each other (FG-03).
-func (c Config) checkGates() error {
-	if c.Gates.Enabled(GateReconcilerRateLimiting) && !c.Gates.Enabled(GatePriorityQueue) {
-		return fault.New(fault.Invalid, "GatesContradict",
-			"feature gate %s needs %s: enable the second, or disable the first", GateReconcilerRateLimiting, GatePriorityQueue)
-	}
-	return nil
 }
 
 // setups returns what the manager gives to the controller of a name.

@@ -88,6 +88,32 @@ func TestGatesThatContradict(t *testing.T) { // FG-03
 	}
 }
 
+func TestGatesOfUnavailableFeatures(t *testing.T) { // FG-01
+	for name, tc := range map[string]struct{ gates, refused string }{
+		"topologies":            {"ClusterTopology=true", "ClusterTopology"},
+		"in-place updates":      {"InPlaceUpdates=true", "InPlaceUpdates"},
+		"Ignition":              {"KubeadmBootstrapFormatIgnition=true", "KubeadmBootstrapFormatIgnition"},
+		"all alpha gates":       {"AllAlpha=true", "ClusterTopology"},
+		"off, as by default":    {"ClusterTopology=false,InPlaceUpdates=false,KubeadmBootstrapFormatIgnition=false", ""},
+		"all that there are":    {"AllAlpha=true,ClusterTopology=false,InPlaceUpdates=false,KubeadmBootstrapFormatIgnition=false", ""},
+		"what this version has": {"RuntimeSDK=true,MachineTaintPropagation=true", ""},
+	} {
+		gates, err := NewGates()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := gates.Set(tc.gates); err != nil {
+			t.Fatal(err)
+		}
+		_, err = Config{Gates: gates}.withDefaults()
+		want := "feature gate " + tc.refused + " cannot be enabled: this version does not have the feature; leave the gate out of --feature-gates, or set " +
+			tc.refused + "=false"
+		if tc.refused == "" && err != nil || tc.refused != "" && (fault.KindOf(err) != fault.Invalid || fault.UserMessage(err) != want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestTopologyNeedsItsGate(t *testing.T) { // MS-01, FG-01
 	gates, err := NewGates()
 	if err != nil {
