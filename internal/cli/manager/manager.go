@@ -14,11 +14,9 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -44,9 +42,10 @@ type options struct {
 	dataDir             string
 	minTLS              string
 	ciphers             []string
+	curves              []int32
 	qps                 float32
-	burst, verbosity    int
-	jsonLog             bool
+	burst               int
+	logging             logging
 	concurrency         map[string]*int
 	contentionProfiling bool
 	nodes               nodes
@@ -84,6 +83,7 @@ func Command(e env.Env) *cobra.Command {
 }
 
 func (o *options) bind(f *pflag.FlagSet) {
+	f.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // kube_api_qps is kube-api-qps, as in every Kubernetes component
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; default: KUBECONFIG, else the cluster this process runs in")
 	f.StringVar(&o.context, "kubeconfig-context", "", "context to use of that kubeconfig")
 	f.StringVar(&o.namespace, "namespace", "", "watch this namespace only; default: all")
@@ -112,12 +112,14 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.config.Extensions.ReadOnly, "runtime-extension-read-only", false, "take over the handlers of Runtime Extensions that another manager of this management cluster discovered, and write nothing about them")
 	f.StringVar(&o.minTLS, "tls-min-version", "VersionTLS12", "oldest TLS version to serve: VersionTLS12 or VersionTLS13")
 	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites to serve with TLS 1.2; default: Go's")
-	f.IntVarP(&o.verbosity, "v", "v", 2, "how much to log: 0 to 10, where more than 7 is 7: what comes after that is requests and responses, with the Secrets in them")
-	f.BoolVar(&o.jsonLog, "log-json", false, "log as JSON")
+	f.Int32SliceVar(&o.curves, "tls-curve-preferences", nil, "key exchange mechanisms to serve with, as numbers of Go's tls.CurveID; the order has no meaning; default: Go's")
+	o.logging.bind(f)
 	o.nodes.bind(f)
 	o.machinery.bind(f)
 	o.preflight.bind(f)
+	bindAccepted(f)
 	o.gates.AddFlag(f)
+	f.Lookup("feature-gates").Usage += "\n" + manager.UnavailableGates()
 	for name, n := range controllers() {
 		o.concurrency[name] = f.Int(name+"-concurrency", n, "objects of controller "+name+" to work on at once")
 	}
@@ -150,9 +152,10 @@ func (o *options) complete(e env.Env) (manager.Config, error) {
 		return cfg, err
 	}
 	access.QPS, access.Burst = o.qps, o.burst
-	level := &slog.LevelVar{}
-	level.Set(slog.Level(-o.verbosity))
-	cfg.REST, cfg.Gates, cfg.Log, cfg.Endpoints.Verbosity = access, o.gates, logger(e, o.jsonLog, level), level
+	cfg.REST, cfg.Gates = access, o.gates
+	if err := o.logging.complete(e, &cfg); err != nil {
+		return cfg, err
+	}
 	cfg.Webhook.Local = cfg.Webhook.Host != ""
 	if o.namespace != "" {
 		cfg.Namespaces = []string{o.namespace}
@@ -203,8 +206,12 @@ func (o *options) tls() ([]func(*tls.Config), error) {
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "InvalidFlag", "--tls-cipher-suites").From(err)
 	}
+	curves, err := cliflag.TLSCurvePreferences(o.curves)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "InvalidFlag", "--tls-curve-preferences").From(err)
+	}
 	return []func(*tls.Config){func(c *tls.Config) {
-		c.MinVersion = version
+		c.MinVersion, c.CurvePreferences = version, curves
 		if len(suites) > 0 {
 			c.CipherSuites = suites
 		}
@@ -222,24 +229,4 @@ func (o *options) open(e env.Env) (*datadir.Handle, error) {
 		return nil, fmt.Errorf("asking for the name of this machine: %w", err)
 	}
 	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version()})
-}
-
-// mostDetailed is the least level that is written. At V(8) and beyond client-go logs what it sends and gets, Secrets
-// included, which must not reach a log.
-const mostDetailed = slog.Level(-7)
-
-// secretive is a level that never goes below mostDetailed.
-type secretive struct{ slog.Leveler }
-
-// Level implements slog.Leveler.
-func (s secretive) Level() slog.Level { return max(s.Leveler.Level(), mostDetailed) }
-
-// logger writes to standard error. Level -v shows what is logged with V(v) and below.
-func logger(e env.Env, asJSON bool, level slog.Leveler) logr.Logger {
-	options := &slog.HandlerOptions{Level: secretive{level}}
-	var handler slog.Handler = slog.NewTextHandler(e.Err, options)
-	if asJSON {
-		handler = slog.NewJSONHandler(e.Err, options)
-	}
-	return logr.FromSlogHandler(lazy{Handler: handler})
 }

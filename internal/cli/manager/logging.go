@@ -1,0 +1,60 @@
+package manager
+
+import (
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manager"
+)
+
+// The values of --logging-format.
+const (
+	textFormat = "text"
+	jsonFormat = "json"
+)
+
+// logging are the flags about the log.
+type logging struct {
+	format    string
+	verbosity int
+}
+
+func (l *logging) bind(f *pflag.FlagSet) {
+	f.IntVarP(&l.verbosity, "v", "v", 2, "how much to log: 0 to 10, where more than 7 is 7: what comes after that is requests and responses, with the Secrets in them")
+	f.StringVar(&l.format, "logging-format", textFormat, "format of the log: text or json")
+}
+
+// complete makes them part of the manager's configuration.
+func (l *logging) complete(e env.Env, cfg *manager.Config) error {
+	if l.format != textFormat && l.format != jsonFormat {
+		return fault.New(fault.Invalid, "InvalidFlag", "--logging-format: there is no format %q; use %s or %s", l.format, textFormat, jsonFormat)
+	}
+	level := &slog.LevelVar{}
+	level.Set(slog.Level(-l.verbosity))
+	cfg.Log, cfg.Endpoints.Verbosity = logger(e, l.format == jsonFormat, level), level
+	return nil
+}
+
+// mostDetailed is the least level that is written. At V(8) and beyond client-go logs what it sends and gets, Secrets
+// included, which must not reach a log.
+const mostDetailed = slog.Level(-7)
+
+// secretive is a level that never goes below mostDetailed.
+type secretive struct{ slog.Leveler }
+
+// Level implements slog.Leveler.
+func (s secretive) Level() slog.Level { return max(s.Leveler.Level(), mostDetailed) }
+
+// logger writes to standard error. Level -v shows what is logged with V(v) and below.
+func logger(e env.Env, asJSON bool, level slog.Leveler) logr.Logger {
+	options := &slog.HandlerOptions{Level: secretive{level}}
+	var handler slog.Handler = slog.NewTextHandler(e.Err, options)
+	if asJSON {
+		handler = slog.NewJSONHandler(e.Err, options)
+	}
+	return logr.FromSlogHandler(lazy{Handler: handler})
+}
