@@ -82,8 +82,8 @@ func (a Judge) String() string {
 	}
 	return fmt.Sprintf("judge Machine %s: %s", a.Machine, said)
 }
-func (a Create) String() string { return fmt.Sprintf("create %s: %s", machines(a.Names), a.Why) }
-func (a Delete) String() string { return fmt.Sprintf("delete %s: %s", machines(a.Names), a.Why) }
+func (a Create) String() string { return fmt.Sprintf("create %s: %s", machineNames(a.Names), a.Why) }
+func (a Delete) String() string { return fmt.Sprintf("delete %s: %s", machineNames(a.Names), a.Why) }
 func (a AskClones) String() string {
 	return "bootstrap configs and infrastructure machines of the Machines"
 }
@@ -95,8 +95,8 @@ func orUnchanged(v condition.Verdict) string {
 	return fmt.Sprintf("%s (%s)", v.Status, v.Reason)
 }
 
-// machines names Machines for a message.
-func machines(names string) string {
+// machineNames names Machines for a message.
+func machineNames(names string) string {
 	list := strings.Fields(names)
 	if len(list) == 1 {
 		return "Machine " + names
@@ -113,7 +113,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case OwnTemplate:
 		return c.ownTemplate(ctx, s, a)
 	case SyncMachine:
-		return c.syncMachine(ctx, s, a)
+		m := s.machine(a.Machine).Machine
+		return c.keeper().Sync(ctx, m, kept(s, m))
 	case SyncTimeouts:
 		return c.writer.Named(manager).Patch(ctx, s.machine(a.Machine).Machine, func(o client.Object) {
 			o.(*clusterv1.Machine).Spec.Deletion = s.Set.Spec.Template.Spec.Deletion
@@ -175,19 +176,6 @@ func (c *Controller) ownTemplate(ctx context.Context, s Snapshot, a OwnTemplate)
 		}
 	}
 	return nil
-}
-
-func (c *Controller) syncMachine(ctx context.Context, s Snapshot, a SyncMachine) error {
-	m := s.machine(a.Machine)
-	wanted := kept(s, m.Machine)
-	if err := c.takeOver(ctx, wanted, m.Machine); err != nil {
-		return err
-	}
-	want, err := applied(wanted)
-	if err != nil {
-		return err
-	}
-	return c.writer.Named(manager).Apply(ctx, nil, want)
 }
 
 // deleteOrphan asks the API server itself whether there is a Machine before it believes that there is none.

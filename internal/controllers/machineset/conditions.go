@@ -182,7 +182,7 @@ func (j judged) remediating() condition.Verdict {
 		return condition.False(clusterv1.MachineSetNotRemediatingReason, "")
 	}
 	return condition.False(clusterv1.MachineSetNotRemediatingReason,
-		fmt.Sprintf("%s not healthy, and their replacement is not asked for", machines(strings.Join(others, " "))))
+		fmt.Sprintf("%s not healthy, and their replacement is not asked for", machineNames(strings.Join(others, " "))))
 }
 
 func (j judged) deleting() condition.Verdict {

@@ -9,12 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/slipwayhq/slipway/internal/clone"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -51,43 +49,10 @@ func (c *Controller) undo(ctx context.Context, objects []*unstructured.Unstructu
 	return nil
 }
 
-// takeOver gives what older programs said of a Machine to the manager that says it now, once (MS-09): it could not
-// change or remove it otherwise. What the set does not want is not known to be the set's, and stays where it is.
-func (c *Controller) takeOver(ctx context.Context, want, m *clusterv1.Machine) error {
-	if owned := kube.OwnedMetadata(m, manager); len(owned.Labels)+len(owned.Annotations) > 0 {
-		return nil
-	}
-	live := &clusterv1.Machine{}
-	if err := c.live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
-		return fmt.Errorf("reading Machine %s: %w", m.Name, err)
-	}
-	return c.writer.Named(manager).HandOver(ctx, live, kube.HandOver{
-		From: []string{"manager", manager}, To: manager, Takes: func(p fieldpath.Path) bool { return claims(want, p) },
-	})
-}
-
-// claims tells the fields of a Machine that its MachineSet says.
-func claims(want *clusterv1.Machine, p fieldpath.Path) bool {
-	if len(p) < 2 || p[0].FieldName == nil || p[1].FieldName == nil {
-		return false
-	}
-	switch *p[0].FieldName + "." + *p[1].FieldName {
-	case "metadata.labels":
-		return has(want.Labels, p)
-	case "metadata.annotations":
-		return has(want.Annotations, p)
-	case "spec.readinessGates", "spec.minReadySeconds", "spec.deletion", "spec.taints":
-		return true
-	}
-	return false
-}
-
-func has(keys map[string]string, p fieldpath.Path) bool {
-	if len(p) != 3 || p[2].FieldName == nil {
-		return false
-	}
-	_, ok := keys[*p[2].FieldName]
-	return ok
+// keeper writes what the set says of its Machines. "manager" is the field manager of the reference implementation before its
+// MachineSets applied, and of many other programs: what the set does not want is not known to be the set's.
+func (c *Controller) keeper() machines.Keeper {
+	return machines.Keeper{Live: c.live, Writer: c.writer, Manager: manager, Former: []string{"manager", manager}}
 }
 
 func (c *Controller) clones() clone.Writers {

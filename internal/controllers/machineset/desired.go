@@ -1,17 +1,15 @@
 package machineset
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/clone"
-	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/naming"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -98,38 +96,7 @@ func newMachine(s Snapshot, name string) *clusterv1.Machine {
 // kept is the Machine as the set wants it now: what a Machine is made with once stays as it is, the rest follows the
 // template (MS-08).
 func kept(s Snapshot, live *clusterv1.Machine) *clusterv1.Machine {
-	m := newMachine(s, live.Name)
-	m.UID = live.UID
-	template := m.Spec
-	m.Spec = clusterv1.MachineSpec{
-		ClusterName: live.Spec.ClusterName, Version: live.Spec.Version, FailureDomain: live.Spec.FailureDomain,
-		InfrastructureRef: live.Spec.InfrastructureRef, Bootstrap: clusterv1.Bootstrap{ConfigRef: live.Spec.Bootstrap.ConfigRef},
-	}
-	if !live.Spec.Bootstrap.ConfigRef.IsDefined() {
-		m.Spec.Bootstrap = live.Spec.Bootstrap
-	}
-	m.Spec.ReadinessGates = template.ReadinessGates
-	m.Spec.MinReadySeconds = template.MinReadySeconds
-	m.Spec.Deletion = template.Deletion
-	m.Spec.Taints = template.Taints
-	return m
-}
-
-// applied returns a Machine in the form in which it is applied.
-func applied(m *clusterv1.Machine) (*unstructured.Unstructured, error) {
-	content := map[string]any{}
-	data, err := json.Marshal(m)
-	if err == nil {
-		err = utiljson.Unmarshal(data, &content)
-	}
-	if err != nil {
-		return nil, fault.New(fault.Bug, "InvalidMachine", "Machine %s cannot be encoded", m.Name).From(err)
-	}
-	delete(content, "status")
-	u := &unstructured.Unstructured{Object: content}
-	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
-	return u, nil
+	return machines.InPlace(newMachine(s, live.Name), live)
 }
 
 // made is a new Machine with what is made for it, in the order in which they are created.
@@ -151,7 +118,7 @@ func build(s Snapshot, name string) (made, error) {
 		}
 		out.objects = append(out.objects, o)
 	}
-	machine, err := applied(newMachine(s, name))
+	machine, err := machines.Applied(newMachine(s, name))
 	if err != nil {
 		return out, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -73,52 +74,16 @@ func propagation(s Snapshot) []loop.Action {
 // being deleted only the timeouts of the deletion matter (MS-08).
 func needsSync(s Snapshot, m Member, fresh *clusterv1.Machine) bool {
 	if m.Deleted {
-		return !m.DeletionTimestamp.IsZero() && !sameDeletion(m.Spec.Deletion, fresh.Spec.Deletion)
+		return !m.DeletionTimestamp.IsZero() && !machines.SameDeletion(m.Spec.Deletion, fresh.Spec.Deletion)
 	}
-	if !includes(m.Machine, fresh) {
+	if !machines.Includes(m.Machine, fresh) {
 		return true
 	}
 	if s.Verified {
 		return false
 	}
-	want := kept(s, m.Machine)
-	want.Finalizers, want.OwnerReferences = m.Finalizers, m.OwnerReferences // others have theirs too
-	u, err := applied(want)
-	if err != nil {
-		return true
-	}
-	covered, err := kube.Covers(m.Machine, manager, u.Object)
+	covered, err := machines.Covered(m.Machine, kept(s, m.Machine), manager)
 	return err != nil || !covered
-}
-
-// includes reports whether a Machine has all that is wanted of it; it may have more.
-func includes(have, want *clusterv1.Machine) bool {
-	return subset(want.Labels, have.Labels) && subset(want.Annotations, have.Annotations) &&
-		slices.Contains(have.Finalizers, clusterv1.MachineFinalizer) &&
-		same(have.Spec.MinReadySeconds, want.Spec.MinReadySeconds) && sameDeletion(have.Spec.Deletion, want.Spec.Deletion) &&
-		all(want.Spec.ReadinessGates, have.Spec.ReadinessGates) && all(want.Spec.Taints, have.Spec.Taints)
-}
-
-func sameDeletion(a, b clusterv1.MachineDeletionSpec) bool {
-	return same(a.NodeDrainTimeoutSeconds, b.NodeDrainTimeoutSeconds) &&
-		same(a.NodeVolumeDetachTimeoutSeconds, b.NodeVolumeDetachTimeoutSeconds) &&
-		same(a.NodeDeletionTimeoutSeconds, b.NodeDeletionTimeoutSeconds)
-}
-
-// same reports whether two numbers are the same, or both not set.
-func same(a, b *int32) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
-
-func subset(want, have map[string]string) bool {
-	for key, value := range want {
-		if is, ok := have[key]; !ok || is != value {
-			return false
-		}
-	}
-	return true
-}
-
-func all[T comparable](want, have []T) bool {
-	return !slices.ContainsFunc(want, func(item T) bool { return !slices.Contains(have, item) })
 }
 
 // metadata is what the set says of the metadata of a Machine's clones. What it said before and does not say now is what

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/version"
 )
@@ -43,7 +44,7 @@ func counts(s Snapshot) counters {
 		n.ready += one(set.IsTrue(clusterv1.MachineReadyCondition))
 		n.available += one(set.IsTrue(clusterv1.MachineAvailableCondition))
 		n.upToDate += one(set.IsTrue(clusterv1.MachineUpToDateCondition))
-		n.labelled += one(subset(s.Set.Spec.Template.Labels, m.Labels))
+		n.labelled += one(machines.Subset(s.Set.Spec.Template.Labels, m.Labels))
 		node := set.IsTrue(clusterv1.MachineNodeReadyCondition)
 		n.nodesReady += one(node)
 		n.nodesReadyLonger += one(node && set.IsTrue(clusterv1.MachineAvailableCondition))
@@ -98,18 +99,18 @@ func events(out loop.Outcome) []loop.Event {
 		case Adopt:
 			list = append(list, loop.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
 		case Create:
-			list = append(list, loop.Normal("SuccessfulCreate", "Created %s: %s", machines(a.Names), a.Why))
+			list = append(list, loop.Normal("SuccessfulCreate", "Created %s: %s", machineNames(a.Names), a.Why))
 		case Delete:
-			list = append(list, loop.Normal("SuccessfulDelete", "Deleted %s: %s", machines(a.Names), a.Why))
+			list = append(list, loop.Normal("SuccessfulDelete", "Deleted %s: %s", machineNames(a.Names), a.Why))
 		}
 	}
 	switch a := out.Failed.(type) {
 	case Adopt:
 		list = append(list, loop.Warning("FailedAdopt", "Machine %s could not be adopted; it is tried again", a.Machine))
 	case Create:
-		list = append(list, loop.Warning("FailedCreate", "%s could not all be created; it is tried again", machines(a.Names)))
+		list = append(list, loop.Warning("FailedCreate", "%s could not all be created; it is tried again", machineNames(a.Names)))
 	case Delete:
-		list = append(list, loop.Warning("FailedDelete", "%s could not all be deleted; it is tried again", machines(a.Names)))
+		list = append(list, loop.Warning("FailedDelete", "%s could not all be deleted; it is tried again", machineNames(a.Names)))
 	}
 	return list
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -93,8 +94,8 @@ func matters(before, after *clusterv1.Machine) bool {
 
 // sameSpec compares what the set says, or counts.
 func sameSpec(a, b clusterv1.MachineSpec) bool {
-	return a.Version == b.Version && a.FailureDomain == b.FailureDomain && sameDeletion(a.Deletion, b.Deletion) &&
-		same(a.MinReadySeconds, b.MinReadySeconds) && slices.Equal(a.ReadinessGates, b.ReadinessGates) && slices.Equal(a.Taints, b.Taints)
+	return a.Version == b.Version && a.FailureDomain == b.FailureDomain && machines.SameDeletion(a.Deletion, b.Deletion) &&
+		machines.SameSeconds(a.MinReadySeconds, b.MinReadySeconds) && slices.Equal(a.ReadinessGates, b.ReadinessGates) && slices.Equal(a.Taints, b.Taints)
 }
 
 // said is what the conditions say that the set looks at, without the times.

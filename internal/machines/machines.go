@@ -1,0 +1,111 @@
+package machines
+
+import (
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+// InPlace is the Machine as its owner wants it now: fresh is what the owner would create under that name, live what there
+// is. Metadata and the fields that follow the template are those of fresh, the others those of live.
+func InPlace(fresh, live *clusterv1.Machine) *clusterv1.Machine {
+	m := &clusterv1.Machine{ObjectMeta: *fresh.ObjectMeta.DeepCopy()}
+	m.Namespace, m.Name, m.UID = live.Namespace, live.Name, live.UID
+	m.Spec = clusterv1.MachineSpec{
+		ClusterName: live.Spec.ClusterName, Version: live.Spec.Version, FailureDomain: live.Spec.FailureDomain,
+		InfrastructureRef: live.Spec.InfrastructureRef, Bootstrap: clusterv1.Bootstrap{ConfigRef: live.Spec.Bootstrap.ConfigRef},
+		ReadinessGates: fresh.Spec.ReadinessGates, MinReadySeconds: fresh.Spec.MinReadySeconds,
+		Deletion: fresh.Spec.Deletion, Taints: fresh.Spec.Taints,
+	}
+	if !live.Spec.Bootstrap.ConfigRef.IsDefined() {
+		m.Spec.Bootstrap = live.Spec.Bootstrap
+	}
+	return m
+}
+
+// Includes reports whether a Machine has all that is wanted of it; it may have more.
+func Includes(have, want *clusterv1.Machine) bool {
+	return Subset(want.Labels, have.Labels) && Subset(want.Annotations, have.Annotations) &&
+		slices.Contains(have.Finalizers, clusterv1.MachineFinalizer) &&
+		SameSeconds(have.Spec.MinReadySeconds, want.Spec.MinReadySeconds) && SameDeletion(have.Spec.Deletion, want.Spec.Deletion) &&
+		all(want.Spec.ReadinessGates, have.Spec.ReadinessGates) && all(want.Spec.Taints, have.Spec.Taints)
+}
+
+// Follows reports whether a Machine has all that is wanted of it, and nothing more that the field manager applied before. It
+// is cheap where that is so.
+func Follows(have, want *clusterv1.Machine, manager string) bool {
+	if !Includes(have, want) {
+		return false
+	}
+	owned := kube.OwnedMetadata(have, manager)
+	if !keysIn(owned.Labels, want.Labels) || !keysIn(owned.Annotations, want.Annotations) {
+		return false
+	}
+	if len(have.Spec.ReadinessGates) == len(want.Spec.ReadinessGates) && len(have.Spec.Taints) == len(want.Spec.Taints) {
+		return true
+	}
+	covered, err := Covered(have, InPlace(want, have), manager) // others may have theirs in these lists
+	return err == nil && covered
+}
+
+// Covered reports whether applying a Machine would change nothing. Finalizers and owners of others do not count.
+func Covered(have, want *clusterv1.Machine, manager string) (bool, error) {
+	want = want.DeepCopy()
+	want.Finalizers, want.OwnerReferences = have.Finalizers, have.OwnerReferences
+	u, err := Applied(want)
+	if err != nil {
+		return false, err
+	}
+	return kube.Covers(have, manager, u.Object)
+}
+
+// Applied returns a Machine in the form in which it is applied.
+func Applied(m *clusterv1.Machine) (*unstructured.Unstructured, error) {
+	content := map[string]any{}
+	data, err := json.Marshal(m)
+	if err == nil {
+		err = utiljson.Unmarshal(data, &content)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidMachine", "Machine %s cannot be encoded", m.Name).From(err)
+	}
+	delete(content, "status")
+	u := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
+	return u, nil
+}
+
+// SameDeletion reports whether two Machines have the same timeouts of their deletion.
+func SameDeletion(a, b clusterv1.MachineDeletionSpec) bool {
+	return SameSeconds(a.NodeDrainTimeoutSeconds, b.NodeDrainTimeoutSeconds) &&
+		SameSeconds(a.NodeVolumeDetachTimeoutSeconds, b.NodeVolumeDetachTimeoutSeconds) &&
+		SameSeconds(a.NodeDeletionTimeoutSeconds, b.NodeDeletionTimeoutSeconds)
+}
+
+// Subset reports whether have has all of want, with the same values.
+func Subset(want, have map[string]string) bool {
+	for key, value := range want {
+		if is, ok := have[key]; !ok || is != value {
+			return false
+		}
+	}
+	return true
+}
+
+// SameSeconds reports whether two times in seconds are the same, or both not set.
+func SameSeconds(a, b *int32) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+
+func all[T comparable](want, have []T) bool {
+	return !slices.ContainsFunc(want, func(item T) bool { return !slices.Contains(have, item) })
+}
+
+func keysIn(keys []string, in map[string]string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool { _, ok := in[key]; return !ok })
+}
