@@ -39,6 +39,8 @@ type workloads struct {
 	client client.Client
 	down   bool
 	behind bool // the cache has no Nodes yet
+	// watched counts the calls of Watch.
+	watched *int
 }
 
 func (w workloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
@@ -52,6 +54,9 @@ func (w workloads) Watch(context.Context, client.ObjectKey, remote.WatchRequest)
 	if w.down {
 		return remote.ErrNotConnected
 	}
+	if w.watched != nil {
+		*w.watched++
+	}
 	return nil
 }
 
@@ -63,6 +68,9 @@ func (w workloads) Health(client.ObjectKey) remote.Health {
 }
 
 func (w workloads) Nodes(ctx context.Context, _ client.ObjectKey, id string) ([]corev1.Node, error) {
+	if w.down {
+		return nil, remote.ErrNotConnected
+	}
 	if w.behind {
 		return nil, nil
 	}
@@ -355,6 +363,44 @@ func TestObserveNode(t *testing.T) { // MA-08, MA-20
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// The Node is looked for as soon as there is a connection, and is not followed before the control plane is initialized.
+func TestObserveNodeBeforeInitialization(t *testing.T) { // CL-10, MA-08, MA-09
+	unseen := func(s *Snapshot) { s.Machine.Status.NodeRef.Name, s.Machine.Finalizers = "", []string{clusterv1.MachineFinalizer} }
+	begins := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "begins", UID: "begins"}}
+	begins.Status.Initialization.InfrastructureProvisioned = ptr(true)
+	inIt := func(s *Snapshot) {
+		s.Machine.Spec.ClusterName, s.Machine.Labels[clusterv1.ClusterNameLabel] = "begins", "begins"
+		s.Machine.OwnerReferences[0].Name, s.Machine.OwnerReferences[0].UID = "begins", "begins"
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		s       Snapshot
+		w       workloads
+		want    Node
+		watched int
+	}{
+		"there":         {"a control plane may be initialized only once its Machine has a Node", settled(unseen, inIt), workloads{client: workloadOf(node()).Build()}, Node{Asked: true, Item: node()}, 0},
+		"not yet":       {"it is looked for again", settled(unseen, inIt), workloads{client: workloadOf().Build()}, Node{Asked: true}, 0},
+		"not connected": {"what is waited for is the control plane", settled(unseen, inIt), workloads{down: true}, Node{Waiting: waitsForInitialization}, 0},
+		"initialized":   {"Nodes are followed", settled(unseen), workloads{client: workloadOf(node()).Build()}, Node{Asked: true, Item: node()}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watched := 0
+			tc.w.watched = &watched
+			got := observed(t, tc.s.Machine, tc.w, begins.DeepCopy())
+			if got.Node.Item != nil {
+				got.Node.Item.ResourceVersion, got.Node.Item.TypeMeta = "", metav1.TypeMeta{}
+			}
+			if diff := cmp.Diff(tc.want, got.Node); diff != "" || watched != tc.watched {
+				t.Errorf("%s: %d watches, want %d (-want +got):\n%s", tc.reason, watched, tc.watched, diff)
+			}
+			if after := Decide(got).Recheck; (after == nodeRecheck) != (got.Node.Asked && tc.watched == 0) {
+				t.Errorf("%s: looks again after %s", tc.reason, after)
 			}
 		})
 	}

@@ -136,6 +136,8 @@ func (j judged) noNode(before *metav1.Condition) condition.Verdict {
 		return condition.False(clusterv1.MachineNodeDeletedReason, fmt.Sprintf("Node %s has been deleted", j.nodeRef.Name))
 	case j.nodeRef.IsDefined():
 		return condition.False(clusterv1.MachineNodeDeletedReason, fmt.Sprintf("Node %s has been deleted while the Machine still exists", j.nodeRef.Name))
+	case !initialized(j.Snapshot) && !isControlPlane(j.Machine):
+		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, waitsForInitialization)
 	case providerID(j.Snapshot) != "":
 		return condition.Unknown(clusterv1.MachineNodeDoesNotExistReason, "Waiting for a Node with spec.providerID "+providerID(j.Snapshot)+" to exist")
 	}

@@ -20,6 +20,10 @@ const missingRecheck = 30 * time.Second
 // asked again.
 const fillingRecheck = 5 * time.Second
 
+// nodeRecheck is when a Node is looked for again while the control plane is not initialized: until then nothing tells of
+// Nodes.
+const nodeRecheck = 2 * time.Second
+
 // part is one of the two provider objects of a Machine.
 type part string
 
@@ -178,6 +182,9 @@ func decideRecheck(s Snapshot, p *loop.Plan) {
 		if s.Connection.Good() { // its cache is still filling
 			p.RecheckIn(fillingRecheck)
 		}
+	}
+	if s.Node.Asked && !initialized(s) && providerID(s) != "" {
+		p.RecheckIn(nodeRecheck)
 	}
 	set := condition.Set(s.Machine.Status.Conditions)
 	if ready := set.Get(clusterv1.MachineReadyCondition); ready != nil && ready.Status == metav1.ConditionTrue {

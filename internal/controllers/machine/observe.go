@@ -157,19 +157,20 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	}
 	for i := range list.Items {
 		m := &list.Items[i]
-		if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; !controlPlane {
-			continue
-		}
-		if m.DeletionTimestamp.IsZero() && m.Name != s.Machine.Name {
+		if isControlPlane(m) && m.DeletionTimestamp.IsZero() && m.Name != s.Machine.Name {
 			s.ControlPlane.Others++
 		}
 	}
 	return nil
 }
 
-// readNode finds the Node by the provider ID, else by the name that was found
-// before. A workload cluster that does not answer is a fact, not an error.
-func (c *Controller) readNode(ctx context.Context, s *Snapshot) error {
+// waitsForInitialization is said of a Node of which nothing is known while the control plane comes into being.
+const waitsForInitialization = "Waiting for Cluster control plane to be initialized"
+
+// readNode finds the Node by the provider ID, else by the name that was found before, as soon as the workload cluster is
+// connected: a control plane may count as initialized only once its first Machine has a Node. Nodes are followed only
+// after that. A workload cluster that does not answer is a fact, not an error.
+func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	switch {
 	case s.Cluster == nil:
 		s.Node.Waiting = "Waiting for the Cluster to exist"
@@ -177,20 +178,27 @@ func (c *Controller) readNode(ctx context.Context, s *Snapshot) error {
 	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
 		s.Node.Waiting = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true"
 		return nil
-	case !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized):
-		s.Node.Waiting = "Waiting for Cluster control plane to be initialized"
-		return nil
 	}
-	err := c.watchNodes(ctx, clusterKey(s.Machine))
+	if initialized(*s) {
+		err = c.watchNodes(ctx, clusterKey(s.Machine))
+	}
 	if err == nil {
 		err = c.findNode(ctx, s)
 	}
-	if fault.KindOf(err) == fault.Unreachable {
+	switch {
+	case fault.KindOf(err) == fault.Unreachable && initialized(*s):
 		s.Node = Node{Down: true}
-		return nil
+	case fault.KindOf(err) == fault.Unreachable:
+		s.Node = Node{Waiting: waitsForInitialization}
+	default:
+		s.Node.Asked = err == nil
+		return err
 	}
-	s.Node.Asked = err == nil
-	return err
+	return nil
+}
+
+func initialized(s Snapshot) bool {
+	return s.Cluster != nil && isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized)
 }
 
 func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
@@ -272,5 +280,10 @@ func providerID(s Snapshot) string {
 }
 
 func deleting(s Snapshot) bool { return !s.Machine.DeletionTimestamp.IsZero() }
+
+func isControlPlane(m *clusterv1.Machine) bool {
+	_, is := m.Labels[clusterv1.MachineControlPlaneLabel]
+	return is
+}
 
 func isTrue(b *bool) bool { return b != nil && *b }

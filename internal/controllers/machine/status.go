@@ -118,7 +118,7 @@ func updating(s Snapshot) bool {
 // certificatesExpiry is until when the certificates of a control plane Machine are valid (MA-26): as its annotation
 // says, else that of its bootstrap config. What cannot be read is not repeated.
 func certificatesExpiry(s Snapshot) metav1.Time {
-	if _, controlPlane := s.Machine.Labels[clusterv1.MachineControlPlaneLabel]; !controlPlane {
+	if !isControlPlane(s.Machine) {
 		return metav1.Time{}
 	}
 	text, ok := s.Machine.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation]

@@ -103,6 +103,8 @@ func TestConditions(t *testing.T) {
 		"Node health unknown":   {"MA-19", settled(nodeSays("MemoryPressure", "Unknown", "no heartbeat")), nil, "NodeHealthy", condition.Unknown("NodeHealthyUnknown", "* Node.MemoryPressure: no heartbeat")},
 		"Node lacks conditions": {"MA-19", settled(func(s *Snapshot) { s.Node.Item.Status.Conditions = s.Node.Item.Status.Conditions[:3] }), nil, "NodeHealthy", condition.Unknown("NodeHealthyUnknown", "* Node.PIDPressure: Condition not yet reported")},
 		"not asked":             {"MA-09: not before the control plane is initialized", fresh(func(s *Snapshot) { s.Node = Node{Waiting: "Waiting for Cluster control plane to be initialized"} }), nil, "NodeHealthy", condition.Unknown("InspectionFailed", "Waiting for Cluster control plane to be initialized")},
+		"not initialized":       {"MA-09: the Node of a worker is looked for, and what is waited for first is said", fresh(begins), nil, "NodeHealthy", condition.Unknown("InspectionFailed", "Waiting for Cluster control plane to be initialized")},
+		"first control plane":   {"CL-10: this is the Node that the initialization waits for", settled(noNode, begins, func(s *Snapshot) { s.Machine.Status.NodeRef.Name, s.Machine.Labels[clusterv1.MachineControlPlaneLabel] = "", "" }), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for a Node with spec.providerID x://1 to exist")},
 		"no provider ID":        {"MA-08", fresh(), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for FooMachine to report spec.providerID")},
 		"no Node yet":           {"MA-08", settled(noNode, func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for a Node with spec.providerID x://1 to exist")},
 		"two Nodes":             {"MA-08: a provider ID has to be unique", settled(func(s *Snapshot) { s.Node = Node{Asked: true, Rivals: []string{"a", "b"}} }), nil, "NodeHealthy", condition.Unknown("InspectionFailed", "Nodes a, b have the same spec.providerID x://1: a provider ID has to be unique")},
@@ -141,6 +143,8 @@ func TestConditions(t *testing.T) {
 		})
 	}
 }
+
+func begins(s *Snapshot) { s.Cluster.Status.Initialization.ControlPlaneInitialized = nil }
 
 func inPlace(s *Snapshot) {
 	s.Machine.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
