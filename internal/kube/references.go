@@ -32,6 +32,8 @@ type References struct {
 	// index, where set, makes the index of a kind by the label of those that List returns.
 	index        func(*unstructured.Unstructured) error
 	field, label string
+	// filter, where set, is the value of the watch label that the manager limits itself to.
+	filter string
 
 	mu               sync.Mutex
 	watched, indexed map[schema.GroupVersionKind]bool
@@ -41,6 +43,13 @@ type References struct {
 // (CL-05), with an empty object of that kind; it may be nil.
 func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) error) *References {
 	return &References{reader: reader, watch: watch, watched: map[schema.GroupVersionKind]bool{}, indexed: map[schema.GroupVersionKind]bool{}}
+}
+
+// LimitedTo keeps away from objects that a label gives to a manager with another watch filter. Those without the label are
+// followed: who refers to them says whose they are.
+func (r *References) LimitedTo(filter string) *References {
+	r.filter = filter
+	return r
 }
 
 // IndexedBy lets List find those that have the label without a look at all others of their kind. name is of the controller:
@@ -72,6 +81,11 @@ func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObj
 	}
 	if err != nil {
 		return contract.Object{}, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
+	}
+	if theirs := u.GetLabels()[clusterv1.WatchLabel]; r.filter != "" && theirs != "" && theirs != r.filter {
+		return contract.Object{}, fault.New(fault.Invalid, "OfAnotherManager",
+			"%s %s has the label %s=%s, so it is not of this manager (%s); correct the label, or refer to another object",
+			ref.Kind, ref.Name, clusterv1.WatchLabel, theirs, r.filter)
 	}
 	return contract.Object{Unstructured: u, Contract: version}, nil
 }

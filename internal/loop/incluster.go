@@ -37,3 +37,36 @@ func ClusterNames(o client.Object) []string {
 	}
 	return nil
 }
+
+// clusterOf returns the name of the Cluster that the object belongs to, by its spec, its label or its owner.
+func clusterOf(o client.Object) string {
+	if name := clusterInSpec(o); name != "" {
+		return name
+	}
+	if name := o.GetLabels()[clusterv1.ClusterNameLabel]; name != "" {
+		return name
+	}
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.Kind == "Cluster" && clusterv1.GroupVersion.Group == group(ref.APIVersion) {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+// clusterInSpec returns the name in spec.clusterName, for the kinds of the core, which have that field from the beginning.
+func clusterInSpec(o client.Object) string {
+	switch o := o.(type) {
+	case *clusterv1.Machine:
+		return o.Spec.ClusterName
+	case *clusterv1.MachineSet:
+		return o.Spec.ClusterName
+	case *clusterv1.MachineDeployment:
+		return o.Spec.ClusterName
+	case *clusterv1.MachinePool:
+		return o.Spec.ClusterName
+	case *clusterv1.MachineHealthCheck:
+		return o.Spec.ClusterName
+	}
+	return ""
+}

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -80,6 +79,8 @@ type Reconciler[O Object, S any] struct {
 	Client client.Client
 	Writer *kube.Writer
 	Events events.EventRecorder
+	// Scope is what the manager limits itself to.
+	Scope Scope
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 
@@ -117,6 +118,9 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	o := r.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if ours, err := r.Scope.Has(ctx, o); err != nil || !ours {
+		return ctrl.Result{}, err
 	}
 	if r.Writer.Writes().Stale(o) {
 		r.metrics.skipped(r.Name, r.Writer.KindOf(o))
@@ -299,17 +303,4 @@ func texts[T fmt.Stringer](items []T) []string {
 		out = append(out, item.String())
 	}
 	return out
-}
-
-// clusterOf returns the name of the Cluster that the object belongs to, by its label or its owner.
-func clusterOf(o client.Object) string {
-	if name := o.GetLabels()[clusterv1.ClusterNameLabel]; name != "" {
-		return name
-	}
-	for _, ref := range o.GetOwnerReferences() {
-		if ref.Kind == "Cluster" && clusterv1.GroupVersion.Group == group(ref.APIVersion) {
-			return ref.Name
-		}
-	}
-	return ""
 }

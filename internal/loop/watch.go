@@ -23,8 +23,8 @@ import (
 // Setup is what the manager gives to every controller.
 type Setup struct {
 	Manager ctrl.Manager
-	// WatchFilter, where set, limits the controllers to objects with the label
-	// cluster.x-k8s.io/watch-filter of this value (PA-02).
+	// WatchFilter, where set, limits the controllers to objects with the label cluster.x-k8s.io/watch-filter of this
+	// value, in Clusters with that label; see [Scope].
 	WatchFilter string
 	// Concurrency is how many objects of the kind are reconciled at once (FL-02).
 	Concurrency int
@@ -48,17 +48,17 @@ func (s Setup) Builder(name string, o client.Object) *builder.Builder {
 		For(o, builder.WithPredicates(s.Filter()))
 }
 
-// Filter is the predicate of the watch filter.
+// Filter is the predicate of the watch filter. It only spares reconciliations: what an object is not the manager's for is
+// looked at again at the beginning of each.
 func (s Setup) Filter() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return s.WatchFilter == "" || o.GetLabels()[clusterv1.WatchLabel] == s.WatchFilter
-	})
+	scope := Scope{WatchFilter: s.WatchFilter}
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return scope.hasLabel(o) })
 }
 
 // NewReconciler returns the driver of c with the manager's client, writer and events.
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
 	return &Reconciler[O, S]{
-		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name),
+		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Scope: s.Scope(),
 		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
 		pacer:  pacer{window: s.Pace}, rests: rests{least: s.Rest}, normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,
 	}

@@ -43,6 +43,12 @@ type process struct {
 // startProcess starts the verb with more flags; it ends with the test.
 func startProcess(t *testing.T, server *apiserver.Server, flags ...string) *process {
 	t.Helper()
+	return startProcessOver(t, server, impersonating(t, server), flags...)
+}
+
+// startProcessOver starts the verb with that kubeconfig and more flags.
+func startProcessOver(t *testing.T, server *apiserver.Server, kubeconfig string, flags ...string) *process {
+	t.Helper()
 	must(t, manager.Install(t.Context(), server.Config))
 	binary, err := apiserver.Binary()
 	must(t, err)
@@ -51,7 +57,7 @@ func startProcess(t *testing.T, server *apiserver.Server, flags ...string) *proc
 	p.http = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: patience}
 	_, port, err := net.SplitHostPort(freeAddress(t))
 	must(t, err)
-	args := []string{"manager", "--kubeconfig", impersonating(t, server), "--data-dir", t.TempDir(), "--health-addr", "0",
+	args := []string{"manager", "--kubeconfig", kubeconfig, "--data-dir", t.TempDir(), "--health-addr", "0",
 		"--webhook-host", "127.0.0.1", "--webhook-port", port, "--diagnostics-address", p.diagnostics}
 	p.cmd = exec.Command(binary, append(args, flags...)...)
 	log, err := os.Create(p.log)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +23,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
@@ -129,7 +131,7 @@ func duration(d, otherwise time.Duration) *time.Duration {
 }
 
 // cacheOptions keep in memory what controllers look at: of Secrets and ConfigMaps those of clusters, of managed
-// fields our own (RC-07).
+// fields our own, and where there is a watch filter, of the core's kinds what has its label.
 func cacheOptions(cfg Config) (cache.Options, error) {
 	ofClusters, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.Exists, nil)
 	if err != nil {
@@ -140,6 +142,16 @@ func cacheOptions(cfg Config) (cache.Options, error) {
 		SyncPeriod: &cfg.SyncPeriod, DefaultTransform: kube.KeepOwnFields,
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: labelled, &corev1.ConfigMap{}: labelled},
 	}
+	if cfg.WatchFilter != "" {
+		mine, err := labels.NewRequirement(clusterv1.WatchLabel, selection.Equals, []string{cfg.WatchFilter})
+		if err != nil {
+			return cache.Options{}, fault.New(fault.Invalid, "InvalidWatchFilter",
+				"--watch-filter %q is no value that a label can have: up to 63 letters, digits, \"-\", \"_\" and \".\"", cfg.WatchFilter).From(err)
+		}
+		for _, kind := range limited() {
+			options.ByObject[kind] = cache.ByObject{Label: labels.NewSelector().Add(*mine)}
+		}
+	}
 	for _, ns := range cfg.Namespaces {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]cache.Config{}
@@ -147,6 +159,15 @@ func cacheOptions(cfg Config) (cache.Options, error) {
 		options.DefaultNamespaces[ns] = cache.Config{}
 	}
 	return options, nil
+}
+
+// limited are the kinds of which a manager with a watch filter sees only what has its label. Objects of providers are not
+// among them: who refers to them says whose they are.
+func limited() []client.Object {
+	return []client.Object{
+		&clusterv1.Cluster{}, &clusterv1.Machine{}, &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{},
+		&clusterv1.MachineHealthCheck{}, &addonsv1.ClusterResourceSet{},
+	}
 }
 
 // clientOptions read provider objects from the cache too, and Secrets and ConfigMaps from the API server: the

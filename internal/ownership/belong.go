@@ -60,3 +60,18 @@ func Label(o metav1.Object, key, value string) {
 	labels[key] = value
 	o.SetLabels(labels)
 }
+
+// PassWatchLabel returns labels with the watch label that an object hands down to what is created for it, so that both are of
+// the same manager. The labels given are not changed.
+func PassWatchLabel(from metav1.Object, labels map[string]string) map[string]string {
+	value, has := from.GetLabels()[clusterv1.WatchLabel]
+	if !has {
+		return labels
+	}
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[clusterv1.WatchLabel] = value
+	return out
+}

@@ -7,6 +7,7 @@
 //
 //	facts                                                verdict
 //	Cluster, or the owner that a label names, absent     wait for it
+//	a child that it controls lacks its watch label       wait for the label
 //	a child matches and nobody controls it               adopt it, do nothing else in this pass
 //	a child says it is ours and cannot be adopted        wait for whoever must change it
 //	a grandchild names a child that does not exist       wait for that child

@@ -3,6 +3,7 @@ package ownership
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ const (
 	ReasonChildMissing    = "WaitingForChildren"
 	ReasonWorkloadUnknown = "WaitingForWorkloadCluster"
 	ReasonMachineMissing  = "WaitingForMachines"
+	ReasonHidden          = "WaitingForWatchLabel"
 )
 
 // Facts is what a verdict looks at.
@@ -40,6 +42,9 @@ type Facts struct {
 	Children []Child
 	// Absent are children, such as "MachineSet ms", that do not exist although grandchildren name them.
 	Absent []string
+	// Hidden are children, such as "Machine m", that lack the watch label which the owner has: another manager may have them
+	// in its hands.
+	Hidden []string
 	// Workload is only looked at where no pass is on record.
 	Workload Workload
 }
@@ -83,7 +88,12 @@ type Verdict struct {
 	Adopt []string
 	// Reason and Message say what is waited for; both empty: nothing.
 	Reason, Message string
+	// Recheck is when to judge again where nothing may tell of what is waited for; zero: something does.
+	Recheck time.Duration
 }
+
+// hiddenRecheck is when to look again for what the manager does not see.
+const hiddenRecheck = 30 * time.Second
 
 // Whole reports whether the graph of owners is whole, so that children may be made and removed.
 func (v Verdict) Whole() bool { return v.Reason == "" }
@@ -97,6 +107,10 @@ func Judge(f Facts) Verdict {
 		return Verdict{Reason: ReasonClusterMissing, Message: fmt.Sprintf("Cluster %s does not exist; %s goes on when it does", f.Cluster, me)}
 	case f.Parent != "" && !f.Owned:
 		return Verdict{Reason: ReasonParentMissing, Message: fmt.Sprintf("%s is labelled as part of %s, which has not adopted it yet", me, f.Parent)}
+	case len(f.Hidden) > 0:
+		return Verdict{Reason: ReasonHidden, Recheck: hiddenRecheck, Message: fmt.Sprintf(
+			"%s of %s: without the label %s that %s has; give it to them, or take them away from it",
+			condition.Names(f.Hidden), me, clusterv1.WatchLabel, me)}
 	case len(adopt) > 0:
 		return Verdict{Adopt: adopt, Reason: ReasonAdopting, Message: fmt.Sprintf("adopting %s", condition.Names(adopt))}
 	case len(foreign) > 0:

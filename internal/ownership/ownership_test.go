@@ -56,6 +56,8 @@ func TestJudge(t *testing.T) { // OR-01
 			whole(func(f *Facts) { f.Children[0] = Child{Kind: "Machine", Name: "b"} }), nil, ReasonForeign},
 		"somebody else's": {"two owners claim it",
 			whole(func(f *Facts) { f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Controller: Other} }), nil, ReasonForeign},
+		"hidden": {"PA-02: a label was forgotten or taken away; another Machine in its place would be one too many",
+			whole(func(f *Facts) { f.Hidden = []string{"Machine b"} }), nil, ReasonHidden},
 		"child not restored": {"its Machines came first",
 			whole(func(f *Facts) { f.Absent = []string{"MachineSet x"} }), nil, ReasonChildMissing},
 		"new": {"no status, and the workload cluster knows nothing of it", bare(func(*Facts) {}), nil, ""},

@@ -28,6 +28,8 @@ type (
 	CreateKubeconfig struct{ Name string }
 	// Delete deletes something that belongs to the Cluster.
 	Delete struct{ Kind, Name string }
+	// DeleteBinding deletes the record of what was applied to the Cluster.
+	DeleteBinding struct{ Name string }
 	// DeleteReference deletes one of the Cluster's provider objects.
 	DeleteReference struct {
 		What       part
@@ -46,6 +48,9 @@ func (a CreateKubeconfig) String() string {
 }
 func (a Delete) String() string {
 	return fmt.Sprintf("delete %s %s: the Cluster is deleted", a.Kind, a.Name)
+}
+func (a DeleteBinding) String() string {
+	return fmt.Sprintf("delete ClusterResourceSetBinding %s: the Cluster is deleted", a.Name)
 }
 func (a DeleteReference) String() string {
 	return fmt.Sprintf("delete %s %s: the Cluster is deleted", a.Kind, a.Name)
@@ -67,6 +72,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writer.Create(ctx, secret)
 	case Delete:
 		return c.writer.DeleteAnyway(ctx, s.find(a))
+	case DeleteBinding:
+		return c.writer.DeleteAnyway(ctx, s.Binding)
 	case DeleteReference:
 		return c.writer.DeleteAnyway(ctx, s.reference(a.What))
 	}

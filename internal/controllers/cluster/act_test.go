@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +42,7 @@ var key = client.ObjectKey{Namespace: "ns", Name: "c"}
 
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme, addonsv1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}
@@ -154,16 +155,21 @@ func TestEveryWriteFailsOnce(t *testing.T) { // CL-01, CL-03, CL-04, CL-08, CL-0
 	})
 }
 
-func TestDeletionWhileWritesFail(t *testing.T) { // CL-12, CL-14
+func TestDeletionWhileWritesFail(t *testing.T) { // CL-12, CL-14, RS-06
 	flaky.EveryWrite(t, func() *fake.ClientBuilder {
 		cluster := bare(settled(deleted))
 		cluster.Finalizers = []string{clusterv1.ClusterFinalizer}
 		mp, single := pool("mp"), machine("single")
-		return builder(cluster, &mp, &single, crd("fooclusters.i"), crd("fooplanes.p"),
+		binding := &addonsv1.ClusterResourceSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "binding"}}
+		return builder(cluster, &mp, &single, crd("fooclusters.i"), crd("fooplanes.p"), binding,
 			foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, "+ownedMeta+"}"),
 			foreign("apiVersion: p/v1\nkind: FooPlane\nmetadata: {name: p, "+ownedMeta+"}"))
 	}, func(t *testing.T, c client.WithWatch) {
 		settle(t, c)
+		binding := &addonsv1.ClusterResourceSetBinding{}
+		if err := c.Get(context.Background(), key, binding); !apierrors.IsNotFound(err) {
+			t.Errorf("the binding would be taken for that of the next Cluster of the name: %v", err)
+		}
 		for name, gvk := range map[string]schema.GroupVersionKind{"i": {Group: "i", Version: "v1", Kind: "FooCluster"}, "p": {Group: "p", Version: "v1", Kind: "FooPlane"},
 			"mp": clusterv1.GroupVersion.WithKind("MachinePool"), "single": clusterv1.GroupVersion.WithKind("Machine"), "c": clusterv1.GroupVersion.WithKind("Cluster")} {
 			u := &unstructured.Unstructured{}

@@ -43,12 +43,13 @@ type Controller struct {
 	connections Connections
 	writer      *kube.Writer
 	settings    Settings
+	scope       loop.Scope
 	now         func() time.Time
 }
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), scope: s.Scope(), now: time.Now}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ const (
 	// missingRecheck is when a reference to nothing is followed again (CL-06): a
 	// kind that is not installed yet cannot be watched.
 	missingRecheck = 30 * time.Second
+	// bindingRecheck is when to look whether the record of applied resources is gone: it is not watched.
+	bindingRecheck = time.Second
 	// upToDateGrace is how long a new Machine may have no UpToDate condition (CL-20).
 	upToDateGrace = 10 * time.Second
 )

@@ -18,7 +18,7 @@ import (
 // waited for wake the controller.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
-	for _, stage := range []func(Snapshot, *loop.Plan){awaitHook, deleteWorkers, deleteControlPlane, deleteInfrastructure} {
+	for _, stage := range []func(Snapshot, *loop.Plan){awaitHook, deleteWorkers, awaitHidden, deleteControlPlane, deleteInfrastructure, deleteBinding} {
 		stage(s, &p)
 		if !p.Idle() {
 			return p
@@ -52,6 +52,17 @@ func deleteWorkers(s Snapshot, p *loop.Plan) {
 	left.wait(p, clusterv1.ClusterDeletingWaitingForWorkersDeletionReason)
 }
 
+// awaitHidden holds the control plane and the infrastructure while another manager may still have Machines in its hands: they
+// could not be deleted any more.
+func awaitHidden(s Snapshot, p *loop.Plan) {
+	if len(s.Hidden) == 0 {
+		return
+	}
+	p.WaitFor(clusterv1.ClusterDeletingWaitingForWorkersDeletionReason,
+		"* %s: without the label %s that the Cluster has; give it to them, or delete them", condition.Names(s.Hidden), clusterv1.WatchLabel)
+	p.RecheckIn(missingRecheck)
+}
+
 // deleteControlPlane deletes the control plane object and waits for its Machines
 // too; these are deleted here only where there is no such object (CL-15).
 func deleteControlPlane(s Snapshot, p *loop.Plan) {
@@ -72,6 +83,15 @@ func deleteInfrastructure(s Snapshot, p *loop.Plan) {
 	var left pending
 	deleteLink(s.infra(), p, &left)
 	left.wait(p, clusterv1.ClusterDeletingWaitingForInfrastructureDeletionReason)
+}
+
+// deleteBinding deletes the record of what was applied to the Cluster, where the controller that keeps it has not done so.
+func deleteBinding(s Snapshot, p *loop.Plan) {
+	if s.Binding == nil || !s.Binding.DeletionTimestamp.IsZero() {
+		return
+	}
+	p.Do(DeleteBinding{Name: s.Binding.Name})
+	p.RecheckIn(bindingRecheck)
 }
 
 func deleteLink(l link, p *loop.Plan, left *pending) {

@@ -6,6 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
@@ -32,7 +33,7 @@ func kubeconfig(s Snapshot) (*corev1.Secret, error) {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Cluster.Namespace, Name: s.Cluster.Name + "-kubeconfig",
-			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name},
+			Labels:          ownership.PassWatchLabel(s.Cluster, map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name}),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Cluster, clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind))},
 		},
 		Type: clusterv1.ClusterSecretType,

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,6 +36,11 @@ type Snapshot struct {
 	Pools       []clusterv1.MachinePool
 	Sets        []clusterv1.MachineSet
 	Machines    []clusterv1.Machine
+	// Hidden is what belongs to a Cluster that is deleted, and what the manager does not see, since it lacks the watch label
+	// of the Cluster: "Machine m".
+	Hidden []string
+	// Binding records which resources were applied to a Cluster that is deleted; nil: nothing does.
+	Binding *addonsv1.ClusterResourceSetBinding
 	// Gates are the availability gates of the Cluster, or else of its class (CL-24).
 	Gates []clusterv1.ClusterAvailabilityGate
 	// Connection to the workload cluster.
@@ -57,7 +63,7 @@ func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (S
 		Connection: c.connections.Health(client.ObjectKeyFromObject(cluster)),
 	}
 	steps := []func(context.Context, *Snapshot) error{
-		c.readInfra, c.readControlPlane, c.readDescendants, c.readGates, c.readAccess,
+		c.readInfra, c.readControlPlane, c.readDescendants, c.readHidden, c.readBinding, c.readGates, c.readAccess,
 	}
 	for _, step := range steps {
 		if err := step(ctx, &s); err != nil {
@@ -93,6 +99,43 @@ func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {
 	sort.Slice(s.Pools, func(i, j int) bool { return s.Pools[i].Name < s.Pools[j].Name })
 	sort.Slice(s.Sets, func(i, j int) bool { return s.Sets[i].Name < s.Sets[j].Name })
 	sort.Slice(s.Machines, func(i, j int) bool { return s.Machines[i].Name < s.Machines[j].Name })
+	return nil
+}
+
+// readHidden looks for what lacks the manager's watch label, once all other workers of the Cluster are gone. The Machines of
+// a control plane are left to it.
+func (c *Controller) readHidden(ctx context.Context, s *Snapshot) error {
+	if !deleting(*s) || len(s.Deployments)+len(s.Pools)+len(s.Sets)+len(s.machines(false)) > 0 {
+		return nil
+	}
+	matters := func(o client.Object) bool {
+		_, controlPlane := o.GetLabels()[clusterv1.MachineControlPlaneLabel]
+		return !controlPlane || !s.Cluster.Spec.ControlPlaneRef.IsDefined()
+	}
+	for _, kind := range []string{"MachinePool", "MachineDeployment", "MachineSet", "Machine"} {
+		hidden, err := c.scope.Hidden(ctx, clusterv1.GroupVersion.WithKind(kind), client.ObjectKeyFromObject(s.Cluster), matters)
+		if err != nil {
+			return err
+		}
+		s.Hidden = append(s.Hidden, hidden...)
+	}
+	return nil
+}
+
+// readBinding reads what goes with a Cluster that is deleted: it would otherwise be taken for that of the next Cluster of the
+// same name.
+func (c *Controller) readBinding(ctx context.Context, s *Snapshot) error {
+	if !deleting(*s) {
+		return nil
+	}
+	binding := &addonsv1.ClusterResourceSetBinding{}
+	err := c.client.Get(ctx, client.ObjectKeyFromObject(s.Cluster), binding)
+	if err == nil {
+		s.Binding = binding
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ClusterResourceSetBinding %s: %w", s.Cluster.Name, err)
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // atOnce is how many clusters one set is applied to at a time.
@@ -144,7 +145,9 @@ func (c *Controller) record(ctx context.Context, s Snapshot, m Member, results [
 // newBinding is the binding of a cluster (RS-06): named as the cluster.
 func newBinding(s Snapshot, m Member, results []addonsv1.ResourceBinding) *addonsv1.ClusterResourceSetBinding {
 	b := &addonsv1.ClusterResourceSetBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.Cluster.Namespace, Name: m.Cluster.Name},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: m.Cluster.Namespace, Name: m.Cluster.Name, Labels: ownership.PassWatchLabel(m.Cluster, nil),
+		},
 		Spec: addonsv1.ClusterResourceSetBindingSpec{
 			ClusterName: m.Cluster.Name,
 			Bindings:    []addonsv1.ResourceSetBinding{{ClusterResourceSetName: s.Set.Name, Resources: results}},

@@ -389,13 +389,37 @@ func TestClusterOfTheSameNameStartsAnew(t *testing.T) { // RS-06
 	c := world("ApplyOnce").WithReturnManagedFields().Build()
 	h := newHarness(t, c)
 	h.settle("set")
-	h.must(c.Delete(t.Context(), cluster("c")))
+	goes := cluster("c")
+	h.must(c.Get(t.Context(), client.ObjectKeyFromObject(goes), goes))
+	goes.Finalizers = []string{clusterv1.ClusterFinalizer} // the Cluster is seen while it is deleted
+	h.must(c.Update(t.Context(), goes))
+	h.must(c.Delete(t.Context(), goes))
 	h.settle("set")
 	h.expect("what was applied is forgotten", h.recorded("c", "set"), "no binding")
+	h.must(c.Get(t.Context(), client.ObjectKeyFromObject(goes), goes))
+	goes.Finalizers = nil
+	h.must(c.Update(t.Context(), goes))
 	h.ctl.workloads.(workloads)["c"] = emptyCluster().Build()
 	h.must(c.Create(t.Context(), cluster("c")))
 	h.settle("set")
 	h.expect("and applied to its successor", h.said("c"), "one")
+}
+
+// Objects come back from a backup in any order. A binding that is there before its Cluster says what the workload cluster has.
+func TestBindingIsRestoredBeforeItsCluster(t *testing.T) { // RS-04, RS-06, OR-01
+	c := world("ApplyOnce").WithReturnManagedFields().Build()
+	h := newHarness(t, c)
+	h.settle("set")
+	before := h.recorded("c", "set")
+	h.must(c.Delete(t.Context(), cluster("c"))) // nobody sees it go
+	h.settle("set")
+	h.expect("the binding stays", h.recorded("c", "set"), before)
+	h.ctl.workloads.(workloads)["c"] = emptyCluster().Build() // an administrator has deleted what was applied
+	back := cluster("c")
+	back.UID = "c-restored"
+	h.must(c.Create(t.Context(), back))
+	h.settle("set")
+	h.expect("nothing is applied a second time", h.said("c"), "")
 }
 
 // A pass that has nothing to apply reads no content (RC-07), under Reconcile not even to see whether it has changed.

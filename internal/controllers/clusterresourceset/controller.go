@@ -42,6 +42,7 @@ type Controller struct {
 	sources, live client.Reader
 	workloads     Workloads
 	writer        *kube.Writer
+	scope         loop.Scope
 	now           func() time.Time
 	hashes        hashes
 }
@@ -56,7 +57,8 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 		return err
 	}
 	c := &Controller{
-		client: s.Manager.GetClient(), sources: sources, live: s.Manager.GetAPIReader(), workloads: clusters, now: time.Now,
+		client: s.Manager.GetClient(), sources: sources, live: s.Manager.GetAPIReader(), workloads: clusters,
+		scope: s.Scope(), now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer

@@ -2,6 +2,7 @@ package clusterresourceset
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -263,7 +265,10 @@ func (l *live) forgets() {
 	b := &addonsv1.ClusterResourceSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 	l.must(l.Delete(l.t.Context(), &addonsv1.ClusterResourceSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "again"}}))
 	l.eventually("the entry goes with the set", func() bool { return l.get(l, b) && entryOf(b, "again") == nil && entryOf(b, "set") != nil })
-	l.must(l.Delete(l.t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}))
+	goes := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+	finalizer := fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, clusterv1.ClusterFinalizer) // that of the Cluster's controller
+	l.must(l.Patch(l.t.Context(), goes, client.RawPatch(types.MergePatchType, []byte(finalizer))))
+	l.must(l.Delete(l.t.Context(), goes))
 	l.eventually("the binding goes with the Cluster", func() bool { return !l.get(l, b) })
 	if !l.get(l.workload, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "applied"}}) {
 		l.t.Error("objects of the workload cluster are gone")

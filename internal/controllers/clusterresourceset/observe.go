@@ -25,7 +25,7 @@ type Snapshot struct {
 	Set *addonsv1.ClusterResourceSet
 	// Members are the clusters that the set selects, sorted by name; those being deleted are not among them.
 	Members []Member
-	// Former are the bindings with an entry of the set whose cluster is gone or going, sorted by name.
+	// Former are the bindings with an entry of the set whose cluster is being deleted, sorted by name.
 	Former []*addonsv1.ClusterResourceSetBinding
 	// Bound are all bindings with an entry of the set, sorted by name.
 	Bound []*addonsv1.ClusterResourceSetBinding
@@ -86,6 +86,9 @@ func (c *Controller) readBindings(ctx context.Context, s *Snapshot) (map[string]
 	out := map[string]*addonsv1.ClusterResourceSetBinding{}
 	for i := range list.Items {
 		b := &list.Items[i]
+		if theirs := b.Labels[clusterv1.WatchLabel]; c.scope.WatchFilter != "" && theirs != "" && theirs != c.scope.WatchFilter {
+			continue // its Cluster is another manager's
+		}
 		out[b.Name] = b
 		if entryOf(b, s.Set.Name) != nil {
 			s.Bound = append(s.Bound, b)
@@ -100,13 +103,13 @@ func (c *Controller) readClusters(ctx context.Context, s *Snapshot, bindings map
 	if err := c.client.List(ctx, list, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing Clusters: %w", err)
 	}
-	alive := map[string]bool{}
+	deleted := map[string]bool{}
 	for i := range list.Items {
 		cluster := &list.Items[i]
 		if !cluster.DeletionTimestamp.IsZero() {
+			deleted[cluster.Name] = true
 			continue
 		}
-		alive[cluster.Name] = true
 		if selects(s.Set, cluster) {
 			key := client.ObjectKeyFromObject(cluster)
 			s.Members = append(s.Members, Member{
@@ -116,7 +119,7 @@ func (c *Controller) readClusters(ctx context.Context, s *Snapshot, bindings map
 	}
 	slices.SortFunc(s.Members, func(a, b Member) int { return cmp.Compare(a.Cluster.Name, b.Cluster.Name) })
 	for _, b := range s.Bound {
-		if !alive[b.Name] {
+		if deleted[b.Name] {
 			s.Former = append(s.Former, b)
 		}
 	}

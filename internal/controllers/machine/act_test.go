@@ -370,7 +370,9 @@ func TestObserveNode(t *testing.T) { // MA-08, MA-20
 
 // The Node is looked for as soon as there is a connection, and is not followed before the control plane is initialized.
 func TestObserveNodeBeforeInitialization(t *testing.T) { // CL-10, MA-08, MA-09
-	unseen := func(s *Snapshot) { s.Machine.Status.NodeRef.Name, s.Machine.Finalizers = "", []string{clusterv1.MachineFinalizer} }
+	unseen := func(s *Snapshot) {
+		s.Machine.Status.NodeRef.Name, s.Machine.Finalizers = "", []string{clusterv1.MachineFinalizer}
+	}
 	begins := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "begins", UID: "begins"}}
 	begins.Status.Initialization.InfrastructureProvisioned = ptr(true)
 	inIt := func(s *Snapshot) {

@@ -33,12 +33,13 @@ type Controller struct {
 	writer *kube.Writer
 	// created are the MachineSets that the cache does not show yet.
 	created kube.Pending
+	scope   loop.Scope
 	now     func() time.Time
 }
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup) error {
-	c := &Controller{client: s.Manager.GetClient(), now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), scope: s.Scope(), now: time.Now}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)

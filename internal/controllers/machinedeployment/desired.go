@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -76,6 +77,7 @@ func desired(s Snapshot, p part) *clusterv1.MachineSet {
 		set.Spec.Template.Spec.Deletion = d.Spec.Template.Spec.Deletion
 		set.Spec.Template.Spec.MinReadySeconds = d.Spec.Template.Spec.MinReadySeconds
 	}
+	set.Labels = ownership.PassWatchLabel(d, set.Labels)
 	return set
 }
 

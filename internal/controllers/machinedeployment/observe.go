@@ -36,6 +36,8 @@ type Snapshot struct {
 	Strays []clusterv1.Machine
 	// Templates that new Machines are made from, that of the infrastructure first; one without a name is not among them.
 	Templates []Template
+	// Hidden are MachineSets of the deployment that the manager does not see, since they lack its watch label.
+	Hidden []string
 	// Behind is true while the cache does not show what this controller last made of its MachineSets.
 	Behind bool
 }
@@ -51,7 +53,7 @@ type Template struct {
 
 func (c *Controller) observe(ctx context.Context, d *clusterv1.MachineDeployment) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Deployment: d}
-	for _, step := range []func(context.Context, *Snapshot) error{c.readCluster, c.readSets, c.readMachines, c.readTemplates} {
+	for _, step := range []func(context.Context, *Snapshot) error{c.readCluster, c.readSets, c.readHidden, c.readMachines, c.readTemplates} {
 		if err := step(ctx, &s); err != nil {
 			return s, err
 		}
@@ -82,6 +84,23 @@ func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
 		s.Behind = s.Behind || s.Now.Sub(p.Since) < forgetAfter
 	}
 	return nil
+}
+
+// readHidden looks for MachineSets of the deployment that lack the manager's watch label, where the others do not have all of
+// its replicas.
+func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
+	var replicas int32
+	for i := range s.Sets {
+		replicas += deref(s.Sets[i].Spec.Replicas)
+	}
+	if !s.Deployment.DeletionTimestamp.IsZero() || len(s.Sets) > 0 && replicas == deref(s.Deployment.Spec.Replicas) {
+		return nil
+	}
+	cluster := client.ObjectKey{Namespace: s.Deployment.Namespace, Name: s.Deployment.Spec.ClusterName}
+	s.Hidden, err = c.scope.Hidden(ctx, clusterv1.GroupVersion.WithKind("MachineSet"), cluster, func(set client.Object) bool {
+		return metav1.IsControlledBy(set, s.Deployment)
+	})
+	return err
 }
 
 // readMachines sorts the Machines of the deployment to their MachineSets.

@@ -31,7 +31,7 @@ import (
 func decideOwnership(s Snapshot, p *loop.Plan) bool {
 	facts := ownership.Facts{
 		Kind: kind, Name: s.Deployment.Name, Cluster: s.Deployment.Spec.ClusterName, ClusterExists: s.Cluster != nil,
-		Observed: observed(s), Workload: ownership.Workload{Seen: true},
+		Observed: observed(s), Hidden: s.Hidden, Workload: ownership.Workload{Seen: true},
 	}
 	for i := range s.Sets {
 		child := ownership.Child{Kind: "MachineSet", Name: s.Sets[i].Name, Selected: true, Deleting: !s.Sets[i].DeletionTimestamp.IsZero()}
@@ -52,6 +52,7 @@ func decideOwnership(s Snapshot, p *loop.Plan) bool {
 	}
 	if !verdict.Whole() {
 		p.WaitFor(verdict.Reason, "%s", verdict.Message)
+		p.RecheckIn(verdict.Recheck)
 	}
 	return verdict.Whole()
 }

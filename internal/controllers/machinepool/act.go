@@ -158,6 +158,7 @@ func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
 		m.Labels = map[string]string{}
 	}
 	maps.Copy(m.Labels, memberLabels(s.Pool))
+	m.Labels = ownership.PassWatchLabel(s.Pool, m.Labels)
 	m.Spec.ClusterName = s.Pool.Spec.ClusterName
 	m.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: &none}
 	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{

@@ -58,6 +58,7 @@ type Controller struct {
 	workloads                 Workloads
 	writer                    *kube.Writer
 	settings                  Settings
+	scope                     loop.Scope
 	now                       func() time.Time
 	// intn returns a random number from 0 up to, not including, n.
 	intn func(n int) int
@@ -77,7 +78,7 @@ const byCluster = "machineset.spec.clusterName"
 func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings,
-		now: time.Now, intn: rand.IntN,
+		scope: s.Scope(), now: time.Now, intn: rand.IntN,
 	}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
 		return fmt.Errorf("index Machines by their Cluster: %w", err)
@@ -99,7 +100,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 		return err
 	}
 	newSet := func() client.Object { return &clusterv1.MachineSet{} }
-	c.others = kube.NewReferences(c.client, nil).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineSetNameLabel)
+	c.others = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineSetNameLabel)
 	if c.templates, err = s.References(Name, built, loop.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
 		return err
 	}

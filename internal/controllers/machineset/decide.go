@@ -62,6 +62,7 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	if !verdict.Whole() {
 		p.WaitFor(verdict.Reason, "%s", verdict.Message)
+		p.RecheckIn(verdict.Recheck)
 		if verdict.Reason == ownership.ReasonWorkloadUnknown && s.Unanswered {
 			p.RecheckIn(unseenRecheck)
 		}
@@ -125,7 +126,8 @@ func standalone(set *clusterv1.MachineSet) bool {
 func facts(s Snapshot) ownership.Facts {
 	f := ownership.Facts{
 		Kind: setKind, Name: s.Set.Name, Cluster: s.Set.Spec.ClusterName, ClusterExists: s.Cluster != nil,
-		Owned: s.Deployment != nil, Observed: s.Set.Status.ObservedGeneration > 0, Workload: s.Workload,
+		Owned: s.Deployment != nil, Observed: s.Set.Status.ObservedGeneration > 0, Hidden: s.Hidden,
+		Workload: s.Workload,
 	}
 	if name, ok := s.Set.Labels[clusterv1.MachineDeploymentNameLabel]; ok {
 		f.Parent = deploymentKind + " " + name

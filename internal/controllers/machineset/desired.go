@@ -11,6 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clone"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/naming"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -63,7 +64,7 @@ func machineLabels(s Snapshot) map[string]string {
 	if deployment, ok := s.Set.Labels[clusterv1.MachineDeploymentNameLabel]; ok {
 		out[clusterv1.MachineDeploymentNameLabel] = deployment
 	}
-	return out
+	return ownership.PassWatchLabel(s.Set, out)
 }
 
 func machineAnnotations(s Snapshot) map[string]string {

@@ -34,6 +34,8 @@ type Snapshot struct {
 	Machines []Member
 	// Others match the selector and nobody controls them, or say by their label that they are of the set; sorted by name.
 	Others []*clusterv1.Machine
+	// Hidden are Machines of the set that the manager does not see, since they lack its watch label.
+	Hidden []string
 	// Created are names of Machines that were created and that the cache does not show yet.
 	Created []string
 	// Bootstrap has no reference where the template names a data Secret.
@@ -147,7 +149,22 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	if err := c.settle(ctx, s); err != nil {
 		return err
 	}
+	if err := c.readHidden(ctx, s); err != nil {
+		return err
+	}
 	return c.readWorkload(ctx, s, all.Items)
+}
+
+// readHidden looks for Machines of the set that lack the manager's watch label, where the set would create or delete some
+// otherwise.
+func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
+	if replicas := s.Set.Spec.Replicas; deleting(*s) || replicas == nil || int(*replicas) == len(s.Machines)+len(s.Created) {
+		return nil
+	}
+	s.Hidden, err = c.scope.Hidden(ctx, clusterv1.GroupVersion.WithKind("Machine"), clusterKey(s.Set), func(m client.Object) bool {
+		return metav1.IsControlledBy(m, s.Set)
+	})
+	return err
 }
 
 func (s *Snapshot) place(m *clusterv1.Machine, selector labels.Selector) {

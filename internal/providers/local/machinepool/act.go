@@ -58,9 +58,7 @@ func newMachine(s Snapshot, a Create) *infrav1.LocalMachine {
 	maps.Copy(m.Labels, map[string]string{
 		clusterv1.ClusterNameLabel: s.Pool.Spec.ClusterName, clusterv1.MachinePoolNameLabel: contract.LabelValue(s.Pool.Name),
 	})
-	if filter, ok := s.Object.Labels[clusterv1.WatchLabel]; ok { // CT-09: the machines belong to the same manager
-		m.Labels[clusterv1.WatchLabel] = filter
-	}
+	m.Labels = ownership.PassWatchLabel(s.Object, m.Labels)
 	maps.Copy(m.Annotations, template.ObjectMeta.Annotations)
 	maps.Copy(m.Annotations, map[string]string{backend.PoolAnnotation: s.Object.Name, HashAnnotation: s.hash()})
 	return m

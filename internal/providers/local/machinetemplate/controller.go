@@ -36,6 +36,7 @@ const podsPerNode = 110
 type Controller struct {
 	client client.Client
 	writer *kube.Writer
+	scope  loop.Scope
 	status infrav1.LocalMachineTemplateStatus
 	now    func() time.Time
 }
@@ -53,7 +54,7 @@ func Add(s loop.Setup) error {
 	}
 	c := &Controller{
 		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),
-		status: statusOf(runtime.NumCPU(), memory, runtime.GOARCH), now: time.Now,
+		scope: s.Scope(), status: statusOf(runtime.NumCPU(), memory, runtime.GOARCH), now: time.Now,
 	}
 	return s.Builder(Name, &infrav1.LocalMachineTemplate{}).Complete(c)
 }
@@ -63,6 +64,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o := &infrav1.LocalMachineTemplate{}
 	if err := c.client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if ours, err := c.scope.Has(ctx, o); err != nil || !ours {
+		return ctrl.Result{}, err
 	}
 	if left := ownedWithin - c.now().Sub(o.CreationTimestamp.Time); left > 0 && len(o.OwnerReferences) == 0 {
 		return ctrl.Result{RequeueAfter: min(left, ownedWithin)}, nil // the API server's clock may be ahead
