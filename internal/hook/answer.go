@@ -2,6 +2,9 @@ package hook
 
 import (
 	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
@@ -12,57 +15,89 @@ import (
 )
 
 // decode reads the answer of a hook. Unread are fields that nobody reads, for the log: an extension made for a newer
-// version of the API may send some.
+// version of the API may send some. An answer need not name its apiVersion and kind (servers made with the reference
+// library send neither); the response has those of the hook in any case.
 func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, err error) {
 	response = h.NewResponse()
 	strict, err := json.UnmarshalStrict(body, response)
 	if err != nil {
 		// Not valid at all, or a field of another type: only the kind tells the two apart.
-		if kind := kindOf(body); kind != nil && *kind != wanted(h) {
-			return nil, nil, wrongKind(*kind, h)
+		if got := typeOfDocument(body); !fits(got, h) {
+			return nil, nil, wrongKind(got, h)
 		}
 		return nil, nil, fault.New(fault.Unreachable, ReasonNotJSON, "the answer is not a %s in JSON", h.ResponseKind()).With("cause", err.Error())
 	}
-	var kind metav1.TypeMeta
-	kind.APIVersion, kind.Kind = response.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-	if kind != wanted(h) {
-		return nil, nil, wrongKind(kind, h)
+	if got := typeOfResponse(response, body); !fits(got, h) {
+		return nil, nil, wrongKind(got, h)
 	}
+	h.StampResponse(response)
 	return response, errors.Join(strict...), check(response)
 }
 
-func wanted(h hooks.Hook) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: h.APIVersion(), Kind: h.ResponseKind()}
+// fits reports whether what a document says of its type is what the answer of a hook may say: nothing, or the truth.
+func fits(got metav1.TypeMeta, h hooks.Hook) bool {
+	return (got.APIVersion == "" || got.APIVersion == h.APIVersion()) && (got.Kind == "" || got.Kind == h.ResponseKind())
 }
 
-// kindOf returns what a document says that it is, nil if it cannot be read.
-func kindOf(body []byte) *metav1.TypeMeta {
-	kind := &metav1.TypeMeta{}
-	if json.UnmarshalCaseSensitivePreserveInts(body, kind) != nil {
-		return nil
+// typeOfResponse returns apiVersion and kind as they were sent. ObjectKind alone would lose an apiVersion that is none.
+func typeOfResponse(response hooks.Response, body []byte) metav1.TypeMeta {
+	if sent, ok := response.GetObjectKind().(*metav1.TypeMeta); ok {
+		return *sent
 	}
-	return kind
+	return typeOfDocument(body)
+}
+
+// typeOfDocument returns apiVersion and kind of a document; empty if it cannot be read.
+func typeOfDocument(body []byte) metav1.TypeMeta {
+	var sent metav1.TypeMeta
+	if json.UnmarshalCaseSensitivePreserveInts(body, &sent) != nil {
+		return metav1.TypeMeta{}
+	}
+	return sent
 }
 
 func wrongKind(got metav1.TypeMeta, h hooks.Hook) error {
-	return fault.New(fault.Invalid, ReasonWrongKind, "the answer is a %s, want %s",
-		describe(got), describe(wanted(h)))
+	return fault.New(fault.Invalid, ReasonWrongKind, "the answer is a %s, want %s of %s", describe(got), h.ResponseKind(), h.APIVersion())
 }
 
+// describe names the type of a document that has apiVersion or kind.
 func describe(t metav1.TypeMeta) string {
-	if t.Kind == "" && t.APIVersion == "" {
-		return "document without kind and apiVersion"
+	switch {
+	case t.Kind == "":
+		return "document of " + clip(t.APIVersion) + " without kind"
+	case t.APIVersion == "":
+		return clip(t.Kind) + " without apiVersion"
 	}
 	return clip(t.Kind) + " of " + clip(t.APIVersion)
 }
 
-// clip shortens what somebody else wrote.
-func clip(s string) string {
-	const most = 128
-	if len(s) > most {
-		return s[:most] + "…"
+const (
+	// maxWord and maxMessage bound what an extension wrote in messages of ours, in bytes: the names it gives, and its own
+	// messages, which end in conditions.
+	maxWord    = 128
+	maxMessage = 4 << 10
+)
+
+// clip makes a name that an extension gave fit for a message.
+func clip(s string) string { return clipTo(s, maxWord) }
+
+// clipMessage makes a message of an extension fit for a condition.
+func clipMessage(message string) string { return clipTo(message, maxMessage) }
+
+// clipTo shortens a text between two characters, and replaces what would control the terminal it is shown on.
+func clipTo(text string, most int) string {
+	if len(text) > most {
+		for most > 0 && !utf8.RuneStart(text[most]) {
+			most--
+		}
+		text = text[:most] + "…"
 	}
-	return s
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // check says what is wrong with an answer of the right kind.
@@ -86,19 +121,6 @@ func check(response hooks.Response) error {
 			retry.GetRetryAfterSeconds())
 	}
 	return nil
-}
-
-// clipMessage bounds messages of extensions: they end in conditions.
-func clipMessage(message string) string {
-	const most = 4 << 10
-	if len(message) <= most {
-		return message
-	}
-	cut := most
-	for cut > 0 && message[cut]&0xC0 == 0x80 { // do not cut a rune in two
-		cut--
-	}
-	return message[:cut] + "…"
 }
 
 // aggregate joins the answers of all handlers of a hook (RT-13).

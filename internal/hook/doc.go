@@ -20,7 +20,8 @@
 //	answered Success                                            the answer              the answer
 //	answered Success, retryAfterSeconds > 0                     the answer: it blocks   the answer: it blocks
 //	answered Failure                                            AnsweredFailure         AnsweredFailure
-//	answered with another kind or version, or nonsense          WrongKind/InvalidAnswer the same
+//	answered with another kind or version than the hook's        WrongKind               WrongKind
+//	answered without status, or another than these              InvalidAnswer           InvalidAnswer
 //	no answer, no HTTP 200, too large, no JSON                  the reason of wire      Success, no message
 //	circuit open: it failed 5 times in a row                    CircuitOpen, at once    Success, no message, at once
 //	4 calls in flight for 200 ms                                Busy: ask again         Busy: ask again

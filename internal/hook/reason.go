@@ -13,7 +13,7 @@ import (
 const (
 	// ReasonNotJSON: the answer cannot be read.
 	ReasonNotJSON = "AnswerNotJSON"
-	// ReasonWrongKind: the answer has another kind or version than the hook's (RT-11).
+	// ReasonWrongKind: the answer names another kind or apiVersion than the hook's.
 	ReasonWrongKind = "WrongKind"
 	// ReasonInvalidAnswer: the answer says something that no answer may say.
 	ReasonInvalidAnswer = "InvalidAnswer"

@@ -56,6 +56,7 @@ func TestBadDiscovery(t *testing.T) {
 	same, unknown := hooktest.Handler("same", "BeforeClusterCreate"), hooktest.Handler("h", "BeforeLunch")
 	tests := map[string]badDiscovery{
 		"good":           {serve: hooktest.Raw(discoveryText), want: "True"},
+		"no type":        {serve: hooktest.Raw(`{"status":"Success"}`), want: "True"}, // RT-28: a reference server without handlers
 		"unknown fields": {serve: replaced(discoveryText, `"status"`, `"mood":"sunny","status"`), want: "True"},
 		"wrong kind": {
 			serve: replaced(discoveryText, "DiscoveryResponse", "Discovery"),
