@@ -229,8 +229,6 @@ func (e *Extensions) exchange(ctx context.Context, t target, r request) (hooks.R
 			attribute.String("hook", r.hook.ID.String()), attribute.String("handler", t.String()),
 			attribute.String("namespace", r.object.GetNamespace()), attribute.String("name", r.object.GetName())))
 	defer span.End()
-	ctx, cancel := context.WithTimeout(ctx, min(t.handler.Timeout, MaxTimeout))
-	defer cancel()
 	header := http.Header{}
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
 	path := r.hook.Path(t.handler.Name)
@@ -238,7 +236,9 @@ func (e *Extensions) exchange(ctx context.Context, t target, r request) (hooks.R
 		path = r.hook.Path("")
 	}
 	started := e.cfg.Now()
-	answer, err := t.conn.Post(ctx, path, r.body, header)
+	answer, err := t.conn.Post(ctx, wire.Request{
+		Path: path, Body: r.body, Header: header, Timeout: min(t.handler.Timeout, MaxTimeout),
+	})
 	var response hooks.Response
 	var unread error
 	if err == nil {

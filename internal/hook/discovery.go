@@ -64,8 +64,6 @@ func problemOf(err error) *fault.Fault {
 
 // ask makes the call. It takes no slot: an extension whose calls are slow can still be discovered.
 func (e *Extensions) ask(ctx context.Context, x *extension) ([]Handler, error) {
-	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
-	defer cancel()
 	h, ok := e.catalog.Newest(hooks.Discovery.Name)
 	if !ok {
 		return nil, fault.New(fault.Bug, ReasonInvalidDiscovery, "the catalog has no discovery hook")
@@ -78,7 +76,7 @@ func (e *Extensions) ask(ctx context.Context, x *extension) ([]Handler, error) {
 		return nil, fault.New(fault.Bug, ReasonInvalidDiscovery, "the discovery request cannot be encoded").From(err)
 	}
 	started := e.cfg.Now()
-	answer, err := conn.Post(ctx, h.Path(""), body, nil)
+	answer, err := conn.Post(ctx, wire.Request{Path: h.Path(""), Body: body, Timeout: discoveryTimeout})
 	response, err := e.readDiscovery(answer, h, err)
 	e.metrics.called(h.ID, conn.Endpoint().Host(), e.cfg.Now().Sub(started), outcomeOf(response, err))
 	if err != nil {

@@ -11,8 +11,8 @@
 //
 // Owns: the connections to extensions, the state of their circuits, and the answers kept; all in memory.
 //
-// Never: writes to the API; the controller of ExtensionConfigs reports what is known here. A call never outlasts 30 s, and
-// never leads to more than one exchange.
+// Never: writes to the API; the controller of ExtensionConfigs reports what is known here. A call never outlasts 30 s,
+// and is not repeated when it failed; package wire says when its request is sent a second time.
 //
 // What a caller gets, by the state of an extension and by the failure policy of the handler (docs/decisions/0007):
 //

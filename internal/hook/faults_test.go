@@ -44,8 +44,8 @@ func TestBadAnswers(t *testing.T) {
 			message: "the answer is a BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1beta1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
 		},
 		"no kind and no apiVersion": {serve: hooktest.Raw(`{"status":"Success"}`)}, // RT-28
-		"unknown fields": {serve: replace(`"status"`, `"mood":"sunny","status"`)},
-		"a field twice":  {serve: replace(`"status"`, `"message":"a","message":"b","status"`)},
+		"unknown fields":            {serve: replace(`"status"`, `"mood":"sunny","status"`)},
+		"a field twice":             {serve: replace(`"status"`, `"message":"a","message":"b","status"`)},
 		"a field of another type": {
 			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":"soon"`), reason: ReasonNotJSON, counts: true,
 			message: "the answer is not a BeforeClusterCreateResponse in JSON",

@@ -248,3 +248,24 @@ func TestOtherCatalog(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// RT-23, RT-29: a handler has as long as the caller says in the URL, and never longer than it asked for itself.
+func TestTimeoutOfTheCaller(t *testing.T) {
+	var left time.Duration
+	x := newExtension(t, create(func(ctx context.Context, _ *hooksv1.BeforeClusterCreateRequest, _ *hooksv1.BeforeClusterCreateResponse) {
+		deadline, _ := ctx.Deadline()
+		left = time.Until(deadline)
+	}).WithTimeout(7*time.Second))
+	for query, want := range map[string]time.Duration{
+		"": 7 * time.Second, "?timeout=1s": time.Second, "?timeout=500ms": 500 * time.Millisecond, "?timeout=1m30s": 7 * time.Second,
+		"?timeout=-1s": 7 * time.Second, "?timeout=0s": 7 * time.Second, "?timeout=soon": 7 * time.Second,
+	} {
+		left = 0
+		w := httptest.NewRecorder()
+		x.Handler(quiet()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, group+"beforeclustercreate/before-create"+query,
+			strings.NewReader(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateRequest"}`)))
+		if w.Code != http.StatusOK || left > want || left <= want/2 && want > time.Second {
+			t.Errorf("%q: the handler has %s, want %s (%d)", query, left, want, w.Code)
+		}
+	}
+}

@@ -63,12 +63,15 @@ func (c *Conn) explain(err error) (reason, message string) {
 		record    tls.RecordHeaderError
 		timeout   net.Error
 		handshake handshakeError
+		without   unconnectedError
 		op        *net.OpError
 	)
 	alert, alerted := alertOf(err)
 	switch {
 	case errors.As(err, &dns):
 		return ReasonHostUnknown, "the name " + dns.Name + " cannot be resolved"
+	case (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()) && errors.As(err, &without):
+		return ReasonNoRoute, "no connection to " + host + " in time"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return ReasonTimeout, host + " did not answer in time"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,6 +88,11 @@ type handshakeError struct{ error }
 
 func (e handshakeError) Unwrap() error { return e.error }
 
+// unconnectedError is a failure before there was a connection.
+type unconnectedError struct{ error }
+
+func (e unconnectedError) Unwrap() error { return e.error }
+
 // secured returns a function that dials and makes the TLS handshake, so that its errors can be told from later ones.
 func secured(dial dialFunc, security *tls.Config) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -116,23 +122,48 @@ func (c *Conn) Dialled() int64 { return c.dialled.Load() }
 // Close closes the connections that nobody uses.
 func (c *Conn) Close() { c.transport.CloseIdleConnections() }
 
-// Post sends a JSON document to a path below the endpoint and returns the answer. The context bounds all of it. Errors
-// are faults of kind Unreachable with one of the reasons of this package, or the context's own when the caller gave up.
-func (c *Conn) Post(ctx context.Context, path string, body []byte, header http.Header) (Answer, error) {
+// Request is what is sent.
+type Request struct {
+	// Path below the endpoint.
+	Path string
+	// Body is a JSON document.
+	Body []byte
+	// Header besides those that say that both sides are JSON.
+	Header http.Header
+	// Timeout bounds the exchange, and is told the extension: ?timeout=10s. 0: the context alone bounds it.
+	Timeout time.Duration
+}
+
+// Post sends a JSON document and returns the answer. Errors are faults of kind Unreachable with one of the reasons of this
+// package, or the context's own when the caller gave up.
+//
+// The document is sent again where a kept connection is closed before a byte of the answer has come: its server may have
+// been replaced, and handlers must stand being called twice. Over a new connection it is sent once.
+func (c *Conn) Post(ctx context.Context, r Request) (Answer, error) {
 	c.followCertificate()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint.URL+path, bytes.NewReader(body))
+	target := c.endpoint.URL + r.Path
+	if r.Timeout > 0 {
+		target += "?timeout=" + r.Timeout.String()
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+	}
+	var connected atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	req, err := http.NewRequestWithContext(traced, http.MethodPost, target, bytes.NewReader(r.Body))
 	if err != nil {
 		return Answer{}, c.classify(ctx, err)
 	}
-	for key, values := range header {
+	for key, values := range r.Header {
 		req.Header[key] = values
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	// Tells net/http that it may send the request again where a kept connection turns out to be closed: handlers must
-	// stand being called twice (RT-12). An empty list is not sent.
-	req.Header["Idempotency-Key"] = []string{}
+	req.Header["Idempotency-Key"] = []string{} // net/http then sends it again as Post says; an empty list is not sent
 	resp, err := c.client.Do(req)
+	if err != nil && !connected.Load() {
+		err = unconnectedError{err}
+	}
 	if err != nil {
 		return Answer{}, c.classify(ctx, err)
 	}

@@ -117,7 +117,8 @@ func Document(c *hooks.Catalog, info Info) (*Doc, error) {
 }
 
 func (s *schemas) operation(h hooks.Hook) *Operation {
-	request, response := s.body(h.NewRequest(), h.RequestKind(), h), s.body(h.NewResponse(), h.ResponseKind(), h)
+	request := s.body(h.NewRequest(), h.RequestKind(), h, "apiVersion", "kind")
+	response := s.body(h.NewResponse(), h.ResponseKind(), h) // libraries for extensions leave them out
 	op := &Operation{
 		Tags: []string{string(h.Tag)}, Summary: h.Summary, Description: h.Description,
 		OperationID: h.ID.Hook + "-" + h.Version, Deprecated: h.Deprecation != nil,
@@ -136,21 +137,21 @@ func (s *schemas) operation(h hooks.Hook) *Operation {
 	}
 	op.Parameters = append(op.Parameters, Parameter{
 		Name: "timeout", In: "query", Schema: &Schema{Type: "string"},
-		Description: "How long the caller waits for the answer, as a Go duration such as 10s.",
+		Description: "How long the caller waits for the answer, as a Go duration such as 10s. The management cluster always says it.",
 	})
 	return op
 }
 
 func media(s *Schema) map[string]Media { return map[string]Media{"application/json": {s}} }
 
-// body is the schema of a request or response, which says its apiVersion and kind.
-func (s *schemas) body(object any, kind string, h hooks.Hook) *Schema {
+// body is the schema of a request or response, which says its apiVersion and kind, and has fields that must be there.
+func (s *schemas) body(object any, kind string, h hooks.Hook, must ...string) *Schema {
 	t := reflect.TypeOf(object).Elem()
 	ref := s.of(t)
 	if named := s.named[nameOf(t)]; named != nil && named.Properties != nil {
 		named.Properties["apiVersion"] = &Schema{Type: "string", Enum: []string{h.APIVersion()}, Description: "The group and version of the hook."}
 		named.Properties["kind"] = &Schema{Type: "string", Enum: []string{kind}, Description: "What this object is."}
-		named.Required = required(named.Required, "apiVersion", "kind")
+		named.Required = required(named.Required, must...)
 	}
 	return ref
 }

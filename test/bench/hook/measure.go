@@ -119,7 +119,7 @@ func (b *bench) prepare(ctx context.Context, ready served) error {
 	conn, err := wire.New(wire.Endpoint{URL: "https://" + ready.Addresses[0], CA: ready.CA}, wire.Options{})
 	b.stats = func(ctx context.Context) (stats, error) {
 		var s stats
-		answer, err := conn.Post(ctx, statsPath, nil, nil)
+		answer, err := conn.Post(ctx, wire.Request{Path: statsPath})
 		if err != nil {
 			return s, err
 		}
