@@ -3,7 +3,6 @@ package hook
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/breaker"
 	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
@@ -103,9 +101,9 @@ func (e *Extensions) hookOf(x Exchange) (hooks.Hook, error) {
 
 // call gets the answer of one handler, in the version of the hook that the handler serves. Every error names the handler.
 func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exchange) (hooks.Response, error) {
-	served, ok := e.catalog.Hook(t.handler.Hook)
-	if !ok {
-		return nil, fault.New(fault.Bug, ReasonHookMismatch, "handler %s serves a hook that is not in the catalog", t)
+	served, err := e.callable(t)
+	if err != nil {
+		return nil, err
 	}
 	body, err := e.encode(t, served, x.Request)
 	if err != nil {
@@ -128,6 +126,21 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exc
 		return passed, nil
 	}
 	return nil, named(err, t)
+}
+
+// callable returns the hook that a handler serves. A handler that cannot be called, whatever its extension would say, is an
+// error that no failure policy hides: a person has to do something about it.
+func (e *Extensions) callable(t target) (hooks.Hook, error) {
+	served, ok := e.catalog.Hook(t.handler.Hook)
+	if !ok {
+		return hooks.Hook{}, fault.New(fault.Invalid, ReasonUnknownHook,
+			"handler %s serves %s of %s, which this version of Slipway does not know; update the extension or delete its ExtensionConfig",
+			t, clip(t.handler.Hook.Hook), clip(t.handler.Hook.APIVersion()))
+	}
+	if t.problem != nil {
+		return hooks.Hook{}, named(t.problem, t)
+	}
+	return served, nil
 }
 
 // named puts the handler's name before the message of a fault.
@@ -173,32 +186,20 @@ type request struct {
 	body   []byte
 }
 
-// guarded makes the call when slot and circuit allow it, and tells the circuit what became of it.
+// guarded makes the call when slot and circuits allow it, and tells the circuits what became of it.
 func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
 	if err := t.enter(ctx); err != nil {
 		return nil, nil, err
 	}
 	defer func() { <-t.slots }()
-	permit, ok := t.circuit.Enter(e.cfg.Now())
-	if !ok {
-		cause := t.circuit.State().Cause
-		return nil, nil, fault.New(fault.Unreachable, ReasonCircuitOpen, "not called, it failed too often: %s", cause.Message)
+	permits, err := e.permit(t)
+	if err != nil {
+		return nil, nil, err
 	}
 	e.underWay(t.extension, 1)
 	defer e.underWay(t.extension, -1)
 	answer, raw, err := e.exchange(ctx, t, r)
-	switch f := failureOf(err); {
-	case errors.Is(err, context.Canceled):
-		permit.Abandoned()
-	case f != nil:
-		if permit.Failed(e.cfg.Now(), breaker.Failure{Reason: f.Reason, Message: f.Message, Unconnected: wire.Unconnected(f.Reason)}) {
-			e.changed(t.extension)
-		}
-	default:
-		if permit.Succeeded() {
-			e.changed(t.extension)
-		}
-	}
+	e.settle(t, permits, err)
 	return answer, raw, err
 }
 

@@ -54,6 +54,6 @@ const (
 
 	// rediscover is how often a healthy extension is asked for its handlers.
 	rediscover = 10 * time.Minute
-	// grace is how long clusters wait for the first discovery of an extension (RT-19).
+	// grace is how long the first discovery of an extension may take before a wait for it is something to tell people.
 	grace = 15 * time.Second
 )

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,22 +33,30 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 		return State{}, ctx.Err()
 	}
 	e.mu.Lock()
-	x.attempt.generation = c.Generation
 	closed := false
 	if err != nil {
-		x.attempt.problem = problemOf(err)
+		x.attempt.generation, x.attempt.at, x.attempt.problem = c.Generation, e.cfg.Now(), problemOf(err)
 		x.attempt.failed++
-		x.attempt.next = e.cfg.Now().Add(breaker.Config{Random: e.cfg.Random}.Pause(x.attempt.failed))
+		x.attempt.next = e.cfg.Now().Add(e.pause(x.attempt.failed))
 	} else {
-		x.attempt = attempt{generation: c.Generation, next: e.cfg.Now().Add(e.spread(rediscover))}
+		last := x.attempt
+		x.attempt = attempt{generation: c.Generation, at: e.cfg.Now(), next: e.cfg.Now().Add(e.spread(rediscover))}
+		if last.hurried {
+			x.attempt.early = last.early + 1
+		}
 		e.found(x, handlers)
-		closed = x.breaker.Probed()
+		closed = x.circuit.Reached()
 	}
 	e.mu.Unlock()
 	if closed {
 		e.changed(x)
 	}
 	return e.State(c.Name), nil
+}
+
+// pause is how long to wait after a number of failures in a row.
+func (e *Extensions) pause(failed int) time.Duration {
+	return breaker.Config{Random: e.cfg.Random}.Pause(failed)
 }
 
 // spread changes a pause by up to a fifth, so that extensions that were made together are not asked together for ever.
@@ -98,7 +107,7 @@ func (e *Extensions) readDiscovery(answer wire.Answer, h hooks.Hook, err error) 
 }
 
 // handlersIn checks a list of handlers. One that breaks a rule makes all of it invalid (RT-07); the message names all
-// that is wrong, in the order of the list.
+// that is wrong, in the order of the names.
 func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler, error) {
 	if n := len(d.Handlers); n > maxHandlers {
 		return nil, fault.New(fault.Invalid, ReasonInvalidDiscovery, "the extension has %d handlers; at most %d can be registered", n, maxHandlers)
@@ -106,7 +115,7 @@ func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler
 	var out []Handler
 	var problems []string
 	seen := map[string]bool{}
-	for _, listed := range d.Handlers {
+	for _, listed := range inOrder(d.Handlers) {
 		h, wrong := handlerOf(listed, catalog)
 		if seen[listed.Name] {
 			wrong = append(wrong, "the name is used twice")
@@ -127,6 +136,14 @@ func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler
 	return out, nil
 }
 
+// inOrder sorts a list of handlers, so that what is wrong with it is said in the same words whatever its order.
+func inOrder(listed []hooksv1.ExtensionHandler) []hooksv1.ExtensionHandler {
+	return slices.SortedStableFunc(slices.Values(listed), func(a, b hooksv1.ExtensionHandler) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.RequestHook.Hook, b.RequestHook.Hook),
+			cmp.Compare(a.RequestHook.APIVersion, b.RequestHook.APIVersion))
+	})
+}
+
 // handlerOf reads one handler of a discovery, and says what is wrong with it.
 func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handler, wrong []string) {
 	h = Handler{Name: listed.Name, Timeout: DefaultTimeout, Policy: runtimev1.FailurePolicyFail}
@@ -135,7 +152,7 @@ func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handl
 	}
 	id, err := hooks.ParseID(listed.RequestHook.APIVersion, listed.RequestHook.Hook)
 	if err != nil {
-		wrong = append(wrong, clipMessage(err.Error()))
+		wrong = append(wrong, clipTo(err.Error(), 2*maxWord))
 	} else if _, known := catalog.Hook(id); !known {
 		wrong = append(wrong, "there is no hook "+clip(id.Hook)+" in "+clip(id.APIVersion()))
 	}
@@ -157,9 +174,9 @@ func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handl
 	return h, wrong
 }
 
-// handlersOf reads the handlers that a status lists. Those of hooks that this program does not know are left out: another
-// one, newer or older, wrote them.
-func (e *Extensions) handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error) {
+// handlersOf reads the handlers that a status lists. Those of hooks that this program does not know are among them (another
+// one, newer or older, wrote the status): they hold back what they would be called for.
+func handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error) {
 	var out []Handler
 	var problems []error
 	for _, listed := range c.Status.Handlers {
@@ -167,9 +184,6 @@ func (e *Extensions) handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error)
 		id, err := hooks.ParseID(listed.RequestHook.APIVersion, listed.RequestHook.Hook)
 		if !ok || err != nil {
 			problems = append(problems, fault.New(fault.Invalid, ReasonInvalidDiscovery, "status.handlers: %q is not a handler of the extension", clip(listed.Name)))
-			continue
-		}
-		if _, known := e.catalog.Hook(id); !known {
 			continue
 		}
 		h := Handler{Name: name, Hook: id, Timeout: time.Duration(listed.TimeoutSeconds) * time.Second,

@@ -1,18 +1,22 @@
-// Package hook calls Runtime Extensions, and keeps one that is broken from hurting anybody else.
+// Package hook calls Runtime Extensions, and keeps one that is broken from hurting any other.
 //
-//	ExtensionConfig ──► Discover ──► Handler… ─┐
-//	                                           ▼
-//	controller ──► Call, CallAll ──► namespaceSelector ─► kept answer? ─► slot ─► circuit ─► wire ─► answer ─► policy
-//	                                                       RT-14          4 each  breaker    HTTPS   checked   RT-11
+//	ExtensionConfig ──► Announce ──► Discover ──► Handler… ─┐
+//	                                                        ▼
+//	controller ──► Call, CallAll ──► namespaceSelector ─► kept answer? ─► slot ─► circuits ─► wire ─► answer ─► policy
+//	                                                                      4 each             HTTPS   checked
 //
-// Does: keeps what is known of every extension ([Extensions]), asks them for their handlers (RT-06, RT-07), calls one
-// handler or all of a hook (RT-10 to RT-13), translates between versions of a hook (RT-16), keeps answers that ask for
-// patience (RT-14), measures (RT-18), and says which extensions the removal of a hook would break ([Broken], RT-25).
+// Does: keeps what is known of every extension ([Extensions]), discovers their handlers, calls one handler or all of a
+// hook, translates between versions of a hook, keeps answers that ask for a later call, measures, and says which extensions
+// the removal of a hook would break ([Broken]).
 //
 // Owns: the connections to extensions, the state of their circuits, and the answers kept; all in memory.
 //
 // Never: writes to the API; the controller of ExtensionConfigs reports what is known here. A call never outlasts 30 s,
 // and is not repeated when it failed; package wire says when its request is sent a second time.
+//
+// There are two sorts of circuits. That of an extension opens when it cannot be reached; then none of its handlers is
+// called. That of a handler opens when the extension is reached and gives no answer that can be used; the other handlers
+// are called as before. HTTP 404 from a handler brings the next discovery forward as well: the handlers may have changed.
 //
 // What a caller gets, by the state of an extension and by the failure policy of the handler (docs/decisions/0007):
 //
@@ -20,14 +24,16 @@
 //	answered Success                                            the answer              the answer
 //	answered Success, retryAfterSeconds > 0                     the answer: it blocks   the answer: it blocks
 //	answered Failure                                            AnsweredFailure         AnsweredFailure
-//	answered with another kind or version than the hook's        WrongKind               WrongKind
+//	answered with another kind or version than the hook's       WrongKind               WrongKind
 //	answered without status, or another than these              InvalidAnswer           InvalidAnswer
 //	no answer, no HTTP 200, too large, no JSON                  the reason of wire      Success, no message
 //	circuit open: it failed 5 times in a row                    CircuitOpen, at once    Success, no message, at once
 //	4 calls in flight for 200 ms                                Busy: ask again         Busy: ask again
 //	discovery failed, handlers known from before (stale)        as above, by the call   as above, by the call
+//	the handler serves a hook that is not in the catalog        UnknownHook             UnknownHook
+//	its spec cannot be used, and never could in this life       what is wrong with it   what is wrong with it
 //	never discovered, announced less than 15 s ago              NotReady: ask again     NotReady: ask again
-//	never discovered, later                                     it has no handlers      it has no handlers
+//	never discovered, later, or discovery failed                NotDiscovered           NotDiscovered
 //	namespace not selected                                      left out by CallAll, NamespaceMismatch by Call
 //
 // Read first: [Client], [Extensions], then call.go.

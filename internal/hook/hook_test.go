@@ -74,7 +74,7 @@ func newWorld(t testing.TB, change ...func(*Config)) *world {
 	if w.Extensions, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	w.Prime(nil)
+	w.Prime()
 	return w
 }
 
@@ -318,21 +318,21 @@ func TestCallAll(t *testing.T) {
 	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"m.early", "z.late", "a.late"}, order); diff != "" {
-		t.Errorf("by creation of the ExtensionConfig, then as discovered:\n%s", diff)
+	if diff := cmp.Diff([]string{"m.early", "a.late", "z.late"}, order); diff != "" {
+		t.Errorf("by creation of the ExtensionConfig, then by name:\n%s", diff)
 	}
 	if diff := cmp.Diff(answered("done, half way", 5), response); diff != "" {
 		t.Errorf("aggregated response:\n%s", diff)
 	}
 	order = nil
-	late.Serve(pathOf("z"), serve("z.late", failing))
+	late.Serve(pathOf("a"), serve("a.late", failing))
 	call, _ = creation()
 	call.Input = "changed"
 	err := w.CallAll(t.Context(), cluster("ns"), call)
-	if diff := cmp.Diff([]string{"m.early", "z.late"}, order); diff != "" || reasonOf(err) != ReasonAnsweredFailure {
+	if diff := cmp.Diff([]string{"m.early", "a.late"}, order); diff != "" || reasonOf(err) != ReasonAnsweredFailure {
 		t.Errorf("after the first error (%v) nobody is called:\n%s", err, diff)
 	}
-	if want := "handler z.a-late: answered Failure: no room"; err == nil || err.Error() != want { // RT-15
+	if want := "handler a.a-late: answered Failure: no room"; err == nil || err.Error() != want { // RT-15
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -512,47 +512,6 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// RT-19: nobody is called, and nobody waits for ever, before the extensions are known.
-func TestPrime(t *testing.T) {
-	down := runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: "new", UID: "u1", Generation: 1}}
-	down.Spec.ClientConfig.URL = "https://127.0.0.1:1"
-	down.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}
-	x := hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Answer(answered("called", 0)))
-	known := *x.ExtensionConfig("known")
-	known.Status.Handlers = []runtimev1.ExtensionHandler{{
-		Name: "check.known", RequestHook: runtimev1.GroupVersionHook{APIVersion: hooks.Discovery.APIVersion(), Hook: "BeforeClusterCreate"},
-	}, {
-		Name: "later.known", RequestHook: runtimev1.GroupVersionHook{APIVersion: hooks.Group + "/v7", Hook: "NotKnownHere"},
-	}}
-	w := newWorld(t)
-	w.primed = false
-	all := func(namespace string) string {
-		call, _ := creation()
-		return reasonOf(w.CallAll(t.Context(), cluster(namespace), call))
-	}
-	if reason := all("ns"); reason != ReasonNotReady {
-		t.Errorf("before the extensions are listed: %q", reason)
-	}
-	w.Prime([]runtimev1.ExtensionConfig{down, known})
-	if n := len(x.Bodies(hooks.Discovery.Path(""))); n != 0 {
-		t.Errorf("priming asked the network %d times", n)
-	}
-	if reason := all("ns"); reason != "" {
-		t.Errorf("a namespace that the new extension is not for: %q", reason)
-	}
-	if n := len(x.Bodies(pathOf("check"))); n != 1 {
-		t.Errorf("the handler known from the status was called %d times, want 1", n)
-	}
-	if reason := all("prod"); reason != ReasonNotReady {
-		t.Errorf("a namespace of the new extension, at first: %q", reason)
-	}
-	w.clock.forward(grace)
-	if reason := all("prod"); reason != "" {
-		t.Errorf("a namespace of the new extension, later: %q", reason)
-	}
-}
-
 // RT-07, RT-20: what a status lists is taken over within the limits of what may be called; what it lists no more is gone.
 func TestRestore(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
@@ -561,7 +520,7 @@ func TestRestore(t *testing.T) {
 		return runtimev1.ExtensionHandler{Name: name, TimeoutSeconds: timeout, FailurePolicy: policy,
 			RequestHook: runtimev1.GroupVersionHook{APIVersion: hooks.Discovery.APIVersion(), Hook: "BeforeClusterCreate"}}
 	}
-	c.Status.Handlers = []runtimev1.ExtensionHandler{listed("a.ext", 0, ""), listed("b.ext", 5, "Ignore"), listed("c.ext", 300, "Fail")}
+	c.Status.Handlers = []runtimev1.ExtensionHandler{listed("c.ext", 300, "Fail"), listed("a.ext", 0, ""), listed("b.ext", 5, "Ignore")}
 	if err := w.Restore(c); err != nil {
 		t.Fatal(err)
 	}
@@ -580,6 +539,10 @@ func TestRestore(t *testing.T) {
 	c.Status.Conditions = []metav1.Condition{{Type: runtimev1.ExtensionConfigDiscoveredCondition, Status: metav1.ConditionTrue}}
 	if err := w.Restore(c); err != nil || len(w.State("ext").Handlers) != 0 || !w.State("ext").Discovered {
 		t.Errorf("a discovery that found none: %+v, %v", w.State("ext"), err)
+	}
+	c.Status.Handlers = []runtimev1.ExtensionHandler{listed("a.other", 5, "Fail")}
+	if err := w.Restore(c); err == nil || len(w.State("ext").Handlers) != 0 {
+		t.Errorf("a handler of another extension: %+v, %v", w.State("ext"), err)
 	}
 }
 

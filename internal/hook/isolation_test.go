@@ -36,55 +36,49 @@ func toggled(broken *atomic.Bool) http.HandlerFunc {
 	}
 }
 
-// RT-19: an extension that fails is left alone, tried again, and comes back; both failure policies.
+// RT-19: a handler that fails is left alone, tried again, and comes back.
 func TestCircuit(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 	var broken atomic.Bool
 	broken.Store(true)
 	x.Handle(hooktest.Handler("fail", "BeforeClusterCreate"), toggled(&broken))
-	ignoring := hooktest.Handler("ignore", "BeforeClusterCreate")
-	ignoring.FailurePolicy = ptr(hooksv1.FailurePolicyIgnore)
-	x.Handle(ignoring, toggled(&broken))
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	var changes []bool
-	w.OnChange(func(name string) { changes = append(changes, w.State(name).Circuit.Open) })
-	do := func(handler string) error {
+	w.OnChange(func(name string) { changes = append(changes, len(w.State(name).Failing) > 0) })
+	do := func() error {
 		call, _ := creation()
-		return w.Call(t.Context(), cluster("ns"), handler, call)
+		return w.Call(t.Context(), cluster("ns"), "fail.ext", call)
 	}
 	for range 5 {
-		if err := do("fail.ext"); reasonOf(err) != wire.ReasonHTTPStatus {
+		if err := do(); reasonOf(err) != wire.ReasonHTTPStatus {
 			t.Fatal(err)
 		}
 	}
 	before := len(x.Bodies(pathOf("fail")))
-	err := do("fail.ext")
+	err := do()
 	host := x.Listener.Addr().String()
 	if want := "handler fail.ext: not called, it failed too often: " + host + " answered HTTP 500 Internal Server Error"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if err := do("ignore.ext"); err != nil {
-		t.Errorf("a handler with policy Ignore: %v", err)
-	}
-	if n := len(x.Bodies(pathOf("fail"))) + len(x.Bodies(pathOf("ignore"))); n != before {
-		t.Errorf("the extension was called %d times while its circuit is open", n-before)
+	if n := len(x.Bodies(pathOf("fail"))); n != before {
+		t.Errorf("the handler was called %d times while its circuit is open", n-before)
 	}
 	w.mustDiscover(x.ExtensionConfig("ext"))
-	if !w.State("ext").Circuit.Open {
+	if len(w.State("ext").Failing) == 0 {
 		t.Error("discovery closed a circuit that wrong answers opened")
 	}
 	w.clock.forward(time.Second)
-	if err := do("fail.ext"); reasonOf(err) != wire.ReasonHTTPStatus {
+	if err := do(); reasonOf(err) != wire.ReasonHTTPStatus {
 		t.Errorf("the trial: %v", err)
 	}
 	w.clock.forward(time.Second)
-	if err := do("fail.ext"); reasonOf(err) != ReasonCircuitOpen {
+	if err := do(); reasonOf(err) != ReasonCircuitOpen {
 		t.Errorf("the second pause is longer: %v", err)
 	}
 	broken.Store(false)
 	w.clock.forward(time.Second)
 	for range 2 {
-		if err := do("fail.ext"); err != nil {
+		if err := do(); err != nil {
 			t.Errorf("back again: %v", err)
 		}
 	}
@@ -148,7 +142,7 @@ func TestNewAddressClosesTheCircuit(t *testing.T) {
 		call, _ := creation()
 		_ = w.CallAll(t.Context(), cluster("ns"), call)
 	}
-	if !w.State("ext").Circuit.Open {
+	if len(w.State("ext").Failing) == 0 {
 		t.Fatal("the circuit is closed")
 	}
 	moved := hooktest.Start(t, hooktest.Options{})
@@ -233,7 +227,7 @@ func TestNoGoroutinesAreLeft(t *testing.T) {
 		}
 	}
 	work(6)
-	if !w.State("down").Circuit.Open {
+	if len(w.State("down").Failing) == 0 {
 		t.Fatal("the circuit is closed")
 	}
 	hanging.CloseClientConnections()
@@ -311,7 +305,7 @@ func TestAggregationAcrossVersions(t *testing.T) {
 	if err := w.CallAll(t.Context(), cluster("ns"), Exchange{Request: &BeforeClusterCreateRequest{}, Response: all}); err != nil {
 		t.Fatal(err)
 	}
-	if all.Message != "old, new" || all.Wait.Seconds != 10 {
+	if all.Message != "new, old" || all.Wait.Seconds != 10 {
 		t.Errorf("got %+v", all)
 	}
 }

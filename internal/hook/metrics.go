@@ -9,6 +9,7 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -36,7 +37,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		}, byHook),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "slipway_runtime_sdk_circuit_open",
-			Help: "1 while an extension is left alone because its calls failed, otherwise 0.",
+			Help: "1 while an extension, or one of its handlers, is not called because calls failed, otherwise 0.",
 		}, byExtension),
 		flying: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "slipway_runtime_sdk_calls_in_flight",
@@ -79,12 +80,8 @@ func outcomeOf(response hooks.Response, err error) outcome {
 
 // codeOf returns the HTTP status that a fault was made from.
 func codeOf(f *fault.Fault) string {
-	for i := 0; i+1 < len(f.Details); i += 2 {
-		if f.Details[i] == "code" {
-			if code, ok := f.Details[i+1].(int); ok {
-				return strconv.Itoa(code)
-			}
-		}
+	if code := wire.Code(f); code != 0 {
+		return strconv.Itoa(code)
 	}
 	return "<error>"
 }
@@ -122,28 +119,6 @@ func (m *metrics) forgotten(extension string) {
 
 // known reports whether the extension is neither forgotten nor made again. The mutex must be held.
 func (e *Extensions) known(x *extension) bool { return e.byName[x.name] == x }
-
-// changed tells that the circuit of an extension opened or closed, unless nobody cares any more.
-func (e *Extensions) changed(x *extension) {
-	e.mu.Lock()
-	var subs []func(string)
-	if e.known(x) {
-		subs = e.subs
-		e.metrics.circuit(x.name, x.breaker.State().Open)
-	}
-	e.mu.Unlock()
-	for _, f := range subs {
-		f(x.name)
-	}
-}
-
-// found makes handlers those of an extension. The mutex must be held.
-func (e *Extensions) found(x *extension, handlers []Handler) {
-	x.handlers, x.discovered = handlers, true
-	if e.known(x) {
-		e.metrics.registered(x.name, e.deprecated(handlers))
-	}
-}
 
 // underWay counts calls that wait for their answer.
 func (e *Extensions) underWay(x *extension, change int) {

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"errors"
+	"net/http"
 
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
@@ -23,8 +24,12 @@ const (
 	ReasonCircuitOpen = "CircuitOpen"
 	// ReasonBusy: the extension has as many calls in flight as it may.
 	ReasonBusy = "Busy"
-	// ReasonNotReady: it is not known yet which handlers there are.
+	// ReasonNotReady: it is not known yet which handlers there are; it will be in a moment.
 	ReasonNotReady = "NotReady"
+	// ReasonNotDiscovered: an ExtensionConfig was never discovered, so that any of its handlers may be missed.
+	ReasonNotDiscovered = "NotDiscovered"
+	// ReasonUnknownHook: the handler serves a hook, or a version of it, that this manager does not know.
+	ReasonUnknownHook = "UnknownHook"
 	// ReasonNotRegistered: no extension has the handler.
 	ReasonNotRegistered = "NotRegistered"
 	// ReasonNamespaceMismatch: the handler is not for objects of the namespace (RT-03).
@@ -64,4 +69,9 @@ func failureOf(err error) *fault.Fault {
 		return nil
 	}
 	return f
+}
+
+// notServed reports whether an extension that was reached has nothing where a handler should be.
+func notServed(f *fault.Fault) bool {
+	return f != nil && f.Reason == wire.ReasonHTTPStatus && wire.Code(f) == http.StatusNotFound
 }

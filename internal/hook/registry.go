@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/breaker"
 	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
@@ -81,42 +80,48 @@ func New(cfg Config) (*Extensions, error) {
 // Catalog returns the hooks that can be called.
 func (e *Extensions) Catalog() *hooks.Catalog { return e.catalog }
 
-// Prime takes over what the API server remembers of all extensions; from then on calls are possible (RT-19). Nothing is
-// asked over the network: those never discovered are waited for by whom they concern, for a short time.
-func (e *Extensions) Prime(configs []runtimev1.ExtensionConfig) {
-	for i := range configs {
-		e.Restore(&configs[i])
-	}
+// Prime says that all extensions there are were announced; from then on calls are possible. Nothing is asked over the
+// network: those never discovered hold back what they may have handlers for.
+func (e *Extensions) Prime() {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.primed = true
-	e.mu.Unlock()
+}
+
+// Announce makes an ExtensionConfig known, if it is not. Until its handlers are, what they may be called for is held back.
+func (e *Extensions) Announce(c *runtimev1.ExtensionConfig) {
+	e.mu.RLock()
+	x := e.byName[c.Name]
+	known := x != nil && x.settings.uid == c.UID
+	e.mu.RUnlock()
+	if !known {
+		_, _ = e.announce(c) // a problem is in the state of the extension
+	}
 }
 
 // Restore takes over the handlers that the status of an ExtensionConfig lists, unless newer ones are known. It is how a
-// paused extension stays known (RT-21), and the only source of a manager that may not write (RT-20). The problem, if any,
-// says why the extension cannot be called.
+// paused extension stays known, and the only source of a manager that may not write. The problem, if any, says why the
+// extension cannot be called.
 func (e *Extensions) Restore(c *runtimev1.ExtensionConfig) (problem error) {
 	x, problem := e.announce(c)
-	if problem != nil {
-		return problem
-	}
+	handlers, err := handlersOf(c)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if x.discovered && x.attempt.generation >= c.Generation {
-		return nil
-	}
-	handlers, err := e.handlersOf(c)
-	if err != nil {
-		return err
+	switch {
+	case x.discovered && x.attempt.generation >= c.Generation:
+		return problem
+	case err != nil:
+		return errors.Join(problem, err)
 	}
 	found := meta.IsStatusConditionTrue(c.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
 	if len(handlers) > 0 || found { // an extension may have no handler any more
 		e.found(x, handlers)
 	}
-	return nil
+	return problem
 }
 
-// announce makes the spec of an ExtensionConfig the one that calls go by.
+// announce makes the spec of an ExtensionConfig the one that calls go by. One that cannot be used changes nothing: the last
+// one that could stays.
 func (e *Extensions) announce(c *runtimev1.ExtensionConfig) (*extension, error) {
 	s, err := settingsOf(c)
 	e.mu.Lock()
@@ -127,28 +132,40 @@ func (e *Extensions) announce(c *runtimev1.ExtensionConfig) (*extension, error) 
 		x = nil
 	}
 	if x == nil {
-		x = &extension{
-			name: c.Name, announced: e.cfg.Now(), slots: make(chan struct{}, inFlight),
-			breaker: breaker.New(breaker.Config{Random: e.cfg.Random}),
-		}
+		x = &extension{name: c.Name, announced: e.cfg.Now(), slots: make(chan struct{}, inFlight), circuit: e.newCircuit(), settings: s}
 		e.byName[c.Name] = x
-		x.settings = s
 		e.order = append(e.order, x)
 		slices.SortFunc(e.order, byCreation)
 	}
-	x.settings = s
-	if err != nil {
-		return x, err
+	if err == nil {
+		err = e.connect(x, s.endpoint)
 	}
-	if x.conn == nil || x.conn.Endpoint() != s.endpoint {
-		if x.conn != nil {
-			x.conn.Close()
-			x.breaker = breaker.New(breaker.Config{Random: e.cfg.Random}) // another server: nothing is known of it
-			e.metrics.circuit(x.name, false)
-		}
-		x.conn, err = wire.New(s.endpoint, wire.Options{Certificates: e.cfg.Certificates, Keep: 2 * inFlight})
+	switch {
+	case err == nil:
+		x.settings, x.problem = s, nil
+	case x.conn == nil:
+		x.settings, x.problem = s, problemOf(err)
 	}
 	return x, err
+}
+
+// connect makes an endpoint the one that calls go to. The mutex must be held.
+func (e *Extensions) connect(x *extension, endpoint wire.Endpoint) error {
+	if x.conn != nil && x.conn.Endpoint() == endpoint {
+		return nil
+	}
+	conn, err := wire.New(endpoint, wire.Options{Certificates: e.cfg.Certificates, Keep: 2 * inFlight})
+	if err != nil {
+		return err
+	}
+	if x.conn != nil { // another server: nothing is known of it
+		x.conn.Close()
+		x.circuit = e.newCircuit()
+		e.resetCircuits(x)
+		e.metrics.circuit(x.name, false)
+	}
+	x.conn = conn
+	return nil
 }
 
 // byCreation orders extensions as they were registered (RT-12).
@@ -184,90 +201,15 @@ func (e *Extensions) State(name string) State {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if x := e.byName[name]; x != nil {
-		return x.state()
+		return x.state(e.catalog)
 	}
 	return State{}
 }
 
-// OnChange calls f with the name of an extension whenever its circuit opens or closes. F must not block.
+// OnChange calls f with the name of an extension whenever a circuit of it opens or closes, or its next discovery is due
+// earlier. F must not block.
 func (e *Extensions) OnChange(f func(extension string)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.subs = append(e.subs, f)
-}
-
-// targets lists the handlers of a hook that are for objects in a namespace, in the order to call them.
-func (e *Extensions) targets(ctx context.Context, hook hooks.Name, namespace string) ([]target, error) {
-	candidates, pending, err := e.candidates(hook)
-	if err != nil {
-		return nil, err
-	}
-	set := &namespaceLabels{read: e.cfg.NamespaceLabels, namespace: namespace}
-	var out []target
-	for _, t := range candidates {
-		matches, err := set.match(ctx, t.settings.selector)
-		if err != nil {
-			return nil, err
-		}
-		if matches {
-			out = append(out, t)
-		}
-	}
-	for _, t := range pending {
-		matches, err := set.match(ctx, t.settings.selector)
-		if err != nil {
-			return nil, err
-		}
-		if matches {
-			return nil, fault.New(fault.Unreachable, ReasonNotReady, "extension %s has not been asked for its handlers yet", t.name)
-		}
-	}
-	return out, nil
-}
-
-// candidates lists the handlers of a hook, and the extensions whose handlers are about to be known.
-func (e *Extensions) candidates(hook hooks.Name) (known, pending []target, err error) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	if !e.primed {
-		return nil, nil, fault.New(fault.Unreachable, ReasonNotReady, "the extensions are not known yet")
-	}
-	now := e.cfg.Now()
-	for _, x := range e.order {
-		if x.conn == nil {
-			continue
-		}
-		if !x.discovered && x.attempt.generation == 0 && now.Before(x.announced.Add(grace)) {
-			pending = append(pending, x.at(Handler{}))
-		}
-		for _, h := range x.handlers {
-			if h.Hook.Name == hook {
-				known = append(known, x.at(h))
-			}
-		}
-	}
-	return known, pending, nil
-}
-
-// find returns a handler by its name (RT-08).
-func (e *Extensions) find(name string) (target, error) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	if !e.primed {
-		return target{}, fault.New(fault.Unreachable, ReasonNotReady, "the extensions are not known yet")
-	}
-	handler, extension, _ := strings.Cut(name, ".")
-	x := e.byName[extension]
-	if x == nil || x.conn == nil {
-		return target{}, fault.New(fault.Invalid, ReasonNotRegistered, "handler %s: there is no ExtensionConfig %s that can be called", name, extension)
-	}
-	for _, h := range x.handlers {
-		if h.Name == handler {
-			return x.at(h), nil
-		}
-	}
-	if !x.discovered {
-		return target{}, fault.New(fault.Unreachable, ReasonNotReady, "handler %s: the extension was not discovered yet", name)
-	}
-	return target{}, fault.New(fault.Invalid, ReasonNotRegistered, "handler %s: the extension has no handler of this name", name)
 }

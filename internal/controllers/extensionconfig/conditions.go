@@ -14,7 +14,7 @@ import (
 
 // Conditions besides Discovered and Paused.
 const (
-	// AnsweringCondition is False while an extension is left alone because its calls failed.
+	// AnsweringCondition is False while an extension, or a handler of it, is not called because calls failed.
 	AnsweringCondition = "Answering"
 	// UsesDeprecatedHooksCondition is True when handlers serve versions of hooks that go (RT-25).
 	UsesDeprecatedHooksCondition = "UsesDeprecatedHooks"
@@ -26,7 +26,7 @@ const (
 )
 
 // again says when what failed is tried again: the pauses are the same for all (package breaker).
-const again = "tried again with growing pauses of up to a minute"
+const again = "retrying in up to 1m"
 
 // conditions is the table of an ExtensionConfig.
 var conditions = condition.Table[Snapshot]{
@@ -57,19 +57,45 @@ func (s Snapshot) discovered() condition.Verdict {
 	if s.State.Discovered {
 		parts = append(parts, "the handlers of the last discovery stay in use")
 	}
+	for _, h := range s.State.Unknown[:min(len(s.State.Unknown), listed)] {
+		parts = append(parts, h.Unknown())
+	}
 	return condition.False(runtimev1.ExtensionConfigNotDiscoveredReason, strings.Join(parts, "; "))
 }
 
+// listed is how many handlers a message names at most.
+const listed = 5
+
+// answering tells of the circuits: of the extension, which cannot be reached, or of handlers, which do not answer.
 func (s Snapshot) answering() condition.Verdict {
-	switch {
-	case !s.State.Discovered:
+	if !s.State.Discovered {
 		return condition.Absent()
-	case !s.State.Circuit.Open:
-		return condition.True(answeringReason)
 	}
-	return condition.False(circuitOpenReason, fmt.Sprintf("Calls failed again and again (%s) and are not made now; "+
-		"%s; meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over",
-		s.State.Circuit.Cause.Message, again))
+	if cause := s.stopped(); cause != "" {
+		return condition.False(circuitOpenReason, cause+"; "+again+
+			". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
+	}
+	return condition.True(answeringReason)
+}
+
+// stopped says which calls are not made and why; empty: all are.
+func (s Snapshot) stopped() string {
+	const stopped = " stopped after several failures in a row"
+	if s.State.Circuit.Open {
+		return "Calls" + stopped + ": " + s.State.Circuit.Cause.Message
+	}
+	failing := s.State.Failing
+	if len(failing) == 0 {
+		return ""
+	}
+	var each []string
+	for _, f := range failing[:min(len(failing), listed)] {
+		each = append(each, f.Handler+" ("+f.Circuit.Cause.Message+")")
+	}
+	if more := len(failing) - len(each); more > 0 {
+		each = append(each, fmt.Sprintf("%d more", more))
+	}
+	return "Calls of " + strings.Join(each, ", ") + stopped
 }
 
 func (s Snapshot) usesDeprecatedHooks() condition.Verdict {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -36,6 +37,7 @@ type Settings struct {
 // Extensions is what the controller needs of package hook.
 type Extensions interface {
 	Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (hook.State, error)
+	Announce(c *runtimev1.ExtensionConfig)
 	Restore(c *runtimev1.ExtensionConfig) error
 	Forget(name string)
 	State(name string) hook.State
@@ -68,7 +70,7 @@ func Add(s loop.Setup, extensions *hook.Extensions, settings Settings) error {
 	r := loop.NewReconciler(s, c.definition())
 	c.writer, c.driver = r.Writer, r
 	extensions.OnChange(events.wake)
-	for _, runnable := range []manager.Runnable{watched, prime{s, extensions}} {
+	for _, runnable := range []manager.Runnable{watched, prime{s, extensions, c}} {
 		if err := s.Manager.Add(runnable); err != nil {
 			return err
 		}
@@ -83,8 +85,7 @@ func (c *Controller) definition() loop.Controller[*runtimev1.ExtensionConfig, Sn
 	}
 }
 
-// Reconcile forgets what is gone, paused or not (RT-21), takes over what others discovered, and leaves the rest to the
-// driver.
+// Reconcile forgets what is gone, paused or not, takes over what others discovered, and leaves the rest to the driver.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &runtimev1.ExtensionConfig{}
 	err := c.client.Get(ctx, req.NamespacedName, o)
@@ -95,41 +96,52 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading ExtensionConfig %s: %w", req.Name, err)
-	case c.settings.ReadOnly:
-		return ctrl.Result{}, c.takeOver(ctx, o)
+	}
+	c.extensions.Announce(o) // its handlers are missed until they are known, whatever keeps us from discovering them
+	if c.settings.ReadOnly {
+		c.follow(ctx, o)
+		return ctrl.Result{}, nil
 	}
 	if _, paused := o.Annotations[clusterv1.PausedAnnotation]; paused && !c.extensions.State(o.Name).Discovered {
-		if err := c.takeOver(ctx, o); err != nil {
-			return ctrl.Result{}, err
-		}
+		c.takeOver(ctx, o)
 	}
 	return c.driver.Reconcile(ctx, req)
 }
 
-// takeOver makes an extension known by its status. What is missing there comes with a change of it, which wakes us.
-func (c *Controller) takeOver(ctx context.Context, o *runtimev1.ExtensionConfig) error {
+// follow takes over what another manager discovered, once its status is about the spec as it is now: handlers of an
+// earlier one may not be served by the server that the spec names. Those taken over before stay in use until then.
+func (c *Controller) follow(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	_, inject := o.Annotations[runtimev1.InjectCAFromSecretAnnotation]
-	problem := ""
+	discovered := condition.Set(o.Status.Conditions).Get(runtimev1.ExtensionConfigDiscoveredCondition)
 	switch {
 	case inject && len(o.Spec.ClientConfig.CABundle) == 0:
-		problem = "its caBundle was not injected yet"
-	case len(o.Status.Handlers) == 0 && !condition.Set(o.Status.Conditions).IsTrue(runtimev1.ExtensionConfigDiscoveredCondition):
-		problem = "its handlers were not discovered yet"
+		waiting(ctx, o, "its caBundle was not injected yet")
+	case discovered == nil || discovered.Status != metav1.ConditionTrue || discovered.ObservedGeneration != o.Generation:
+		waiting(ctx, o, "its handlers were not discovered for its current spec yet")
 	default:
-		if err := c.extensions.Restore(o); err != nil {
-			problem = err.Error()
-		}
+		c.takeOver(ctx, o)
 	}
-	if problem != "" {
-		ctrl.LoggerFrom(ctx).Info("an extension cannot be called", "extension", o.Name, "problem", problem)
+}
+
+// takeOver makes an extension known by its status. What is missing there comes with a change of it, which wakes us.
+func (c *Controller) takeOver(ctx context.Context, o *runtimev1.ExtensionConfig) {
+	if err := c.extensions.Restore(o); err != nil {
+		waiting(ctx, o, err.Error())
 	}
-	return nil
+	for _, h := range c.extensions.State(o.Name).Unknown {
+		waiting(ctx, o, h.Unknown())
+	}
+}
+
+func waiting(ctx context.Context, o *runtimev1.ExtensionConfig, problem string) {
+	ctrl.LoggerFrom(ctx).Info("an extension cannot be called", "extension", o.Name, "problem", problem)
 }
 
 // prime lists the extensions once, when the manager starts to work.
 type prime struct {
 	setup      loop.Setup
 	extensions *hook.Extensions
+	controller *Controller
 }
 
 // Start implements manager.Runnable.
@@ -141,13 +153,19 @@ func (p prime) Start(ctx context.Context) error {
 		}
 		return fmt.Errorf("listing ExtensionConfigs: %w", err)
 	}
-	known := list.Items[:0]
-	for _, c := range list.Items {
-		if c.DeletionTimestamp.IsZero() && (p.setup.WatchFilter == "" || c.Labels[clusterv1.WatchLabel] == p.setup.WatchFilter) {
-			known = append(known, c)
+	for i := range list.Items {
+		o := &list.Items[i]
+		if !o.DeletionTimestamp.IsZero() || p.setup.WatchFilter != "" && o.Labels[clusterv1.WatchLabel] != p.setup.WatchFilter {
+			continue
+		}
+		p.extensions.Announce(o)
+		if p.controller.settings.ReadOnly {
+			p.controller.follow(ctx, o)
+		} else {
+			p.controller.takeOver(ctx, o)
 		}
 	}
-	p.extensions.Prime(known)
+	p.extensions.Prime()
 	return nil
 }
 

@@ -2,6 +2,7 @@ package extensionconfig
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
 func newScheme() *runtime.Scheme {
@@ -105,7 +107,7 @@ func pass(t *testing.T, c client.Client, ctl *Controller) {
 
 func called(t *testing.T, e *hook.Extensions) error {
 	t.Helper()
-	e.Prime(nil)
+	e.Prime()
 	o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 	return e.Call(t.Context(), o, "check.ext", hook.Exchange{
 		Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: &hooksv1.BeforeClusterCreateResponse{},
@@ -207,30 +209,33 @@ func TestPausedAndDeleted(t *testing.T) {
 	}
 }
 
-// RT-20
+// RT-20: a manager that is read-only takes over what another one discovered for the current spec, and nothing else.
 func TestReadOnly(t *testing.T) {
 	x := handles(t)
-	good := []runtimev1.ExtensionHandler{{
-		Name: "check.ext", RequestHook: runtimev1.GroupVersionHook{APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate"},
-	}}
+	discovered := func(status metav1.ConditionStatus, generation int64) []metav1.Condition {
+		return []metav1.Condition{{Type: "Discovered", Status: status, Reason: "R", ObservedGeneration: generation, LastTransitionTime: metav1.Now()}}
+	}
 	tests := map[string]struct {
 		change func(*runtimev1.ExtensionConfig)
-		known  bool
+		want   string // reason of the error of a call
 	}{
-		"discovered by another": {known: true},
-		"no handlers yet":       {change: func(c *runtimev1.ExtensionConfig) { c.Status.Handlers = nil }},
+		"discovered by another":  {},
+		"not discovered":         {change: func(c *runtimev1.ExtensionConfig) { c.Status.Conditions = nil }, want: hook.ReasonNotReady},
+		"discovery failed":       {change: func(c *runtimev1.ExtensionConfig) { c.Status.Conditions = discovered("False", 1) }, want: hook.ReasonNotReady},
+		"for an earlier spec":    {change: func(c *runtimev1.ExtensionConfig) { c.Generation = 2 }, want: hook.ReasonNotReady},
+		"caBundle that is none":  {change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = []byte("x") }, want: "InvalidCABundle"},
+		"no handlers at all":     {change: func(c *runtimev1.ExtensionConfig) { c.Status.Handlers = nil }, want: hook.ReasonNotRegistered},
+		"handler of another one": {change: func(c *runtimev1.ExtensionConfig) { c.Status.Handlers[0].Name = "check.other" }, want: hook.ReasonNotReady},
 		"not injected yet": {change: func(c *runtimev1.ExtensionConfig) {
 			c.Annotations, c.Spec.ClientConfig.CABundle = map[string]string{runtimev1.InjectCAFromSecretAnnotation: "ns/ca"}, nil
-		}},
-		"no handlers at all": {change: func(c *runtimev1.ExtensionConfig) {
-			c.Status.Handlers, c.Status.Conditions = nil, []metav1.Condition{{Type: "Discovered", Status: "True", LastTransitionTime: metav1.Now()}}
-		}},
-		"caBundle that is none":   {change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = []byte("x") }},
-		"handlers of another one": {change: func(c *runtimev1.ExtensionConfig) { c.Status.Handlers[0].Name = "check.other" }},
+		}, want: hook.ReasonNotReady},
 	}
 	for name, tt := range tests {
 		config := x.ExtensionConfig("ext")
-		config.Status.Handlers = append([]runtimev1.ExtensionHandler(nil), good...)
+		config.Status.Conditions = discovered("True", 1)
+		config.Status.Handlers = []runtimev1.ExtensionHandler{{
+			Name: "check.ext", RequestHook: runtimev1.GroupVersionHook{APIVersion: hooks.Discovery.APIVersion(), Hook: "BeforeClusterCreate"},
+		}}
 		if tt.change != nil {
 			tt.change(config)
 		}
@@ -242,15 +247,120 @@ func TestReadOnly(t *testing.T) {
 		if _, err := ctl.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "ext"}}); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := called(t, e); (err == nil) != tt.known {
-			t.Errorf("%s: %v", name, err)
+		err := called(t, e)
+		if f := fault.As(err); (f == nil) != (tt.want == "") || f != nil && f.Reason != tt.want {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 		if writes != 0 {
 			t.Errorf("%s: %d writes", name, writes)
 		}
 	}
-	if n := len(x.Bodies("/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery")); n != 0 {
+	if n := len(x.Bodies(hooks.Discovery.Path(""))); n != 0 {
 		t.Errorf("it asked for the handlers %d times", n)
+	}
+}
+
+// RT-20: what a read-only manager took over stays in use until the other manager has discovered the new spec.
+func TestReadOnlyFollows(t *testing.T) {
+	x, next := handles(t), handles(t)
+	config := x.ExtensionConfig("ext")
+	config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True", Reason: "R", ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
+	config.Status.Handlers = []runtimev1.ExtensionHandler{{
+		Name: "check.ext", RequestHook: runtimev1.GroupVersionHook{APIVersion: hooks.Discovery.APIVersion(), Hook: "BeforeClusterCreate"},
+	}}
+	c := stub(config)
+	e := newExtensions(t)
+	ctl, _ := newController(c, e, Settings{ReadOnly: true})
+	calls := func(when string, first, second int) {
+		t.Helper()
+		if _, err := ctl.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "ext"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := called(t, e); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+		path := hooks.ID{Name: hooks.Name{Group: hooks.Group, Hook: "BeforeClusterCreate"}, Version: "v1alpha1"}.Path("check")
+		if n, m := len(x.Bodies(path)), len(next.Bodies(path)); n != first || m != second {
+			t.Errorf("%s: %d and %d calls, want %d and %d", when, n, m, first, second)
+		}
+	}
+	calls("at first", 1, 0)
+	o := get(t, c)
+	o.Generation, o.Spec.ClientConfig = 2, next.ExtensionConfig("ext").Spec.ClientConfig
+	if err := c.Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	calls("a new spec", 2, 0)
+	o = get(t, c)
+	o.Status.Conditions[0].ObservedGeneration = 2
+	if err := c.Status().Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	calls("discovered for the new spec", 2, 1)
+}
+
+// RT-31: an extension that nothing can be asked of yet is missed all the same.
+func TestRegisteredBeforeDiscovered(t *testing.T) {
+	x := handles(t)
+	for name, change := range map[string]func(*runtimev1.ExtensionConfig){
+		"Secret not there": func(c *runtimev1.ExtensionConfig) {
+			c.Annotations = map[string]string{runtimev1.InjectCAFromSecretAnnotation: "ns/authority"}
+		},
+		"paused":    func(c *runtimev1.ExtensionConfig) { c.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} },
+		"not there": func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.URL = "https://127.0.0.1:1" },
+	} {
+		config := x.ExtensionConfig("ext")
+		change(config)
+		c, e := stub(config), newExtensions(t)
+		ctl, _ := newController(c, e, Settings{})
+		pass(t, c, ctl)
+		e.Prime()
+		o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+		err := e.CallAll(t.Context(), o, hook.Exchange{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}})
+		if f := fault.As(err); f == nil || f.Reason != hook.ReasonNotReady && f.Reason != hook.ReasonNotDiscovered {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// RT-30: a discovery that lists the same handlers in another order changes nothing.
+func TestOrderOfDiscovery(t *testing.T) {
+	list := func(names ...string) string {
+		response := &hooksv1.DiscoveryResponse{}
+		response.Status = hooksv1.ResponseStatusSuccess
+		for _, name := range names {
+			response.Handlers = append(response.Handlers, hooktest.Handler(name, "BeforeClusterCreate"))
+		}
+		text, err := json.Marshal(response)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	x := hooktest.Start(t, hooktest.Options{})
+	config := x.ExtensionConfig("ext")
+	writes := 0
+	c := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(config).WithStatusSubresource(config).
+		WithReturnManagedFields().WithInterceptorFuncs(countWrites(&writes)).Build()
+	ctl, _ := newController(c, newExtensions(t), Settings{})
+	moment := time.Now()
+	ctl.now = func() time.Time { return moment }
+	for _, order := range []string{list("b", "c", "a"), list("c", "a", "b"), list("a", "b", "c")} {
+		x.Serve(hooks.Discovery.Path(""), hooktest.Raw(order))
+		moment = moment.Add(time.Hour)
+		if _, err := ctl.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "ext"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(x.Bodies(hooks.Discovery.Path(""))); n != 3 || writes != 1 {
+		t.Errorf("%d discoveries and %d writes, want 3 and 1", n, writes)
+	}
+	var names []string
+	for _, h := range get(t, c).Status.Handlers {
+		names = append(names, h.Name)
+	}
+	if diff := cmp.Diff([]string{"a.ext", "b.ext", "c.ext"}, names); diff != "" {
+		t.Errorf("status.handlers:\n%s", diff)
 	}
 }
 
@@ -274,7 +384,7 @@ func TestWritesOnceWhileItFails(t *testing.T) {
 	if writes != 1 {
 		t.Errorf("%d writes, want 1", writes)
 	}
-	if got, want := get(t, c).Status.Conditions[0].Message, "nothing listens at 127.0.0.1:1; tried again with growing pauses of up to a minute"; got != want {
+	if got, want := get(t, c).Status.Conditions[0].Message, "nothing listens at 127.0.0.1:1; "+again; got != want {
 		t.Errorf("message %q, want %q", got, want)
 	}
 }

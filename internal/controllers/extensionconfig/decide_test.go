@@ -1,6 +1,7 @@
 package extensionconfig
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,10 @@ func problem() *fault.Fault {
 	return fault.New(fault.Unreachable, "ConnectionRefused", "nothing listens")
 }
 
+func failing(handler, cause string) hook.Failing {
+	return hook.Failing{Handler: handler, Circuit: breaker.State{Open: true, Cause: breaker.Failure{Message: cause}}}
+}
+
 func TestDecide(t *testing.T) {
 	tests := map[string]struct {
 		reason string
@@ -64,7 +69,7 @@ func TestDecide(t *testing.T) {
 			reason: "RT-19: the next try is further away each time; package hook says when",
 			change: func(s *Snapshot) { s.State.Problem, s.State.Next, s.Asked = problem(), now.Add(4*time.Second), true },
 			want: loop.Plan{Recheck: 4 * time.Second, Wait: []loop.Wait{{
-				Reason: "ConnectionRefused", Message: "nothing listens; tried again with growing pauses of up to a minute",
+				Reason: "ConnectionRefused", Message: "nothing listens; retrying in up to 1m",
 			}}},
 		},
 		"inject": {
@@ -109,8 +114,10 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	const advice = "* Handler check serves BeforeClusterCreate of hooks.runtime.cluster.x-k8s.io/v1alpha1: use v1beta1 instead"
-	const open = "Calls failed again and again (it answered HTTP 500) and are not made now; tried again with growing " +
-		"pauses of up to a minute; meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over"
+	const until = "; retrying in up to 1m. Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over"
+	const reached = "Calls stopped after several failures in a row: nothing listens"
+	const handlers = "Calls of a (it answered HTTP 500), b (it answered HTTP 404) stopped after several failures in a row"
+	const unknown = "handler later serves NotKnownHere of x/v7, which this version of Slipway does not know, and holds back what it would be called for"
 	tests := map[string]struct {
 		reason     string
 		change     func(*Snapshot)
@@ -129,7 +136,7 @@ func TestReport(t *testing.T) {
 			change:     func(s *Snapshot) { s.State = hook.State{Generation: 3, Problem: problem()} },
 			conditions: map[string]string{"Discovered": "False/NotDiscovered/nothing listens; " + again},
 			v1beta1:    "False/DiscoveryFailed/nothing listens; " + again,
-			events:     []string{"Warning NotDiscovered: nothing listens; tried again with growing pauses of up to a minute"},
+			events:     []string{"Warning NotDiscovered: nothing listens; retrying in up to 1m"},
 		},
 		"stale": {
 			reason: "the handlers stay, and it says so",
@@ -150,17 +157,56 @@ func TestReport(t *testing.T) {
 			v1beta1:    "False/DiscoveryFailed/Secret ns/ca is gone",
 			events:     []string{"Warning NotDiscovered: Secret ns/ca is gone"},
 		},
-		"circuit open": {
+		"not reached": {
 			reason: "RT-19",
 			change: func(s *Snapshot) {
-				s.State.Circuit = breaker.State{Open: true, Cause: breaker.Failure{Reason: "HTTPStatus", Message: "it answered HTTP 500"}}
+				s.State.Circuit = breaker.State{Open: true, Cause: breaker.Failure{Reason: "ConnectionRefused", Message: "nothing listens"}}
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "True"}}
 			},
 			conditions: map[string]string{
-				"Discovered": "True/Discovered/", "Answering": "False/CircuitOpen/" + open, "UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
+				"Discovered": "True/Discovered/", "Answering": "False/CircuitOpen/" + reached + until, "UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
+			},
+			v1beta1: "True//", handlers: 1, events: []string{"Warning CircuitOpen: " + reached + "; retrying in up to 1m"},
+		},
+		"handlers fail": {
+			reason: "RT-19: they are named",
+			change: func(s *Snapshot) {
+				s.State.Failing = []hook.Failing{failing("a", "it answered HTTP 500"), failing("b", "it answered HTTP 404")}
+				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "True"}}
+			},
+			conditions: map[string]string{
+				"Discovered": "True/Discovered/", "Answering": "False/CircuitOpen/" + handlers + until, "UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
+			},
+			v1beta1: "True//", handlers: 1, events: []string{"Warning CircuitOpen: " + handlers + "; retrying in up to 1m"},
+		},
+		"many handlers fail": {
+			reason: "a message has an end",
+			change: func(s *Snapshot) {
+				for _, name := range strings.Split("a b c d e f g h", " ") {
+					s.State.Failing = append(s.State.Failing, failing(name, "no"))
+				}
+				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "False"}}
+			},
+			conditions: map[string]string{
+				"Discovered":          "True/Discovered/",
+				"Answering":           "False/CircuitOpen/Calls of a (no), b (no), c (no), d (no), e (no), 3 more stopped after several failures in a row" + until,
+				"UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
 			},
 			v1beta1: "True//", handlers: 1,
-			events: []string{"Warning CircuitOpen: it answered HTTP 500; tried again with growing pauses of up to a minute"},
+		},
+		"unknown hook": {
+			reason: "RT-31: the handler stays and is named, whatever keeps the extension from being discovered",
+			change: func(s *Snapshot) {
+				s.State.Problem = problem()
+				later := hook.Handler{Name: "later", Hook: hooks.ID{Name: hooks.Name{Group: "x", Hook: "NotKnownHere"}, Version: "v7"}}
+				s.State.Handlers, s.State.Unknown = append(s.State.Handlers, later), []hook.Handler{later}
+				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "False"}}
+			},
+			conditions: map[string]string{
+				"Discovered": "False/NotDiscovered/nothing listens; " + again + "; the handlers of the last discovery stay in use; " + unknown,
+				"Answering":  "True/Answering/", "UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
+			},
+			v1beta1: "False/DiscoveryFailed/nothing listens; " + again + "; the handlers of the last discovery stay in use; " + unknown, handlers: 2,
 		},
 		"circuit closed again": {
 			change: func(s *Snapshot) {

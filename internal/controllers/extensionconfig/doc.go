@@ -1,9 +1,9 @@
 // Package extensionconfig is the ExtensionConfig controller: it makes Runtime Extensions known, and says how they do.
 //
 // Does: writes the authority of a Secret into spec.clientConfig.caBundle where the annotation asks for it, again whenever
-// the Secret changes (RT-05); asks the extension for its handlers when the spec changed, from time to time, and with growing
-// pauses while that fails (RT-06); reports handlers, circuit and deprecated hooks; forgets what is deleted (RT-21). In
-// read-only mode it takes the handlers from the status that another manager wrote (RT-20).
+// the Secret changes; asks the extension for its handlers when the spec changed, from time to time, and with growing
+// pauses while that fails; reports handlers, circuits and deprecated hooks; forgets what is deleted. In read-only mode it
+// takes the handlers from the status that another manager wrote for the current spec.
 //
 //	Secret ─ ca.crt ─► caBundle ─► Discover ─► handlers ─► status
 //	                                  │
@@ -11,7 +11,7 @@
 //
 // Owns: of ExtensionConfigs: spec.clientConfig.caBundle where the annotation is set, and the status.
 //
-// Never: calls a hook but discovery, stops or delays the manager because of an extension (RT-19), or repeats what a Secret
+// Never: calls a hook but discovery, stops or delays the manager because of an extension, or repeats what a Secret
 // or the settings hold.
 //
 // Read first: [Snapshot], [Decide], then conditions.go; what calls do is in package hook.

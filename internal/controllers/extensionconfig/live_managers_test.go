@@ -25,7 +25,7 @@ import (
 )
 
 // RT-19: a manager that starts calls the extensions that are well at once, by what their status says, whatever became of
-// others; clusters in the namespaces of one that was never discovered wait a short time, those elsewhere do not.
+// others; clusters in the namespaces of one that was never discovered wait for it, those elsewhere do not.
 func TestLiveStart(t *testing.T) {
 	l := serve(t, namespace("ns", nil), namespace("prod", map[string]string{"stage": "prod"}))
 	x := saying(t, "well", hooktest.Options{})
@@ -39,6 +39,7 @@ func TestLiveStart(t *testing.T) {
 	never.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}
 	known, down := stored(x, "b-known"), stored(x, "c-down")
 	down.Spec.ClientConfig.URL = "https://127.0.0.1:1"
+	down.Spec.NamespaceSelector = never.Spec.NamespaceSelector
 	for _, c := range []*runtimev1.ExtensionConfig{never, known, down} {
 		l.must(l.Create(t.Context(), c))
 	}
@@ -146,8 +147,8 @@ func TestLiveSecrets(t *testing.T) {
 		}
 		return nil
 	})
-	l.condition("ext", "Answering", "False", "Calls failed again and again (the answer is not a BeforeClusterDeleteResponse in JSON) and are not made now; "+
-		again+"; meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over")
+	l.condition("ext", "Answering", "False", "Calls of leaks (the answer is not a BeforeClusterDeleteResponse in JSON) stopped after several failures in a row; "+
+		again+". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
 	l.event("ext", "CircuitOpen")
 	x.Serve(hooks.Discovery.Path(""), hooktest.Raw("hunter2-discovery"))
 	o, err := l.config("ext")

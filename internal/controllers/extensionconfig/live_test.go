@@ -189,6 +189,9 @@ func TestLive(t *testing.T) {
 	l.must(l.Create(t.Context(), config))
 
 	l.condition("ext", "Discovered", "False", "Secret ns/authority, which caBundle is taken from, does not exist; create it with key ca.crt")
+	if got, err := l.call("prod"); err == nil { // RT-31
+		t.Errorf("an extension that was not discovered yet was passed over: %q", got)
+	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authority"}, Data: map[string][]byte{"ca.crt": x.Authority.PEM}}
 	l.must(l.Create(t.Context(), secret)) // the watch of the Secret wakes the controller
 	o := l.condition("ext", "Discovered", "True", "")
@@ -217,6 +220,7 @@ func TestLive(t *testing.T) {
 
 	other := stored(saying(t, "other", hooktest.Options{}), "z-other")
 	other.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	other.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "none"}}
 	l.must(l.Create(t.Context(), other))
 	l.condition("z-other", "Paused", "True", "the object has the cluster.x-k8s.io/paused annotation")
 	o = l.condition("ext", "Discovered", "True", "")
@@ -237,20 +241,23 @@ func TestLive(t *testing.T) {
 
 // TestLiveFaults: extensions that are down, lie, and come back, beside one that is well: RT-15, RT-19.
 func TestLiveFaults(t *testing.T) {
-	l := start(t, namespace("ns", nil))
+	l := start(t, namespace("ns", nil), namespace("prod", map[string]string{"stage": "prod"}))
 	well, moody := saying(t, "well", hooktest.Options{}), saying(t, "moody", hooktest.Options{})
 	twice := hooktest.Start(t, hooktest.Options{})
 	for range 2 {
 		twice.Handle(hooktest.Handler("same", "BeforeClusterCreate"), nil)
 	}
-	down := stored(well, "a-down")
+	down, wrong := stored(well, "a-down"), stored(twice, "b-wrong")
 	down.Spec.ClientConfig.URL = "https://127.0.0.1:1"
+	for _, c := range []*runtimev1.ExtensionConfig{down, wrong} {
+		c.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}
+	}
 	many := hooktest.Start(t, hooktest.Options{})
 	for i := range 500 {
 		many.Handle(hooktest.Handler(fmt.Sprintf("h%d", i), "BeforeClusterUpgrade"), nil)
 	}
 	for _, c := range []client.Object{
-		down, stored(twice, "b-wrong"), stored(well, "c-well"), stored(moody, "d-moody"), stored(many, "e-many"),
+		down, wrong, stored(well, "c-well"), stored(moody, "d-moody"), stored(many, "e-many"),
 	} {
 		l.must(l.Create(t.Context(), c))
 	}
@@ -264,6 +271,10 @@ func TestLiveFaults(t *testing.T) {
 	if got, err := l.call("ns"); err != nil || got != "well, moody" {
 		t.Errorf("got %q, %v", got, err)
 	}
+	_, err := l.call("prod") // RT-31
+	if f := fault.As(err); f == nil || f.Reason != hook.ReasonNotDiscovered {
+		t.Errorf("in a namespace of those that were never discovered: %v", err)
+	}
 
 	at, authority := moody.Listener.Addr().String(), moody.Authority
 	moody.CloseClientConnections()
@@ -275,8 +286,8 @@ func TestLiveFaults(t *testing.T) {
 		return nil
 	})
 	cause := "nothing listens at " + at
-	l.condition("d-moody", "Answering", "False", "Calls failed again and again ("+cause+") and are not made now; "+
-		again+"; meanwhile handlers with failure policy Fail hold back what they would be called for, and those with Ignore are passed over")
+	l.condition("d-moody", "Answering", "False", "Calls stopped after several failures in a row: "+cause+"; "+
+		again+". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
 	l.condition("d-moody", "Discovered", "False", cause+"; "+again+"; the handlers of the last discovery stay in use")
 	l.event("d-moody", "CircuitOpen")
 

@@ -40,7 +40,7 @@ func events(s Snapshot, status runtimev1.ExtensionConfigStatus) []loop.Event {
 	if c := after.Get(AnsweringCondition); c != nil && changed(before, *c) {
 		switch {
 		case c.Status == "False":
-			out = append(out, loop.Warning(c.Reason, "%s; %s", s.State.Circuit.Cause.Message, again))
+			out = append(out, loop.Warning(c.Reason, "%s; %s", s.stopped(), again))
 		case before.IsFalse(AnsweringCondition):
 			out = append(out, loop.Normal("CircuitClosed", "The extension answers again"))
 		}

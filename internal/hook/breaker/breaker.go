@@ -60,11 +60,9 @@ type State struct {
 type Failure struct {
 	// Reason is CamelCase, Message a text for users that is the same for every failure of this sort.
 	Reason, Message string
-	// Unconnected failures happened before the other side got a request.
-	Unconnected bool
 }
 
-// Breaker is the circuit of one extension. It is safe for concurrent use.
+// Breaker is one circuit. It is safe for concurrent use.
 type Breaker struct {
 	cfg Config
 
@@ -136,14 +134,10 @@ func (p Permit) Abandoned() {
 	}
 }
 
-// Probed tells that a call besides the real ones was answered. It closes a circuit that opened because nobody could be
-// reached; one that opened because of wrong answers waits for a real call. It reports whether that is a change.
-func (b *Breaker) Probed() bool {
+// Reached closes the circuit for an answer to something else than a permitted call. It reports whether that is a change.
+func (b *Breaker) Reached() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.state.Open && !b.state.Cause.Unconnected {
-		return false
-	}
 	return b.close()
 }
 

@@ -9,7 +9,7 @@ import (
 
 var (
 	begin = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
-	down  = Failure{Reason: "Refused", Message: "nothing listens", Unconnected: true}
+	down  = Failure{Reason: "Refused", Message: "nothing listens"}
 	wrong = Failure{Reason: "HTTPStatus", Message: "answered 500"}
 )
 
@@ -92,21 +92,17 @@ func TestLateResultsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestProbe(t *testing.T) {
-	tests := map[string]struct {
-		reason string
-		cause  Failure
-		open   bool
-	}{
-		"unreachable": {reason: "an answer proves that it can be reached again", cause: down, open: false},
-		"wrong":       {reason: "that it can be reached was never the problem; only a real call can tell", cause: wrong, open: true},
+func TestReached(t *testing.T) {
+	b := New(Config{})
+	if b.Reached() {
+		t.Error("closing a closed circuit is a change")
 	}
-	for name, tt := range tests {
-		b := New(Config{})
-		fail(t, b, 5, tt.cause)
-		if changed := b.Probed(); changed == tt.open || b.State().Open != tt.open {
-			t.Errorf("%s: open is %t, want %t: %s", name, b.State().Open, tt.open, tt.reason)
-		}
+	fail(t, b, 5, down)
+	if !b.Reached() || b.State() != (State{}) {
+		t.Errorf("after an answer: %+v", b.State())
+	}
+	if fail(t, b, 4, down) {
+		t.Error("failures of before are counted")
 	}
 }
 

@@ -165,6 +165,16 @@ func (c *Conn) refusal(code int) error {
 		http.StatusText(code)).With("code", code)
 }
 
+// Code returns the HTTP status that a fault of this package is about; 0: none.
+func Code(f *fault.Fault) int {
+	for i := 0; i+1 < len(f.Details); i += 2 {
+		if code, ok := f.Details[i+1].(int); ok && f.Details[i] == "code" {
+			return code
+		}
+	}
+	return 0
+}
+
 func (c *Conn) tooLarge() error {
 	return fault.New(fault.Unreachable, ReasonTooLarge, "the answer of %s is larger than %d MiB", c.endpoint.Host(),
 		MaxAnswer>>20)

@@ -99,7 +99,7 @@ func (b *bench) prepare(ctx context.Context, ready served) error {
 	if err != nil {
 		return err
 	}
-	b.calls.Prime(nil)
+	b.calls.Prime()
 	if b.gate, err = newGate(ready.Addresses[extensions-1]); err != nil {
 		return err
 	}

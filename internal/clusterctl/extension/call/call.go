@@ -185,7 +185,7 @@ func dial(c client.Client, config *runtimev1.ExtensionConfig, o Options) (*hook.
 		done()
 		return nil, nil, err
 	}
-	extensions.Prime(nil)
+	extensions.Prime()
 	return extensions, func() { extensions.Forget(config.Name); done() }, nil
 }
 

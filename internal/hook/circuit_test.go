@@ -1,0 +1,187 @@
+package hook
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/hook/hooktest"
+	"github.com/slipwayhq/slipway/internal/hook/wire"
+)
+
+// RT-19: what one handler does is not held against the others of its extension.
+func TestOneHandlerFails(t *testing.T) {
+	for name, serve := range map[string]http.HandlerFunc{
+		"404": http.NotFound, "500": hooktest.Status(500), "no answer": hooktest.Cut(false), "no JSON": hooktest.Raw("<html>"),
+	} {
+		w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+		x.Handle(hooktest.Handler("broken", "BeforeClusterCreate"), serve)
+		ignored := hooktest.Handler("ignored", "BeforeClusterCreate")
+		ignored.FailurePolicy = ptr(hooksv1.FailurePolicyIgnore)
+		x.Handle(ignored, serve)
+		x.Handle(hooktest.Handler("well", "BeforeClusterCreate"), hooktest.Raw(good))
+		w.mustDiscover(x.ExtensionConfig("ext"))
+		do := func(handler string) string {
+			call, _ := creation()
+			return reasonOf(w.Call(t.Context(), cluster("ns"), handler+".ext", call))
+		}
+		for range 10 {
+			_ = do("broken")
+			if reason := do("ignored"); reason != "" {
+				t.Errorf("%s: a handler with policy Ignore: %s", name, reason)
+			}
+		}
+		if reason := do("broken"); reason != ReasonCircuitOpen {
+			t.Errorf("%s: the broken handler: %q", name, reason)
+		}
+		if reason := do("well"); reason != "" {
+			t.Errorf("%s: the healthy handler: %s", name, reason)
+		}
+		if n, m := len(x.Bodies(pathOf("broken"))), len(x.Bodies(pathOf("ignored"))); n != 5 || m != 5 {
+			t.Errorf("%s: the broken handlers were called %d and %d times, want 5", name, n, m)
+		}
+		s := w.State("ext")
+		var failing []string
+		for _, f := range s.Failing {
+			failing = append(failing, f.Handler)
+		}
+		if diff := cmp.Diff([]string{"broken", "ignored"}, failing); diff != "" || s.Circuit.Open {
+			t.Errorf("%s: the extension is %+v, handlers that are not called:\n%s", name, s.Circuit, diff)
+		}
+		w.circuit("1")
+	}
+}
+
+// RT-19: an extension that cannot be reached is not tried for each of its handlers.
+func TestNobodyIsReached(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	for _, name := range []string{"a", "b", "c"} {
+		x.Handle(hooktest.Handler(name, "BeforeClusterCreate"), hooktest.Raw(good))
+	}
+	w.mustDiscover(x.ExtensionConfig("ext"))
+	x.CloseClientConnections()
+	x.Close()
+	for i, handler := range []string{"a", "b", "a", "b", "a", "b", "c"} {
+		call, _ := creation()
+		want := wire.ReasonRefused
+		if i >= 5 {
+			want = ReasonCircuitOpen
+		}
+		if reason := reasonOf(w.Call(t.Context(), cluster("ns"), handler+".ext", call)); reason != want {
+			t.Errorf("call %d, of %s: %s, want %s", i+1, handler, reason, want)
+		}
+	}
+	if s := w.State("ext"); !s.Circuit.Open || len(s.Failing) > 0 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// lists makes an extension list these handlers of BeforeClusterCreate, and serve those that the function says.
+func lists(x *hooktest.Extension, names ...string) {
+	response := &hooksv1.DiscoveryResponse{TypeMeta: typeOf("DiscoveryResponse")}
+	response.Status = hooksv1.ResponseStatusSuccess
+	for _, name := range names {
+		response.Handlers = append(response.Handlers, hooktest.Handler(name, "BeforeClusterCreate"))
+	}
+	x.Serve(discoveryPath, hooktest.Answer(response))
+}
+
+var discoveryPath = hookNamed("Discovery").Path("")
+
+// RT-06: an extension that was replaced by one with other handlers is asked for them as soon as a call shows it.
+func TestHandlersWereReplaced(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	lists(x, "old")
+	c := x.ExtensionConfig("ext")
+	w.mustDiscover(c)
+	lists(x, "new")
+	x.Serve(pathOf("new"), hooktest.Raw(good))
+	woken := 0
+	w.OnChange(func(string) { woken++ })
+	for range 3 {
+		call, _ := creation()
+		if err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != wire.ReasonHTTPStatus {
+			t.Errorf("the handler that is gone: %v", err)
+		}
+	}
+	if s := w.State("ext"); s.Next.After(w.clock.Now()) || woken != 1 {
+		t.Errorf("the next discovery is due in %s, and the controller was woken %d times", s.Next.Sub(w.clock.Now()), woken)
+	}
+	w.mustDiscover(c)
+	call, _ := creation()
+	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+		t.Errorf("after it was discovered again: %v", err)
+	}
+	if s := w.State("ext"); s.Next.Sub(w.clock.Now()) != rediscover {
+		t.Errorf("the next discovery is due in %s", s.Next.Sub(w.clock.Now()))
+	}
+}
+
+// RT-06: an extension that never serves what it lists is not asked again and again, whether its list changes or not.
+func TestAlwaysNotFound(t *testing.T) {
+	for name, list := range map[string]func(n int) string{
+		"the same list":    func(int) string { return "check" },
+		"a list in motion": func(n int) string { return []string{"check", "other"}[n%2] },
+	} {
+		w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+		c := x.ExtensionConfig("ext")
+		asked := 0
+		for range 3600 { // seconds
+			if s := w.State("ext"); !w.clock.Now().Before(s.Next) {
+				lists(x, list(asked))
+				w.mustDiscover(c)
+				asked++
+			}
+			call, _ := creation()
+			if err := w.CallAll(t.Context(), cluster("ns"), call); err == nil {
+				t.Fatalf("%s: no error", name)
+			}
+			w.clock.forward(time.Second)
+		}
+		if asked < 10 || asked > 70 { // about one a minute
+			t.Errorf("%s: asked %d times in an hour", name, asked)
+		}
+	}
+}
+
+// RT-30: the order of handlers stays, whatever the order in which an extension lists them.
+func TestOrderOfHandlers(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	var order []string
+	for _, name := range []string{"a", "b", "c"} {
+		x.Serve(pathOf(name), func(rw http.ResponseWriter, r *http.Request) {
+			order = append(order, name)
+			hooktest.Raw(good)(rw, r)
+		})
+	}
+	var first []runtimev1.ExtensionHandler
+	for _, names := range [][]string{{"b", "c", "a"}, {"c", "b", "a"}, {"a", "b", "c"}} {
+		lists(x, names...)
+		handlers := StatusHandlers("ext", w.mustDiscover(x.ExtensionConfig("ext")).Handlers)
+		if first == nil {
+			first = handlers
+		}
+		if diff := cmp.Diff(first, handlers); diff != "" {
+			t.Errorf("listed as %v, status.handlers:\n%s", names, diff)
+		}
+		order = nil
+		call, _ := creation()
+		if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"a", "b", "c"}, order); diff != "" {
+			t.Errorf("listed as %v, calls:\n%s", names, diff)
+		}
+	}
+	want := `handler "Bad": the name is no DNS label`
+	for _, names := range [][]string{{"x", "Bad", "x"}, {"Bad", "x", "x"}} { // RT-15
+		lists(x, names...)
+		if s := w.discover(x.ExtensionConfig("ext")); s.Problem == nil || s.Problem.Message[:len(want)] != want {
+			t.Errorf("listed as %v: %v", names, s.Problem)
+		}
+	}
+}

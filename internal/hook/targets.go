@@ -1,0 +1,102 @@
+package hook
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// targets lists the handlers of a hook that are for objects in a namespace, in the order to call them. An extension that is
+// for them, and whose handlers are not known, is an error: one of them may be of this hook.
+func (e *Extensions) targets(ctx context.Context, hook hooks.Name, namespace string) ([]target, error) {
+	candidates, err := e.candidates(hook)
+	if err != nil {
+		return nil, err
+	}
+	set := &namespaceLabels{read: e.cfg.NamespaceLabels, namespace: namespace}
+	var out []target
+	var missed error // the first
+	for _, c := range candidates {
+		matches, err := set.match(ctx, c.settings.selector)
+		switch {
+		case err != nil:
+			return nil, err
+		case matches && c.unknown != nil:
+			missed = cmp.Or(missed, c.unknown)
+		case matches:
+			out = append(out, c.target)
+		}
+	}
+	return out, missed
+}
+
+// candidate is a handler, or an extension whose handlers are not known.
+type candidate struct {
+	target
+	unknown error
+}
+
+// candidates lists the handlers of a hook, and the extensions that may have one.
+func (e *Extensions) candidates(hook hooks.Name) ([]candidate, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if !e.primed {
+		return nil, fault.New(fault.Unreachable, ReasonNotReady, "the extensions are not known yet")
+	}
+	var out []candidate
+	for _, x := range e.order {
+		if !x.discovered {
+			out = append(out, candidate{x.at(Handler{}), x.undiscovered(e.cfg.Now())})
+		}
+		for _, h := range x.handlers {
+			if h.Hook.Name == hook {
+				out = append(out, candidate{target: x.at(h)})
+			}
+		}
+	}
+	return out, nil
+}
+
+// undiscovered says why the handlers of an extension are not known, and whether that will be over in a moment.
+func (x *extension) undiscovered(now time.Time) error {
+	problem := x.problem
+	if problem == nil {
+		problem = x.attempt.problem
+	}
+	switch {
+	case problem != nil:
+		return fault.New(fault.Unreachable, ReasonNotDiscovered,
+			"ExtensionConfig %s may have handlers for this and was never discovered: %s; correct or delete it", x.name, problem.Message)
+	case now.Before(x.announced.Add(grace)):
+		return fault.New(fault.Unreachable, ReasonNotReady, "waiting for the discovery of ExtensionConfig %s", x.name)
+	}
+	return fault.New(fault.Unreachable, ReasonNotDiscovered,
+		"ExtensionConfig %s may have handlers for this and was never discovered; see its conditions, or delete it", x.name)
+}
+
+// find returns a handler by its name.
+func (e *Extensions) find(name string) (target, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if !e.primed {
+		return target{}, fault.New(fault.Unreachable, ReasonNotReady, "the extensions are not known yet")
+	}
+	handler, extension, _ := strings.Cut(name, ".")
+	x := e.byName[extension]
+	if x == nil {
+		return target{}, fault.New(fault.Invalid, ReasonNotRegistered, "handler %s: there is no ExtensionConfig %s", name, extension)
+	}
+	if !x.discovered {
+		return target{}, x.undiscovered(e.cfg.Now())
+	}
+	for _, h := range x.handlers {
+		if h.Name == handler {
+			return x.at(h), nil
+		}
+	}
+	return target{}, fault.New(fault.Invalid, ReasonNotRegistered, "handler %s: the extension has no handler of this name", name)
+}
