@@ -1,5 +1,13 @@
 package contract
 
+import (
+	"cmp"
+	"fmt"
+)
+
+// maxSecretName is the length of the longest name of an object.
+const maxSecretName = 253
+
 // BootstrapConfigView is a bootstrap config as the contract sees it (rows BC-*).
 type BootstrapConfigView struct {
 	Object
@@ -14,6 +22,21 @@ func BootstrapConfig(o Object) BootstrapConfigView {
 	return BootstrapConfigView{
 		Object:            o,
 		DataSecretCreated: o.flag("status.initialization.dataSecretCreated", "status.ready"),
-		DataSecretName:    read[string](o.Object, "status.dataSecretName"),
+		DataSecretName:    read[string](o.Object, "status.dataSecretName").checked(secretName),
 	}
+}
+
+// Err returns what is wrong with the first field that cannot be read, nil where all can.
+func (v BootstrapConfigView) Err() error {
+	return cmp.Or(v.DataSecretCreated.Err(), v.DataSecretName.Err())
+}
+
+// ReportedFailure returns the terminal failure that the config of a pool reports, whatever contract it follows.
+func (v BootstrapConfigView) ReportedFailure() Failure { return v.reported() }
+
+func secretName(name string) error {
+	if len(name) > maxSecretName {
+		return fmt.Errorf("%d characters are not the name of a Secret", len(name))
+	}
+	return nil
 }

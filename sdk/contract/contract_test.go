@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -151,6 +152,71 @@ status: {initialized: true, replicas: 3, unavailableReplicas: 1, updatedReplicas
 	}
 }
 
+// A control plane of contract v1beta1 counts what is not available, Machines that do not exist yet among them.
+func TestControlPlaneAvailable(t *testing.T) { // CL-25, CP-03
+	for name, tc := range map[string]struct {
+		reason, text string
+		want         int32
+	}{
+		"scaling up":       {"two of three do not exist yet, and count as unavailable", `{spec: {replicas: 3}, status: {replicas: 1, unavailableReplicas: 2}}`, 1},
+		"none yet":         {"all that are wanted are unavailable", `{spec: {replicas: 3}, status: {replicas: 1, unavailableReplicas: 3}}`, 0},
+		"more than all":    {"never negative", `{spec: {replicas: 1}, status: {replicas: 1, unavailableReplicas: 3}}`, 0},
+		"scaling down":     {"those that go are not wanted any more", `{spec: {replicas: 1}, status: {replicas: 3, unavailableReplicas: 0}}`, 1},
+		"no spec.replicas": {"control planes without replicas count those there are", `{status: {replicas: 3, unavailableReplicas: 1}}`, 2},
+		"nonsense":         {"a provider may report anything", `{spec: {replicas: 3}, status: {replicas: 3, unavailableReplicas: -2147483648}}`, 3},
+		"both nonsense":    {"a provider may report anything", `{spec: {replicas: -4}, status: {unavailableReplicas: -2}}`, 0},
+	} {
+		if got := contract.ControlPlane(object(t, contract.V1Beta1, tc.text)).AvailableReplicas; got.Or(-99) != tc.want {
+			t.Errorf("%s: %s: want %d, got %+v", name, tc.reason, tc.want, got)
+		}
+	}
+	if f := contract.ControlPlane(object(t, contract.V1Beta1, `{spec: {replicas: 3}, status: {replicas: 1}}`)).AvailableReplicas; f.Presence() != contract.Missing {
+		t.Errorf("nothing was counted: %+v", f)
+	}
+}
+
+// What the API would refuse in the MachinePool that takes it over is unreadable, and says why.
+func TestInfraMachinePoolNonsense(t *testing.T) {
+	long := strings.Repeat("x", 600)
+	for name, tc := range map[string]struct{ text, want string }{
+		"negative replicas": {`status: {replicas: -3}`, "field status.replicas: want 0 or more, have -3"},
+		"replicas":          {`status: {replicas: many}`, "field status.replicas: want int32, have string"},
+		"empty provider ID": {`spec: {providerIDList: [a, ""]}`, "field spec.providerIDList: item 1 is empty"},
+		"long provider ID":  {`spec: {providerIDList: [` + long + `]}`, "field spec.providerIDList: item 0 has 600 characters, 512 at most are possible"},
+		"too many":          {`spec: {providerIDList: [` + strings.Repeat("a,", 10001) + `]}`, "field spec.providerIDList: there are 10001 items, 10000 at most are possible"},
+		"no list":           {`spec: {providerIDList: abc}`, "field spec.providerIDList: want []string, have string"},
+		"kind":              {`status: {infrastructureMachineKind: "no kind/at all"}`, `field status.infrastructureMachineKind: "no kind/at all" is not the name of a kind`},
+		"long kind":         {`status: {infrastructureMachineKind: ` + long + `}`, "field status.infrastructureMachineKind: 600 characters are not the name of a kind"},
+		"provisioned":       {`status: {initialization: {provisioned: "yes"}}`, "field status.initialization.provisioned: want bool, have string"},
+		"ready":             {`status: {ready: "yes"}`, "field status.ready: want bool, have string"},
+		"one will do":       {`status: {ready: true, initialization: {provisioned: "yes"}}`, ""},
+		"nothing at all":    {`{}`, ""},
+		"all well":          {`{spec: {providerIDList: [a, b]}, status: {replicas: 0, ready: false, infrastructureMachineKind: Foo}}`, ""},
+	} {
+		got := ""
+		if err := contract.InfraMachinePool(object(t, contract.V1Beta2, tc.text)).Err(); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("%s: want %q, got %q", name, tc.want, got)
+		}
+	}
+	for name, tc := range map[string]struct{ text, want string }{
+		"name":    {`status: {dataSecretName: true}`, "field status.dataSecretName: want string, have bool"},
+		"length":  {`status: {dataSecretName: ` + long + `}`, "field status.dataSecretName: 600 characters are not the name of a Secret"},
+		"created": {`status: {initialization: {dataSecretCreated: "yes"}}`, "field status.initialization.dataSecretCreated: want bool, have string"},
+		"well":    {`status: {dataSecretName: s, initialization: {dataSecretCreated: true}}`, ""},
+	} {
+		got := ""
+		if err := contract.BootstrapConfig(object(t, contract.V1Beta2, tc.text)).Err(); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("bootstrap %s: want %q, got %q", name, tc.want, got)
+		}
+	}
+}
+
 func TestCondition(t *testing.T) { // CT-07, CT-12
 	cases := map[string]struct {
 		reason, text string
@@ -186,5 +252,10 @@ func TestFailure(t *testing.T) { // CT-08
 	}
 	if got := object(t, contract.V1Beta2, text).Failure(); got != (contract.Failure{}) {
 		t.Errorf("v1beta2 has no terminal failures: %v", got)
+	}
+	for _, version := range contract.Versions() { // MP-13
+		if got := contract.InfraMachinePool(object(t, version, text)).ReportedFailure(); got != (contract.Failure{Reason: "Broken", Message: "it broke"}) {
+			t.Errorf("pools report failures whatever their contract is: %s: %v", version, got)
+		}
 	}
 }

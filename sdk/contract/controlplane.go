@@ -17,8 +17,8 @@ type ControlPlaneView struct {
 	// Versions that run, from the oldest to the newest (CP-04); where the provider only reports the
 	// deprecated status.version, that one.
 	Versions Field[[]clusterv1.StatusVersion]
-	// Counters of CP-03. In contract v1beta1 up-to-date comes from updatedReplicas, and available from
-	// replicas less unavailableReplicas.
+	// Counters of CP-03. In contract v1beta1 up-to-date comes from updatedReplicas, and available from the desired
+	// replicas less unavailableReplicas, which counts those that do not exist yet.
 	Replicas, ReadyReplicas, AvailableReplicas, UpToDateReplicas Field[int32]
 }
 
@@ -39,7 +39,7 @@ func ControlPlane(o Object) ControlPlaneView {
 	}
 	if o.Contract == V1Beta1 {
 		v.UpToDateReplicas = read[int32](o.Object, "status.updatedReplicas")
-		v.AvailableReplicas = available(v.Replicas, read[int32](o.Object, "status.unavailableReplicas"))
+		v.AvailableReplicas = available(either(v.SpecReplicas, v.Replicas), read[int32](o.Object, "status.unavailableReplicas"))
 	}
 	return v
 }
@@ -57,13 +57,14 @@ func versions(o Object) Field[[]clusterv1.StatusVersion] {
 	return out
 }
 
-// available returns total less unavailable, where both are known.
-func available(total, unavailable Field[int32]) Field[int32] {
-	n, ok := total.Get()
+// available returns how many of the wanted replicas are available, where both are known. A provider may report anything: it
+// is at least none, and at most all.
+func available(wanted, unavailable Field[int32]) Field[int32] {
+	n, ok := wanted.Get()
 	down, counted := unavailable.Get()
 	if !ok || !counted {
 		return Field[int32]{presence: Missing, path: unavailable.path}
 	}
-	total.value, total.path = n-down, unavailable.path
-	return total
+	wanted.value, wanted.path = int32(max(0, min(int64(n), int64(n)-int64(down)))), unavailable.path
+	return wanted
 }

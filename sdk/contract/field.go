@@ -77,6 +77,18 @@ func read[T any](object map[string]any, path string) Field[T] {
 	return f
 }
 
+// checked returns the field, unreadable where its value is one that the core's objects cannot take over.
+func (f Field[T]) checked(problem func(T) error) Field[T] {
+	if f.presence != Found {
+		return f
+	}
+	if err := problem(f.value); err != nil {
+		var zero T
+		f.presence, f.value, f.cause = Unreadable, zero, err
+	}
+	return f
+}
+
 // either returns the first of the fields that has something to say: found or unreadable.
 func either[T any](fields ...Field[T]) Field[T] {
 	for _, f := range fields {

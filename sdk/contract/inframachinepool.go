@@ -1,5 +1,18 @@
 package contract
 
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+)
+
+// The most that a MachinePool can take over.
+const (
+	maxProviderIDs = 10000
+	maxProviderID  = 512
+	maxKind        = 63
+)
+
 // InfraMachinePoolView is an infrastructure machine pool as the contract sees it (rows IP2-*).
 type InfraMachinePoolView struct {
 	Object
@@ -21,10 +34,50 @@ func InfraMachinePool(o Object) InfraMachinePoolView {
 		Object: o,
 		Provisioned: anyTrue(
 			read[bool](o.Object, "status.initialization.provisioned"), read[bool](o.Object, "status.ready")),
-		ProviderIDList: read[[]string](o.Object, "spec.providerIDList"),
-		Replicas:       read[int32](o.Object, "status.replicas"),
-		MachineKind:    read[string](o.Object, "status.infrastructureMachineKind"),
+		ProviderIDList: read[[]string](o.Object, "spec.providerIDList").checked(providerIDs),
+		Replicas:       read[int32](o.Object, "status.replicas").checked(replicas),
+		MachineKind:    read[string](o.Object, "status.infrastructureMachineKind").checked(kind),
 	}
+}
+
+// Err returns what is wrong with the first field that cannot be read, nil where all can.
+func (v InfraMachinePoolView) Err() error {
+	return cmp.Or(v.Provisioned.Err(), v.ProviderIDList.Err(), v.Replicas.Err(), v.MachineKind.Err())
+}
+
+// ReportedFailure returns the terminal failure that the pool reports, whatever contract it follows.
+func (v InfraMachinePoolView) ReportedFailure() Failure { return v.reported() }
+
+func providerIDs(list []string) error {
+	if len(list) > maxProviderIDs {
+		return fmt.Errorf("there are %d items, %d at most are possible", len(list), maxProviderIDs)
+	}
+	for i, id := range list {
+		switch {
+		case id == "":
+			return fmt.Errorf("item %d is empty", i)
+		case len(id) > maxProviderID:
+			return fmt.Errorf("item %d has %d characters, %d at most are possible", i, len(id), maxProviderID)
+		}
+	}
+	return nil
+}
+
+func replicas(n int32) error {
+	if n < 0 {
+		return fmt.Errorf("want 0 or more, have %d", n)
+	}
+	return nil
+}
+
+func kind(name string) error {
+	if len(name) > maxKind {
+		return fmt.Errorf("%d characters are not the name of a kind", len(name))
+	}
+	if !regexp.MustCompile(`^[a-zA-Z0-9]*$`).MatchString(name) {
+		return fmt.Errorf("%q is not the name of a kind", name)
+	}
+	return nil
 }
 
 // anyTrue returns the first of the flags that is true, else the first with something to say.

@@ -42,6 +42,11 @@ func (o Object) Failure() Failure {
 	if o.Contract != V1Beta1 {
 		return Failure{}
 	}
+	return o.reported()
+}
+
+// reported is the failure that the object reports, whatever contract it follows.
+func (o Object) reported() Failure {
 	return Failure{
 		Reason:  read[string](o.Object, "status.failureReason").Or(""),
 		Message: read[string](o.Object, "status.failureMessage").Or(""),
