@@ -1,6 +1,8 @@
 package version_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,6 +33,10 @@ func TestCounts(t *testing.T) { // CL-25, MS-19, DP-14, MP-11
 			want: []clusterv1.StatusVersion{{Version: "v1.9.0", Replicas: 1}, {Version: "v1.36.2+a", Replicas: 1}, {Version: "v1.36.2+b", Replicas: 1},
 				{Version: "v1.36.10-rc.0", Replicas: 1}, {Version: "v1.36.10", Replicas: 1}, {Version: "latest", Replicas: 1}, {Version: "main", Replicas: 1}},
 		},
+		"too long": {
+			reason: "the whole status would be refused for one Node", add: []count{{strings.Repeat("v", 257), 1}, {"v1.36.3", 1}},
+			want: []clusterv1.StatusVersion{{Version: "v1.36.3", Replicas: 1}},
+		},
 	} {
 		c := version.Counts{}
 		for _, a := range tc.add {
@@ -39,5 +45,15 @@ func TestCounts(t *testing.T) { // CL-25, MS-19, DP-14, MP-11
 		if diff := cmp.Diff(tc.want, c.Sorted()); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
 		}
+	}
+}
+
+func TestTooManyVersions(t *testing.T) {
+	c := version.Counts{}
+	for i := range 101 {
+		c.Add(fmt.Sprintf("v1.%d.0", i), 1)
+	}
+	if got := c.Sorted(); len(got) != 100 || got[0].Version != "v1.0.0" {
+		t.Errorf("the API takes 100, got %d", len(got))
 	}
 }

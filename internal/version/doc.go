@@ -1,6 +1,7 @@
-// Package version counts replicas by the Kubernetes version that they have.
+// Package version counts replicas by the Kubernetes version that they have, and compares what a kubelet says with a spec.
 //
-// Does: adds up what the status field `versions` of every kind says, and puts the versions in order.
+// Does: adds up what the status field `versions` of every kind says, and puts the versions in order. Says whether a kubelet
+// runs the version of a spec, whatever suffix a distribution gave it ([Runs]).
 //
 // Owns: nothing.
 //
