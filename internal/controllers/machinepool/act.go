@@ -3,7 +3,6 @@ package machinepool
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,8 +41,10 @@ type (
 	CreateMachine struct{ Name, Kind string }
 	// AdoptMachine makes the pool the controller of a Machine that has lost its owner.
 	AdoptMachine struct{ Machine string }
-	// SetVersion records the version a Machine runs.
-	SetVersion struct{ Machine, Version string }
+	// SyncMachine makes a Machine what the template says, and gives it the version that its Node runs.
+	SyncMachine struct{ Machine string }
+	// SyncTimeouts gives the timeouts of the deletion to a Machine that is being deleted.
+	SyncTimeouts struct{ Machine string }
 	// JudgeMachine sets the UpToDate condition of a Machine.
 	JudgeMachine struct {
 		Machine string
@@ -66,6 +67,13 @@ type (
 	}
 )
 
+// Independent implements loop.Independent: one Machine holds up no other.
+func (CreateMachine) Independent() {}
+func (AdoptMachine) Independent()  {}
+func (SyncMachine) Independent()   {}
+func (SyncTimeouts) Independent()  {}
+func (JudgeMachine) Independent()  {}
+
 func (a Join) String() string { return "join Cluster " + a.Cluster }
 func (a Own) String() string {
 	return fmt.Sprintf("own %s %s: it is the pool's %s", a.Kind, a.Name, a.What)
@@ -77,8 +85,11 @@ func (a CreateMachine) String() string {
 func (a AdoptMachine) String() string {
 	return fmt.Sprintf("adopt Machine %s: it has the labels of the pool, and no owner", a.Machine)
 }
-func (a SetVersion) String() string {
-	return fmt.Sprintf("set version of Machine %s to %s: its Node runs that", a.Machine, a.Version)
+func (a SyncMachine) String() string {
+	return fmt.Sprintf("sync Machine %s: it is not what the template and its Node say", a.Machine)
+}
+func (a SyncTimeouts) String() string {
+	return fmt.Sprintf("sync Machine %s: the timeouts of its deletion changed", a.Machine)
 }
 func (a JudgeMachine) String() string {
 	return fmt.Sprintf("set condition UpToDate of Machine %s to %s: %s", a.Machine, a.Verdict.Status, a.Verdict.Reason)
@@ -99,12 +110,16 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case TakeOver:
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { follow(s, o.(*clusterv1.MachinePool)) })
 	case CreateMachine:
-		return c.writer.Create(ctx, newMachine(s, a))
+		return c.createMachine(ctx, s, a)
 	case AdoptMachine:
 		owner := *metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))
 		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) { ownership.Own(o, owner) })
-	case SetVersion:
-		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) { o.(*clusterv1.Machine).Spec.Version = a.Version })
+	case SyncMachine:
+		return c.syncMachine(ctx, s, a)
+	case SyncTimeouts:
+		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) {
+			o.(*clusterv1.Machine).Spec.Deletion = deletionOf(s)
+		})
 	case JudgeMachine:
 		return c.judge(ctx, s, a)
 	case DeleteMachine:
@@ -139,32 +154,6 @@ func (c *Controller) judge(ctx context.Context, s Snapshot, a JudgeMachine) erro
 	}}
 	conditions := table.Evaluate(a.Verdict, loop.MomentOf(m, s.Now))
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions})
-}
-
-// newMachine is the Machine of an infrastructure machine (MP-07): the same name, and no bootstrap of its own.
-func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
-	none := ""
-	template := s.Pool.Spec.Template
-	m := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Pool.Namespace, Name: a.Name,
-			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
-			Finalizers:      []string{clusterv1.MachineFinalizer}, // that of the Machine controller, which need not add it
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))},
-		},
-		Spec: template.Spec,
-	}
-	if m.Labels == nil {
-		m.Labels = map[string]string{}
-	}
-	maps.Copy(m.Labels, memberLabels(s.Pool))
-	m.Labels = ownership.PassWatchLabel(s.Pool, m.Labels)
-	m.Spec.ClusterName = s.Pool.Spec.ClusterName
-	m.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: &none}
-	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
-		APIGroup: template.Spec.InfrastructureRef.APIGroup, Kind: a.Kind, Name: a.Name,
-	}
-	return m
 }
 
 func (c *Controller) markNode(ctx context.Context, s Snapshot, a MarkNode) error {

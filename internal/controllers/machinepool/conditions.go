@@ -2,12 +2,14 @@ package machinepool
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -70,25 +72,35 @@ func (j judged) bootstrapConfigReady() condition.Verdict {
 	switch {
 	case ref.Name == "":
 		return condition.True(dataSecretProvided)
-	case j.BootstrapProblem != "":
-		return condition.Unknown(clusterv1.InternalErrorReason, j.BootstrapProblem)
+	case bootstrapProblem(j.Snapshot) != "":
+		return condition.Unknown(clusterv1.InternalErrorReason, bootstrapProblem(j.Snapshot))
 	case j.Bootstrap == nil:
 		return absent(ref, isTrue(j.Pool.Status.Initialization.BootstrapDataSecretCreated), !j.Pool.DeletionTimestamp.IsZero())
 	}
 	ready := j.Bootstrap.DataSecretCreated.Or(false)
-	return mirror(j.Bootstrap.Object, ref, ready, fmt.Sprintf("%s status.initialization.dataSecretCreated is %t", ref.Kind, ready))
+	if ready && !bootstrapped(j.Snapshot) {
+		return condition.False(clusterv1.NotReadyReason, unnamedSecret(ref))
+	}
+	return mirror(j.Bootstrap.Object, ready, notYet(ref, "status.initialization.dataSecretCreated", j.Bootstrap.ReportedFailure()))
 }
 
 func (j judged) infrastructureReady() condition.Verdict {
 	ref := j.Pool.Spec.Template.Spec.InfrastructureRef
 	switch {
-	case j.InfraProblem != "":
-		return condition.Unknown(clusterv1.InternalErrorReason, j.InfraProblem)
+	case infraProblem(j.Snapshot) != "":
+		return condition.Unknown(clusterv1.InternalErrorReason, infraProblem(j.Snapshot))
 	case j.Infra == nil:
 		return absent(ref, isTrue(j.Pool.Status.Initialization.InfrastructureProvisioned), !j.Pool.DeletionTimestamp.IsZero())
 	}
-	ready := j.Infra.Provisioned.Or(false)
-	return mirror(j.Infra.Object, ref, ready, fmt.Sprintf("%s status.initialization.provisioned is %t", ref.Kind, ready))
+	return mirror(j.Infra.Object, j.Infra.Provisioned.Or(false), notYet(ref, "status.initialization.provisioned", j.Infra.ReportedFailure()))
+}
+
+// notYet says that a provider object has not done its work, and why, where it reports a failure.
+func notYet(ref clusterv1.ContractVersionedObjectReference, flag string, f contract.Failure) string {
+	if f == (contract.Failure{}) {
+		return fmt.Sprintf("%s %s is false", ref.Kind, flag)
+	}
+	return fmt.Sprintf("%s %s is false, and it reports a failure: %s", ref.Kind, flag, strings.Trim(f.Reason+": "+f.Message, ": "))
 }
 
 // absent is the verdict over an object that is not there: deleted where it was there before.
@@ -100,7 +112,7 @@ func absent(ref clusterv1.ContractVersionedObjectReference, before, deleting boo
 }
 
 // mirror repeats the Ready condition of a provider object; one without it is judged by its flag (CT-07).
-func mirror(o contract.Object, ref clusterv1.ContractVersionedObjectReference, ready bool, fallback string) condition.Verdict {
+func mirror(o contract.Object, ready bool, fallback string) condition.Verdict {
 	f := o.Ready()
 	if err := f.Err(); err != nil {
 		return condition.Unknown(clusterv1.InvalidConditionReportedReason, err.Error())
@@ -165,7 +177,7 @@ func upToDate(s Snapshot, m clusterv1.Machine) condition.Verdict {
 	if have == "" {
 		have = m.Spec.Version
 	}
-	if want != "" && have != want {
+	if want != "" && !version.Runs(have, want) {
 		return condition.False(clusterv1.MachineNotUpToDateReason, fmt.Sprintf("* Version %s, %s required", have, want))
 	}
 	return condition.True(clusterv1.MachineUpToDateReason)

@@ -31,7 +31,9 @@ type Workloads interface {
 
 // Controller reconciles MachinePools.
 type Controller struct {
-	client    client.Client
+	client client.Client
+	// live reads past the cache.
+	live      client.Reader
 	refs      *kube.References
 	workloads Workloads
 	writer    *kube.Writer
@@ -40,7 +42,7 @@ type Controller struct {
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters *remote.Clusters) error {
-	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: time.Now}
 	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}

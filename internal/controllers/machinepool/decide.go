@@ -1,6 +1,7 @@
 package machinepool
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sort"
@@ -25,7 +26,8 @@ const recordRecheck = 5 * time.Second
 //	not there yet       wait; the watch on their kind wakes us
 //	there, not ours     own it: controller owner, cluster label                      MP-01, MP-02
 //	reporting           take over data secret, provider IDs, replicas                MP-02, MP-04, MP-09
-//	has machines        one Machine for each, none for those that are gone           MP-07
+//	has machines        one Machine for each, none for those that are gone;          MP-07
+//	                    they follow the template in place
 //	back from a backup  wait for the rest of it                                      OR-01
 //	has none            mark the Nodes; delete Nodes whose instance is gone          MP-05
 func Decide(s Snapshot) loop.Plan {
@@ -60,32 +62,54 @@ func decide(s Snapshot) loop.Plan {
 }
 
 func decideReferences(s Snapshot, p *loop.Plan) {
-	template := s.Pool.Spec.Template.Spec
-	if ref := template.Bootstrap.ConfigRef; ref.Name != "" {
-		switch {
-		case s.BootstrapProblem != "":
-			p.WaitFor("BootstrapConfigUnreadable", "%s", s.BootstrapProblem)
-		case s.Bootstrap == nil:
-			p.WaitFor("BootstrapConfigNotFound", "%s %s does not exist yet", ref.Kind, ref.Name)
-		case !owned(s.Bootstrap.Object, s):
-			p.Do(Own{Kind: ref.Kind, Name: ref.Name, What: bootstrapConfig})
-		case !s.Bootstrap.DataSecretCreated.Or(false):
-			p.WaitFor(clusterv1.WaitingForBootstrapDataReason, "%s %s has not created the bootstrap data yet", ref.Kind, ref.Name)
-		}
-	}
-	ref := template.InfrastructureRef
+	decideBootstrap(s, p)
+	ref := s.Pool.Spec.Template.Spec.InfrastructureRef
+	problem := infraProblem(s)
 	switch {
-	case s.InfraProblem != "":
-		p.WaitFor("InfrastructureUnreadable", "%s", s.InfraProblem)
+	case s.Infra != nil && !owned(s.Infra.Object, s):
+		p.Do(Own{Kind: ref.Kind, Name: ref.Name, What: infrastructure})
+	case problem != "":
+		p.WaitFor("InfrastructureUnreadable", "%s", problem)
+		if s.KindProblem != "" {
+			p.RecheckIn(unreadableRecheck) // a kind that is not installed is not watched
+		}
 	case s.Infra == nil:
 		p.WaitFor("InfrastructureNotFound", "%s %s does not exist yet", ref.Kind, ref.Name)
-	case !owned(s.Infra.Object, s):
-		p.Do(Own{Kind: ref.Kind, Name: ref.Name, What: infrastructure})
 	case !s.Infra.Provisioned.Or(false):
 		p.WaitFor("InfrastructureNotProvisioned", "%s %s is not provisioned yet", ref.Kind, ref.Name)
 	case s.Infra.Replicas.Or(0) > 0 && len(s.Infra.ProviderIDList.Or(nil)) == 0: // MP-04
 		p.WaitFor("WaitingForProviderIDs", "%s %s has replicas and no provider IDs yet", ref.Kind, ref.Name)
 	}
+}
+
+func decideBootstrap(s Snapshot, p *loop.Plan) {
+	ref := s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef
+	if ref.Name == "" {
+		return
+	}
+	problem := bootstrapProblem(s)
+	switch {
+	case s.Bootstrap != nil && !owned(s.Bootstrap.Object, s):
+		p.Do(Own{Kind: ref.Kind, Name: ref.Name, What: bootstrapConfig})
+	case problem != "":
+		p.WaitFor("BootstrapConfigUnreadable", "%s", problem)
+	case s.Bootstrap == nil:
+		p.WaitFor("BootstrapConfigNotFound", "%s %s does not exist yet", ref.Kind, ref.Name)
+	case !s.Bootstrap.DataSecretCreated.Or(false):
+		p.WaitFor(clusterv1.WaitingForBootstrapDataReason, "%s %s has not created the bootstrap data yet", ref.Kind, ref.Name)
+	case !bootstrapped(s):
+		p.WaitFor(clusterv1.WaitingForBootstrapDataReason, "%s", unnamedSecret(ref))
+	}
+}
+
+// bootstrapped reports whether the bootstrap config has created its Secret and says which it is.
+func bootstrapped(s Snapshot) bool {
+	return s.Bootstrap != nil && s.Bootstrap.DataSecretCreated.Or(false) && s.Bootstrap.DataSecretName.Or("") != ""
+}
+
+func unnamedSecret(ref clusterv1.ContractVersionedObjectReference) string {
+	return fmt.Sprintf("Waiting for %s %s to name the Secret with the bootstrap data in status.dataSecretName: it reports that the Secret is created",
+		ref.Kind, ref.Name)
 }
 
 // owned reports whether the pool is the controller of the object, which carries the cluster label.
@@ -105,10 +129,9 @@ func takeOver(s Snapshot) bool {
 
 // follow makes the spec what bootstrap and infrastructure say. What they do not say stays (sticky).
 func follow(s Snapshot, pool *clusterv1.MachinePool) {
-	if s.Bootstrap != nil && s.Bootstrap.DataSecretCreated.Or(false) { // MP-02
-		if name, ok := s.Bootstrap.DataSecretName.Get(); ok && name != "" {
-			pool.Spec.Template.Spec.Bootstrap.DataSecretName = &name
-		}
+	if bootstrapped(s) { // MP-02
+		name := s.Bootstrap.DataSecretName.Or("")
+		pool.Spec.Template.Spec.Bootstrap.DataSecretName = &name
 	}
 	if s.Infra == nil || !s.Infra.Provisioned.Or(false) {
 		return
@@ -124,7 +147,7 @@ func follow(s Snapshot, pool *clusterv1.MachinePool) {
 // listed reports whether the infrastructure's list of provider IDs is one to go by: an empty list is, once it says
 // that it has no replicas (MP-04).
 func listed(s Snapshot) bool {
-	if s.Infra == nil || !s.Infra.Provisioned.Or(false) {
+	if s.Infra == nil || !s.Infra.Provisioned.Or(false) || s.Infra.ProviderIDList.Err() != nil {
 		return false
 	}
 	replicas, counted := s.Infra.Replicas.Get()
@@ -137,90 +160,9 @@ func scaledByOthers(pool *clusterv1.MachinePool) bool {
 	return ok && by != "false"
 }
 
-// decideMachines keeps one Machine for each infrastructure machine (MP-07). None is made before the pool is whole, and
-// none that the pool does not control is removed (OR-01).
-func decideMachines(s Snapshot, p *loop.Plan) {
-	if !hasMachines(s) {
-		return
-	}
-	machines := map[string]bool{}
-	for _, m := range s.Machines {
-		machines[m.Name] = true
-	}
-	if !whole(s) {
-		waitForParts(s, p)
-	} else {
-		for _, im := range s.InfraMachines {
-			if !machines[im.GetName()] && im.GetDeletionTimestamp().IsZero() {
-				p.Do(CreateMachine{Name: im.GetName(), Kind: im.GetKind()})
-			}
-		}
-	}
-	alone := bereft(s)
-	for _, m := range s.Machines {
-		switch {
-		case !m.DeletionTimestamp.IsZero():
-		case orphaned(s, m):
-			p.Do(AdoptMachine{Machine: m.Name})
-		case !controlled(s, m):
-		case alone[m.Name]:
-			decideBereft(s, m, p)
-		default:
-			decideMachine(s, m, p)
-		}
-	}
-}
-
-// decideBereft removes a Machine whose infrastructure machine is gone, and not one whose is still to come.
-func decideBereft(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
-	if awaited(s, m) {
-		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name)
-		return
-	}
-	p.Do(DeleteMachine{Name: m.Name, Why: "its infrastructure machine is gone"})
-}
-
-// decideMachine keeps version and UpToDate condition of one Machine true (MP-07, MA-24).
-func decideMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
-	if running := kubeletVersion(s, m); running != "" && running != m.Spec.Version {
-		p.Do(SetVersion{Machine: m.Name, Version: running})
-		return
-	}
-	want := upToDate(s, m)
-	have := conditionOf(m, clusterv1.MachineUpToDateCondition)
-	if have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
-		p.Do(JudgeMachine{Machine: m.Name, Verdict: want})
-	}
-}
-
-// orphaned reports whether a Machine with the labels of the pool has no controller, or this pool in an earlier life or
-// an earlier version of the API (OR-01).
-func orphaned(s Snapshot, m clusterv1.Machine) bool {
-	owner := metav1.GetControllerOf(&m)
-	if owner == nil {
-		return true
-	}
-	return owner.Kind == "MachinePool" && owner.Name == s.Pool.Name &&
-		(owner.UID != s.Pool.UID || owner.APIVersion != clusterv1.GroupVersion.String())
-}
-
-// hasMachines reports whether the infrastructure has a kind for its instances (IP2-03).
-func hasMachines(s Snapshot) bool { return s.Infra != nil && s.Infra.MachineKind.Or("") != "" }
-
-// kubeletVersion is the version that the Node of a Machine runs, empty where that is not known.
-func kubeletVersion(s Snapshot, m clusterv1.Machine) string {
-	if node, ok := s.Nodes.Items[m.Spec.ProviderID]; ok && m.Spec.ProviderID != "" {
-		return node.Status.NodeInfo.KubeletVersion
-	}
-	if m.Status.NodeInfo != nil {
-		return m.Status.NodeInfo.KubeletVersion
-	}
-	return ""
-}
-
 // decideNodes looks after the Nodes of a pool without Machines (MP-05).
 func decideNodes(s Snapshot, p *loop.Plan) {
-	if hasMachines(s) || !s.Nodes.Known || s.Infra == nil {
+	if hasMachines(s) || !s.Nodes.Known || s.Infra == nil || infraProblem(s) != "" {
 		return
 	}
 	for _, id := range sortedIDs(s) {

@@ -32,6 +32,8 @@ func decideDeletion(s Snapshot) loop.Plan {
 	for _, m := range s.Machines {
 		if m.DeletionTimestamp.IsZero() {
 			p.Do(DeleteMachine{Name: m.Name, Why: "the pool is deleted"})
+		} else {
+			decideTimeouts(s, m, &p)
 		}
 	}
 	if n := len(s.Machines); n > 0 {

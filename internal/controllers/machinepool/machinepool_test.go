@@ -1,6 +1,7 @@
 package machinepool
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -95,8 +96,16 @@ func machine(name, version string, conditions ...metav1.Condition) clusterv1.Mac
 	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "p", UID: "pool", Controller: ptr(true)},
 	}}}
+	m.Finalizers = []string{clusterv1.MachineFinalizer}
+	m.Labels = map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachinePoolNameLabel: "p"}
+	m.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](10)
 	m.Spec.Version, m.Status.Conditions = version, conditions
 	return m
+}
+
+// running is a Machine of the pool as it should be.
+func running(name string) clusterv1.Machine {
+	return machine(name, "v1.36.0", metav1.Condition{Type: "UpToDate", Status: "True", Reason: "UpToDate"})
 }
 
 func is(t, status string) metav1.Condition {
@@ -139,6 +148,47 @@ func TestDecide(t *testing.T) {
 		"data secret rotated": {"MP-02, KB-11: and taken over again", settled(func(s *Snapshot) {
 			s.Bootstrap = bootstrap(`{dataSecretName: other, initialization: {dataSecretCreated: true}}`)
 		}), []string{"do: take over what bootstrap and infrastructure report"}},
+		"data secret without a name": {"MP-02: nothing to take over", settled(func(s *Snapshot) {
+			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil
+			s.Bootstrap = bootstrap(`{initialization: {dataSecretCreated: true}}`)
+		}), []string{"wait: Waiting for FooConfig b to name the Secret with the bootstrap data in status.dataSecretName: it reports that the Secret is created"}},
+		"unreadable data secret": {"said, and the last one stays", settled(func(s *Snapshot) {
+			s.Bootstrap = bootstrap(`{dataSecretName: [x], initialization: {dataSecretCreated: true}}`)
+		}), []string{"wait: FooConfig b reports what its contract does not allow: field status.dataSecretName: want string, have []interface {}"}},
+		"unreadable list": {"no Node is deleted for it", settled(func(s *Snapshot) {
+			s.Infra = infraOf(contract.V1Beta2, `spec: {providerIDList: [""]}`, `{ready: true, replicas: 0}`)
+			s.Nodes.Retired = []corev1.Node{node("n9", "x://9")}
+		}), []string{"wait: FooPool i reports what its contract does not allow: field spec.providerIDList: item 0 is empty"}},
+		"kind of the machines missing": {"X15: Machines are neither made nor removed", settled(withMachines, func(s *Snapshot) {
+			s.Machines, s.InfraMachines, s.KindProblem = []clusterv1.Machine{running("m0")}, nil, "install FooMachine"
+		}), []string{"wait: install FooMachine"}},
+		"label of the template": {"MP-07: Machines follow in place", settled(withMachines, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
+			s.Machines[0].Labels["a"] = "b"
+			s.Pool.Spec.Template.Labels = map[string]string{"a": "b"}
+		}), []string{"do: sync Machine m1: it is not what the template and its Node say"}},
+		"label of the template removed": {"MP-07: what the pool applied and does not want any more", settled(withMachines, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
+			s.Machines[0].Labels["a"], s.Machines[1].Labels["theirs"] = "b", "c"
+			s.Machines[0].ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: fieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:a":{}}}}`),
+			}}
+		}), []string{"do: sync Machine m0: it is not what the template and its Node say"}},
+		"timeouts of a deletion": {"MP-07: a drain that hangs can be given a timeout", settled(withMachines, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
+			s.Machines[0].DeletionTimestamp, s.Machines[0].Labels = ptr(metav1.NewTime(now)), nil
+			s.Machines[1].Spec.Deletion.NodeDrainTimeoutSeconds = ptr[int32](60)
+			s.Pool.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr[int32](60)
+		}), []string{"do: sync Machine m0: the timeouts of its deletion changed"}},
+		"vendor's version": {"MP-11: a suffix is no other version", settled(withMachines, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
+			s.Machines[0].Spec.Version = "v1.36.0-eks-5e0fdde"
+		}), nil},
+		"nonsense for a version": {"a workload cluster may say anything", settled(withMachines, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
+			s.Machines[0].Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: "no version"}
+			s.Machines[0].Status.Conditions = []metav1.Condition{{Type: "UpToDate", Status: "False", Reason: "NotUpToDate", Message: "* Version no version, v1.36.0 required"}}
+		}), nil},
 		"data not created": {"MP-02", settled(func(s *Snapshot) { s.Bootstrap = bootstrap(`{}`) }), []string{"wait: FooConfig b has not created the bootstrap data yet"}},
 		"provider IDs":     {"MP-04", settled(func(s *Snapshot) { s.Pool.Spec.ProviderIDList = nil }), []string{"do: take over what bootstrap and infrastructure report"}},
 		"no provider IDs yet": {"MP-04: replicas without provider IDs", settled(func(s *Snapshot) {
@@ -179,7 +229,7 @@ func TestDecide(t *testing.T) {
 			m := machine("m0", "v1.35.0")
 			m.Spec.ProviderID = "x://0"
 			s.Machines, s.InfraMachines = []clusterv1.Machine{m}, s.InfraMachines[:1]
-		}), []string{"do: set version of Machine m0 to v1.36.0: its Node runs that"}},
+		}), []string{"do: sync Machine m0: it is not what the template and its Node say"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -198,6 +248,12 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 	}{
 		"infrastructure and machines first": {"", settled(deleted, withMachines, func(s *Snapshot) { s.Machines = []clusterv1.Machine{machine("m0", "")} }),
 			[]string{"do: delete FooPool i: the pool is deleted", "do: delete Machine m0: the pool is deleted", "wait: FooPool i still exists", "wait: Machines of the pool still exist: m0"}},
+		"timeouts": {"MP-07: they follow while Machines are deleted", settled(deleted, withMachines, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{running("m0")}
+			s.Machines[0].DeletionTimestamp = s.Pool.DeletionTimestamp
+			s.Pool.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr[int32](1)
+			s.Infra = nil
+		}), []string{"do: sync Machine m0: the timeouts of its deletion changed", "wait: Machines of the pool still exist: m0"}},
 		"then bootstrap": {"", settled(deleted, func(s *Snapshot) { s.Infra = nil }),
 			[]string{"do: delete FooConfig b: the pool is deleted", "wait: FooConfig b still exists"}},
 		"then nodes": {"", settled(deleted, func(s *Snapshot) { s.Infra, s.Bootstrap = nil, nil }),
@@ -292,6 +348,29 @@ func TestConditions(t *testing.T) { // MP-12
 		}), wants{"MachinesReady": "False NotReady: 1 of 2 Nodes are ready", "Available": "False NotAvailable: 1 available replicas, at least 2 required"}},
 		"not connected": {"", settled(func(s *Snapshot) { s.Nodes = Nodes{Problem: "the workload cluster is not connected"} }), wants{
 			"MachinesReady": "Unknown ReadyUnknown: the workload cluster is not connected", "MachinesUpToDate": "Unknown UpToDateUnknown: the workload cluster is not connected"}},
+		"nodes of a vendor": {"MP-12: of the version, with a suffix", settled(func(s *Snapshot) {
+			for id, n := range s.Nodes.Items {
+				n.Status.NodeInfo.KubeletVersion = "v1.36.0-gke.1"
+				s.Nodes.Items[id] = n
+			}
+		}), wants{"MachinesUpToDate": "True UpToDate"}},
+		"machines of a vendor": {"MP-12", settled(withMachines, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{machine("m0", "v1.36.0-eks-5e0fdde"), machine("m1", "v1.36.0+x")}
+		}), wants{"MachinesUpToDate": "True UpToDate"}},
+		"unnamed secret": {"B10d: it says created, and not what", settled(func(s *Snapshot) {
+			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil
+			s.Bootstrap = bootstrap(`{initialization: {dataSecretCreated: true}, conditions: [{type: Ready, status: "True"}]}`)
+		}), wants{"BootstrapConfigReady": "False NotReady: Waiting for FooConfig b to name the Secret with the bootstrap data in status.dataSecretName: it reports that the Secret is created"}},
+		"machine kind missing": {"X15", settled(withMachines, func(s *Snapshot) { s.KindProblem = "install FooMachine" }), wants{
+			"InfrastructureReady": "Unknown InternalError: install FooMachine", "Available": "Unknown AvailableUnknown: * InfrastructureReady: install FooMachine"}},
+		"nonsense": {"CT-07: what cannot be read is said", settled(func(s *Snapshot) { s.Infra = infra(`{ready: true, replicas: -3}`) }), wants{
+			"InfrastructureReady": "Unknown InternalError: FooPool i reports what its contract does not allow: field status.replicas: want 0 or more, have -3"}},
+		"failures": {"M52, B14: of either contract, where no condition says more", settled(func(s *Snapshot) {
+			s.Infra = infra(`{failureReason: InvalidConfiguration, failureMessage: no such type}`)
+			s.Bootstrap = bootstrap(`{failureMessage: "no template"}`)
+		}), wants{
+			"InfrastructureReady":  "False NotReady: FooPool status.initialization.provisioned is false, and it reports a failure: InvalidConfiguration: no such type",
+			"BootstrapConfigReady": "False NotReady: FooConfig status.initialization.dataSecretCreated is false, and it reports a failure: no template"}},
 		"old nodes": {"", settled(func(s *Snapshot) { s.Pool.Spec.Template.Spec.Version = "v1.37.0" }), wants{
 			"MachinesUpToDate": "False NotUpToDate: 2 of 2 Nodes do not run version v1.37.0"}},
 		"machines": {"aggregated from Machines where there are some", settled(withMachines, func(s *Snapshot) {
@@ -419,6 +498,25 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	t.Run("MP-11 Nodes of a vendor", func(t *testing.T) {
+		got := report(settled(func(s *Snapshot) {
+			n := s.Nodes.Items["x://0"]
+			n.Status.NodeInfo.KubeletVersion = "v1.36.0-eks-5e0fdde"
+			s.Nodes.Items["x://0"] = n
+		}))
+		if *got.UpToDateReplicas != 2 || len(got.Versions) != 2 {
+			t.Errorf("a suffix is no other version, and is shown: %+v", got)
+		}
+	})
+	t.Run("nonsense freezes nothing", func(t *testing.T) {
+		got := report(settled(func(s *Snapshot) {
+			s.Infra = infraOf(contract.V1Beta2, `spec: {providerIDList: [""]}`, `{ready: true, replicas: -3}`)
+			s.Pool.Status.Replicas = ptr[int32](2)
+		}))
+		if *got.Replicas != 2 || len(got.NodeRefs) != 2 {
+			t.Errorf("what was known stays: %+v", got)
+		}
+	})
 	t.Run("MP-13 failures are copied", func(t *testing.T) {
 		s := settled(func(s *Snapshot) {
 			s.Infra = infraOf(contract.V1Beta1, "spec: {}", `{failureReason: InvalidConfiguration, failureMessage: "no such type"}`)
@@ -426,6 +524,20 @@ func TestStatus(t *testing.T) {
 		v1 := report(s).Deprecated.V1Beta1
 		if v1.FailureReason == nil || *v1.FailureReason != "InvalidConfiguration" || *v1.FailureMessage != "no such type" {
 			t.Errorf("%+v", v1)
+		}
+		for _, version := range contract.Versions() { // the config's where the infrastructure has none; M52, B14: of either contract
+			s := settled(func(s *Snapshot) {
+				b := contract.BootstrapConfig(object("{metadata: {name: b}, status: {failureReason: Bad, failureMessage: "+strings.Repeat("é", 6000)+"}}", version))
+				s.Bootstrap = &b
+			})
+			v1 := report(s).Deprecated.V1Beta1
+			if v1.FailureReason == nil || *v1.FailureReason != "Bad" || *v1.FailureMessage != strings.Repeat("é", 5120) {
+				t.Errorf("%s: the API takes 10240 bytes: %+v", version, v1)
+			}
+			s.Infra = infraOf(version, "spec: {}", `{failureReason: Worse}`)
+			if v1 := report(s).Deprecated.V1Beta1; *v1.FailureReason != "Worse" || v1.FailureMessage != nil {
+				t.Errorf("%s: %+v", version, v1)
+			}
 		}
 		if v1 := report(settled()).Deprecated.V1Beta1; v1.FailureReason != nil || v1.FailureMessage != nil {
 			t.Errorf("no failure, none copied: %+v", v1)

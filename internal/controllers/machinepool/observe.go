@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -30,6 +31,8 @@ type Snapshot struct {
 	// InfraMachines are the infrastructure machines of the pool, sorted by name; none where the
 	// infrastructure has no kind for them.
 	InfraMachines []contract.Object
+	// KindProblem says what a person has to change before the infrastructure machines can be read: they are not known then.
+	KindProblem string
 	// Machines of the pool, sorted by name.
 	Machines []clusterv1.Machine
 	// Nodes of the pool: those whose provider ID is in the list, and those that were in it before.
@@ -86,6 +89,10 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 		return nil
 	}
 	s.InfraMachines, err = c.refs.List(ctx, ref.APIGroup, kind, s.Pool.Namespace, memberLabels(s.Pool))
+	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
+		s.KindProblem = fmt.Sprintf("%s %s names the kind of its machines in status.infrastructureMachineKind: %s", ref.Kind, ref.Name, f.Message)
+		return nil
+	}
 	sort.Slice(s.InfraMachines, func(i, j int) bool { return s.InfraMachines[i].GetName() < s.InfraMachines[j].GetName() })
 	return err
 }
@@ -102,9 +109,36 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// providerIDs is what the infrastructure reports, or what was taken over from it where it is gone.
+// infraProblem says what has to change before the infrastructure can be gone by: the reference to it, a field that cannot be
+// read, or the kind of its machines. Empty: nothing.
+func infraProblem(s Snapshot) string {
+	if s.InfraProblem != "" || s.Infra == nil {
+		return s.InfraProblem
+	}
+	if err := s.Infra.Err(); err != nil {
+		return unreadable(s.Pool.Spec.Template.Spec.InfrastructureRef, err)
+	}
+	return s.KindProblem
+}
+
+// bootstrapProblem says the same of the bootstrap config.
+func bootstrapProblem(s Snapshot) string {
+	if s.BootstrapProblem != "" || s.Bootstrap == nil {
+		return s.BootstrapProblem
+	}
+	if err := s.Bootstrap.Err(); err != nil {
+		return unreadable(s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef, err)
+	}
+	return ""
+}
+
+func unreadable(ref clusterv1.ContractVersionedObjectReference, err error) string {
+	return fmt.Sprintf("%s %s reports what its contract does not allow: %v", ref.Kind, ref.Name, err)
+}
+
+// providerIDs is what the infrastructure reports, or what was taken over from it where it is gone or not readable.
 func providerIDs(s Snapshot) []string {
-	if s.Infra == nil {
+	if s.Infra == nil || s.Infra.ProviderIDList.Err() != nil {
 		return s.Pool.Spec.ProviderIDList
 	}
 	return s.Infra.ProviderIDList.Or(nil)

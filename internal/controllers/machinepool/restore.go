@@ -22,7 +22,7 @@ func whole(s Snapshot) bool {
 	switch {
 	case recorded(s):
 		return true
-	case s.Infra == nil:
+	case s.Infra == nil || infraProblem(s) != "":
 		return false
 	case !hasMachines(s): // it has none, or has not said so yet
 		return len(s.Machines) == 0 && (s.Infra.Provisioned.Or(false) || len(remembered(s)) == 0)
@@ -62,9 +62,12 @@ func without(s Snapshot, ids []string) []string {
 	return out
 }
 
-// bereft are the names of the Machines that stay and have no infrastructure machine.
+// bereft are the names of the Machines that stay and have no infrastructure machine; none where these are not known.
 func bereft(s Snapshot) map[string]bool {
 	out := map[string]bool{}
+	if s.KindProblem != "" {
+		return out
+	}
 	for _, m := range s.Machines {
 		out[m.Name] = m.DeletionTimestamp.IsZero()
 	}

@@ -2,6 +2,7 @@ package machinepool
 
 import (
 	"slices"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -10,6 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/version"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // counts are the replicas of a pool, by how far they are (MP-11).
@@ -61,7 +63,7 @@ func initialization(s Snapshot) clusterv1.MachinePoolInitializationStatus {
 	if s.Infra != nil && s.Infra.Provisioned.Or(false) {
 		out.InfrastructureProvisioned = &yes
 	}
-	if s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil || s.Bootstrap != nil && s.Bootstrap.DataSecretCreated.Or(false) {
+	if s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil || bootstrapped(s) {
 		out.BootstrapDataSecretCreated = &yes
 	}
 	return out
@@ -101,7 +103,7 @@ func refTo(node corev1.Node) corev1.ObjectReference {
 // count counts the Machines by their conditions, or the Nodes of a pool without Machines (MP-11).
 func count(s Snapshot) counts {
 	n := counts{replicas: deref(s.Pool.Status.Replicas)}
-	if s.Infra != nil {
+	if s.Infra != nil && s.Infra.Replicas.Err() == nil {
 		n.replicas = s.Infra.Replicas.Or(0)
 	}
 	if !hasMachines(s) {
@@ -127,7 +129,7 @@ func countNodes(s Snapshot, n counts) counts {
 		ready := one(nodeReady(&node))
 		n.ready += ready
 		n.available += ready
-		n.upToDate += one(want == "" || node.Status.NodeInfo.KubeletVersion == want)
+		n.upToDate += one(want == "" || version.Runs(node.Status.NodeInfo.KubeletVersion, want))
 	}
 	return n
 }
@@ -191,14 +193,42 @@ func deprecated(s Snapshot, n counts, status clusterv1.MachinePoolStatus) *clust
 		Conditions:    condition.Project(legacy, status.Conditions, s.Pool.GetV1Beta1Conditions()),
 		ReadyReplicas: n.ready, AvailableReplicas: n.available, UnavailableReplicas: max(0, n.replicas-n.available),
 	}
-	if s.Infra == nil {
-		return out
-	}
-	if f := s.Infra.Failure(); f.Reason != "" || f.Message != "" { // MP-13
+	if f := failure(s); f.Reason != "" || f.Message != "" { // MP-13
 		reason := capierrors.MachinePoolStatusFailure(f.Reason)
-		out.FailureReason, out.FailureMessage = &reason, &f.Message
+		out.FailureReason = &reason
+		if f.Message != "" {
+			message := truncate(f.Message, maxFailureMessage)
+			out.FailureMessage = &message
+		}
 	}
 	return out
+}
+
+// maxFailureMessage is how many bytes the API stores of a failure's message.
+const maxFailureMessage = 10240
+
+// failure is the terminal failure of the infrastructure, else that of the bootstrap config.
+func failure(s Snapshot) contract.Failure {
+	if s.Infra != nil {
+		if f := s.Infra.ReportedFailure(); f != (contract.Failure{}) {
+			return f
+		}
+	}
+	if s.Bootstrap != nil {
+		return s.Bootstrap.ReportedFailure()
+	}
+	return contract.Failure{}
+}
+
+// truncate cuts a text between two characters.
+func truncate(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
 }
 
 func events(s Snapshot, status clusterv1.MachinePoolStatus) []loop.Event {

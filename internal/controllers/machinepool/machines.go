@@ -1,0 +1,80 @@
+package machinepool
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/ownership"
+)
+
+const (
+	// fieldManager of the Machines.
+	fieldManager = kube.Prefix + Name
+	// referenceManager is the field manager with which the reference implementation applies the Machines of a pool.
+	referenceManager = "machinepool-controller"
+)
+
+// newMachine is the Machine of an infrastructure machine (MP-07): the same name, and no bootstrap of its own.
+func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
+	none := ""
+	template := s.Pool.Spec.Template
+	m := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Pool.Namespace, Name: a.Name,
+			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
+			Finalizers:      []string{clusterv1.MachineFinalizer}, // that of the Machine controller, which need not add it
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))},
+		},
+		Spec: *template.Spec.DeepCopy(),
+	}
+	if m.Labels == nil {
+		m.Labels = map[string]string{}
+	}
+	maps.Copy(m.Labels, memberLabels(s.Pool))
+	m.Labels = ownership.PassWatchLabel(s.Pool, m.Labels)
+	m.Spec.ClusterName = s.Pool.Spec.ClusterName
+	m.Spec.Deletion = deletionOf(s)
+	m.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: &none}
+	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: template.Spec.InfrastructureRef.APIGroup, Kind: a.Kind, Name: a.Name,
+	}
+	return m
+}
+
+// deletionOf are the timeouts of the deletion of the pool's Machines; the one that Machines get by default is not left to that,
+// so that theirs is not another.
+func deletionOf(s Snapshot) clusterv1.MachineDeletionSpec {
+	out := *s.Pool.Spec.Template.Spec.Deletion.DeepCopy()
+	if out.NodeDeletionTimeoutSeconds == nil {
+		out.NodeDeletionTimeoutSeconds = new(int32(defaultNodeDeletionTimeout / time.Second))
+	}
+	return out
+}
+
+// createMachine applies the new Machine, so that what it is created with can be changed and removed later. One of that name
+// that says something else is a conflict.
+func (c *Controller) createMachine(ctx context.Context, s Snapshot, a CreateMachine) error {
+	m, err := machines.Applied(newMachine(s, a))
+	if err != nil {
+		return err
+	}
+	return c.writer.CreateApplied(ctx, m)
+}
+
+// syncMachine makes a Machine what the template and its Node say. Machines of earlier versions, and of the reference
+// implementation, were created by field managers that wrote nothing else.
+func (c *Controller) syncMachine(ctx context.Context, s Snapshot, a SyncMachine) error {
+	m := machineOf(s, a.Machine)
+	want := machines.InPlace(newMachine(s, CreateMachine{Name: m.Name, Kind: m.Spec.InfrastructureRef.Kind}), m)
+	want.Spec.Version = versionOf(s, *m)
+	keeper := machines.Keeper{
+		Live: c.live, Writer: c.writer, Manager: fieldManager, Former: []string{fieldManager, referenceManager}, Exclusive: true,
+	}
+	return keeper.Sync(ctx, m, want)
+}
