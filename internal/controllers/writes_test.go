@@ -41,6 +41,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
@@ -193,7 +194,7 @@ func (n nodes) Watch(ctx context.Context, handle func(backend.Event)) error {
 }
 
 func (n nodes) boot(ctx context.Context, m backend.Machine, handle func(backend.Event)) error {
-	p, err := n.host.Progress(ctx, m.Name)
+	p, err := n.host.Progress(ctx, backend.Ref{Object: m.Owner.Object, Name: m.Name})
 	if err != nil || p.Phase != backend.InProgress {
 		return nil
 	}
@@ -273,12 +274,12 @@ func (f fleet) add(mgr manager.Manager) {
 			return hosted.Add(setup, hosted.Config{Processes: newPlanes(), Simulation: unused{newPlanes()}, Carried: []string{"v1.36.3"}})
 		},
 		func() error {
-			return localcluster.Add(setup, localcluster.Config{Instance: "i", Networks: host, Hub: hub})
+			return localcluster.Add(setup, localcluster.Config{Instance: "i", Networks: host, Hub: hub, Policy: policy.Default()})
 		},
 		func() error {
-			return localmachine.Add(setup, localmachine.Config{Instance: "i", Machines: host, Hub: hub})
+			return localmachine.Add(setup, localmachine.Config{Instance: "i", Machines: host, Hub: hub, Policy: policy.Default()})
 		},
-		func() error { return localpool.Add(setup) },
+		func() error { return localpool.Add(setup, policy.Default()) },
 		func() error { return mgr.Add(hub) },
 	} {
 		f.must(add())

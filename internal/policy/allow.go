@@ -48,6 +48,32 @@ func repositoryOf(image string) string {
 	return image
 }
 
+// DeniedResources returns why a node may not have the resources it asks for, empty if it may. 0: it does not ask.
+func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) string {
+	for _, r := range []struct {
+		what, setting string
+		asked, most   int64
+	}{
+		{"processors", "nodes.cpus", int64(cpus), int64(c.Nodes.CPUs)},
+		{"MiB of memory", "nodes.memoryMiB", memoryMiB, c.Nodes.MemoryMiB},
+		{"processes", "nodes.processes", processes, c.Nodes.Processes},
+	} {
+		if r.most > 0 && r.asked > r.most {
+			return fmt.Sprintf("Nodes may have %d %s at most, not %d: ask for less in spec.backend.container.resources, or ask the operator to raise %s %s",
+				r.most, r.what, r.asked, r.setting, where)
+		}
+	}
+	return ""
+}
+
+// DeniedReplicas returns why one object may not have so many replicas, empty if it may.
+func (c Configuration) DeniedReplicas(replicas int32) string {
+	if most := c.Maxima.Replicas; most > 0 && replicas > most {
+		return fmt.Sprintf("%d replicas are more than the %d that one object may have: ask for less, or ask the operator to raise maxima.replicas %s", replicas, most, where)
+	}
+	return ""
+}
+
 // DeniedRange returns why a cluster may not have the range for its network, empty if it may.
 func (c Configuration) DeniedRange(p netip.Prefix) string {
 	if p.Bits() < c.Networks.WidestPrefix {

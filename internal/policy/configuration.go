@@ -131,7 +131,7 @@ func Default() Configuration {
 	return Configuration{
 		TypeMeta:  metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		Providers: Providers{Disabled: []Provider{}},
-		Nodes:     Nodes{Mounts: []Mount{}, Images: []string{"slipway.dev/node"}, Processes: 32768},
+		Nodes:     Nodes{Mounts: []Mount{}, Images: []string{"slipway.dev/node", "slipway.dev/node-control-plane"}, Processes: 32768},
 		Networks: Networks{
 			Ranges: []netip.Prefix{
 				netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),

@@ -93,6 +93,9 @@ func TestMounts(t *testing.T) {
 }
 
 func TestImages(t *testing.T) {
+	for _, image := range []string{"slipway.dev/node:v1.36.3", "slipway.dev/node-control-plane:v1.36.3"} {
+		check(t, policy.Default().DeniedImage(image), "") // what slipway image build makes
+	}
 	c := configuration(t, "nodes: {images: [slipway.dev/node, 'registry.example.org:5000/team/*', 'kindest/node:v1.36.3']}")
 	for name, test := range map[string]struct{ image, denied string }{
 		"any tag":             {"slipway.dev/node:v1.36.3", ""},
@@ -105,6 +108,22 @@ func TestImages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { check(t, c.DeniedImage(test.image), test.denied) })
 	}
+}
+
+func TestResources(t *testing.T) {
+	c := configuration(t, "nodes: {cpus: 2, memoryMiB: 4096, processes: 1000}")
+	check(t, c.DeniedResources(2, 4096, 1000), "")
+	check(t, c.DeniedResources(0, 0, 0), "")
+	check(t, c.DeniedResources(3, 0, 0), "nodes.cpus")
+	check(t, c.DeniedResources(0, 4097, 0), "nodes.memoryMiB")
+	check(t, c.DeniedResources(0, 0, 1001), "nodes.processes")
+	check(t, policy.Default().DeniedResources(1000, 1<<40, 32768), "")
+}
+
+func TestReplicas(t *testing.T) {
+	check(t, policy.Default().DeniedReplicas(1000), "")
+	check(t, policy.Default().DeniedReplicas(1001), "maxima.replicas")
+	check(t, configuration(t, "maxima: {replicas: 0}").DeniedReplicas(2000000000), "")
 }
 
 func TestRanges(t *testing.T) {

@@ -100,20 +100,27 @@ const (
 // ContainerMachine is what the container backend needs to know about a machine.
 type ContainerMachine struct {
 	// image is the node image, a name that the container engine of this host has; it is never pulled. Images in
-	// kind's node layout are accepted. When unset, the image that `slipway image build` makes for the Kubernetes
-	// version of the Machine is used.
+	// kind's node layout work, if the operator of the management cluster allows them (nodes.images in the
+	// configuration file). When unset, the image that `slipway image build` makes for the Kubernetes version of the
+	// Machine is used.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image,omitempty"`
 
-	// extraMounts are folders or files of this host that appear inside the node.
+	// extraMounts are folders or files of this host that appear inside the node. The operator of the management
+	// cluster says which ones may (nodes.mounts in the configuration file); unless told so, none may.
 	// +optional
 	// +listType=map
 	// +listMapKey=containerPath
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	ExtraMounts []Mount `json:"extraMounts,omitempty"`
+
+	// resources are the most that the node may use, with all of its Pods. What is unset is what the operator of the
+	// management cluster allows a node (nodes in the configuration file); no more than that can be asked for.
+	// +optional
+	Resources ContainerResources `json:"resources,omitempty,omitzero"`
 
 	// bootstrapTimeoutSeconds is how long, in seconds, the bootstrap data may run inside the node before the machine
 	// counts as failed. Defaults to 300.
@@ -124,9 +131,32 @@ type ContainerMachine struct {
 	BootstrapTimeoutSeconds int32 `json:"bootstrapTimeoutSeconds,omitempty"`
 }
 
+// ContainerResources are the most that a node may use.
+// +kubebuilder:validation:MinProperties=1
+type ContainerResources struct {
+	// cpus is how many processors' time the node may use.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
+	CPUs int32 `json:"cpus,omitempty"`
+
+	// memoryMiB is how much memory the node may use, in MiB. It has no swap space besides.
+	// +optional
+	// +kubebuilder:validation:Minimum=256
+	// +kubebuilder:validation:Maximum=67108864
+	MemoryMiB int64 `json:"memoryMiB,omitempty"`
+
+	// processes is how many processes and threads may run in the node at the same time.
+	// +optional
+	// +kubebuilder:validation:Minimum=512
+	// +kubebuilder:validation:Maximum=4194304
+	Processes int64 `json:"processes,omitempty"`
+}
+
 // Mount is one folder or file of the host that is visible inside a node.
 type Mount struct {
-	// hostPath is the absolute path on this host. It must exist.
+	// hostPath is the absolute path on this host. It must exist, and be allowed as it stands here and as it leads
+	// where there are symbolic links in it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

@@ -24,10 +24,13 @@ const (
 
 // LocalMachineSpec is the desired state of a LocalMachine.
 type LocalMachineSpec struct {
-	// providerID is the identifier that the Node carries in its spec.providerID (IM-02). The controller sets it.
+	// providerID is the identifier that the Node carries in its spec.providerID. The controller sets it. A machine
+	// that is created with one, as after a move or a restore, is only ever the container that was made for a
+	// LocalMachine of this namespace and name.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^slipway:///slipway-[a-z0-9]([a-z0-9.-]*[a-z0-9])?-[0-9a-f]{8}$')",message="must be what the controller sets: slipway:/// and the name of the machine's container"
 	ProviderID string `json:"providerID,omitempty"`
 
 	// backend chooses what the machine is made of. Defaults to a container of the node image for the Machine's

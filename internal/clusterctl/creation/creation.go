@@ -101,7 +101,7 @@ func networks(ctx context.Context, r client.Reader) ([]localv1.LocalCluster, err
 }
 
 func choose(clusters []localv1.LocalCluster, routes []netip.Prefix) (netip.Prefix, bool) {
-	return subnet.Choose(slices.Concat(routes, manifest.Taken(clusters)), nil)
+	return subnet.Choose(subnet.Usual(slices.Concat(routes, manifest.Taken(clusters))))
 }
 
 // Apply creates the objects by server-side apply. It is refused when one of them exists: a Cluster is changed with

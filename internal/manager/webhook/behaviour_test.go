@@ -359,11 +359,14 @@ func testOwnKinds(t *testing.T, w *world) {
 	refused(t, w, lc, "cannot be changed: create a new cluster", func() {
 		lc.Spec.Backend.Container.Network.Subnet = "172.31.0.0/16"
 	})
-	lm.Spec.ProviderID = "slipway:///a"
+	for _, id := range []string{"slipway:///a", "slipway:///../networks/x", "aws:///i-1"} {
+		refused(t, w, lm, "must be what the controller sets", func() { lm.Spec.ProviderID = id })
+	}
+	lm.Spec.ProviderID = "slipway:///slipway-default-a-0a1b2c3d"
 	if err := w.client.Update(t.Context(), lm); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, w, lm, "providerID cannot be changed", func() { lm.Spec.ProviderID = "slipway:///b" })
+	refused(t, w, lm, "providerID cannot be changed", func() { lm.Spec.ProviderID = "slipway:///slipway-default-b-0a1b2c3d" })
 	refused(t, w, lm, "create a new machine", func() { lm.Spec.Backend.Container.Image = "other" })
 	refused(t, w, hcp, "leading v", func() { hcp.Spec.Version = "1.36.3" })
 	refused(t, w, hcp, "together", func() { hcp.Spec.ControlPlaneEndpoint.Host = "h" })

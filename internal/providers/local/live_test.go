@@ -26,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 	"github.com/slipwayhq/slipway/internal/providers/local/testimage"
@@ -60,7 +61,7 @@ func startLive(t *testing.T) live {
 	l.startDocker()
 	mgr, err := ctrl.NewManager(srv.Config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard()})
 	l.must(err)
-	l.must(Add(func(string) loop.Setup { return loop.Setup{Manager: mgr, Concurrency: 2} }, Config{Instance: l.instance}))
+	l.must(Add(func(string) loop.Setup { return loop.Setup{Manager: mgr, Concurrency: 2} }, Config{Instance: l.instance, Policy: allowing("slipway-test-node")}))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -73,6 +74,13 @@ func startLive(t *testing.T) live {
 	l.Client, err = client.New(srv.Config, client.Options{Scheme: scheme})
 	l.must(err)
 	return l
+}
+
+// allowing is what holds by default, with another image.
+func allowing(image string) policy.Configuration {
+	p := policy.Default()
+	p.Nodes.Images = append(p.Nodes.Images, image)
+	return p
 }
 
 func kinds(t *testing.T) []client.Object {
@@ -273,7 +281,7 @@ func TestLive(t *testing.T) {
 	l.must(testimage.Import(t.Context(), l.docker, l.image))
 	ids := l.ids("the image is there: two machines", 2)
 
-	lost, _ := backend.MachineOf(ids[0])
+	lost := strings.TrimPrefix(ids[0], backend.ProviderID(""))
 	_, err := l.docker.ContainerRemove(t.Context(), lost, dockerclient.ContainerRemoveOptions{Force: true})
 	l.must(err)
 	l.await("the list is true again after docker rm -f", func() string {

@@ -41,7 +41,11 @@ type Config struct {
 // Add adds all controllers of the provider to the manager. Setup is asked for each controller by its name. It fails
 // if the configuration cannot be used; a host without Docker is no failure: the objects say so in their conditions.
 func Add(setup func(controller string) loop.Setup, cfg Config) error {
-	engine, err := container.New(container.Config{Instance: cfg.Instance, Address: cfg.Docker})
+	var reserved []string
+	if cfg.DataDir != "" {
+		reserved = append(reserved, cfg.DataDir)
+	}
+	engine, err := container.New(container.Config{Instance: cfg.Instance, Address: cfg.Docker, Reserved: reserved})
 	if err != nil {
 		return fmt.Errorf("local provider: %w", err)
 	}
@@ -49,12 +53,14 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	s := setup(cluster.Name)
 	for _, add := range []func() error{
 		func() error {
-			return cluster.Add(s, cluster.Config{Instance: cfg.Instance, Networks: engine, Hub: hub})
+			return cluster.Add(s, cluster.Config{Instance: cfg.Instance, Networks: engine, Hub: hub, Policy: cfg.Policy})
 		},
 		func() error {
-			return machine.Add(setup(machine.Name), machine.Config{Instance: cfg.Instance, Machines: engine, Simulation: cfg.Simulation, Hub: hub})
+			return machine.Add(setup(machine.Name), machine.Config{
+				Instance: cfg.Instance, Machines: engine, Simulation: cfg.Simulation, Hub: hub, Policy: cfg.Policy,
+			})
 		},
-		func() error { return machinepool.Add(setup(machinepool.Name)) },
+		func() error { return machinepool.Add(setup(machinepool.Name), cfg.Policy) },
 		func() error { return machinetemplate.Add(setup(machinetemplate.Name)) },
 		func() error { return s.Manager.Add(hub) },
 		func() error { return s.Manager.Add(sweeper{engine: engine, reader: s.Manager.GetAPIReader()}) },

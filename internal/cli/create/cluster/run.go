@@ -113,7 +113,8 @@ func hostRoutes() ([]netip.Prefix, error) {
 		return nil, fmt.Errorf("reading the routes of this host: %w", err)
 	}
 	defer table.Close()
-	return subnet.ParseRoutes(table)
+	routes, err := subnet.ParseRoutes(table)
+	return subnet.Destinations(routes), err
 }
 
 func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, name string) error {

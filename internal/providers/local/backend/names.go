@@ -50,10 +50,44 @@ func Hostname(name string) string {
 // ProviderID returns the identifier that the Node of a container carries (IM-02).
 func ProviderID(machineName string) string { return providerPrefix + machineName }
 
-// MachineOf returns the name of the container that a provider ID stands for, and false if it is not one of ours.
-func MachineOf(providerID string) (string, bool) {
+// MachineOf returns the name of the container that the provider ID of a LocalMachine stands for, and false if it is not
+// one that this LocalMachine can have, here or in another management cluster. Whoever may write a LocalMachine chooses
+// the ID, so that only what is certainly a name, and this object's, ever gets into a question to the engine.
+func MachineOf(providerID string, o types.NamespacedName) (string, bool) {
 	name, ok := strings.CutPrefix(providerID, providerPrefix)
-	return name, ok && name != ""
+	return name, ok && isNameOf(name, o)
+}
+
+// isNameOf reports whether the name is that of the object's container or network in some instance: all but the digest
+// at its end follows from the object.
+func isNameOf(name string, o types.NamespacedName) bool {
+	like := engineName("", o)
+	if len(name) != len(like) {
+		return false
+	}
+	stem := len(like) - digestLen
+	return name[:stem] == like[:stem] && strings.Trim(name[stem:], "0123456789abcdef") == ""
+}
+
+// Ref says which container or network is meant: the one that belongs to the object. Name and ID are where to look for
+// it; they may come from a field that others write, so that what is found there counts only if [Ref.Names] says so.
+type Ref struct {
+	// Object is the LocalMachine or LocalCluster.
+	Object types.NamespacedName
+	// Name that it is expected to have.
+	Name string
+	// ID that it had when it was looked at before; empty: any.
+	ID string
+}
+
+// Names reports whether something with this name and these labels belongs to the object: an instance made it for an
+// object of that namespace and name, and gave it the name that follows from both. That may be another instance than
+// this one (the object was moved) only where the ref knows the name. The object's UID is not asked for: after a move or
+// a restore it has another one.
+func (r Ref) Names(name string, labels map[string]string, instance string) bool {
+	maker := labels[LabelInstance]
+	return maker != "" && labels[LabelObject] == r.Object.String() && name == engineName(maker, r.Object) &&
+		(maker == instance || name == r.Name)
 }
 
 // DefaultImage returns the name of the node image that `slipway image build` makes for a Kubernetes version, which
@@ -76,9 +110,12 @@ func fit(name, sum string, always bool) string {
 	return name + "-" + sum
 }
 
+// digestLen is the length of a digest in a name.
+const digestLen = 8
+
 func digest(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
-	return hex.EncodeToString(sum[:4])
+	return hex.EncodeToString(sum[:digestLen/2])
 }
 
 // PoolAnnotation on a LocalMachine names the LocalMachinePool it was made for. It is not the owner reference, which

@@ -1,6 +1,7 @@
 package backend_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,12 +54,77 @@ func TestProviderID(t *testing.T) { // IM-02
 	if id != "slipway:///slipway-default-a-0a1b2c3d" {
 		t.Errorf("got %q", id)
 	}
-	if name, ok := backend.MachineOf(id); !ok || name != "slipway-default-a-0a1b2c3d" {
+	own := types.NamespacedName{Namespace: "default", Name: "a"}
+	if name, ok := backend.MachineOf(id, own); !ok || name != "slipway-default-a-0a1b2c3d" {
 		t.Errorf("the container is found from the provider ID; got %q, %v", name, ok)
 	}
-	for _, foreign := range []string{"", "slipway:///", "aws:///i-1", "kind://docker/a/b"} {
-		if name, ok := backend.MachineOf(foreign); ok {
-			t.Errorf("%q is not ours, got %q", foreign, name)
+	for _, foreign := range []string{"", "slipway:///", "aws:///i-1", "kind://docker/a/b", "slipway:///ci-postgres",
+		"slipway:///../networks/x", "slipway:///slipway-default-a-../../xx", "slipway:///slipway-default-a-0A1B2C3D",
+		"slipway:///slipway-default-b-0a1b2c3d", "slipway:///slipway-other-a-0a1b2c3d", "slipway:///slipway-default-a-0a1b2c3d4"} {
+		if name, ok := backend.MachineOf(foreign, own); ok {
+			t.Errorf("%q is not the object's, got %q", foreign, name)
 		}
 	}
 }
+
+func TestRefNames(t *testing.T) {
+	o := types.NamespacedName{Namespace: "ns", Name: "m"}
+	labels := func(instance, object string) map[string]string {
+		return map[string]string{backend.LabelInstance: instance, backend.LabelObject: object, backend.LabelUID: "another"}
+	}
+	own, moved := backend.MachineName("here", o), backend.MachineName("there", o)
+	cases := map[string]struct {
+		reason  string
+		ref     string
+		name    string
+		labels  map[string]string
+		matches bool
+	}{
+		"own":                {"made here for the object", own, own, labels("here", "ns/m"), true},
+		"own, other ref":     {"what the ref expects does not matter for what was made here", "x", own, labels("here", "ns/m"), true},
+		"moved":              {"made by another instance for the object, which knows it", moved, moved, labels("there", "ns/m"), true},
+		"another instance's": {"the same namespace and name in another management cluster", own, moved, labels("there", "ns/m"), false},
+		"another object":     {"a neighbour's container under a name that the ref knows", moved, moved, labels("there", "ns/n"), false},
+		"another namespace":  {"a neighbour's container", own, own, labels("here", "other/m"), false},
+		"no labels":          {"somebody's database", own, own, nil, false},
+		"no instance":        {"somebody's labels", own, own, labels("", "ns/m"), false},
+		"renamed":            {"the name does not follow from the labels", "db", "db", labels("here", "ns/m"), false},
+	}
+	for name, tc := range cases {
+		if got := (backend.Ref{Object: o, Name: tc.ref}).Names(tc.name, tc.labels, "here"); got != tc.matches {
+			t.Errorf("%s: got %v (%s)", name, got, tc.reason)
+		}
+	}
+}
+
+// FuzzMachineOf: whatever a provider ID says, what is asked of the engine is the name of a container of this object, which
+// cannot leave its place in a URL.
+func FuzzMachineOf(f *testing.F) {
+	for _, id := range []string{"slipway:///slipway-default-a-0a1b2c3d", "slipway:///../networks/x", "slipway:///0a1b2c3d4e5f", "",
+		"slipway:///slipway-default-a-%2e%2e%2fxx", "slipway:///slipway-default-a-0a1b2c3d/", "slipway:///slipway-default-a\x00-0a1b2c3d"} {
+		f.Add(id, "default", "a")
+	}
+	f.Add("slipway:///slipway-team-a-b-0a1b2c3d", "team", "a-b")
+	f.Add("slipway:///slipway-team-a-b-0a1b2c3d", "team-a", "b")
+	safe := regexp.MustCompile(`^slipway-[a-z0-9.-]+-[0-9a-f]{8}$`)
+	f.Fuzz(func(t *testing.T, id, namespace, object string) {
+		o := types.NamespacedName{Namespace: namespace, Name: object}
+		name, ok := backend.MachineOf(id, o)
+		if !ok {
+			return
+		}
+		if backend.ProviderID(name) != id {
+			t.Errorf("%q stands for %q", id, name)
+		}
+		if kubernetesName.MatchString(namespace) && kubernetesName.MatchString(object) && (!safe.MatchString(name) || len(name) > 63) {
+			t.Errorf("%q of %s became the name %q", id, o, name)
+		}
+		if (backend.Ref{Object: o, Name: name}).Names(name, map[string]string{backend.LabelInstance: "i", backend.LabelObject: "other/" + object}, "i") &&
+			namespace != "other" {
+			t.Errorf("%q belongs to %s by another object's label", name, o)
+		}
+	})
+}
+
+// kubernetesName is what the API server lets through as the name of an object.
+var kubernetesName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)

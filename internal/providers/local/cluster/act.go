@@ -16,11 +16,13 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	case EnsureNetwork:
 		_, err := c.networks.EnsureNetwork(ctx, backend.NetworkSpec{
 			Owner: backend.Owner{Cluster: s.Cluster.Name, Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
-			Name:  a.Name, Subnet: a.Subnet, Ranges: s.ranges(),
+			Name:  a.Name, Subnet: a.Subnet, Ranges: s.ranges(), Policy: s.Policy,
 		})
 		return err
 	case DeleteNetwork:
-		return c.networks.DeleteNetwork(ctx, a.Name)
+		ref := s.ref()
+		ref.ID = s.Network.ID
+		return c.networks.DeleteNetwork(ctx, ref)
 	case SetEndpoint:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) {
 			o.(*infrav1.LocalCluster).Spec.ControlPlaneEndpoint = *endpoint(a)

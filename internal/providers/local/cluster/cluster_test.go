@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/gate"
 	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
@@ -105,6 +106,19 @@ func TestDecide(t *testing.T) {
 		"lost": {"the network is made again with the range it had", Snapshot{Cluster: coreCluster(nil),
 			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "172.20.0.0/18" })},
 			[]string{"make network n: the network has been removed"}, []string{"CreatingNetwork"}},
+		"lost, status forged": {"what the status says is checked as the spec is", Snapshot{Cluster: coreCluster(nil),
+			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "8.8.0.0/16" })}, nil, []string{"DeniedByPolicy"}},
+		"lost, range taken": {"another has it by now", Snapshot{Cluster: coreCluster(nil), Taken: taken("172.16.0.0/12", "x"),
+			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "172.20.0.0/18" })}, nil, []string{"SubnetTaken"}},
+		"public":     {"the host's own traffic would go there", explicit("8.8.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
+		"link-local": {"metadata of clouds", explicit("169.254.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
+		"too wide":   {"all of a company's network", explicit("10.0.0.0/8", nil), nil, []string{"DeniedByPolicy"}},
+		"taken":      {"by the host", explicit("192.168.0.0/16", taken("192.168.7.0/24", "a route of this host through eth0")), nil, []string{"SubnetTaken"}},
+		"free":       {"beside what the host uses", explicit("192.168.0.0/20", taken("192.168.64.0/24", "x")), []string{"make network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
+		"too many":   {"as many networks as the namespace may have", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Taken: many(30)}, nil, []string{"DeniedByPolicy"}},
+		"denied later": {"what is there goes on when the policy becomes stricter", Snapshot{Object: localCluster(nil), Cluster: endpointSet(nil), Network: network("172.16.0.0/18"),
+			Policy: policy.Configuration{TypeMeta: metav1.TypeMeta{Kind: policy.Kind}}}, nil, nil},
+		"host odd": {"looked at again by itself", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: fault.New(fault.Transient, "DockerError", "odd")}, nil, []string{"DockerError"}},
 		"deleting with machines": {"machines need the network", Snapshot{Object: localCluster(deleted), Machines: []string{"a", "b"}, Network: network("172.16.0.0/18")},
 			nil, []string{"WaitingForMachines"}},
 		"deleting":         {"the network goes", Snapshot{Object: localCluster(deleted), Network: network("172.16.0.0/18")}, []string{"remove network n: the LocalCluster is being deleted"}, []string{"DeletingNetwork"}},
@@ -115,6 +129,12 @@ func TestDecide(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.s.Name, tc.s.Now = "n", now
+			if tc.s.Policy.Kind == "" {
+				tc.s.Policy = policy.Default()
+			}
+			if tc.s.Taken == nil {
+				tc.s.Taken = &[]backend.Taken{}
+			}
 			p := Decide(tc.s)
 			var did, waits []string
 			for _, a := range p.Actions {
@@ -130,6 +150,46 @@ func TestDecide(t *testing.T) {
 				t.Errorf("%s: waits (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+func explicit(subnet string, taken *[]backend.Taken) Snapshot {
+	return Snapshot{Cluster: coreCluster(nil), Taken: taken, Object: localCluster(func(o *infrav1.LocalCluster) {
+		o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Subnet: subnet}}
+	})}
+}
+
+func taken(p, by string) *[]backend.Taken {
+	return &[]backend.Taken{{Range: netip.MustParsePrefix(p), By: by}}
+}
+
+func many(n int) *[]backend.Taken {
+	var out []backend.Taken
+	for range n {
+		out = append(out, backend.Taken{Range: netip.MustParsePrefix("10.0.0.0/24"), Owner: backend.Owner{Object: client.ObjectKey{Namespace: "ns", Name: "x"}}})
+	}
+	return &out
+}
+
+// The message of a range that is not free names what uses it, and gives no advice that the API refuses: the range cannot
+// be changed.
+func TestTakenNamesItsOwner(t *testing.T) {
+	for by, text := range map[string]string{
+		"the network of Cluster default/m6":           "the network of Cluster default/m6 uses 172.20.0.0/18",
+		"Docker network shop_default":                 "Docker network shop_default uses",
+		"a route of this host through wg0":            "through wg0 uses",
+		"address 172.20.1.5 of this host's interface": "address 172.20.1.5",
+	} {
+		s := explicit("172.20.0.0/16", taken("172.20.0.0/18", by))
+		s.Policy = policy.Default()
+		p := Decide(s)
+		if len(p.Wait) != 1 || !strings.Contains(p.Wait[0].Message, text) || strings.Contains(p.Wait[0].Message, "spec.backend") ||
+			!strings.Contains(p.Wait[0].Message, "Create the cluster with another range") {
+			t.Errorf("%s: got %+v", by, p.Wait)
+		}
+	}
+	if p := Decide(Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil)}); len(p.Ask) != 1 || len(p.Actions) != 0 {
+		t.Errorf("what the host uses is asked before anything is made; got %+v", p)
 	}
 }
 
@@ -224,7 +284,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	w.Controller = &Controller{client: cl, networks: w.host, instance: "i", now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
+	w.Controller = &Controller{client: cl, networks: w.host, instance: "i", policy: policy.Default(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
 	r := &loop.Reconciler[*infrav1.LocalCluster, Snapshot]{Controller: w.driven(), Client: cl, Writer: w.writer, Now: w.now}
 	w.gate = w.gated(r)
 	return w
@@ -250,14 +310,14 @@ func (w *world) get(t *testing.T) *infrav1.LocalCluster {
 func TestLifeWithEveryStepFailingOnce(t *testing.T) {
 	boom := errors.New("boom")
 	fails := map[string]func(*world, int){
-		"nothing":        func(*world, int) {},
-		"EnsureNetwork":  func(w *world, pass int) { failAt(pass, 0, func() { w.host.FailOnce("EnsureNetwork", boom) }) },
-		"InspectNetwork": func(w *world, pass int) { failAt(pass, 1, func() { w.host.FailOnce("InspectNetwork", boom) }) },
-		"write 0":        func(w *world, pass int) { failAt(pass, 0, func() { w.fail = boom }) },
-		"write 1":        func(w *world, pass int) { failAt(pass, 1, func() { w.fail = boom }) },
-		"write 2":        func(w *world, pass int) { failAt(pass, 2, func() { w.fail = boom }) },
-		"write 3":        func(w *world, pass int) { failAt(pass, 3, func() { w.fail = boom }) },
-		"DeleteNetwork":  func(w *world, _ int) { w.host.FailOnce("DeleteNetwork", boom) },
+		"nothing":       func(*world, int) {},
+		"EnsureNetwork": func(w *world, pass int) { failAt(pass, 0, func() { w.host.FailOnce("EnsureNetwork", boom) }) },
+		"FindNetwork":   func(w *world, pass int) { failAt(pass, 1, func() { w.host.FailOnce("FindNetwork", boom) }) },
+		"write 0":       func(w *world, pass int) { failAt(pass, 0, func() { w.fail = boom }) },
+		"write 1":       func(w *world, pass int) { failAt(pass, 1, func() { w.fail = boom }) },
+		"write 2":       func(w *world, pass int) { failAt(pass, 2, func() { w.fail = boom }) },
+		"write 3":       func(w *world, pass int) { failAt(pass, 3, func() { w.fail = boom }) },
+		"DeleteNetwork": func(w *world, _ int) { w.host.FailOnce("DeleteNetwork", boom) },
 	}
 	for name, inject := range fails {
 		t.Run(name, func(t *testing.T) {
@@ -283,7 +343,7 @@ func TestLifeWithEveryStepFailingOnce(t *testing.T) {
 			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); fault.KindOf(err) != fault.Gone {
 				t.Errorf("the object is gone; got %v", err)
 			}
-			if _, ok, _ := w.host.InspectNetwork(t.Context(), backend.NetworkName("i", client.ObjectKeyFromObject(o))); ok {
+			if _, ok, _ := w.host.FindNetwork(t.Context(), backend.Ref{Object: client.ObjectKeyFromObject(o)}); ok {
 				t.Error("and its network")
 			}
 		})

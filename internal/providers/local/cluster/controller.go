@@ -17,6 +17,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/gate"
 	"github.com/slipwayhq/slipway/internal/providers/local/wake"
@@ -32,6 +33,8 @@ type Config struct {
 	Networks backend.Networks
 	// Hub tells of changes on the host.
 	Hub *wake.Hub
+	// Policy is what the operator allows.
+	Policy policy.Configuration
 }
 
 // Controller reconciles LocalClusters.
@@ -40,12 +43,13 @@ type Controller struct {
 	writer   *kube.Writer
 	networks backend.Networks
 	instance string
+	policy   policy.Configuration
 	now      func() time.Time
 }
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, cfg Config) error {
-	c := &Controller{client: s.Manager.GetClient(), networks: cfg.Networks, instance: cfg.Instance, now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), networks: cfg.Networks, instance: cfg.Instance, policy: cfg.Policy, now: time.Now}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
 		return err
 	}
@@ -63,7 +67,7 @@ func (c *Controller) driven() loop.Controller[*infrav1.LocalCluster, Snapshot] {
 	return loop.Controller[*infrav1.LocalCluster, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalClusterFinalizer,
 		New:     func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer,
 	}
 }
 
@@ -119,8 +123,9 @@ func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.R
 	}
 	var out []reconcile.Request
 	for i := range list.Items {
-		if networkName(c.instance, &list.Items[i]) == e.Network {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		key := client.ObjectKeyFromObject(&list.Items[i])
+		if e.Network == backend.NetworkName(c.instance, key) || e.Network == list.Items[i].Status.Network.Name {
+			out = append(out, reconcile.Request{NamespacedName: key})
 		}
 	}
 	return out

@@ -8,7 +8,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
@@ -18,6 +20,8 @@ const (
 	reasonMachines = "WaitingForMachines"
 	reasonOverlap  = "RangesOverlap"
 	reasonCreating = "CreatingNetwork"
+	reasonDenied   = "DeniedByPolicy"
+	reasonTaken    = "SubnetTaken"
 	// reasonControlPlane and reasonEndpoint are about the endpoint: the network is there.
 	reasonControlPlane = "WaitingForControlPlane"
 	reasonEndpoint     = "SettingControlPlaneEndpoint"
@@ -29,6 +33,9 @@ const apiServerPort = 6443
 // fallback is when to look again after the host was asked for something, should its event be lost.
 const fallback = 5 * time.Second
 
+// roomAgain is when to look again where the host has no room, or not for this range.
+const roomAgain = 30 * time.Second
+
 // Decide makes a plan of the snapshot.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
@@ -38,7 +45,7 @@ func Decide(s Snapshot) loop.Plan {
 	case !s.Object.DeletionTimestamp.IsZero():
 		decideDeletion(s, &p)
 	case s.Fault != nil:
-		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message)
+		waitForHost(s, &p)
 	case s.Cluster == nil:
 		p.WaitFor(reasonCluster, "waiting for the Cluster that owns this object to appear")
 	default:
@@ -52,7 +59,7 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	case len(s.Machines) > 0:
 		p.WaitFor(reasonMachines, "waiting for LocalMachines %s to be gone: they use the network", condition.Names(s.Machines))
 	case s.Fault != nil:
-		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message)
+		waitForHost(s, p)
 	case s.Network != nil:
 		p.Do(DeleteNetwork{Name: s.Name})
 		p.WaitFor("DeletingNetwork", "network %s is being removed", s.Name)
@@ -60,18 +67,17 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	}
 }
 
+// waitForHost waits until the host answers as it should.
+func waitForHost(s Snapshot, p *loop.Plan) {
+	p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message)
+	if s.Fault.Kind != fault.Unreachable { // else the hub tells when the host answers
+		p.RecheckIn(fallback)
+	}
+}
+
 func decideNetwork(s Snapshot, p *loop.Plan) {
 	if s.Network == nil {
-		want, why := wantedSubnet(s)
-		if want.IsValid() {
-			if message := collision(s, want); message != "" {
-				p.WaitFor(reasonOverlap, "%s", message)
-				return
-			}
-		}
-		p.Do(EnsureNetwork{Name: s.Name, Subnet: want, Why: why})
-		p.WaitFor(reasonCreating, "network %s is being made", s.Name)
-		p.RecheckIn(fallback)
+		decideNew(s, p)
 		return
 	}
 	if message := collision(s, s.Network.Subnet); message != "" {
@@ -81,8 +87,44 @@ func decideNetwork(s Snapshot, p *loop.Plan) {
 	decideEndpoint(s, p)
 }
 
+// decideNew makes the network if the operator allows it and the host has room for it.
+func decideNew(s Snapshot, p *loop.Plan) {
+	want, why := wantedSubnet(s)
+	if want.IsValid() {
+		if message := collision(s, want); message != "" {
+			p.WaitFor(reasonOverlap, "%s", message)
+			return
+		}
+		if message := s.Policy.DeniedRange(want); message != "" {
+			p.WaitFor(reasonDenied, "%s", message)
+			return
+		}
+	}
+	if s.Taken == nil {
+		p.Ask = append(p.Ask, AskTaken{})
+		return
+	}
+	own, all := backend.CountNetworks(*s.Taken, s.Object.Namespace)
+	if message := s.Policy.Maxima.Networks.Exceeded("maxima.networks", s.Object.Namespace, own, all); message != "" {
+		p.WaitFor(reasonDenied, "%s", message)
+		p.RecheckIn(roomAgain)
+		return
+	}
+	if want.IsValid() {
+		if message := backend.Conflict(want, *s.Taken); message != "" {
+			p.WaitFor(reasonTaken, "%s", message)
+			p.RecheckIn(roomAgain)
+			return
+		}
+	}
+	p.Do(EnsureNetwork{Name: s.Name, Subnet: want, Why: why})
+	p.WaitFor(reasonCreating, "network %s is being made", s.Name)
+	p.RecheckIn(fallback)
+}
+
 // wantedSubnet returns the range to ask for, invalid for any: a network that was there before keeps its range, since
-// nodes and control planes know their addresses.
+// nodes and control planes know their addresses. What the status says is checked as what the spec says: others can write
+// it.
 func wantedSubnet(s Snapshot) (netip.Prefix, string) {
 	if text := s.Object.Status.Network.Subnet; text != "" {
 		if p, err := netip.ParsePrefix(text); err == nil {
@@ -132,6 +174,11 @@ func outside(s Snapshot) []netip.Prefix {
 	}
 	return layout.Outside(s.ranges())
 }
+
+// AskTaken asks what the host uses already.
+type AskTaken struct{}
+
+func (AskTaken) String() string { return "which ranges the host uses already" }
 
 // EnsureNetwork makes the network.
 type EnsureNetwork struct {

@@ -14,6 +14,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -26,8 +27,12 @@ type Snapshot struct {
 	Plane *controlplanev1.HostedControlPlane
 	// Name of the network, whether it exists or not.
 	Name string
-	// Network as it is; nil if there is none.
+	// Network as it is; nil if there is none that belongs to the object.
 	Network *backend.Network
+	// Policy is what the operator allows.
+	Policy policy.Configuration
+	// Taken is what the host uses already; nil while it was not asked for.
+	Taken *[]backend.Taken
 	// Fault is why the host could not be asked; nil if it was.
 	Fault *fault.Fault
 	// Machines are the names of the LocalMachines that still need the network, sorted.
@@ -36,7 +41,7 @@ type Snapshot struct {
 }
 
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Name: networkName(c.instance, o)}
+	s := Snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.instance, client.ObjectKeyFromObject(o)), Policy: c.policy}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}
 	if err := c.observeCluster(ctx, &s, key); err != nil {
 		return s, err
@@ -51,16 +56,32 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 	if s.simulated() {
 		return s, nil // there is no network
 	}
-	n, ok, err := c.networks.InspectNetwork(ctx, s.Name)
+	n, ok, err := c.networks.FindNetwork(ctx, s.ref())
 	if err != nil {
-		if s.Fault = fault.As(err); s.Fault == nil || s.Fault.Kind != fault.Unreachable {
+		if s.Fault = fault.As(err); s.Fault == nil {
 			return s, err
 		}
 	}
 	if ok {
-		s.Network = &n
+		s.Network, s.Name = &n, n.Name
 	}
 	return s, nil
+}
+
+// ref is how the network is found: by its labels. The name that was recorded first tells which one it is after a move
+// from another management cluster of this host; others can write it, so that it alone tells nothing.
+func (s Snapshot) ref() backend.Ref {
+	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Object.Status.Network.Name}
+}
+
+// answer asks what the host uses already.
+func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
+	taken, err := c.networks.TakenRanges(ctx)
+	s.Taken = &taken
+	if s.Fault = fault.As(err); s.Fault != nil {
+		err = nil
+	}
+	return s, err
 }
 
 func (c *Controller) observeCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) error {
@@ -91,14 +112,6 @@ const hostedKind = "HostedControlPlane"
 
 func hosted(ref clusterv1.ContractVersionedObjectReference) bool {
 	return ref.Kind == hostedKind && ref.APIGroup == controlplanev1.GroupVersion.Group
-}
-
-// networkName returns the name that was recorded first: it outlives a move to another management cluster.
-func networkName(instance string, o *infrav1.LocalCluster) string {
-	if o.Status.Network.Name != "" {
-		return o.Status.Network.Name
-	}
-	return backend.NetworkName(instance, client.ObjectKeyFromObject(o))
 }
 
 // ownerName returns the name of the Cluster that owns the object, empty if none does (IC-08).

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -100,7 +101,7 @@ func events(s Snapshot, status infrav1.LocalClusterStatus, out loop.Outcome) []l
 	}
 	now := condition.Set(status.Conditions).Get(infrav1.NetworkReadyCondition)
 	before := condition.Set(s.Object.Status.Conditions).Get(infrav1.NetworkReadyCondition)
-	trouble := fault.As(out.Err) != nil || s.Fault != nil || now.Reason == reasonOverlap
+	trouble := fault.As(out.Err) != nil || s.Fault != nil || slices.Contains([]string{reasonOverlap, reasonDenied, reasonTaken}, now.Reason)
 	if trouble && (before == nil || before.Reason != now.Reason) {
 		list = append(list, loop.Warning(now.Reason, "%s", now.Message))
 	}

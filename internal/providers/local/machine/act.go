@@ -16,7 +16,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
-	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
 func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
@@ -35,7 +34,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	case Bootstrap:
 		return c.bootstrap(ctx, s, a)
 	case DeleteContainer:
-		return c.machines.Delete(ctx, a.Name)
+		return c.machines.Delete(ctx, s.ref())
 	case Boot, Join, SetReady, Leave:
 		return c.simulate(ctx, s, a)
 	}
@@ -45,44 +44,37 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 // spec returns the machine to make.
 func spec(s Snapshot, a Create) backend.MachineSpec {
 	m := backend.MachineSpec{
-		Owner:    backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
-		Name:     a.Name,
-		Hostname: backend.Hostname(s.Object.Name),
-		Image:    a.Image,
-		Routes:   routes(s),
+		Owner:     backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
+		Name:      a.Name,
+		Hostname:  backend.Hostname(s.Object.Name),
+		Image:     a.Image,
+		Ranges:    ranges(s),
+		Resources: s.resources(),
+		Maximum:   s.Policy.Maxima.Nodes,
 	}
-	if s.Network != nil {
-		m.Network = s.Network.Status.Network.Name
+	if s.Network != nil { // its status says only under which name another management cluster may have made the network
+		m.Network = backend.Ref{Object: client.ObjectKeyFromObject(s.Network), Name: s.Network.Status.Network.Name}
 	}
-	if box := s.Object.Spec.Backend.Container; box != nil {
-		for _, x := range box.ExtraMounts {
-			m.Mounts = append(m.Mounts, backend.Mount{HostPath: x.HostPath, MachinePath: x.ContainerPath, ReadOnly: x.ReadOnly})
-		}
+	if s.Room != nil {
+		m.Mounts = s.Room.Mounts
 	}
 	return m
 }
 
-// routes returns the ranges of Pods and Services that lie outside of the network: a node has no default route.
-func routes(s Snapshot) []netip.Prefix {
-	if s.Cluster == nil || s.Network == nil {
+// ranges returns the ranges of Pods and Services: a node has no default route, and needs one for what is outside of its
+// network.
+func ranges(s Snapshot) []netip.Prefix {
+	if s.Cluster == nil {
 		return nil
 	}
-	whole, err := netip.ParsePrefix(s.Network.Status.Network.Subnet)
-	if err != nil {
-		return nil
-	}
-	layout, err := subnet.Plan(whole)
-	if err != nil {
-		return nil
-	}
-	var ranges []netip.Prefix
+	var out []netip.Prefix
 	n := s.Cluster.Spec.ClusterNetwork
 	for _, text := range append(append([]string{}, n.Pods.CIDRBlocks...), n.Services.CIDRBlocks...) {
 		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
-			ranges = append(ranges, p.Masked())
+			out = append(out, p.Masked())
 		}
 	}
-	return layout.Outside(ranges)
+	return out
 }
 
 // bootstrap reads the bootstrap data and hands it to the machine. It is never kept in a snapshot, a log or a label.
@@ -107,7 +99,7 @@ func (c *Controller) bootstrap(ctx context.Context, s Snapshot, a Bootstrap) err
 	if err != nil {
 		return err
 	}
-	return c.machines.Bootstrap(ctx, a.Name, script)
+	return c.machines.Bootstrap(ctx, s.ref(), script)
 }
 
 // defaultTimeout is the API's default, for objects that were stored without it.

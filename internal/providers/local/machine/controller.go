@@ -16,6 +16,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
 	"github.com/slipwayhq/slipway/internal/providers/local/wake"
@@ -35,6 +36,8 @@ type Config struct {
 	Simulation backend.Simulation
 	// Hub tells of changes on the host.
 	Hub *wake.Hub
+	// Policy is what the operator allows.
+	Policy policy.Configuration
 }
 
 // Controller reconciles LocalMachines.
@@ -48,6 +51,7 @@ type Controller struct {
 	// simulation is nil where none is offered: then simulated machines wait.
 	simulation backend.Simulation
 	instance   string
+	policy     policy.Configuration
 	now        func() time.Time
 }
 
@@ -55,7 +59,7 @@ type Controller struct {
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(),
-		machines: cfg.Machines, simulation: cfg.Simulation, instance: cfg.Instance, now: time.Now,
+		machines: cfg.Machines, simulation: cfg.Simulation, instance: cfg.Instance, policy: cfg.Policy, now: time.Now,
 	}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
 		return err
@@ -79,10 +83,7 @@ func (c *Controller) driven() loop.Controller[*infrav1.LocalMachine, Snapshot] {
 		Name: Name, Finalizer: infrav1.LocalMachineFinalizer,
 		New:     func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
 		Late:    func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" }, // SetProviderID comes before anything is made
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
-		Answer: func(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
-			return c.answerProgress(ctx, s)
-		},
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer,
 	}
 }
 

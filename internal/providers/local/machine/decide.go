@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
@@ -19,23 +20,38 @@ const (
 	reasonBootstrapping  = "Bootstrapping"
 	reasonFailed         = "BootstrapFailed"
 	reasonInterrupted    = "BootstrapInterrupted"
+	reasonForeignID      = "ForeignProviderID"
+	reasonForeign        = "ContainerNotOwned"
+	reasonDenied         = "DeniedByPolicy"
+	reasonUnusable       = "NotANodeImage"
 )
 
 // fallback is when to look again after the host was asked for something, should its event be lost.
 const fallback = 10 * time.Second
 
+// roomAgain is when to count again where there are as many containers as are allowed.
+const roomAgain = 30 * time.Second
+
 // Decide makes a plan of the snapshot.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	switch {
+	case s.Name == "":
+		decideForeignID(s, &p)
 	case s.simulated():
 		decideSimulated(s, &p)
 	case s.Fault != nil:
 		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message)
+		if s.Fault.Kind != fault.Unreachable { // else the hub tells when the host answers
+			p.RecheckIn(fallback)
+		}
 	case !s.Object.DeletionTimestamp.IsZero():
 		decideDeletion(s, &p)
 	case s.provisioned():
 		// What happens to the container from now on is reported, not repaired.
+	case s.Host.State == backend.Foreign:
+		wait(&p, reasonForeign, "%s on this host has the name of this machine's container and belongs to something else (label %s): "+
+			"nothing is done to it; remove it if it is not needed", s.Name, backend.LabelObject)
 	case s.stale():
 		p.Do(DeleteContainer{Name: s.Name, Why: "it belongs to an earlier LocalMachine of this name"})
 		wait(&p, reasonCreating, "an old container of this name is being removed")
@@ -47,9 +63,18 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
+// decideForeignID leaves a machine alone that was created with a provider ID of another one: there is nothing that it
+// could have, and nothing to remove.
+func decideForeignID(s Snapshot, p *loop.Plan) {
+	if s.Object.DeletionTimestamp.IsZero() {
+		p.WaitFor(reasonForeignID, "spec.providerID is not one that LocalMachine %s can have: delete it, and create it without "+
+			"spec.providerID, which its controller sets", s.Object.Name)
+	}
+}
+
 func decideDeletion(s Snapshot, p *loop.Plan) {
 	switch s.Host.State {
-	case backend.Absent:
+	case backend.Absent, backend.Foreign:
 	case backend.Removing:
 		wait(p, "RemovingContainer", "container %s is being removed", s.Name)
 	default:
@@ -63,13 +88,22 @@ func decideNew(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Machine == nil && s.Pool == nil:
 		p.WaitFor(reasonOwner, "waiting for a Machine or a MachinePool to own this object")
-	case s.Cluster == nil || s.Network == nil || s.Network.Status.Network.Name == "" ||
+	case s.Cluster == nil || s.Network == nil ||
 		!isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
 		p.WaitFor(reasonInfrastructure, "waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
 	case s.secret() == "":
 		p.WaitFor(reasonBootstrapData, "%s", s.waitingForData())
 	case s.image() == "":
 		p.WaitFor(reasonNoImage, "which node image to use is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image")
+	case s.deniedUnseen() != "":
+		p.WaitFor(reasonDenied, "%s", s.deniedUnseen())
+	case s.Room == nil:
+		p.Ask = append(p.Ask, AskRoom{})
+	case s.Room.Refused != nil:
+		wait(p, s.Room.Refused.Reason, "%s", s.Room.Refused.Message)
+	case s.deniedRoom() != "":
+		p.WaitFor(reasonDenied, "%s", s.deniedRoom())
+		p.RecheckIn(roomAgain)
 	default:
 		decideID(s, p)
 		p.Do(Create{Name: s.Name, Image: s.image(), Why: "the machine has none yet"})
@@ -110,6 +144,8 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 	case backend.Interrupted:
 		p.Do(DeleteContainer{Name: s.Name, Why: "a restart interrupted its bootstrap, so it is made anew"})
 		wait(p, reasonInterrupted, "a restart interrupted the bootstrap: the container is made anew")
+	case backend.Unusable:
+		p.WaitFor(reasonUnusable, "%s", s.Progress.Log)
 	case backend.Failed:
 		p.WaitFor(reasonFailed, "the bootstrap data failed inside container %s", s.Name)
 	}
@@ -128,6 +164,11 @@ func wait(p *loop.Plan, reason, message string, args ...any) {
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
+
+// AskRoom asks what a new container can have of the host.
+type AskRoom struct{}
+
+func (AskRoom) String() string { return "what a new container can have of the host" }
 
 // AskProgress asks how far the bootstrap has come.
 type AskProgress struct{ Name string }

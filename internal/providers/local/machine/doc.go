@@ -14,6 +14,10 @@
 // Owns: the container and its volume; spec.providerID; status of LocalMachines, with the conditions
 // ContainerProvisioned, BootstrapExecSucceeded (both NodeSimulated instead for simulated machines), Deleting and Ready.
 //
+// Everything that a person may write into a LocalMachine, its provider ID and its status included, may be an attack: what
+// is on the host counts as the machine's by its labels alone (backend.Ref), and what a new container may mount, run and
+// use is what the operator allows (allowed.go).
+//
 // Never: starts a container that somebody stopped after it was provisioned, changes one in place (IM-07: spec.backend
 // is immutable, everything else is not looked at), or keeps bootstrap data anywhere but in the node.
 //

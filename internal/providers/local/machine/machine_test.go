@@ -24,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
 )
@@ -76,12 +77,27 @@ func localCluster() *infrav1.LocalCluster {
 
 func host(state backend.State) backend.Machine {
 	return backend.Machine{Name: name, ID: "id", State: state, Hostname: "lm", Address: netip.MustParseAddr("172.16.0.2"),
-		NodeVersion: "v1.36.3", Owner: backend.Owner{UID: "lm-uid"}}
+		NodeVersion: "v1.36.3", Owner: backend.Owner{Object: types.NamespacedName(key), UID: "lm-uid"}}
+}
+
+// allowed is what the operator of the tests allows.
+func allowed() policy.Configuration {
+	p := policy.Default()
+	p.Nodes.Images = append(p.Nodes.Images, "kindest/node")
+	p.Nodes.Mounts = []policy.Mount{{Path: "/srv"}}
+	p.Nodes.MemoryMiB = 8192
+	return p
+}
+
+// clusterNetwork is the network of the tests' LocalCluster.
+func clusterNetwork() (backend.Owner, backend.Network) {
+	o := backend.Owner{Cluster: "c", Object: types.NamespacedName{Namespace: "ns", Name: "lc"}}
+	return o, backend.Network{Name: backend.NetworkName("i", o.Object), ID: "net-id", Subnet: netip.MustParsePrefix("172.16.0.0/18")}
 }
 
 func snapshot(change func(*Snapshot)) Snapshot {
 	s := Snapshot{Object: localMachine(nil), Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(),
-		Name: name, Host: backend.Machine{Name: name, State: backend.Absent}, Now: now}
+		Name: name, Host: backend.Machine{Name: name, State: backend.Absent}, Now: now, Policy: allowed(), Room: &Room{}}
 	change(&s)
 	return s
 }
@@ -103,6 +119,10 @@ func progress(p backend.Phase) func(*Snapshot) {
 
 var down = fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
 
+func container(c infrav1.ContainerMachine) func(*Snapshot) {
+	return func(s *Snapshot) { s.Object.Spec.Backend.Container = &c }
+}
+
 func TestDecide(t *testing.T) {
 	id := "set the provider ID to slipway:///" + name + ": this is the machine"
 	create := "make and start container " + name + " of slipway.dev/node:v1.36.3: the machine has none yet"
@@ -112,11 +132,38 @@ func TestDecide(t *testing.T) {
 		want   []string
 		waits  []string
 	}{
-		"new":      {"everything is there (IM-11)", func(*Snapshot) {}, []string{id, create}, []string{"CreatingContainer"}},
-		"no owner": {"nobody wants it yet", func(s *Snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}},
-		"no infra": {"IM-11", func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}},
-		"no data":  {"IM-11", func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, nil, []string{"WaitingForBootstrapData"}},
-		"no image": {"neither version nor image", func(s *Snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},
+		"new":                  {"everything is there (IM-11)", func(*Snapshot) {}, []string{id, create}, []string{"CreatingContainer"}},
+		"no owner":             {"nobody wants it yet", func(s *Snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}},
+		"no infra":             {"IM-11", func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}},
+		"no data":              {"IM-11", func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, nil, []string{"WaitingForBootstrapData"}},
+		"host odd":             {"the Docker Engine says what it has not said before: looked at again by itself", func(s *Snapshot) { s.Fault = fault.New(fault.Transient, "DockerError", "odd") }, nil, []string{"DockerError"}},
+		"foreign ID":           {"the name of another machine's container", func(s *Snapshot) { s.Name, s.Host = "", backend.Machine{} }, nil, []string{"ForeignProviderID"}},
+		"foreign ID, deleting": {"nothing is its own, so nothing is removed", func(s *Snapshot) { s.Object, s.Name, s.Host = localMachine(deleted), "", backend.Machine{} }, nil, nil},
+		"foreign container":    {"it has the name", func(s *Snapshot) { s.Host = backend.Machine{Name: name, State: backend.Foreign} }, nil, []string{"ContainerNotOwned"}},
+		"foreign container, deleting": {"it stays", func(s *Snapshot) {
+			s.Object, s.Host = localMachine(deleted), backend.Machine{Name: name, State: backend.Foreign}
+		}, nil, nil},
+		"image denied":   {"the operator allows others", container(infrav1.ContainerMachine{Image: "evil"}), nil, []string{"DeniedByPolicy"}},
+		"mount denied":   {"as it is written", container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/", ContainerPath: "/host", ReadOnly: true}}}), nil, []string{"DeniedByPolicy"}},
+		"mount writable": {"the operator allows reading", container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/srv/a", ContainerPath: "/a"}}}), nil, []string{"DeniedByPolicy"}},
+		"mount leads out": {"where it leads is not allowed", func(s *Snapshot) {
+			container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/srv/a", ContainerPath: "/a", ReadOnly: true}}})(s)
+			s.Room.Mounts = []backend.Mount{{HostPath: "/etc", MachinePath: "/a", ReadOnly: true}}
+		}, nil, []string{"DeniedByPolicy"}},
+		"mount refused": {"whoever allows it", func(s *Snapshot) { s.Room.Refused = fault.New(fault.Invalid, "MountRefused", "no") }, nil, []string{"MountRefused"}},
+		"mount allowed": {"for reading", func(s *Snapshot) {
+			container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/srv/a", ContainerPath: "/a", ReadOnly: true}}})(s)
+			s.Room.Mounts = []backend.Mount{{HostPath: "/srv/b", MachinePath: "/a", ReadOnly: true}}
+		}, []string{id, create}, []string{"CreatingContainer"}},
+		"too much memory": {"more than a node may have", container(infrav1.ContainerMachine{Resources: infrav1.ContainerResources{MemoryMiB: 8193}}), nil, []string{"DeniedByPolicy"}},
+		"too many here":   {"as many as the namespace may have", func(s *Snapshot) { s.Room.Own, s.Room.All = 100, 100 }, nil, []string{"DeniedByPolicy"}},
+		"too many":        {"as many as there may be", func(s *Snapshot) { s.Room.All = 250 }, nil, []string{"DeniedByPolicy"}},
+		"denied later": {"what is there goes on when the policy becomes stricter", func(s *Snapshot) {
+			progress(backend.Succeeded)(s)
+			s.Policy, s.Object.Spec.Backend.Container = policy.Configuration{}, &infrav1.ContainerMachine{Image: "evil"}
+		}, nil, nil},
+		"no node image": {"it cannot run the bootstrap data", progress(backend.Unusable), nil, []string{"NotANodeImage"}},
+		"no image":      {"neither version nor image", func(s *Snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},
 		"own image": {"an image in kind's layout, by name", func(s *Snapshot) {
 			s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{Image: "kindest/node:v1.36.0"}
 		}, []string{id, "make and start container " + name + " of kindest/node:v1.36.0: the machine has none yet"}, []string{"CreatingContainer"}},
@@ -172,6 +219,9 @@ func TestDecide(t *testing.T) {
 	if p := Decide(running); len(p.Ask) != 1 || p.Ask[0] != (AskProgress{Name: name}) {
 		t.Errorf("how far the bootstrap is has to be asked; got %+v", p)
 	}
+	if p := Decide(snapshot(func(s *Snapshot) { s.Room = nil })); len(p.Ask) != 1 || p.Ask[0] != (AskRoom{}) || len(p.Actions) != 0 {
+		t.Errorf("what a container can have is asked before anything is made; got %+v", p)
+	}
 	asked := snapshot(func(s *Snapshot) { progress(backend.InProgress)(s); s.Object = localMachine(nil) })
 	if p := Decide(asked); len(p.Actions) != 1 || p.Actions[0].String() != "set the provider ID to slipway:///"+name+": this is the machine" {
 		t.Errorf("IM-02: got %v", p.Actions)
@@ -213,6 +263,12 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 			want{"False/ContainerRemoved", "True/BootstrapSucceeded", "False/NotReady", "by hand", true, []string{"ContainerRemoved"}}},
 		"stopped": {"says how to start it", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Stopped) }, loop.Outcome{},
 			want{"False/ContainerStopped", "True/BootstrapSucceeded", "False/NotReady", "docker start " + name, true, []string{"ContainerStopped"}}},
+		"down, then": {"what is known of it stays", func(s *Snapshot) { s.Object = localMachine(was); s.Fault, s.Host = down, backend.Machine{} }, loop.Outcome{},
+			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not answer", true, []string{"DockerUnreachable"}}},
+		"no node image": {"said where the bootstrap is looked for", progress(backend.Unusable), loop.Outcome{},
+			want{"True/ContainerRunning", "False/NotANodeImage", "False/NotReady", "line 1", false, []string{"NotANodeImage"}}},
+		"foreign ID": {"its status may say anything", func(s *Snapshot) { s.Object = localMachine(was); s.Name, s.Host = "", backend.Machine{} }, loop.Outcome{},
+			want{"False/ForeignProviderID", "True/BootstrapSucceeded", "False/NotReady", "create it without", true, []string{"ForeignProviderID"}}},
 		"deleting": {"over the whole life", func(s *Snapshot) {
 			s.Object = localMachine(func(o *infrav1.LocalMachine) { was(o); deleted(o) })
 			s.Host = host(backend.Removing)
@@ -242,6 +298,9 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 			if status.FailureDomain != "zone-a" {
 				t.Errorf("IM-03, FD-01: got %q", status.FailureDomain)
 			}
+			if status.ContainerID != "id" && isTrue(s.Object.Status.Initialization.Provisioned) {
+				t.Errorf("the container's ID is lost: %+v", status)
+			}
 			if s.Host.State.Exists() {
 				want := clusterv1.MachineAddresses{{Type: "Hostname", Address: "lm"}, {Type: "InternalIP", Address: "172.16.0.2"}}
 				if diff := cmp.Diff(want, status.Addresses); diff != "" {
@@ -262,13 +321,19 @@ func TestSpec(t *testing.T) {
 		s.Cluster.Spec.ClusterNetwork.Services.CIDRBlocks = []string{"172.16.16.0/20"}
 		s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/a", ContainerPath: "/b", ReadOnly: true}}}
 	})
+	s.Object.Spec.Backend.Container.Resources.CPUs = 2
+	s.Room.Mounts = []backend.Mount{{HostPath: "/resolved", MachinePath: "/b", ReadOnly: true}}
 	got := spec(s, Create{Name: "n", Image: "i"})
 	want := backend.MachineSpec{
-		Owner: backend.Owner{Cluster: "c", Object: types.NamespacedName(key), UID: "lm-uid"}, Name: "n", Hostname: "lm", Network: "net", Image: "i",
-		Routes: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, Mounts: []backend.Mount{{HostPath: "/a", MachinePath: "/b", ReadOnly: true}},
+		Owner: backend.Owner{Cluster: "c", Object: types.NamespacedName(key), UID: "lm-uid"}, Name: "n", Hostname: "lm", Image: "i",
+		Network:   backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Name: "net"},
+		Ranges:    []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("172.16.16.0/20")},
+		Mounts:    s.Room.Mounts,
+		Resources: backend.Resources{CPUs: 2, MemoryMiB: 8192, Processes: 32768},
+		Maximum:   policy.Default().Maxima.Nodes,
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
-		t.Errorf("a range outside of the network needs a route (-want +got):\n%s", diff)
+		t.Errorf("mounts are those that were resolved, resources what is asked for, else the most that is allowed (-want +got):\n%s", diff)
 	}
 }
 
@@ -289,6 +354,8 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 		}
 	}
 	w := &world{host: testhost.New()}
+	owner, network := clusterNetwork()
+	w.host.AddNetwork(testhost.Instance, owner, network)
 	broken := func() error { err := w.fail; w.fail = nil; return err }
 	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.LocalMachine{}).
 		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
@@ -305,7 +372,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	w.Controller = &Controller{client: cl, secrets: cl, machines: w.host, instance: "i", now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
+	w.Controller = &Controller{client: cl, secrets: cl, machines: w.host, instance: "i", policy: allowed(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
 	w.r = &loop.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: w.driven(), Client: cl, Writer: w.writer, Now: w.now}
 	return w
 }
@@ -376,7 +443,7 @@ func TestLifeWithEveryStepFailingOnce(t *testing.T) {
 			if err := w.client.Get(t.Context(), key, o); fault.KindOf(err) != fault.Gone {
 				t.Errorf("the object is gone; got %v", err)
 			}
-			if m, _ := w.host.Inspect(t.Context(), name); m.State != backend.Absent {
+			if m, _ := w.host.Inspect(t.Context(), backend.Ref{Object: types.NamespacedName(key), Name: name}); m.State != backend.Absent {
 				t.Errorf("and its container; got %+v", m)
 			}
 		})

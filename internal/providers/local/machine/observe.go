@@ -12,6 +12,8 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -29,8 +31,10 @@ type Snapshot struct {
 	// Cluster and Network (the LocalCluster) of the machine; nil if they do not exist (yet).
 	Cluster *clusterv1.Cluster
 	Network *infrav1.LocalCluster
-	// Name of the container, whether it exists or not.
+	// Name of the container, whether it exists or not; empty where spec.providerID is not one that the object can have.
 	Name string
+	// Policy is what the operator allows.
+	Policy policy.Configuration
 	// Simulated is the simulated machine as it is; nothing of the host is of interest then.
 	Simulated backend.SimulatedMachine
 	// Host is the container as it is.
@@ -39,25 +43,45 @@ type Snapshot struct {
 	Fault *fault.Fault
 	// Progress of the bootstrap; nil while it was not asked for.
 	Progress *backend.Progress
-	Now      time.Time
+	// Room is what a new container can have; nil while it was not asked for.
+	Room *Room
+	Now  time.Time
+}
+
+// Room is what a new container can have of the host.
+type Room struct {
+	// Own and All are how many containers there are, in the namespace and in all.
+	Own, All int
+	// Mounts are the extra mounts where they lead.
+	Mounts []backend.Mount
+	// Refused is why one of them cannot be had; nil: all can.
+	Refused *fault.Fault
 }
 
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Name: containerName(c.instance, o)}
+	s := Snapshot{Object: o, Now: c.now(), Name: containerName(c.instance, o), Policy: c.policy}
 	if err := c.observeOwners(ctx, &s); err != nil {
 		return s, err
+	}
+	if s.Name == "" { // nothing is looked up by a name that somebody made up
+		return s, nil
 	}
 	if s.simulated() {
 		return c.observeSimulated(ctx, s)
 	}
-	m, err := c.machines.Inspect(ctx, s.Name)
+	m, err := c.machines.Inspect(ctx, s.ref())
 	if err != nil {
-		if s.Fault = fault.As(err); s.Fault == nil || s.Fault.Kind != fault.Unreachable {
+		if s.Fault = fault.As(err); s.Fault == nil {
 			return s, err
 		}
 	}
 	s.Host = m
 	return s, nil
+}
+
+// ref is how the container is found: by its name, and once it was, by its ID.
+func (s Snapshot) ref() backend.Ref {
+	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Name, ID: s.Host.ID}
 }
 
 func (c *Controller) observeOwners(ctx context.Context, s *Snapshot) error {
@@ -101,24 +125,77 @@ func read[O client.Object](ctx context.Context, c client.Reader, namespace, name
 	return o, nil
 }
 
-// Answer asks how far the bootstrap has come.
+// answer finds out what Decide asks.
+func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+	if _, ok := q.(AskRoom); ok {
+		return c.answerRoom(ctx, s)
+	}
+	return c.answerProgress(ctx, s)
+}
+
+// answerProgress asks how far the bootstrap has come.
 func (c *Controller) answerProgress(ctx context.Context, s Snapshot) (Snapshot, error) {
-	p, err := c.machines.Progress(ctx, s.Name)
+	p, err := c.machines.Progress(ctx, s.ref())
 	s.Progress = &p
-	if f := fault.As(err); f != nil && (f.Kind == fault.Unreachable || f.Kind == fault.Conflict) {
+	f := fault.As(err)
+	switch {
+	case f == nil:
+	case f.Kind == fault.Unreachable, f.Kind == fault.Conflict:
 		// It stopped to run, or to answer, since it was looked at: an event will follow.
 		s.Progress, err = &backend.Progress{Phase: backend.InProgress}, nil
+	default:
+		s.Fault, err = f, nil
 	}
 	return s, err
 }
 
-// containerName returns the name in the provider ID, where there is one: it outlives a move to another management
-// cluster.
-func containerName(instance string, o *infrav1.LocalMachine) string {
-	if name, ok := backend.MachineOf(o.Spec.ProviderID); ok {
-		return name
+// answerRoom asks how many containers there are, and where the mounts of the new one lead.
+func (c *Controller) answerRoom(ctx context.Context, s Snapshot) (Snapshot, error) {
+	list, err := c.machines.List(ctx)
+	if err != nil {
+		if s.Fault = fault.As(err); s.Fault != nil {
+			err = nil
+		}
+		return s, err
 	}
-	return backend.MachineName(instance, client.ObjectKeyFromObject(o))
+	s.Room = &Room{All: len(list)}
+	for _, m := range list {
+		if m.Owner.Object.Namespace == s.Object.Namespace {
+			s.Room.Own++
+		}
+	}
+	for _, x := range s.extraMounts() {
+		m := backend.Mount{MachinePath: x.ContainerPath, ReadOnly: x.ReadOnly}
+		if m.HostPath, err = c.machines.ResolveMount(ctx, x.HostPath); err != nil {
+			if s.Room.Refused = fault.As(err); s.Room.Refused == nil {
+				return s, err
+			}
+			break
+		}
+		s.Room.Mounts = append(s.Room.Mounts, m)
+	}
+	return s, nil
+}
+
+func (s Snapshot) extraMounts() []infrav1.Mount {
+	if c := s.Object.Spec.Backend.Container; c != nil {
+		return c.ExtraMounts
+	}
+	return nil
+}
+
+// containerName returns the name in the provider ID, where there is one: it outlives a move to another management
+// cluster. It returns an empty one for an ID that this object cannot have.
+func containerName(instance string, o *infrav1.LocalMachine) string {
+	key := client.ObjectKeyFromObject(o)
+	if o.Spec.ProviderID == "" {
+		return backend.MachineName(instance, key)
+	}
+	name, ok := backend.MachineOf(o.Spec.ProviderID, key)
+	if !ok {
+		return ""
+	}
+	return name
 }
 
 func machineOf(o client.Object) string { return ownerOf(o, "Machine") }

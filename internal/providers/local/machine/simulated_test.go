@@ -102,6 +102,7 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 		}, []string{"make Node lm ready: no annotation says otherwise any more"}, nil, 0},
 		"not a time": {"cannot be read: as if it were absent", func(s *Snapshot) { s.Object, s.Simulated = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up }, nil, nil, 0},
 		"deleting":   {"it leaves", func(s *Snapshot) { s.Object, s.Simulated = simulatedMachine(deleted), up }, []string{"end simulated machine lm: the LocalMachine is being deleted"}, nil, soon},
+		"foreign ID": {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
 		"gone":       {"the finalizer goes", func(s *Snapshot) { s.Object = simulatedMachine(deleted) }, nil, nil, 0},
 		"deleting, no control plane": {"nothing is left of the machine", func(s *Snapshot) {
 			s.Object, s.Fault = simulatedMachine(deleted), fault.New(fault.Unreachable, "WaitingForControlPlane", "waiting")

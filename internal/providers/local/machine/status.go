@@ -42,6 +42,9 @@ func containerProvisioned(f Facts) condition.Verdict {
 	if why := f.failed(Create{}); why != nil {
 		return condition.False(why.Reason, why.Message)
 	}
+	if f.Name == "" && len(f.Plan.Wait) > 0 {
+		return condition.False(f.Plan.Wait[0].Reason, f.Plan.Wait[0].Message)
+	}
 	if f.Fault != nil {
 		if f.Object.Status.ContainerID == "" {
 			return condition.False(f.Fault.Reason, f.Fault.Message)

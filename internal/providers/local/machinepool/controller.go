@@ -16,6 +16,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/gate"
 )
@@ -30,12 +31,13 @@ type Controller struct {
 	live   client.Reader
 	writer *kube.Writer
 	events kubeevents.EventRecorder
+	policy policy.Configuration
 	now    func() time.Time
 }
 
-// Add adds the controller to the manager.
-func Add(s loop.Setup) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), now: time.Now}
+// Add adds the controller to the manager. The policy is what the operator allows.
+func Add(s loop.Setup, allowed policy.Configuration) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), policy: allowed, now: time.Now}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachinePool{}); err != nil {
 		return err
 	}

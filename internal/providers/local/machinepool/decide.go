@@ -19,7 +19,12 @@ const (
 	reasonBootstrapData  = "WaitingForBootstrapData"
 	reasonDeleting       = "WaitingForMachines"
 	reasonRestore        = "WaitingForLocalMachines"
+	reasonDenied         = "DeniedByPolicy"
 )
+
+// mostAtOnce is how many machines one plan makes at most: a plan is in memory as a whole, and the number of replicas is
+// whatever somebody writes. What is made brings the next plan.
+const mostAtOnce = 50
 
 // Decide makes a plan of the snapshot.
 func Decide(s Snapshot) loop.Plan {
@@ -123,7 +128,7 @@ func decideMembers(s Snapshot, p *loop.Plan) []loop.Action {
 		return changes
 	}
 	domains := newSpread(s)
-	for i := range missing {
+	for i := range min(missing, mostAtOnce) {
 		why := "there are fewer than asked for"
 		if active >= desired {
 			why = "it replaces an outdated one"
@@ -135,7 +140,10 @@ func decideMembers(s Snapshot, p *loop.Plan) []loop.Action {
 
 // canCreate reports whether everything is there that a machine needs to become a Node.
 func canCreate(s Snapshot, p *loop.Plan) bool {
+	denied := s.Policy.DeniedReplicas(int32(s.desired()))
 	switch {
+	case denied != "":
+		p.WaitFor(reasonDenied, "%s", denied)
 	case s.Cluster == nil || s.Cluster.Status.Initialization.InfrastructureProvisioned == nil || !*s.Cluster.Status.Initialization.InfrastructureProvisioned:
 		p.WaitFor(reasonInfrastructure, "waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
 	case s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == nil || *s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == "":

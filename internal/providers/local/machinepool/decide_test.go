@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -351,5 +352,45 @@ func TestReport(t *testing.T) { // IP2-02, IP2-06, IP2-07, IP2-08
 		Addresses: clusterv1.MachineAddresses{{Type: "InternalIP", Address: "172.16.0.2"}}}}
 	if diff := cmp.Diff(want2, got); diff != "" {
 		t.Errorf("IP2-02 (-want +got):\n%s", diff)
+	}
+}
+
+// A plan is bounded whatever number of replicas somebody writes, and what is more than the operator allows is refused: H3.
+func TestReplicasAreBounded(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		replicas int32
+		policy   policy.Configuration
+		actions  int
+		wait     string
+	}{
+		"many":         {"the rest follows when these are there", 500, policy.Default(), mostAtOnce, ""},
+		"no maximum":   {"the operator sets none; memory is bounded all the same", 2000000000, policy.Configuration{}, mostAtOnce, ""},
+		"beyond":       {"the operator's maximum", 2000000000, policy.Default(), 0, "maxima.replicas"},
+		"one too many": {"the operator's maximum", 1001, policy.Default(), 0, "maxima.replicas"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := Snapshot{Object: localPool(nil), Pool: corePool(tc.replicas, nil), Cluster: coreCluster(), Live: true, Now: now, Policy: tc.policy}
+			p := Decide(s)
+			if len(p.Actions) != tc.actions || len(p.Wait) > 0 != (tc.wait != "") {
+				t.Fatalf("%s: %d actions, waits %v", tc.reason, len(p.Actions), p.Wait)
+			}
+			if tc.wait == "" {
+				return
+			}
+			ready := condition.Set(Report(s, p, loop.Outcome{}).Status.(infrav1.LocalMachinePoolStatus).Conditions).Get(clusterv1.ReadyCondition)
+			if !strings.Contains(ready.Message, tc.wait) {
+				t.Errorf("%s: Ready is %+v", tc.reason, ready)
+			}
+		})
+	}
+	few := Snapshot{Object: localPool(nil), Pool: corePool(2000, nil), Cluster: coreCluster(), Live: true, Now: now, Policy: policy.Default(),
+		Members: []Member{member("a", 1, "ready"), member("b", 1, "ready")}}
+	for _, a := range Decide(few).Actions {
+		switch a.(type) {
+		case Remove, Create:
+			t.Errorf("machines that are there stay, and no others come: %v", a)
+		}
 	}
 }

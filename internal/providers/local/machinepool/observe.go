@@ -16,6 +16,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -33,7 +34,9 @@ type Snapshot struct {
 	// Live is true when Members were read from the API server instead of the cache, which may not know yet what was
 	// made or deleted a moment ago.
 	Live bool
-	Now  time.Time
+	// Policy is what the operator allows.
+	Policy policy.Configuration
+	Now    time.Time
 }
 
 // Member is one machine of the pool.
@@ -44,7 +47,7 @@ type Member struct {
 }
 
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now()}
+	s := Snapshot{Object: o, Now: c.now(), Policy: c.policy}
 	pool := &clusterv1.MachinePool{}
 	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}, pool); err != nil {
 		return s, err

@@ -9,34 +9,79 @@ import (
 	"math/bits"
 	"net/netip"
 	"strings"
+
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // chosenBits is the length of a prefix that is chosen without knowing what goes into it: 16384 addresses.
 const chosenBits = 18
 
-// widest is the shortest prefix that is chosen to hold given ranges; a wider one would take too much from the host.
-const widest = 12
+// Request says what range is needed.
+type Request struct {
+	// Taken are ranges that must not be touched.
+	Taken []netip.Prefix
+	// Wanted are the ranges of Pods and Services, which the new one should hold.
+	Wanted []netip.Prefix
+	// Allowed are the ranges that the new one has to lie in.
+	Allowed []netip.Prefix
+	// Widest is the length of the widest prefix that it may have.
+	Widest int
+}
 
-// Choose returns a range for a new network that overlaps none of taken. It is the smallest that holds all wanted
-// ranges (those of Pods and Services) besides its nodes, where there is a private one; else the lowest free /18 of
-// 172.16.0.0/12. It returns false when everything is taken.
-func Choose(taken, wanted []netip.Prefix) (netip.Prefix, bool) {
-	if p, ok := covering(wanted); ok {
-		if _, collides := overlap(p, taken); !collides {
+// Usual is a request for any range that holds where an operator has not said otherwise.
+func Usual(taken []netip.Prefix) Request {
+	networks := policy.Default().Networks
+	return Request{Taken: taken, Allowed: networks.Ranges, Widest: networks.WidestPrefix}
+}
+
+// Choose returns a range for a new network that overlaps none that is taken. It is the smallest that holds all wanted
+// ranges besides its nodes, where there is an allowed one; else the lowest free /18 of 172.16.0.0/12, or of other ranges
+// that are allowed if nothing of it is (one that is smaller is taken as a whole). It returns false when everything is
+// taken.
+func Choose(r Request) (netip.Prefix, bool) {
+	if p, ok := covering(r); ok {
+		if _, collides := overlap(p, r.Taken); !collides {
 			return p, true
 		}
 	}
-	pool := netip.MustParsePrefix("172.16.0.0/12")
-	for p := netip.PrefixFrom(pool.Addr(), chosenBits); pool.Contains(p.Addr()); p = next(p) {
-		if _, collides := overlap(p, taken); !collides {
-			return p, true
+	for _, pool := range r.pools() {
+		for p := netip.PrefixFrom(pool.Addr(), max(chosenBits, pool.Bits(), r.Widest)); pool.Contains(p.Addr()); p = next(p) {
+			if _, collides := overlap(p, r.Taken); !collides {
+				return p, true
+			}
+			if next(p).Addr().Less(p.Addr()) { // the end of all addresses
+				break
+			}
 		}
 	}
 	return netip.Prefix{}, false
 }
 
-// covering returns the smallest private prefix that holds all ranges and leaves its nodes' part free.
-func covering(ranges []netip.Prefix) (netip.Prefix, bool) {
+// pools are the ranges to choose from: what is allowed of 172.16.0.0/12, which is used least; only if nothing of it is,
+// everything that is allowed.
+func (r Request) pools() []netip.Prefix {
+	favourite := netip.MustParsePrefix("172.16.0.0/12")
+	var usual, others []netip.Prefix
+	for _, p := range r.Allowed {
+		switch {
+		case !p.Addr().Is4() || p.Bits() > smallest:
+		case within(favourite, p):
+			usual = append(usual, favourite)
+		case within(p, favourite):
+			usual = append(usual, p)
+		default:
+			others = append(others, p)
+		}
+	}
+	if len(usual) > 0 {
+		return usual
+	}
+	return others
+}
+
+// covering returns the smallest allowed prefix that holds all wanted ranges and leaves its nodes' part free.
+func covering(request Request) (netip.Prefix, bool) {
+	ranges := request.Wanted
 	if len(ranges) == 0 {
 		return netip.Prefix{}, false
 	}
@@ -52,7 +97,7 @@ func covering(ranges []netip.Prefix) (netip.Prefix, bool) {
 	for p.Bits() > smallest {
 		p = wider(p)
 	}
-	for ; p.Bits() >= widest && private(p); p = wider(p) {
+	for ; p.Bits() >= max(request.Widest, largest) && request.allows(p); p = wider(p) {
 		if _, collides := overlap(netip.PrefixFrom(p.Addr(), nodeBits), ranges); !collides {
 			return p, true
 		}
@@ -69,19 +114,34 @@ func next(p netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(a), p.Bits())
 }
 
-func private(p netip.Prefix) bool {
-	for _, block := range []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"} {
-		if within(p, netip.MustParsePrefix(block)) {
+func (r Request) allows(p netip.Prefix) bool {
+	for _, q := range r.Allowed {
+		if within(p, q) {
 			return true
 		}
 	}
 	return false
 }
 
+// Route is a destination in the kernel's routing table, and the interface that leads there.
+type Route struct {
+	Destination netip.Prefix
+	Interface   string
+}
+
+// Destinations returns where routes lead to.
+func Destinations(routes []Route) []netip.Prefix {
+	var out []netip.Prefix
+	for _, r := range routes {
+		out = append(out, r.Destination)
+	}
+	return out
+}
+
 // ParseRoutes reads the kernel's IPv4 routing table in the format of /proc/net/route and returns its destinations,
 // without the default route.
-func ParseRoutes(r io.Reader) ([]netip.Prefix, error) {
-	var out []netip.Prefix
+func ParseRoutes(r io.Reader) ([]Route, error) {
+	var out []Route
 	lines := bufio.NewScanner(r)
 	lines.Scan() // the heading
 	for lines.Scan() {
@@ -101,7 +161,7 @@ func ParseRoutes(r io.Reader) ([]netip.Prefix, error) {
 			continue
 		}
 		ones := bits.LeadingZeros32(^binary.BigEndian.Uint32(mask[:]))
-		out = append(out, netip.PrefixFrom(netip.AddrFrom4(destination), ones))
+		out = append(out, Route{netip.PrefixFrom(netip.AddrFrom4(destination), ones).Masked(), f[0]})
 	}
 	return out, lines.Err()
 }

@@ -42,15 +42,15 @@ func Plan(subnet netip.Prefix) (Layout, error) {
 	return Layout{
 		Subnet:  subnet,
 		Nodes:   nodes,
-		Others:  netip.PrefixFrom(last(nodes, lastNode+1), 28),
-		Gateway: last(nodes, 1),
+		Others:  netip.PrefixFrom(withOctet(nodes, lastNode+1), 28),
+		Gateway: withOctet(nodes, 1),
 	}, nil
 }
 
 // NodeAddress returns the lowest address for a node that is not in use, and false when all are.
 func (l Layout) NodeAddress(used map[netip.Addr]bool) (netip.Addr, bool) {
 	for octet := firstNode; octet <= lastNode; octet++ {
-		if a := last(l.Nodes, byte(octet)); !used[a] {
+		if a := withOctet(l.Nodes, byte(octet)); !used[a] {
 			return a, true
 		}
 	}
@@ -74,7 +74,7 @@ func (l Layout) Outside(ranges []netip.Prefix) []netip.Prefix {
 	return out
 }
 
-func last(p netip.Prefix, octet byte) netip.Addr {
+func withOctet(p netip.Prefix, octet byte) netip.Addr {
 	a := p.Addr().As4()
 	a[3] = octet
 	return netip.AddrFrom4(a)

@@ -80,7 +80,7 @@ func TestChoose(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, ok := subnet.Choose(tc.taken, tc.wanted)
+			got, ok := subnet.Choose(subnet.Request{Taken: tc.taken, Wanted: tc.wanted, Allowed: private(), Widest: 12})
 			if !ok {
 				if tc.want != "" {
 					t.Fatalf("%s: nothing chosen, want %s", tc.reason, tc.want)
@@ -89,6 +89,37 @@ func TestChoose(t *testing.T) {
 			}
 			if got.String() != tc.want {
 				t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// private are the ranges that are allowed unless the operator says otherwise.
+func private() []netip.Prefix { return prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16") }
+
+func TestChooseWithinWhatIsAllowed(t *testing.T) {
+	cases := map[string]struct {
+		reason                 string
+		allowed, taken, wanted []netip.Prefix
+		widest                 int
+		want                   string
+	}{
+		"elsewhere":        {"not in 172.16.0.0/12", prefixes("10.200.0.0/16"), nil, nil, 12, "10.200.0.0/18"},
+		"small":            {"a range that is smaller than what is usual", prefixes("192.168.16.0/20"), nil, nil, 12, "192.168.16.0/20"},
+		"too small":        {"no room for Pods", prefixes("192.168.16.0/24"), nil, nil, 12, ""},
+		"the second":       {"the first is full", prefixes("10.1.0.0/18", "10.2.0.0/18"), prefixes("10.1.0.0/18"), nil, 12, "10.2.0.0/18"},
+		"wanted elsewhere": {"what the Cluster's ranges need is not allowed", prefixes("10.200.0.0/16"), nil, prefixes("172.31.128.0/17"), 12, "10.200.0.0/18"},
+		"wanted too wide":  {"what the Cluster's ranges need is too much", prefixes("172.16.0.0/12"), nil, prefixes("172.31.128.0/17", "172.31.64.0/18"), 18, "172.16.0.0/18"},
+		"narrow":           {"no network may be wider", prefixes("172.16.0.0/12"), nil, nil, 20, "172.16.0.0/20"},
+		"nothing":          {"nothing is allowed", nil, nil, nil, 12, ""},
+		"IPv6":             {"cannot be divided", prefixes("fd00::/8"), nil, nil, 12, ""},
+		"the end":          {"there are no addresses after the last", prefixes("0.0.0.0/0"), prefixes("0.0.0.0/0"), nil, 12, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, ok := subnet.Choose(subnet.Request{Taken: tc.taken, Wanted: tc.wanted, Allowed: tc.allowed, Widest: tc.widest})
+			if ok != (tc.want != "") || ok && got.String() != tc.want {
+				t.Errorf("%s: got %v, %v, want %q", tc.reason, got, ok, tc.want)
 			}
 		})
 	}
@@ -141,7 +172,8 @@ func TestParseRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(prefixes("172.17.0.0/16", "192.0.2.0/24"), got, byString); diff != "" {
+	want := []subnet.Route{{Destination: netip.MustParsePrefix("172.17.0.0/16"), Interface: "docker0"}, {Destination: netip.MustParsePrefix("192.0.2.0/24"), Interface: "eth0"}}
+	if diff := cmp.Diff(want, got, byString); diff != "" {
 		t.Errorf("the default route is left out (-want +got):\n%s", diff)
 	}
 	if _, err := subnet.ParseRoutes(strings.NewReader("h\neth0\tzz\t0\t0\t0\t0\t0\t0\n")); err == nil {

@@ -3,26 +3,44 @@ package testhost
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
 // Host holds networks and machines. The zero value is not ready; use [New].
 type Host struct {
 	mu       sync.Mutex
-	networks map[string]backend.Network
+	networks map[string]network
 	machines map[string]*Machine
-	down     error
-	fail     map[string]error
-	log      []string
+	// paths is where mounts lead that are not resolved to themselves; refused are those that no node may have.
+	paths   map[string]string
+	refused map[string]string
+	taken   []backend.Taken
+	down    error
+	fail    map[string]error
+	log     []string
+}
+
+// network is a network of the host with its labels.
+type network struct {
+	backend.Network
+	owner    backend.Owner
+	instance string
 }
 
 // Machine is a machine of the host.
 type Machine struct {
 	backend.Machine
 	Spec backend.MachineSpec
+	// Instance that made it; empty: nobody did, it is another program's.
+	Instance string
+	// Network is the name of the network that it joined.
+	Network string
 	// Script it was given; nil: none.
 	Script   *backend.Script
 	Progress backend.Progress
@@ -35,7 +53,93 @@ var (
 
 // New returns an empty host.
 func New() *Host {
-	return &Host{networks: map[string]backend.Network{}, machines: map[string]*Machine{}, fail: map[string]error{}}
+	return &Host{
+		networks: map[string]network{}, machines: map[string]*Machine{}, fail: map[string]error{},
+		paths: map[string]string{}, refused: map[string]string{},
+	}
+}
+
+// Instance is whose the machines and networks are that the host makes.
+const Instance = "i"
+
+// AddMachine puts a machine on the host that somebody else made.
+func (h *Host) AddMachine(m Machine) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.machines[m.Name] = &m
+}
+
+// AddNetwork puts a network on the host that an instance made for an object; an empty one: another program's.
+func (h *Host) AddNetwork(instance string, owner backend.Owner, n backend.Network) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.networks[n.Name] = network{n, owner, instance}
+}
+
+// AddTaken makes a range one that the host uses.
+func (h *Host) AddTaken(t backend.Taken) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken = append(h.taken, t)
+}
+
+// Link makes a path of the host lead to another one.
+func (h *Host) Link(path, to string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.paths[path] = to
+}
+
+// Refuse makes a path one that no node may mount.
+func (h *Host) Refuse(path, message string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused[path] = message
+}
+
+// Machines returns the machines that were made by the host's verbs, by name.
+func (h *Host) Machines() map[string]Machine {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[string]Machine{}
+	for name, m := range h.machines {
+		if m.Instance == Instance {
+			out[name] = *m
+		}
+	}
+	return out
+}
+
+// Has reports whether there is a container, or a network, of the name, whosever it is.
+func (h *Host) Has(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, isNetwork := h.networks[name]
+	return h.machines[name] != nil || isNetwork
+}
+
+// labels are those that a backend gives.
+func labels(instance string, o backend.Owner) map[string]string {
+	return map[string]string{backend.LabelInstance: instance, backend.LabelObject: o.Object.String()}
+}
+
+// machine looks a machine up as a backend does.
+func (h *Host) machine(ref backend.Ref) (m *Machine, foreign bool) {
+	m = h.machines[ref.Name]
+	if m != nil && !ref.Names(m.Name, labels(m.Instance, m.Owner), Instance) {
+		return nil, true
+	}
+	return m, false
+}
+
+// networkOf looks a network up as a backend does.
+func (h *Host) networkOf(ref backend.Ref) (network, bool) {
+	for _, name := range slices.Sorted(maps.Keys(h.networks)) {
+		if n := h.networks[name]; ref.Names(n.Name, labels(n.instance, n.owner), Instance) {
+			return n, true
+		}
+	}
+	return network{}, false
 }
 
 // Down makes every verb fail with err; nil ends that.
@@ -97,38 +201,73 @@ func (h *Host) do(verb, name string, changes bool, work func() error) error {
 // EnsureNetwork implements backend.Networks; a chosen subnet is 172.16.0.0/18.
 func (h *Host) EnsureNetwork(_ context.Context, spec backend.NetworkSpec) (n backend.Network, err error) {
 	err = h.do("EnsureNetwork", spec.Name, true, func() error {
-		if have, ok := h.networks[spec.Name]; ok {
-			n = have
+		if have, ok := h.networkOf(backend.Ref{Object: spec.Owner.Object, Name: spec.Name}); ok {
+			n = have.Network
 			return nil
+		}
+		if _, ok := h.networks[spec.Name]; ok {
+			return fault.New(fault.Invalid, "NotOwned", "network %s is another's", spec.Name)
 		}
 		subnet := spec.Subnet
 		if !subnet.IsValid() {
 			subnet = netip.MustParsePrefix("172.16.0.0/18")
 		}
 		n = backend.Network{Name: spec.Name, ID: "id-" + spec.Name, Subnet: subnet, Gateway: subnet.Addr().Next()}
-		h.networks[spec.Name] = n
+		h.networks[spec.Name] = network{n, spec.Owner, Instance}
 		return nil
 	})
 	return n, err
 }
 
-// InspectNetwork implements backend.Networks.
-func (h *Host) InspectNetwork(_ context.Context, name string) (n backend.Network, ok bool, err error) {
-	err = h.do("InspectNetwork", name, false, func() error { n, ok = h.networks[name]; return nil })
+// FindNetwork implements backend.Networks.
+func (h *Host) FindNetwork(_ context.Context, ref backend.Ref) (n backend.Network, ok bool, err error) {
+	err = h.do("FindNetwork", ref.Name, false, func() error {
+		have, found := h.networkOf(ref)
+		n, ok = have.Network, found
+		return nil
+	})
 	return n, ok, err
 }
 
 // DeleteNetwork implements backend.Networks.
-func (h *Host) DeleteNetwork(_ context.Context, name string) error {
-	return h.do("DeleteNetwork", name, true, func() error { delete(h.networks, name); return nil })
+func (h *Host) DeleteNetwork(_ context.Context, ref backend.Ref) error {
+	return h.do("DeleteNetwork", ref.Name, true, func() error {
+		if n, ok := h.networkOf(ref); ok {
+			delete(h.networks, n.Name)
+		}
+		return nil
+	})
+}
+
+// TakenRanges implements backend.Networks.
+func (h *Host) TakenRanges(context.Context) (out []backend.Taken, err error) {
+	err = h.do("TakenRanges", "", false, func() error {
+		out = append(out, h.taken...)
+		for _, n := range h.networks {
+			t := backend.Taken{Range: n.Subnet, By: "Docker network " + n.Name}
+			if n.instance == Instance {
+				t.Owner = n.owner
+			}
+			out = append(out, t)
+		}
+		return nil
+	})
+	return out, err
 }
 
 // Create implements backend.Machines; addresses count up from 172.16.0.2.
 func (h *Host) Create(_ context.Context, spec backend.MachineSpec) ([]string, error) {
 	return nil, h.do("Create", spec.Name, true, func() error {
-		m := h.machines[spec.Name]
+		m, foreign := h.machine(backend.Ref{Object: spec.Owner.Object, Name: spec.Name})
+		if foreign {
+			return fault.New(fault.Invalid, "NotOwned", "container %s is another's", spec.Name)
+		}
 		if m == nil || !m.State.Exists() {
-			m = &Machine{Spec: spec, Progress: backend.Progress{Phase: backend.NotStarted}, Machine: backend.Machine{
+			n, ok := h.networkOf(spec.Network)
+			if !ok {
+				return fault.New(fault.Transient, "NetworkAbsent", "no network of %s", spec.Network.Object)
+			}
+			m = &Machine{Spec: spec, Instance: Instance, Network: n.Name, Progress: backend.Progress{Phase: backend.NotStarted}, Machine: backend.Machine{
 				Name: spec.Name, ID: "id-" + spec.Name, Owner: spec.Owner, Hostname: spec.Hostname, NodeVersion: "v1.36.3",
 				Address: netip.MustParseAddr(fmt.Sprintf("172.16.0.%d", len(h.machines)+2)),
 			}}
@@ -140,10 +279,14 @@ func (h *Host) Create(_ context.Context, spec backend.MachineSpec) ([]string, er
 }
 
 // Inspect implements backend.Machines.
-func (h *Host) Inspect(_ context.Context, name string) (out backend.Machine, err error) {
-	err = h.do("Inspect", name, false, func() error {
-		out = backend.Machine{Name: name, State: backend.Absent}
-		if m := h.machines[name]; m != nil {
+func (h *Host) Inspect(_ context.Context, ref backend.Ref) (out backend.Machine, err error) {
+	err = h.do("Inspect", ref.Name, false, func() error {
+		out = backend.Machine{Name: ref.Name, State: backend.Absent}
+		m, foreign := h.machine(ref)
+		switch {
+		case foreign:
+			out.State = backend.Foreign
+		case m != nil:
 			out = m.Machine
 		}
 		return nil
@@ -152,33 +295,43 @@ func (h *Host) Inspect(_ context.Context, name string) (out backend.Machine, err
 }
 
 // Delete implements backend.Machines.
-func (h *Host) Delete(_ context.Context, name string) error {
-	return h.do("Delete", name, true, func() error { delete(h.machines, name); return nil })
-}
-
-// Bootstrap implements backend.Machines; the script stays in progress until a test changes it.
-func (h *Host) Bootstrap(_ context.Context, name string, script backend.Script) error {
-	return h.do("Bootstrap", name, true, func() error {
-		m := h.machines[name]
-		if m == nil || m.State != backend.Running {
-			return fmt.Errorf("machine %s does not run", name)
-		}
-		if m.Script == nil {
-			m.Script, m.Progress = &script, backend.Progress{Phase: backend.InProgress}
+func (h *Host) Delete(_ context.Context, ref backend.Ref) error {
+	return h.do("Delete", ref.Name, true, func() error {
+		if m, _ := h.machine(ref); m != nil {
+			delete(h.machines, m.Name)
 		}
 		return nil
 	})
 }
 
-// Progress implements backend.Machines.
-func (h *Host) Progress(_ context.Context, name string) (p backend.Progress, err error) {
-	err = h.do("Progress", name, false, func() error {
-		m := h.machines[name]
-		if m == nil || m.State != backend.Running {
-			return fmt.Errorf("machine %s does not run", name)
+// running returns a machine that runs.
+func (h *Host) running(ref backend.Ref) (*Machine, error) {
+	m, _ := h.machine(ref)
+	if m == nil || m.State != backend.Running {
+		return nil, fmt.Errorf("machine %s does not run", ref.Name)
+	}
+	return m, nil
+}
+
+// Bootstrap implements backend.Machines; the script stays in progress until a test changes it.
+func (h *Host) Bootstrap(_ context.Context, ref backend.Ref, script backend.Script) error {
+	return h.do("Bootstrap", ref.Name, true, func() error {
+		m, err := h.running(ref)
+		if err == nil && m.Script == nil {
+			m.Script, m.Progress = &script, backend.Progress{Phase: backend.InProgress}
 		}
-		p = m.Progress
-		return nil
+		return err
+	})
+}
+
+// Progress implements backend.Machines.
+func (h *Host) Progress(_ context.Context, ref backend.Ref) (p backend.Progress, err error) {
+	err = h.do("Progress", ref.Name, false, func() error {
+		m, err := h.running(ref)
+		if err == nil {
+			p = m.Progress
+		}
+		return err
 	})
 	return p, err
 }
@@ -187,7 +340,24 @@ func (h *Host) Progress(_ context.Context, name string) (p backend.Progress, err
 func (h *Host) List(context.Context) (out []backend.Machine, err error) {
 	err = h.do("List", "", false, func() error {
 		for _, m := range h.machines {
-			out = append(out, m.Machine)
+			if m.Instance == Instance {
+				out = append(out, m.Machine)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// ResolveMount implements backend.Machines.
+func (h *Host) ResolveMount(_ context.Context, hostPath string) (out string, err error) {
+	err = h.do("ResolveMount", hostPath, false, func() error {
+		out = hostPath
+		if to, ok := h.paths[hostPath]; ok {
+			out = to
+		}
+		if message, ok := h.refused[out]; ok {
+			return fault.New(fault.Invalid, "MountRefused", "%s", message)
 		}
 		return nil
 	})

@@ -26,7 +26,20 @@ const idle = `CMD ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; 
 
 // Import makes the image under a name. It fails where Docker does not answer or a tool is missing on this host.
 func Import(ctx context.Context, api *client.Client, name string) error {
-	files, err := contents()
+	tools := map[string]string{"/bin/sh": "/bin/dash"}
+	for _, tool := range []string{"base64", "cat", "chmod", "chown", "mkdir", "mv", "rm", "tail", "sleep", "timeout"} {
+		tools["/bin/"+tool] = tool
+	}
+	return load(ctx, api, name, tools, idle)
+}
+
+// ImportNoNode makes an image that runs and has no shell, which no node image is without.
+func ImportNoNode(ctx context.Context, api *client.Client, name string) error {
+	return load(ctx, api, name, map[string]string{"/bin/sleep": "sleep"}, `CMD ["/bin/sleep", "3600"]`)
+}
+
+func load(ctx context.Context, api *client.Client, name string, tools map[string]string, command string) error {
+	files, err := contents(tools)
 	if err != nil {
 		return err
 	}
@@ -35,7 +48,7 @@ func Import(ctx context.Context, api *client.Client, name string) error {
 		return err
 	}
 	r, err := api.ImageImport(ctx, client.ImageImportSource{Source: archive, SourceName: "-"}, name, client.ImageImportOptions{
-		Changes: []string{idle, "LABEL " + backend.LabelVersion + "=" + Version},
+		Changes: []string{command, "LABEL " + backend.LabelVersion + "=" + Version},
 	})
 	if err != nil {
 		return fmt.Errorf("importing image %s: %w", name, err)
@@ -45,15 +58,15 @@ func Import(ctx context.Context, api *client.Client, name string) error {
 	return err
 }
 
-// contents returns where each file of the image comes from.
-func contents() (map[string]string, error) {
-	files := map[string]string{"/bin/sh": "/bin/dash"}
-	for _, tool := range []string{"base64", "cat", "chmod", "chown", "mkdir", "mv", "rm", "tail", "sleep", "timeout"} {
+// contents returns where each file of an image with the tools of this host comes from, their libraries included.
+func contents(tools map[string]string) (map[string]string, error) {
+	files := map[string]string{}
+	for target, tool := range tools {
 		path, err := exec.LookPath(tool)
 		if err != nil {
 			return nil, err
 		}
-		files["/bin/"+tool] = path
+		files[target] = path
 	}
 	for _, program := range slices.Collect(maps.Values(files)) {
 		libraries, err := librariesOf(program)

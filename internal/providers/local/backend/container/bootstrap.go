@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -30,16 +31,29 @@ const (
 // Bootstrap implements backend.Machines. The script runs as a process of the container: it needs neither this program
 // nor a connection to it. Starting is a step that cannot happen twice: the process makes a folder, and only the one
 // that could make it goes on.
-func (e *Engine) Bootstrap(ctx context.Context, name string, script backend.Script) error {
+func (e *Engine) Bootstrap(ctx context.Context, ref backend.Ref, script backend.Script) error {
+	c, err := e.running(ctx, ref)
+	if err != nil {
+		return err
+	}
 	place := fmt.Sprintf(`set -e; umask 077; [ ! -e %[1]s ] || { cat >/dev/null; exit 0; }; mkdir -p /run/slipway; cat >%[2]s.new; mv %[2]s.new %[2]s`,
 		startedMark, scriptFile)
-	if _, err := e.exec(ctx, name, place, script.Body); err != nil {
+	if _, err := e.exec(ctx, c, place, script.Body); err != nil {
 		return fmt.Errorf("writing the bootstrap script: %w", err)
 	}
-	if err := e.execDetached(ctx, name, runProgram(script)); err != nil {
+	if err := e.execDetached(ctx, c, runProgram(script)); err != nil {
 		return fmt.Errorf("starting the bootstrap script: %w", err)
 	}
 	return nil
+}
+
+// running looks up the container of a machine. One that is gone does not run.
+func (e *Engine) running(ctx context.Context, ref backend.Ref) (ownContainer, error) {
+	c, _, err := e.container(ctx, ref)
+	if isGone(err) {
+		err = notRunning(ref.Name).From(err)
+	}
+	return c, err
 }
 
 func runProgram(s backend.Script) string {
@@ -59,12 +73,19 @@ mv %[6]s.new %[6]s`,
 func folderOf(path string) string { return path[:strings.LastIndex(path, "/")+1] }
 
 // Progress implements backend.Machines.
-func (e *Engine) Progress(ctx context.Context, name string) (backend.Progress, error) {
+func (e *Engine) Progress(ctx context.Context, ref backend.Ref) (backend.Progress, error) {
+	c, err := e.running(ctx, ref)
+	if err != nil {
+		return backend.Progress{}, err
+	}
 	program := fmt.Sprintf(`if [ -e %[1]s ]; then cat %[1]s; tail -n %[5]d %[4]s 2>/dev/null || true
 elif [ -e %[2]s ]; then echo running
 elif [ -e %[3]s ]; then echo interrupted
 else echo none; fi`, resultFile, runningMark, startedMark, logFile, logLines)
-	out, err := e.exec(ctx, name, program, nil)
+	out, err := e.exec(ctx, c, program, nil)
+	if f := fault.As(err); f != nil && f.Reason == ReasonNoNodeImage {
+		return backend.Progress{Phase: backend.Unusable, Log: f.Message}, nil
+	}
 	if err != nil {
 		return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: %w", err)
 	}

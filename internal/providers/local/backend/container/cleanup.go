@@ -3,9 +3,8 @@ package container
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
-
-	"github.com/moby/moby/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
@@ -53,30 +52,24 @@ type Keep struct{ Machine, Network func(backend.Owner) bool }
 func (e *Engine) Sweep(ctx context.Context, keep Keep) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: e.mine()})
-	if err != nil {
-		return e.fault("listing volumes", err)
-	}
-	machines, err := e.List(ctx)
+	own, err := e.own(ctx)
 	if err != nil {
 		return err
 	}
-	for _, v := range volumes.Items { // a container without its volume is found by name, and the reverse
-		machines = append(machines, machineOf(v.Name, "", v.Labels))
-	}
 	var errs []error
-	for _, m := range machines {
-		if !keep.Machine(m.Owner) {
-			errs = append(errs, e.Delete(ctx, m.Name))
+	for _, c := range own.containers {
+		if m := machineOf(strings.TrimPrefix(c.Names[0], "/"), c.ID, c.Labels); !keep.Machine(m.Owner) {
+			errs = append(errs, e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}))
 		}
 	}
-	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: e.mine()})
-	if err != nil {
-		return errors.Join(append(errs, e.fault("listing networks", err))...)
+	for _, v := range own.volumes { // a container may have lost its volume, and a volume its container
+		if !keep.Machine(machineOf(v.name, "", v.labels).Owner) {
+			errs = append(errs, e.removeVolume(ctx, v.ownVolume))
+		}
 	}
-	for _, n := range list.Items {
-		if owner := machineOf(n.Name, n.ID, n.Labels).Owner; !keep.Network(owner) {
-			errs = append(errs, e.DeleteNetwork(ctx, n.Name))
+	for _, n := range own.networks {
+		if !keep.Network(machineOf(n.Name, n.ID, n.Labels).Owner) {
+			errs = append(errs, e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}))
 		}
 	}
 	return errors.Join(errs...)

@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
@@ -31,16 +32,16 @@ func TestNetwork(t *testing.T) {
 		t.Errorf("the network is internal: nothing may leave the host; got %+v, %v", r.Network, err)
 	}
 	other := owner("other")
-	taken := backend.NetworkSpec{Owner: other, Name: backend.NetworkName(e.instance, other.Object), Subnet: first.Subnet}
+	taken := backend.NetworkSpec{Owner: other, Name: backend.NetworkName(e.instance, other.Object), Subnet: first.Subnet, Policy: policy.Default()}
 	if _, err := e.EnsureNetwork(t.Context(), taken); fault.As(err) == nil || fault.As(err).Reason != ReasonNoSubnet || !strings.Contains(err.Error(), first.Subnet.String()) {
 		t.Errorf("a range that is taken: the message names it; got %v", err)
 	}
 	for range 2 {
-		if err := e.DeleteNetwork(t.Context(), first.Name); err != nil {
+		if err := e.DeleteNetwork(t.Context(), netRef(first)); err != nil {
 			t.Errorf("deleting, also what is gone: %v", err)
 		}
 	}
-	if _, ok, err := e.InspectNetwork(t.Context(), first.Name); ok || err != nil {
+	if _, ok, err := e.FindNetwork(t.Context(), netRef(first)); ok || err != nil {
 		t.Errorf("the network is gone; got %v, %v", ok, err)
 	}
 }
@@ -48,15 +49,15 @@ func TestNetwork(t *testing.T) {
 func TestMachineLife(t *testing.T) {
 	e := engine(t)
 	spec := e.testMachine(t, "m1")
-	m, err := e.Inspect(t.Context(), spec.Name)
+	m, err := e.Inspect(t.Context(), refOf(spec))
 	if err != nil || m.State != backend.Running || m.Owner != spec.Owner || m.NodeVersion != "v1.36.3" || m.Hostname != "m1" {
 		t.Fatalf("it runs and says whose it is; got %+v, %v", m, err)
 	}
 	if _, err := e.Create(t.Context(), spec); err != nil {
 		t.Errorf("creating what runs: %v", err)
 	}
-	n, _, _ := e.InspectNetwork(t.Context(), spec.Network)
-	if err := e.DeleteNetwork(t.Context(), n.Name); fault.As(err) == nil || fault.As(err).Reason != ReasonNetworkInUse {
+	n, _, _ := e.FindNetwork(t.Context(), spec.Network)
+	if err := e.DeleteNetwork(t.Context(), spec.Network); fault.As(err) == nil || fault.As(err).Reason != ReasonNetworkInUse {
 		t.Errorf("a network with machines is kept; got %v", err)
 	}
 	if _, err := e.api.ContainerRestart(t.Context(), spec.Name, client.ContainerRestartOptions{}); err != nil {
@@ -70,11 +71,11 @@ func TestMachineLife(t *testing.T) {
 		t.Errorf("list: got %+v, %v", list, err)
 	}
 	for range 2 {
-		if err := e.Delete(t.Context(), spec.Name); err != nil {
+		if err := e.Delete(t.Context(), refOf(spec)); err != nil {
 			t.Errorf("deleting, also what is gone: %v", err)
 		}
 	}
-	if m, err := e.Inspect(t.Context(), spec.Name); err != nil || m.State != backend.Absent {
+	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Absent {
 		t.Errorf("it is gone; got %+v, %v", m, err)
 	}
 	left, err := e.api.VolumeList(t.Context(), client.VolumeListOptions{Filters: client.Filters{}.Add("name", spec.Name)})
@@ -86,19 +87,19 @@ func TestMachineLife(t *testing.T) {
 func TestCreateContinuesAfterACrash(t *testing.T) {
 	e := engine(t)
 	spec := e.testMachine(t, "m1")
-	if err := e.Delete(t.Context(), spec.Name); err != nil {
+	if err := e.Delete(t.Context(), refOf(spec)); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.make(t.Context(), spec, profile{Without: []string{"SYS_RESOURCE"}}); err != nil { // killed before the start
+	if _, err := e.make(t.Context(), spec, profile{Without: []string{"SYS_RESOURCE"}}); err != nil { // killed before the start
 		t.Fatal(err)
 	}
-	if m, err := e.Inspect(t.Context(), spec.Name); err != nil || m.State != backend.Created {
+	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Created {
 		t.Fatalf("got %+v, %v", m, err)
 	}
 	if _, err := e.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := e.Inspect(t.Context(), spec.Name); err != nil || m.State != backend.Running {
+	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Running {
 		t.Errorf("the container that was made is started; got %+v, %v", m, err)
 	}
 }
@@ -135,7 +136,7 @@ func TestMachinesGetDifferentAddresses(t *testing.T) {
 func TestImageAbsent(t *testing.T) {
 	e := engine(t)
 	o := owner("m1")
-	_, err := e.Create(t.Context(), backend.MachineSpec{Owner: o, Name: backend.MachineName(e.instance, o.Object), Network: e.testNetwork(t).Name,
+	_, err := e.Create(t.Context(), backend.MachineSpec{Owner: o, Name: backend.MachineName(e.instance, o.Object), Network: netRef(e.testNetwork(t)),
 		Image: "slipway.dev/node:v0.0.1"})
 	f := fault.As(err)
 	if f == nil || f.Reason != ReasonImageAbsent || f.Kind != fault.Invalid || !strings.Contains(f.Message, "slipway image build") {
@@ -146,7 +147,7 @@ func TestImageAbsent(t *testing.T) {
 func TestNetworkAbsent(t *testing.T) {
 	e := engine(t)
 	o := owner("m1")
-	_, err := e.Create(t.Context(), backend.MachineSpec{Owner: o, Name: backend.MachineName(e.instance, o.Object), Network: "slipway-test-no-such", Image: testImage(t, e)})
+	_, err := e.Create(t.Context(), backend.MachineSpec{Owner: o, Name: backend.MachineName(e.instance, o.Object), Network: backend.Ref{Object: owner("no-such").Object}, Image: testImage(t, e)})
 	if f := fault.As(err); f == nil || f.Reason != ReasonNetworkAbsent || f.Kind != fault.Transient {
 		t.Errorf("got %v", err)
 	}
@@ -178,16 +179,16 @@ func TestBootstrap(t *testing.T) {
 			if _, err := e.Create(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			if p, err := e.Progress(t.Context(), s.Name); err != nil || p.Phase != backend.NotStarted {
+			if p, err := e.Progress(t.Context(), refOf(s)); err != nil || p.Phase != backend.NotStarted {
 				t.Fatalf("before: %+v, %v", p, err)
 			}
-			if err := e.Bootstrap(t.Context(), s.Name, script(tc.body, tc.timeout)); err != nil {
+			if err := e.Bootstrap(t.Context(), refOf(s), script(tc.body, tc.timeout)); err != nil {
 				t.Fatal(err)
 			}
 			var p backend.Progress
 			eventually(t, "the end of the script", func() bool {
 				var err error
-				if p, err = e.Progress(t.Context(), s.Name); err != nil {
+				if p, err = e.Progress(t.Context(), refOf(s)); err != nil {
 					t.Fatal(err)
 				}
 				return p.Phase != backend.InProgress && p.Phase != backend.NotStarted
@@ -195,7 +196,7 @@ func TestBootstrap(t *testing.T) {
 			if p.Phase != tc.phase || p.Log != tc.log {
 				t.Errorf("%s: got %+v", tc.reason, p)
 			}
-			if out, err := e.exec(t.Context(), s.Name, "[ ! -e "+scriptFile+" ]", nil); err != nil {
+			if out, err := e.exec(t.Context(), e.found(t, s), "[ ! -e "+scriptFile+" ]", nil); err != nil {
 				t.Errorf("the script, which may hold secrets, is removed: %s, %v", out, err)
 			}
 		})
@@ -206,7 +207,7 @@ func TestBootstrap(t *testing.T) {
 func TestBootstrapDataInAContainer(t *testing.T) {
 	e := engine(t)
 	spec := e.testMachine(t, "m1")
-	m, err := e.Inspect(t.Context(), spec.Name)
+	m, err := e.Inspect(t.Context(), refOf(spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,18 +226,18 @@ runcmd:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Bootstrap(t.Context(), spec.Name, s); err != nil {
+	if err := e.Bootstrap(t.Context(), refOf(spec), s); err != nil {
 		t.Fatal(err)
 	}
 	var p backend.Progress
 	eventually(t, "the end of the bootstrap", func() bool {
-		p, err = e.Progress(t.Context(), spec.Name)
+		p, err = e.Progress(t.Context(), refOf(spec))
 		return err == nil && p.Phase != backend.InProgress && p.Phase != backend.NotStarted
 	})
 	if p.Phase != backend.Succeeded {
 		t.Fatalf("got %+v", p)
 	}
-	seen, err := e.exec(t.Context(), spec.Name, "cat /var/seen", nil)
+	seen, err := e.exec(t.Context(), e.found(t, spec), "cat /var/seen", nil)
 	want := "name: m1\nKUBELET_EXTRA_ARGS=\" --node-ip=" + m.Address.String() + " --provider-id=slipway:///" + spec.Name + "\"\n"
 	if err != nil || seen != want {
 		t.Errorf("got %q, %v, want %q", seen, err, want)
@@ -252,23 +253,23 @@ func TestBootstrapRunsOnce(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			if err := e.Bootstrap(t.Context(), spec.Name, s); err != nil {
+			if err := e.Bootstrap(t.Context(), refOf(spec), s); err != nil {
 				t.Error(err)
 			}
 		}()
 	}
 	wg.Wait()
-	if err := e.Bootstrap(t.Context(), spec.Name, s); err != nil {
+	if err := e.Bootstrap(t.Context(), refOf(spec), s); err != nil {
 		t.Error(err)
 	}
-	if _, err := e.exec(t.Context(), spec.Name, ": >/var/go", nil); err != nil {
+	if _, err := e.exec(t.Context(), e.found(t, spec), ": >/var/go", nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "success", func() bool {
-		p, err := e.Progress(t.Context(), spec.Name)
+		p, err := e.Progress(t.Context(), refOf(spec))
 		return err == nil && p.Phase == backend.Succeeded
 	})
-	if out, err := e.exec(t.Context(), spec.Name, "cat /var/count", nil); err != nil || out != "x\n" {
+	if out, err := e.exec(t.Context(), e.found(t, spec), "cat /var/count", nil); err != nil || out != "x\n" {
 		t.Errorf("the script ran once; got %q, %v", out, err)
 	}
 }
@@ -276,18 +277,18 @@ func TestBootstrapRunsOnce(t *testing.T) {
 func TestBootstrapInterrupted(t *testing.T) {
 	e := engine(t)
 	spec := e.testMachine(t, "m1")
-	if err := e.Bootstrap(t.Context(), spec.Name, script("sleep 3600\n", time.Hour)); err != nil {
+	if err := e.Bootstrap(t.Context(), refOf(spec), script("sleep 3600\n", time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the start", func() bool {
-		p, err := e.Progress(t.Context(), spec.Name)
+		p, err := e.Progress(t.Context(), refOf(spec))
 		return err == nil && p.Phase == backend.InProgress
 	})
 	now := 0
 	if _, err := e.api.ContainerRestart(t.Context(), spec.Name, client.ContainerRestartOptions{Timeout: &now}); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := e.Progress(t.Context(), spec.Name); err != nil || p.Phase != backend.Interrupted {
+	if p, err := e.Progress(t.Context(), refOf(spec)); err != nil || p.Phase != backend.Interrupted {
 		t.Errorf("a restart in the middle is told from a failure; got %+v, %v", p, err)
 	}
 }
@@ -326,7 +327,7 @@ func TestSweepKeepsWhatIsOwned(t *testing.T) {
 	if list, err := e.List(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("all is removed; got %+v, %v", list, err)
 	}
-	if _, ok, err := e.InspectNetwork(t.Context(), spec.Network); ok || err != nil {
+	if _, ok, err := e.FindNetwork(t.Context(), spec.Network); ok || err != nil {
 		t.Errorf("the network too; got %v, %v", ok, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/hostpath"
 )
 
 // callTimeout bounds one call to Docker. Creating a container from a large image takes a few seconds on a slow disk.
@@ -21,6 +22,7 @@ type Engine struct {
 	api      *client.Client
 	instance string
 	host     host
+	paths    hostpath.Guard
 
 	// place is held while an address or a subnet is chosen and taken.
 	place sync.Mutex
@@ -42,6 +44,8 @@ type Config struct {
 	Instance string
 	// Address of the engine, for example unix:///var/run/docker.sock. Empty: DOCKER_HOST, else Docker's default.
 	Address string
+	// Reserved are folders that no node may mount whoever allows it, such as the data directory.
+	Reserved []string
 }
 
 // New returns the engine without connecting to it. It fails if the configuration or DOCKER_HOST cannot be read.
@@ -57,7 +61,7 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring the Docker client: %w", err)
 	}
-	return &Engine{api: api, instance: cfg.Instance, host: host{proc: "/proc"}}, nil
+	return &Engine{api: api, instance: cfg.Instance, host: host{proc: "/proc"}, paths: hostpath.Guard{Reserved: cfg.Reserved}}, nil
 }
 
 // Close closes the connections to the engine.

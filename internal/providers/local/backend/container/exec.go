@@ -16,12 +16,15 @@ import (
 // maxOutput bounds what is kept of a command's output, in bytes.
 const maxOutput = 64 << 10
 
+// Exit codes with which Docker, and a shell, say that a program cannot be run, and that there is none.
+const cannotRun, notThere = 126, 127
+
 // exec runs a shell program in a running container, gives it input, and returns what it prints. A program that ends
 // with another code than zero is an error.
-func (e *Engine) exec(ctx context.Context, name, program string, input []byte) (string, error) {
+func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input []byte) (string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	id, err := e.prepare(ctx, name, client.ExecCreateOptions{
+	id, err := e.prepare(ctx, c, client.ExecCreateOptions{
 		Cmd: []string{"/bin/sh", "-c", program}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
@@ -30,7 +33,7 @@ func (e *Engine) exec(ctx context.Context, name, program string, input []byte) (
 	e.execs.Store(id, true)
 	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
 	if err != nil {
-		return "", e.fault("running a command in container "+name, err)
+		return "", e.fault("running a command in container "+c.name, err)
 	}
 	defer attached.Close()
 	stop := context.AfterFunc(ctx, attached.Close)
@@ -40,36 +43,45 @@ func (e *Engine) exec(ctx context.Context, name, program string, input []byte) (
 		err = ctx.Err()
 	}
 	if err != nil {
-		return "", e.fault("running a command in container "+name, err)
+		return "", e.fault("running a command in container "+c.name, err)
 	}
 	r, err := e.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
 	if err != nil {
-		return "", e.fault("running a command in container "+name, err)
+		return "", e.fault("running a command in container "+c.name, err)
 	}
-	if r.ExitCode != 0 {
-		return "", fmt.Errorf("a command in container %s ended with code %d: %s", name, r.ExitCode, out)
+	switch r.ExitCode {
+	case 0:
+		return out, nil
+	case cannotRun, notThere:
+		return "", fault.New(fault.Invalid, ReasonNoNodeImage,
+			"container %s cannot run a shell script, so its image is not a node image; see `slipway image list`, or name one with kind's layout", c.name).
+			From(fmt.Errorf("exit code %d: %s", r.ExitCode, out))
 	}
-	return out, nil
+	return "", fmt.Errorf("a command in container %s ended with code %d: %s", c.name, r.ExitCode, out)
 }
 
 // execDetached starts a shell program in a running container and lets it run; its output is lost.
-func (e *Engine) execDetached(ctx context.Context, name, program string) error {
+func (e *Engine) execDetached(ctx context.Context, c ownContainer, program string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	id, err := e.prepare(ctx, name, client.ExecCreateOptions{Cmd: []string{"/bin/sh", "-c", program}})
+	id, err := e.prepare(ctx, c, client.ExecCreateOptions{Cmd: []string{"/bin/sh", "-c", program}})
 	if err != nil {
 		return err
 	}
 	_, err = e.api.ExecStart(ctx, id, client.ExecStartOptions{Detach: true})
-	return e.fault("starting a command in container "+name, err)
+	return e.fault("starting a command in container "+c.name, err)
 }
 
-func (e *Engine) prepare(ctx context.Context, name string, options client.ExecCreateOptions) (string, error) {
-	r, err := e.api.ExecCreate(ctx, name, options)
+func (e *Engine) prepare(ctx context.Context, c ownContainer, options client.ExecCreateOptions) (string, error) {
+	r, err := e.api.ExecCreate(ctx, c.id, options)
 	if cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) {
-		return "", fault.New(fault.Conflict, ReasonNotRunning, "container %s does not run", name).From(err)
+		return "", notRunning(c.name).From(err)
 	}
-	return r.ID, e.fault("preparing a command in container "+name, err)
+	return r.ID, e.fault("preparing a command in container "+c.name, err)
+}
+
+func notRunning(name string) *fault.Fault {
+	return fault.New(fault.Conflict, ReasonNotRunning, "container %s does not run", name)
 }
 
 // converse sends the input, then reads the output to its end.

@@ -32,6 +32,14 @@ const (
 	ReasonError = "DockerError"
 	// ReasonNotRunning: the machine does not run.
 	ReasonNotRunning = "MachineNotRunning"
+	// ReasonForeign: what has the name belongs to something else.
+	ReasonForeign = "NotOwned"
+	// ReasonTooMany: the operator allows no more.
+	ReasonTooMany = "MaximumReached"
+	// ReasonNoNodeImage: the container runs an image that is no node image.
+	ReasonNoNodeImage = "NotANodeImage"
+	// ReasonMountRefused: the path cannot be mounted, whoever allows it.
+	ReasonMountRefused = "MountRefused"
 )
 
 // fault gives an error of Docker its kind; doing says what was being done, for the log.

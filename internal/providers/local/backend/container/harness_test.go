@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/client"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/testimage"
 )
@@ -61,7 +62,7 @@ func owner(name string) backend.Owner {
 func (e *Engine) testNetwork(t *testing.T) backend.Network {
 	t.Helper()
 	o := owner("c")
-	n, err := e.EnsureNetwork(t.Context(), backend.NetworkSpec{Owner: o, Name: backend.NetworkName(e.instance, o.Object)})
+	n, err := e.EnsureNetwork(t.Context(), backend.NetworkSpec{Owner: o, Name: backend.NetworkName(e.instance, o.Object), Policy: policy.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,11 +73,26 @@ func (e *Engine) testMachine(t *testing.T, name string) backend.MachineSpec {
 	t.Helper()
 	o := owner(name)
 	spec := backend.MachineSpec{Owner: o, Name: backend.MachineName(e.instance, o.Object), Hostname: backend.Hostname(name),
-		Network: e.testNetwork(t).Name, Image: testImage(t, e)}
+		Network: netRef(e.testNetwork(t)), Image: testImage(t, e)}
 	if _, err := e.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	return spec
+}
+
+// netRef is the network of the tests' LocalCluster.
+func netRef(n backend.Network) backend.Ref {
+	return backend.Ref{Object: owner("c").Object, Name: n.Name}
+}
+
+// found looks up the container of a spec, which has to be there.
+func (e *Engine) found(t *testing.T, spec backend.MachineSpec) ownContainer {
+	t.Helper()
+	c, _, err := e.container(t.Context(), refOf(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // eventually asks again until the answer is yes.

@@ -2,10 +2,15 @@ package container
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
 // host is what is read of, and written to, the host that Docker runs on. Docker is assumed to be on this host: nodes
@@ -96,6 +101,39 @@ func nodesFor(now int, l limit) int {
 		return now / 16
 	}
 	return now / 24000
+}
+
+// ranges returns what the host's routes, without the default route, and its interfaces' addresses use. IPv4 only.
+func (h host) ranges() ([]backend.Taken, error) {
+	table, err := os.Open(filepath.Join(h.proc, "net/route"))
+	if err != nil {
+		return nil, err
+	}
+	defer table.Close()
+	routes, err := subnet.ParseRoutes(table)
+	if err != nil {
+		return nil, err
+	}
+	var out []backend.Taken
+	for _, r := range routes {
+		out = append(out, backend.Taken{Range: r.Destination, By: "a route of this host through " + r.Interface})
+	}
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range interfaces {
+		addresses, err := i.Addrs()
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range addresses {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+				out = append(out, backend.Taken{Range: p.Masked(), By: fmt.Sprintf("address %s of this host's interface %s", p.Addr(), i.Name)})
+			}
+		}
+	}
+	return out, nil
 }
 
 func (h host) number(path string) (int, error) {

@@ -9,6 +9,7 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,20 +24,25 @@ func (e *Engine) Create(ctx context.Context, spec backend.MachineSpec) ([]string
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	notes := e.host.raiseLimits()
-	m, err := e.Inspect(ctx, spec.Name)
-	if err != nil {
+	c, r, err := e.container(ctx, refOf(spec))
+	if err == nil {
+		if state, _ := stateOf(r.State); state == backend.Running || state == backend.Removing {
+			return notes, nil
+		}
+		return notes, e.startContainer(ctx, c)
+	}
+	if !isGone(err) {
 		return notes, err
-	}
-	if m.State == backend.Running || m.State == backend.Removing {
-		return notes, nil
-	}
-	if m.State.Exists() {
-		return notes, e.start(ctx, spec.Name)
 	}
 	if err := e.requireImage(ctx, spec.Image); err != nil {
 		return notes, err
 	}
 	return notes, e.createAndStart(ctx, spec)
+}
+
+// refOf is how the container of a spec is found.
+func refOf(spec backend.MachineSpec) backend.Ref {
+	return backend.Ref{Object: spec.Owner.Object, Name: spec.Name}
 }
 
 // createAndStart tries a privileged container first, unless it is known that the host refuses them.
@@ -58,40 +64,78 @@ func (e *Engine) createAndStart(ctx context.Context, spec backend.MachineSpec) e
 	return nil
 }
 
-// attempt makes and starts a container; one that does not start is removed, so that the next attempt may differ.
+// attempt makes and starts a container; one that does not start, or shows something else than was allowed, is removed,
+// so that the next attempt may differ.
 func (e *Engine) attempt(ctx context.Context, spec backend.MachineSpec, p profile) error {
-	if err := e.make(ctx, spec, p); err != nil {
+	c, err := e.make(ctx, spec, p)
+	if err != nil {
 		return err
 	}
-	if err := e.start(ctx, spec.Name); err != nil {
-		if gone := e.Delete(ctx, spec.Name); gone != nil {
-			return fmt.Errorf("%w; then: %w", err, gone)
-		}
-		return err
+	err = e.startContainer(ctx, c)
+	if err == nil {
+		err = e.recheckMounts(ctx, spec.Mounts)
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	if gone := e.Delete(ctx, backend.Ref{Object: spec.Owner.Object, Name: c.name, ID: c.id}); gone != nil {
+		return fmt.Errorf("%w; then: %w", err, gone)
+	}
+	return err
 }
 
 // make creates the container with an address that no other node of the network has. Addresses are ours to give,
 // because Docker's own choice may change when the container is restarted, and a Node must keep its address.
-func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) error {
+func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) (ownContainer, error) {
 	e.place.Lock()
 	defer e.place.Unlock()
-	address, err := e.freeAddress(ctx, spec.Network)
+	if err := e.requireRoom(ctx, spec); err != nil {
+		return ownContainer{}, err
+	}
+	if err := e.recheckMounts(ctx, spec.Mounts); err != nil {
+		return ownContainer{}, err
+	}
+	n, found, err := e.requireNetwork(ctx, spec.Network)
 	if err != nil {
-		return err
+		return ownContainer{}, err
+	}
+	layout, address, err := e.freeAddress(ctx, n, found)
+	if err != nil {
+		return ownContainer{}, err
 	}
 	labels := e.labels(spec.Owner)
 	labels[backend.LabelAddress] = address.String()
-	if err := e.deleteVolume(ctx, spec.Name); err != nil { // of a container that somebody removed by hand
+	if err := e.deleteVolume(ctx, refOf(spec)); err != nil { // of a container that somebody removed by hand
+		return ownContainer{}, err
+	}
+	r := request{
+		Spec: spec, Labels: labels, Network: n.name, Address: address, Routes: layout.Outside(spec.Ranges), Profile: p,
+		Modules: exists(modulesFolder), KernelLog: exists(kernelLog),
+	}
+	made, err := e.api.ContainerCreate(ctx, r.options())
+	if cerrdefs.IsConflict(err) { // the name is taken: an earlier attempt came this far
+		c, _, err := e.container(ctx, refOf(spec))
+		return c, err
+	}
+	return ownContainer{id: made.ID, name: spec.Name}, e.fault("creating container "+spec.Name, err)
+}
+
+// requireRoom fails if one more machine would be one too many. It is asked while nothing else can be made.
+func (e *Engine) requireRoom(ctx context.Context, spec backend.MachineSpec) error {
+	list, err := e.List(ctx)
+	if err != nil {
 		return err
 	}
-	r := request{Spec: spec, Labels: labels, Address: address, Profile: p, Modules: exists(modulesFolder), KernelLog: exists(kernelLog)}
-	_, err = e.api.ContainerCreate(ctx, r.options())
-	if cerrdefs.IsConflict(err) { // the name is taken: an earlier attempt came this far
-		return nil
+	own := 0
+	for _, m := range list {
+		if m.Owner.Object.Namespace == spec.Owner.Object.Namespace {
+			own++
+		}
 	}
-	return e.fault("creating container "+spec.Name, err)
+	if message := spec.Maximum.Exceeded("maxima.nodes", spec.Owner.Object.Namespace, own, len(list)); message != "" {
+		return fault.New(fault.Invalid, ReasonTooMany, "%s", message)
+	}
+	return nil
 }
 
 func exists(path string) bool {
@@ -99,55 +143,49 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func (e *Engine) freeAddress(ctx context.Context, name string) (netip.Addr, error) {
-	n, ok, err := e.InspectNetwork(ctx, name)
-	if err != nil {
-		return netip.Addr{}, err
+// requireNetwork finds the network that a machine is to join, by its labels.
+func (e *Engine) requireNetwork(ctx context.Context, ref backend.Ref) (ownNetwork, network.Summary, error) {
+	n, r, ok, err := e.network(ctx, ref)
+	if err == nil && !ok {
+		err = fault.New(fault.Transient, ReasonNetworkAbsent,
+			"LocalCluster %s has no network on this host: retrying until its controller has created it", ref.Object)
 	}
-	if !ok {
-		return netip.Addr{}, fault.New(fault.Transient, ReasonNetworkAbsent,
-			"the cluster's network %s is gone; it is made again as soon as its LocalCluster is reconciled", name)
-	}
-	layout, err := subnet.Plan(n.Subnet)
+	return n, r, err
+}
+
+func (e *Engine) freeAddress(ctx context.Context, n ownNetwork, r network.Summary) (subnet.Layout, netip.Addr, error) {
+	layout, err := subnet.Plan(networkOf(r).Subnet)
 	if err != nil {
-		return netip.Addr{}, fault.New(fault.Invalid, ReasonNoAddress, "network %s: %s", name, err.Error())
+		return layout, netip.Addr{}, fault.New(fault.Invalid, ReasonNoAddress, "network %s: %s", n.name, err.Error())
 	}
-	used, err := e.usedAddresses(ctx, name)
+	used, err := e.usedAddresses(ctx, n)
 	if err != nil {
-		return netip.Addr{}, err
+		return layout, netip.Addr{}, err
 	}
 	address, ok := layout.NodeAddress(used)
 	if !ok {
-		return netip.Addr{}, fault.New(fault.Invalid, ReasonNoAddress,
+		return layout, netip.Addr{}, fault.New(fault.Invalid, ReasonNoAddress,
 			"all %d addresses for nodes in %s are in use: delete machines, or use a second cluster", len(used), layout.Nodes)
 	}
-	return address, nil
+	return layout, address, nil
 }
 
 // usedAddresses returns the addresses of the containers on a network, those that do not run included.
-func (e *Engine) usedAddresses(ctx context.Context, name string) (map[netip.Addr]bool, error) {
-	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("network", name)})
+func (e *Engine) usedAddresses(ctx context.Context, n ownNetwork) (map[netip.Addr]bool, error) {
+	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("network", n.name)})
 	if err != nil {
-		return nil, e.fault("listing the containers of network "+name, err)
+		return nil, e.fault("listing the containers of network "+n.name, err)
 	}
 	used := map[netip.Addr]bool{}
 	for _, c := range list.Items {
 		if a, err := netip.ParseAddr(c.Labels[backend.LabelAddress]); err == nil {
 			used[a] = true
 		}
-		if c.NetworkSettings != nil && c.NetworkSettings.Networks[name] != nil {
-			used[c.NetworkSettings.Networks[name].IPAddress] = true
+		if c.NetworkSettings != nil && c.NetworkSettings.Networks[n.name] != nil {
+			used[c.NetworkSettings.Networks[n.name].IPAddress] = true
 		}
 	}
 	return used, nil
-}
-
-func (e *Engine) start(ctx context.Context, name string) error {
-	_, err := e.api.ContainerStart(ctx, name, client.ContainerStartOptions{})
-	if cerrdefs.IsNotModified(err) {
-		return nil
-	}
-	return e.fault("starting container "+name, err)
 }
 
 func (e *Engine) requireImage(ctx context.Context, image string) error {
@@ -160,50 +198,62 @@ func (e *Engine) requireImage(ctx context.Context, image string) error {
 	return e.fault("looking for image "+image, err)
 }
 
-// Delete implements backend.Machines. It fails with a Conflict while Docker is still busy removing the container.
-func (e *Engine) Delete(ctx context.Context, name string) error {
+// Delete implements backend.Machines. It fails with a Conflict while Docker is still busy removing the container. What
+// has the name and is not the object's is left alone.
+func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	_, err := e.api.ContainerRemove(ctx, name, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if err != nil && !cerrdefs.IsNotFound(err) {
-		return e.fault("removing container "+name, err)
+	c, _, err := e.container(ctx, ref)
+	switch {
+	case err == nil:
+		if err := e.removeContainer(ctx, c); err != nil {
+			return err
+		}
+	case !isGone(err):
+		return err
 	}
-	return e.deleteVolume(ctx, name)
+	return e.deleteVolume(ctx, ref)
 }
 
-func (e *Engine) deleteVolume(ctx context.Context, name string) error {
-	_, err := e.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
-	if cerrdefs.IsNotFound(err) {
+func (e *Engine) deleteVolume(ctx context.Context, ref backend.Ref) error {
+	v, err := e.volume(ctx, ref)
+	if isGone(err) {
 		return nil
 	}
-	return e.fault("removing volume "+name, err)
+	if err != nil {
+		return err
+	}
+	return e.removeVolume(ctx, v)
 }
 
 // Inspect implements backend.Machines.
-func (e *Engine) Inspect(ctx context.Context, name string) (backend.Machine, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	r, err := e.api.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
-	if cerrdefs.IsNotFound(err) {
-		return e.inspectRemains(ctx, name)
+func (e *Engine) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
+	c, r, err := e.container(ctx, ref)
+	switch {
+	case isGone(err):
+		return e.inspectRemains(ctx, ref)
+	case isForeign(err):
+		return backend.Machine{Name: ref.Name, State: backend.Foreign}, nil
+	case err != nil:
+		return backend.Machine{}, err
 	}
-	if err != nil {
-		return backend.Machine{}, e.fault("reading container "+name, err)
-	}
-	m := machineOf(name, r.Container.ID, r.Container.Config.Labels)
-	m.Hostname = r.Container.Config.Hostname
-	m.State, m.Detail = stateOf(r.Container.State)
+	m := machineOf(c.name, c.id, r.Config.Labels)
+	m.Hostname = r.Config.Hostname
+	m.State, m.Detail = stateOf(r.State)
 	return m, nil
 }
 
 // inspectRemains looks for the volume of a container that does not exist.
-func (e *Engine) inspectRemains(ctx context.Context, name string) (backend.Machine, error) {
-	m := backend.Machine{Name: name, State: backend.Remains}
-	_, err := e.api.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
-	if cerrdefs.IsNotFound(err) {
+func (e *Engine) inspectRemains(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
+	m := backend.Machine{Name: ref.Name, State: backend.Remains}
+	_, err := e.volume(ctx, ref)
+	switch {
+	case isGone(err):
 		m.State, err = backend.Absent, nil
+	case isForeign(err):
+		m.State, err = backend.Foreign, nil
 	}
-	return m, e.fault("reading volume "+name, err)
+	return m, err
 }
 
 // List implements backend.Machines.
@@ -221,10 +271,6 @@ func (e *Engine) List(ctx context.Context) ([]backend.Machine, error) {
 		out = append(out, m)
 	}
 	return out, nil
-}
-
-func (e *Engine) mine() client.Filters {
-	return client.Filters{}.Add("label", backend.LabelInstance+"="+e.instance)
 }
 
 func machineOf(name, id string, labels map[string]string) backend.Machine {

@@ -3,8 +3,6 @@ package container
 import (
 	"context"
 	"net/netip"
-	"os"
-	"path/filepath"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/network"
@@ -23,18 +21,32 @@ const attempts = 8
 func (e *Engine) EnsureNetwork(ctx context.Context, spec backend.NetworkSpec) (backend.Network, error) {
 	e.place.Lock()
 	defer e.place.Unlock()
-	if n, ok, err := e.InspectNetwork(ctx, spec.Name); err != nil || ok {
+	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name}
+	if n, ok, err := e.FindNetwork(ctx, ref); err != nil || ok {
 		return n, err
 	}
-	if spec.Subnet.IsValid() {
-		return e.createNetwork(ctx, spec, spec.Subnet)
+	if err := e.requireName(ctx, ref); err != nil {
+		return backend.Network{}, err
 	}
-	taken, err := e.takenRanges(ctx)
+	taken, err := e.TakenRanges(ctx)
 	if err != nil {
 		return backend.Network{}, err
 	}
+	if err := requireRoom(taken, spec); err != nil {
+		return backend.Network{}, err
+	}
+	if spec.Subnet.IsValid() {
+		if message := backend.Conflict(spec.Subnet, taken); message != "" {
+			return backend.Network{}, fault.New(fault.Invalid, ReasonNoSubnet, "%s", message)
+		}
+		return e.createNetwork(ctx, spec, spec.Subnet)
+	}
+	want := subnet.Request{Wanted: spec.Ranges, Allowed: spec.Policy.Networks.Ranges, Widest: spec.Policy.Networks.WidestPrefix}
+	for _, t := range taken {
+		want.Taken = append(want.Taken, t.Range)
+	}
 	for range attempts {
-		chosen, ok := subnet.Choose(taken, spec.Ranges)
+		chosen, ok := subnet.Choose(want)
 		if !ok {
 			break
 		}
@@ -42,10 +54,36 @@ func (e *Engine) EnsureNetwork(ctx context.Context, spec backend.NetworkSpec) (b
 		if f := fault.As(err); f == nil || f.Reason != ReasonNoSubnet {
 			return n, err
 		}
-		taken = append(taken, chosen)
+		want.Taken = append(want.Taken, chosen)
 	}
 	return backend.Network{}, fault.New(fault.Invalid, ReasonNoSubnet,
-		"no range of 172.16.0.0/12 is free on this host: set spec.backend.container.network.subnet, or remove networks that nobody needs (docker network prune)")
+		"no range for a network is free on this host: remove networks that are not needed (docker network prune), or ask the operator to extend networks.ranges")
+}
+
+// requireName fails if another network has the name: Docker does not mind, and would not know which one a node is to join.
+func (e *Engine) requireName(ctx context.Context, ref backend.Ref) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: client.Filters{}.Add("name", ref.Name)})
+	if err != nil {
+		return e.fault("listing networks", err)
+	}
+	for _, n := range list.Items { // of all names that contain it
+		if n.Name == ref.Name {
+			return foreign("network", n.Name, ref)
+		}
+	}
+	return nil
+}
+
+// requireRoom fails if one more network would be one too many.
+func requireRoom(taken []backend.Taken, spec backend.NetworkSpec) error {
+	namespace := spec.Owner.Object.Namespace
+	own, all := backend.CountNetworks(taken, namespace)
+	if message := spec.Policy.Maxima.Networks.Exceeded("maxima.networks", namespace, own, all); message != "" {
+		return fault.New(fault.Invalid, ReasonTooMany, "%s", message)
+	}
+	return nil
 }
 
 func (e *Engine) createNetwork(ctx context.Context, spec backend.NetworkSpec, p netip.Prefix) (backend.Network, error) {
@@ -62,72 +100,78 @@ func (e *Engine) createNetwork(ctx context.Context, spec backend.NetworkSpec, p 
 	switch {
 	case cerrdefs.IsPermissionDenied(err): // "pool overlaps with other one on this address space"
 		return backend.Network{}, fault.New(fault.Invalid, ReasonNoSubnet,
-			"the range %s is taken on this host: set another in spec.backend.container.network.subnet", p).From(err)
+			"range %s is in use on this host, as Docker says: create the cluster with another range", p).From(err)
 	case err != nil && !cerrdefs.IsConflict(err):
 		return backend.Network{}, e.fault("creating network "+spec.Name, err)
 	}
-	n, _, err := e.InspectNetwork(ctx, spec.Name)
+	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name}
+	n, ok, err := e.FindNetwork(ctx, ref)
+	if err == nil && !ok { // the name was taken in this moment
+		err = foreign("network", spec.Name, ref)
+	}
 	return n, err
 }
 
-// InspectNetwork implements backend.Networks.
-func (e *Engine) InspectNetwork(ctx context.Context, name string) (backend.Network, bool, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	r, err := e.api.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
-	if cerrdefs.IsNotFound(err) {
-		return backend.Network{}, false, nil
+// FindNetwork implements backend.Networks.
+func (e *Engine) FindNetwork(ctx context.Context, ref backend.Ref) (backend.Network, bool, error) {
+	_, r, ok, err := e.network(ctx, ref)
+	if err != nil || !ok {
+		return backend.Network{}, false, err
 	}
-	if err != nil {
-		return backend.Network{}, false, e.fault("reading network "+name, err)
-	}
-	n := backend.Network{Name: r.Network.Name, ID: r.Network.ID}
-	for _, c := range r.Network.IPAM.Config {
+	return networkOf(r), true, nil
+}
+
+func networkOf(r network.Summary) backend.Network {
+	n := backend.Network{Name: r.Name, ID: r.ID}
+	for _, c := range r.IPAM.Config {
 		if c.Subnet.Addr().Is4() {
 			n.Subnet, n.Gateway = c.Subnet, c.Gateway
 		}
 	}
-	return n, true, nil
+	return n
 }
 
 // DeleteNetwork implements backend.Networks. It fails while containers are connected.
-func (e *Engine) DeleteNetwork(ctx context.Context, name string) error {
+func (e *Engine) DeleteNetwork(ctx context.Context, ref backend.Ref) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	_, err := e.api.NetworkRemove(ctx, name, client.NetworkRemoveOptions{})
-	switch {
-	case err == nil, cerrdefs.IsNotFound(err):
-		return nil
-	case cerrdefs.IsPermissionDenied(err): // "network has active endpoints"
-		return fault.New(fault.Transient, ReasonNetworkInUse,
-			"containers are still connected to network %s: it is removed once they are gone (docker network inspect %s lists them)", name, name).From(err)
+	n, _, ok, err := e.network(ctx, ref)
+	if err != nil || !ok {
+		return err
 	}
-	return e.fault("removing network "+name, err)
+	return e.removeNetwork(ctx, n)
 }
 
-// takenRanges returns what the host's routes and Docker's networks use.
-func (e *Engine) takenRanges(ctx context.Context) ([]netip.Prefix, error) {
+// TakenRanges implements backend.Networks: Docker's networks, the host's routes and the addresses of its interfaces.
+func (e *Engine) TakenRanges(ctx context.Context) ([]backend.Taken, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{})
 	if err != nil {
 		return nil, e.fault("listing networks", err)
 	}
-	var out []netip.Prefix
+	var out []backend.Taken
 	for _, n := range list.Items {
 		for _, c := range n.IPAM.Config {
 			if c.Subnet.IsValid() {
-				out = append(out, c.Subnet)
+				out = append(out, e.takenBy(n, c.Subnet))
 			}
 		}
 	}
-	table, err := os.Open(filepath.Join(e.host.proc, "net/route"))
+	used, err := e.host.ranges()
 	if err != nil {
-		return nil, e.fault("reading the routes of the host", err)
+		return nil, e.fault("reading the routes and addresses of the host", err)
 	}
-	defer table.Close()
-	routes, err := subnet.ParseRoutes(table)
-	return append(out, routes...), err
+	return append(out, used...), nil
+}
+
+// takenBy describes a network of Docker's.
+func (e *Engine) takenBy(n network.Summary, p netip.Prefix) backend.Taken {
+	owner := machineOf(n.Name, n.ID, n.Labels).Owner
+	if n.Labels[backend.LabelInstance] != e.instance || owner.Object.Name == "" {
+		return backend.Taken{Range: p, By: "Docker network " + n.Name}
+	}
+	return backend.Taken{Range: p, By: "the network of Cluster " + owner.Object.Namespace + "/" + owner.Cluster, Owner: owner}
 }
 
 func (e *Engine) labels(o backend.Owner) map[string]string {

@@ -23,9 +23,13 @@ type profile struct {
 
 // request is everything that the options of a container follow from.
 type request struct {
-	Spec    backend.MachineSpec
-	Labels  map[string]string
+	Spec   backend.MachineSpec
+	Labels map[string]string
+	// Network is the name of the network that was found, and Address the node's in it.
+	Network string
 	Address netip.Addr
+	// Routes are ranges outside the network's subnet that the node sends to the network all the same.
+	Routes  []netip.Prefix
 	Profile profile
 	// Modules and KernelLog are true where the host has /lib/modules and /dev/kmsg to share.
 	Modules, KernelLog bool
@@ -45,7 +49,7 @@ func (r request) options() client.ContainerCreateOptions {
 		},
 		HostConfig: r.hostConfig(),
 		NetworkingConfig: &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{
-			r.Spec.Network: {IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: r.Address}},
+			r.Network: {IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: r.Address}},
 		}},
 	}
 }
@@ -54,9 +58,9 @@ func (r request) options() client.ContainerCreateOptions {
 // use Docker can read it.
 func (r request) environment() []string {
 	env := []string{"container=docker"}
-	if len(r.Spec.Routes) > 0 {
+	if len(r.Routes) > 0 {
 		var routes []string
-		for _, p := range r.Spec.Routes {
+		for _, p := range r.Routes {
 			routes = append(routes, p.String())
 		}
 		slices.Sort(routes)
@@ -67,13 +71,14 @@ func (r request) environment() []string {
 
 func (r request) hostConfig() *container.HostConfig {
 	h := &container.HostConfig{
-		NetworkMode:   container.NetworkMode(r.Spec.Network),
+		NetworkMode:   container.NetworkMode(r.Network),
 		CgroupnsMode:  container.CgroupnsModePrivate,
 		SecurityOpt:   []string{"seccomp=unconfined", "apparmor=unconfined"},
 		Tmpfs:         map[string]string{"/run": "exec", "/tmp": "exec"},
 		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyUnlessStopped},
 		LogConfig:     container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "10m", "max-file": "2"}},
 		Mounts:        r.mounts(),
+		Resources:     r.resources(),
 	}
 	if r.Profile.Privileged {
 		h.Privileged = true
@@ -85,6 +90,17 @@ func (r request) hostConfig() *container.HostConfig {
 		h.Resources.Devices = []container.DeviceMapping{{PathOnHost: kernelLog, PathInContainer: kernelLog, CgroupPermissions: "rwm"}}
 	}
 	return h
+}
+
+// resources are the limits that the node as a whole has, all of its Pods included.
+func (r request) resources() container.Resources {
+	const nano, mebi = 1e9, 1 << 20
+	want := r.Spec.Resources
+	out := container.Resources{NanoCPUs: int64(want.CPUs) * nano, Memory: want.MemoryMiB * mebi, MemorySwap: want.MemoryMiB * mebi}
+	if want.Processes > 0 {
+		out.PidsLimit = &want.Processes
+	}
+	return out
 }
 
 func (r request) mounts() []mount.Mount {

@@ -15,9 +15,9 @@ import (
 
 func TestOptions(t *testing.T) {
 	spec := backend.MachineSpec{
-		Name: "slipway-default-a-01234567", Hostname: "a", Network: "net", Image: "slipway.dev/node:v1.36.3",
-		Routes: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.244.0.0/16")},
-		Mounts: []backend.Mount{{HostPath: "/srv", MachinePath: "/data", ReadOnly: true}},
+		Name: "slipway-default-a-01234567", Hostname: "a", Image: "slipway.dev/node:v1.36.3",
+		Resources: backend.Resources{CPUs: 2, MemoryMiB: 4096, Processes: 1000},
+		Mounts:    []backend.Mount{{HostPath: "/srv", MachinePath: "/data", ReadOnly: true}},
 	}
 	cases := map[string]struct {
 		reason  string
@@ -36,7 +36,9 @@ func TestOptions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := request{Spec: spec, Labels: map[string]string{"a": "b"}, Address: netip.MustParseAddr("172.31.0.2"), Profile: tc.profile, KernelLog: true}
+			r := request{Spec: spec, Labels: map[string]string{"a": "b"}, Network: "net",
+				Routes:  []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.244.0.0/16")},
+				Address: netip.MustParseAddr("172.31.0.2"), Profile: tc.profile, KernelLog: true}
 			got := r.options()
 			h := got.HostConfig
 			if !tc.check(h) {
@@ -44,6 +46,9 @@ func TestOptions(t *testing.T) {
 			}
 			if h.CgroupnsMode != "private" || h.Tmpfs["/run"] != "exec" || h.RestartPolicy.Name != "unless-stopped" {
 				t.Errorf("a node has its own cgroups, a writable /run, and comes back with Docker; got %+v", h)
+			}
+			if h.NanoCPUs != 2e9 || h.Memory != 4<<30 || h.MemorySwap != h.Memory || h.PidsLimit == nil || *h.PidsLimit != 1000 {
+				t.Errorf("a node has the limits that were asked for, and no swap besides; got %+v", h.Resources)
 			}
 			if m := h.Mounts[0]; m.Type != "volume" || m.Target != "/var" || m.Source != spec.Name || m.VolumeOptions.Labels["a"] != "b" {
 				t.Errorf("overlayfs cannot be stacked: /var needs a volume, which is found again by its name; got %+v", m)

@@ -58,19 +58,19 @@ func TestWatchTellsOfARemovedContainer(t *testing.T) { // IP2-05: within five se
 		t.Fatal(err)
 	}
 	eventually(t, "the event", func() bool { return log.count(backend.Event{Machine: spec.Owner.Object}) > 0 })
-	if m, err := e.Inspect(t.Context(), spec.Name); err != nil || m.State != backend.Remains {
+	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Remains {
 		t.Errorf("the volume remains, and is found; got %+v, %v", m, err)
 	}
-	if err := e.Delete(t.Context(), spec.Name); err != nil {
+	if err := e.Delete(t.Context(), refOf(spec)); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := e.Inspect(t.Context(), spec.Name); err != nil || m.State != backend.Absent {
+	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Absent {
 		t.Errorf("nothing is left; got %+v, %v", m, err)
 	}
 	if err := e.DeleteNetwork(t.Context(), spec.Network); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the event", func() bool { return log.count(backend.Event{Network: spec.Network}) > 0 })
+	eventually(t, "the event", func() bool { return log.count(backend.Event{Network: spec.Network.Name}) > 0 })
 }
 
 func TestWatchTellsOfTheEndOfABootstrapOnly(t *testing.T) {
@@ -78,18 +78,18 @@ func TestWatchTellsOfTheEndOfABootstrapOnly(t *testing.T) {
 	spec := e.testMachine(t, "m1")
 	log := watch(t, e)
 	eventually(t, "the stream", func() bool { return log.count(backend.Event{}) > 0 })
-	if err := e.Bootstrap(t.Context(), spec.Name, script("while [ ! -e /var/go ]; do sleep 0.05; done\n", patience)); err != nil {
+	if err := e.Bootstrap(t.Context(), refOf(spec), script("while [ ! -e /var/go ]; do sleep 0.05; done\n", patience)); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if _, err := e.Progress(t.Context(), spec.Name); err != nil {
+		if _, err := e.Progress(t.Context(), refOf(spec)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := log.count(backend.Event{Machine: spec.Owner.Object}); n != 0 {
 		t.Errorf("asking is not an event, else asking would never end; got %d", n)
 	}
-	if _, err := e.exec(t.Context(), spec.Name, ": >/var/go", nil); err != nil {
+	if _, err := e.exec(t.Context(), e.found(t, spec), ": >/var/go", nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the event", func() bool { return log.count(backend.Event{Machine: spec.Owner.Object}) == 1 })
@@ -152,17 +152,17 @@ func TestDockerComesAndGoes(t *testing.T) {
 	}
 	defer e.Close()
 	log := watch(t, e)
-	if _, err := e.Inspect(t.Context(), "m1"); fault.KindOf(err) != fault.Unreachable || !strings.Contains(fault.UserMessage(err), "start it") {
+	if _, err := e.Inspect(t.Context(), backend.Ref{Name: "m1"}); fault.KindOf(err) != fault.Unreachable || !strings.Contains(fault.UserMessage(err), "start it") {
 		t.Errorf("no Docker is a fault that says what to do; got %v", err)
 	}
 	d.set(t, true)
 	eventually(t, "Docker is found by itself", func() bool { return log.count(backend.Event{}) == 1 })
-	if m, err := e.Inspect(t.Context(), "m1"); err != nil || m.State != backend.Absent {
+	if m, err := e.Inspect(t.Context(), backend.Ref{Name: "m1"}); err != nil || m.State != backend.Absent {
 		t.Errorf("got %+v, %v", m, err)
 	}
 	d.set(t, false)
 	eventually(t, "its end is noticed", func() bool { return log.count(backend.Event{}) == 2 })
-	if _, err := e.Inspect(t.Context(), "m1"); fault.KindOf(err) != fault.Unreachable {
+	if _, err := e.Inspect(t.Context(), backend.Ref{Name: "m1"}); fault.KindOf(err) != fault.Unreachable {
 		t.Errorf("got %v", err)
 	}
 	d.set(t, true)

@@ -37,6 +37,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/process"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local"
@@ -139,7 +140,7 @@ func (l *live) run() (stop func()) {
 			return hosted.Add(setup(""), hosted.Config{Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(sim)})
 		},
 		func() error {
-			return local.Add(setup, local.Config{Instance: "test", Docker: "unix:///nonexistent", Simulation: backend.New(sim)})
+			return local.Add(setup, local.Config{Instance: "test", Docker: "unix:///nonexistent", Simulation: backend.New(sim), Policy: policy.Default()})
 		},
 	} {
 		l.must(add())

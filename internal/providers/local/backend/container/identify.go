@@ -1,0 +1,173 @@
+package container
+
+import (
+	"context"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// Everything that exists is acted upon in two steps. Here it is looked up and its labels are checked, which gives a
+// value of one of the types below; every call that changes something takes such a value and uses the ID in it. There is
+// no other way to get one than by this file, so that a name that somebody wrote into a spec or a status never reaches
+// something that is not the object's. Labels and IDs of containers and networks never change.
+
+// ownContainer is a container that belongs to the object it was looked up for, or to this instance.
+type ownContainer struct{ id, name string }
+
+// ownNetwork is a network that belongs to the object it was looked up for, or to this instance.
+type ownNetwork struct{ id, name string }
+
+// ownVolume is a volume that belongs to the object it was looked up for, or to this instance. Volumes have no ID.
+type ownVolume struct{ name string }
+
+// container looks up the container that ref means. The error is a fault of kind Gone if there is none, and of reason
+// ReasonForeign if what is there does not belong to the object.
+func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, container.InspectResponse, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	which := ref.ID
+	if which == "" {
+		which = ref.Name
+	}
+	r, err := e.api.ContainerInspect(ctx, which, client.ContainerInspectOptions{})
+	if err != nil {
+		return ownContainer{}, r.Container, e.fault("reading container "+ref.Name, err)
+	}
+	name := strings.TrimPrefix(r.Container.Name, "/")
+	if r.Container.Config == nil || !ref.Names(name, r.Container.Config.Labels, e.instance) {
+		return ownContainer{}, r.Container, foreign("container", name, ref)
+	}
+	return ownContainer{id: r.Container.ID, name: name}, r.Container, nil
+}
+
+// network looks up the network of a LocalCluster by its labels, and reports false if there is none.
+func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, network.Summary, bool, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{
+		Filters: client.Filters{}.Add("label", backend.LabelObject+"="+ref.Object.String()),
+	})
+	if err != nil {
+		return ownNetwork{}, network.Summary{}, false, e.fault("looking for the network of "+ref.Object.String(), err)
+	}
+	var found *network.Summary
+	for i, n := range list.Items {
+		own := n.Labels[backend.LabelInstance] == e.instance // before one that came with a move
+		if ref.Names(n.Name, n.Labels, e.instance) && (ref.ID == "" || ref.ID == n.ID) && (found == nil || own) {
+			found = &list.Items[i]
+		}
+	}
+	if found == nil {
+		return ownNetwork{}, network.Summary{}, false, nil
+	}
+	return ownNetwork{id: found.ID, name: found.Name}, *found, true, nil
+}
+
+// volume looks up the volume that ref means by its name. The error is as that of container.
+func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	r, err := e.api.VolumeInspect(ctx, ref.Name, client.VolumeInspectOptions{})
+	if err != nil {
+		return ownVolume{}, e.fault("reading volume "+ref.Name, err)
+	}
+	if !ref.Names(r.Volume.Name, r.Volume.Labels, e.instance) {
+		return ownVolume{}, foreign("volume", r.Volume.Name, ref)
+	}
+	return ownVolume{name: r.Volume.Name}, nil
+}
+
+// foreign is the fault of something that does not belong to the object.
+func foreign(kind, name string, ref backend.Ref) error {
+	return fault.New(fault.Invalid, ReasonForeign,
+		"%s %s on this host does not belong to %s (label %s), so nothing is done to it: remove it if it is not needed",
+		kind, name, ref.Object, backend.LabelObject)
+}
+
+func isForeign(err error) bool {
+	f := fault.As(err)
+	return f != nil && f.Reason == ReasonForeign
+}
+
+func isGone(err error) bool { return fault.KindOf(err) == fault.Gone }
+
+// all is what this instance has on the host, by its label.
+type all struct {
+	containers []container.Summary
+	volumes    []labelled
+	networks   []network.Summary
+}
+
+// labelled is a volume.
+type labelled struct {
+	ownVolume
+	labels map[string]string
+}
+
+// own lists what this instance has on the host.
+func (e *Engine) own(ctx context.Context) (all, error) {
+	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: e.mine()})
+	if err != nil {
+		return all{}, e.fault("listing volumes", err)
+	}
+	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.mine()})
+	if err != nil {
+		return all{}, e.fault("listing containers", err)
+	}
+	networks, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: e.mine()})
+	if err != nil {
+		return all{}, e.fault("listing networks", err)
+	}
+	out := all{containers: containers.Items, networks: networks.Items}
+	for _, v := range volumes.Items {
+		out.volumes = append(out.volumes, labelled{ownVolume{v.Name}, v.Labels})
+	}
+	return out, nil
+}
+
+func (e *Engine) mine() client.Filters {
+	return client.Filters{}.Add("label", backend.LabelInstance+"="+e.instance)
+}
+
+func (e *Engine) startContainer(ctx context.Context, c ownContainer) error {
+	_, err := e.api.ContainerStart(ctx, c.id, client.ContainerStartOptions{})
+	if cerrdefs.IsNotModified(err) {
+		return nil
+	}
+	return e.fault("starting container "+c.name, err)
+}
+
+func (e *Engine) removeContainer(ctx context.Context, c ownContainer) error {
+	_, err := e.api.ContainerRemove(ctx, c.id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	return e.fault("removing container "+c.name, err)
+}
+
+func (e *Engine) removeVolume(ctx context.Context, v ownVolume) error {
+	_, err := e.api.VolumeRemove(ctx, v.name, client.VolumeRemoveOptions{})
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	return e.fault("removing volume "+v.name, err)
+}
+
+func (e *Engine) removeNetwork(ctx context.Context, n ownNetwork) error {
+	_, err := e.api.NetworkRemove(ctx, n.id, client.NetworkRemoveOptions{})
+	switch {
+	case err == nil, cerrdefs.IsNotFound(err):
+		return nil
+	case cerrdefs.IsPermissionDenied(err): // "network has active endpoints"
+		return fault.New(fault.Transient, ReasonNetworkInUse,
+			"containers are still connected to network %s: it is removed once they are gone (docker network inspect %s lists them)", n.name, n.name).From(err)
+	}
+	return e.fault("removing network "+n.name, err)
+}
