@@ -1,4 +1,5 @@
-// Package heap sets up the garbage collector of this process for what the process is about to do.
+// Package heap sets up the garbage collector of this process for what the process is about to do, and says which process
+// the kernel is to kill first.
 //
 // Does: lets a control plane start without collecting garbage, keeps the heap small afterwards, and lets it grow for as
 // long as there is much to do.

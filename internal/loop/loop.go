@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -89,6 +90,8 @@ type Reconciler[O Object, S any] struct {
 	normal  *rate.Limiter
 	metrics *Metrics
 	tracer  trace.Tracer
+	work    Work
+	kind    schema.GroupVersionKind
 }
 
 // Options returns the options every controller runs with.
@@ -126,10 +129,24 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 		r.metrics.skipped(r.Name, r.Writer.KindOf(o))
 		return ctrl.Result{}, nil // the event that makes the cache fresh comes back here
 	}
+	done, aside := r.begin(o)
+	if aside > 0 {
+		log.V(2).Info("set aside after crashes of the manager", "for", aside)
+		return ctrl.Result{RequeueAfter: aside}, nil
+	}
+	defer done()
 	ctx, span := r.span(ctx, o)
 	plan, err := r.reconcile(ctx, o)
 	finish(span, plan, err)
 	return r.result(log, plan, err)
+}
+
+// begin tells Work what is being reconciled.
+func (r *Reconciler[O, S]) begin(o O) (done func(), aside time.Duration) {
+	if r.work == nil {
+		return func() {}, 0
+	}
+	return r.work.Begin(r.kind, o)
 }
 
 // panicked makes an error of what a panic was called with. It is called while the panic's stack is still there.

@@ -8,10 +8,12 @@ import (
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -40,6 +42,15 @@ type Setup struct {
 	Metrics *Metrics
 	// Tracer records a span for every pass; nil: none.
 	Tracer trace.Tracer
+	// Work is told what is being reconciled; nil: nobody is.
+	Work Work
+}
+
+// Work is told what is being reconciled, so that after a crash it is known what the process was doing.
+type Work interface {
+	// Begin is called before an object is reconciled, done in the end. An object that is set aside is not reconciled
+	// before that much time has passed; done is nil then.
+	Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration)
 }
 
 // Builder starts the wiring of a controller for the kind of o.
@@ -57,8 +68,10 @@ func (s Setup) Filter() predicate.Predicate {
 
 // NewReconciler returns the driver of c with the manager's client, writer and events.
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
+	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // of a kind that is not in the scheme nothing can be read
 	return &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Scope: s.Scope(),
+		work: s.Work, kind: kind,
 		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
 		pacer:  pacer{window: s.Pace}, rests: rests{least: s.Rest}, normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,
 	}

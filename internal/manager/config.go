@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
@@ -66,6 +67,8 @@ type Config struct {
 	Policy policy.Configuration
 	// Ready, where set, is called once all controllers have started.
 	Ready func()
+	// Work, where set, is told what is being reconciled.
+	Work loop.Work
 }
 
 // LeaderElection says whether and how managers elect one that works (FL-01).

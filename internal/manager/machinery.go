@@ -41,7 +41,7 @@ func (c Config) setups(mgr manager.Manager, tracer trace.Tracer) (func(controlle
 		return nil, err
 	}
 	common := loop.Setup{
-		Manager: mgr, WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer,
+		Manager: mgr, WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
 		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce),
 	}
 	if c.Gates.Enabled(GateReconcilerRateLimiting) {

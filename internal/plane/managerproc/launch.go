@@ -1,0 +1,145 @@
+package managerproc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/heap"
+)
+
+const (
+	// seldom and often are the times between two looks at the manager's memory, below half of its limit and beyond.
+	seldom, often = 500 * time.Millisecond, 50 * time.Millisecond
+	// leftOpen is how long a descriptor may stay open in a process that the manager left behind.
+	leftOpen = 5 * time.Second
+)
+
+// running is a manager's process.
+type running struct {
+	cmd      *exec.Cmd
+	pid      int
+	log      *log
+	record   *Record
+	report   *os.File
+	messages chan message  // closed when the process can report nothing more
+	ended    chan struct{} // closed when it has ended and end is complete
+	end      ending
+}
+
+// launch starts the manager. The kernel kills it when this process ends, however that comes: two managers would work
+// against each other.
+func launch(cfg Config, input []byte) (*running, error) {
+	record, err := newRecord()
+	if err != nil {
+		return nil, err
+	}
+	report, writer, err := os.Pipe()
+	if err != nil {
+		return nil, firstOf(err, record.Close())
+	}
+	p := &running{
+		log: &log{to: cfg.Log}, record: record, report: report, messages: make(chan message), ended: make(chan struct{}),
+	}
+	p.cmd = exec.Command(cfg.Command[0], cfg.Command[1:]...)
+	p.cmd.Env = os.Environ()
+	if os.Getenv("GOMEMLIMIT") == "" { // the collector works harder before the limit is reached
+		p.cmd.Env = append(p.cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", cfg.MemoryLimit/10*9))
+	}
+	p.cmd.Dir = "/"
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = bytes.NewReader(input), p.log, p.log
+	p.cmd.ExtraFiles = []*os.File{record.file, writer}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.WaitDelay = leftOpen
+	before := killedByKernel()
+	started := make(chan error)
+	go p.live(started, before, cfg.MemoryLimit)
+	err = <-started
+	_ = writer.Close()
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	p.pid = p.cmd.Process.Pid
+	// The kernel chooses it before the API server. Where that cannot be said, the limit holds all the same.
+	_ = heap.SetVictim(p.pid, heap.VictimManager)
+	go p.read()
+	return p, nil
+}
+
+// live is the life of the process. The kernel's signal at the end of this process is one at the end of the thread that
+// started the other, which is why the thread is kept.
+func (p *running) live(started chan<- error, before, limit int64) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := p.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	started <- nil
+	over, done := make(chan bool, 1), make(chan struct{})
+	go func() { over <- p.watch(limit, done) }()
+	_ = p.cmd.Wait() // the state says how it ended
+	close(done)
+	p.end = ending{
+		state: p.cmd.ProcessState, limit: limit, overLimit: <-over, outOfMemory: killedByKernel() > before, lastWords: p.log.said(),
+		reconciling: p.record.Reconciling(),
+	}
+	close(p.ended)
+}
+
+// watch kills the process when it uses more memory than it may, and reports that it did.
+func (p *running) watch(limit int64, done <-chan struct{}) bool {
+	timer := time.NewTimer(seldom)
+	defer timer.Stop()
+	for {
+		select {
+		case <-done:
+			return false
+		case <-timer.C:
+		}
+		used, err := resident(p.cmd.Process.Pid)
+		switch {
+		case err == nil && used > limit:
+			_ = p.cmd.Process.Kill()
+			return true
+		case err == nil && used > limit/2:
+			timer.Reset(often)
+		default:
+			timer.Reset(seldom)
+		}
+	}
+}
+
+// read passes on what the process reports.
+func (p *running) read() {
+	defer close(p.messages)
+	for lines := json.NewDecoder(p.report); ; {
+		var m message
+		if err := lines.Decode(&m); err != nil {
+			_, _ = io.Copy(io.Discard, p.report)
+			return
+		}
+		p.messages <- m
+	}
+}
+
+// stop ends the process, by force after some patience.
+func (p *running) stop(patience time.Duration) {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+	case <-timer.C:
+		_ = p.cmd.Process.Kill()
+	}
+}
+
+func (p *running) close() { _ = firstOf(p.report.Close(), p.record.Close()) }
