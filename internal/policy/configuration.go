@@ -19,6 +19,8 @@ type Configuration struct {
 
 	// Providers says which of the built-in providers run.
 	Providers Providers `json:"providers"`
+	// Manager is about the process that runs the controllers.
+	Manager Manager `json:"manager"`
 	// Nodes is what the containers of the Local provider may be and reach.
 	Nodes Nodes `json:"nodes"`
 	// Networks is where clusters of the Local provider may take their addresses.
@@ -52,6 +54,16 @@ type Providers struct {
 	// Disabled providers leave their objects alone. Default: none.
 	Disabled []Provider `json:"disabled"`
 }
+
+// Manager is about the process that runs the controllers of `slipway up`.
+type Manager struct {
+	// MemoryMiB is the most memory that it may use: with more, it is killed and started again. Default: 0, half of the
+	// memory of this host.
+	MemoryMiB int64 `json:"memoryMiB"`
+}
+
+// leastManagerMemory is less than what a manager needs for ten clusters.
+const leastManagerMemory = 256
 
 // Nodes is what the containers of the Local provider may be and reach. Whoever may create one and run Pods in it is
 // root on this host wherever nodes are privileged, so that these limits guard against mistakes and against reaching

@@ -29,11 +29,10 @@ func Parse(text []byte) (Configuration, error) {
 	return c, nil
 }
 
-// Print writes the configuration as a file that [Parse] reads.
-func (c Configuration) Print() ([]byte, error) { return yaml.Marshal(c) }
-
 func invalid(err error) error {
-	return fault.New(fault.Invalid, "InvalidConfiguration", "the configuration file is not usable; correct it and try again (--print-config shows all settings)").From(err)
+	return fault.New(fault.Invalid, "InvalidConfiguration",
+		"the configuration file is not usable; correct it and try again (--print-config shows all settings):\n  %s",
+		strings.ReplaceAll(err.Error(), "\n", "\n  ")).From(err)
 }
 
 func (c Configuration) problems() []error {
@@ -66,6 +65,9 @@ func (c Configuration) problems() []error {
 			}
 		}
 	}
+	if m := c.Manager.MemoryMiB; m > 0 && m < leastManagerMemory {
+		wrong("manager.memoryMiB is %d: choose 0 (half of the memory of this host) or at least %d", m, leastManagerMemory)
+	}
 	for name, n := range c.numbers() {
 		if n < 0 {
 			wrong("%s is %d: choose 0 (no limit) or more", name, n)
@@ -80,6 +82,7 @@ func (c Configuration) numbers() map[string]int64 {
 	return map[string]int64{
 		"nodes.cpus": int64(c.Nodes.CPUs), "nodes.memoryMiB": c.Nodes.MemoryMiB, "nodes.processes": c.Nodes.Processes,
 		"maxima.replicas":        int64(m.Replicas),
+		"manager.memoryMiB":      c.Manager.MemoryMiB,
 		"maxima.nodes.namespace": int64(m.Nodes.Namespace), "maxima.nodes.total": int64(m.Nodes.Total),
 		"maxima.networks.namespace": int64(m.Networks.Namespace), "maxima.networks.total": int64(m.Networks.Total),
 		"maxima.controlPlanes.namespace": int64(m.ControlPlanes.Namespace), "maxima.controlPlanes.total": int64(m.ControlPlanes.Total),

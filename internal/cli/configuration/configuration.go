@@ -1,0 +1,59 @@
+// Package configuration is the flags --config and --print-config of the verbs that run controllers.
+//
+// Does: reads the operator's file, or takes the defaults, and prints what holds.
+//
+// Owns: the names of these flags.
+//
+// Never: knows what a setting means; internal/policy does.
+//
+// Read first: Flags.
+package configuration
+
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// Flags are the values of the flags.
+type Flags struct {
+	File  string
+	Print bool
+}
+
+// Bind adds the flags.
+func (f *Flags) Bind(flags *pflag.FlagSet) {
+	flags.StringVar(&f.File, "config", "", "`FILE` that says what those who write objects are allowed, read once, at the start; default: what --print-config prints")
+	flags.BoolVar(&f.Print, "print-config", false, "print the configuration with its defaults, and do nothing else")
+}
+
+// Read returns what holds. An error names everything that is wrong with the file.
+func (f *Flags) Read() (policy.Configuration, error) {
+	if f.File == "" {
+		return policy.Default(), nil
+	}
+	text, err := os.ReadFile(f.File)
+	if err != nil {
+		return policy.Configuration{}, fault.New(fault.Invalid, "InvalidConfiguration",
+			"the configuration file of --config cannot be read: %v", err).From(err)
+	}
+	return policy.Parse(text)
+}
+
+// PrintTo writes what holds.
+func (f *Flags) PrintTo(w io.Writer) error {
+	c, err := f.Read()
+	if err != nil {
+		return err
+	}
+	text, err := c.Print()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}

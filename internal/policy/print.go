@@ -1,0 +1,79 @@
+package policy
+
+import (
+	"bytes"
+	"fmt"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
+)
+
+// comments says of every setting what it is for and what its default is, by its path.
+func comments() map[string]string {
+	return map[string]string{
+		"apiVersion": "What an operator allows those who write objects. Every setting is optional. A change needs a restart.",
+		"kind":       "",
+		"providers":  "Which of the built-in providers run.",
+		"providers.disabled": "Of bootstrap-kubeadm, control-plane-hosted, infrastructure-local and simulated, those that leave their\n" +
+			"objects alone. Default: none.",
+		"manager": "The process that runs the controllers of slipway up.",
+		"manager.memoryMiB": "The most memory it may use: with more, it is killed and started again. Default: 0, half of the memory of\n" +
+			"this host.",
+		"nodes": "What the containers of the Local provider may be and reach.",
+		"nodes.mounts": "Folders of this host that spec.backend.container.extraMounts may name, with all that is in them:\n" +
+			"{path: /srv/shared, writable: true, namespaces: [team-a]}. Default: none; read-only; all namespaces.",
+		"nodes.images": "Images that nodes may run: a name with a tag or digest, a repository for all of its tags, or a prefix that\n" +
+			"ends with /*. Default: what slipway image build makes.",
+		"nodes.cpus":                    "The most that one node may use, and what a node gets that asks for nothing. Default: 0, no limit.",
+		"nodes.memoryMiB":               "As above. Default: 0, no limit.",
+		"nodes.processes":               "As above. Default: 32768.",
+		"networks":                      "Where clusters of the Local provider may take their addresses.",
+		"networks.ranges":               "Ranges that a network has to lie in. Default: the private ranges of RFC 1918.",
+		"networks.widestPrefix":         "The length of the widest prefix that one network may have. Default: 12.",
+		"controlPlanes":                 "Where hosted control planes may listen, besides the gateway of the network of their cluster.",
+		"controlPlanes.addresses":       "Ranges of addresses of this host. Default: none.",
+		"controlPlanes.reservedPorts":   "Ports of these addresses where none may listen. Default: none.",
+		"workloads":                     "How the manager connects to workload clusters, whose kubeconfigs are Secrets of the namespaces.",
+		"workloads.ranges":              "Ranges that the address of a workload cluster has to lie in. Default: any.",
+		"workloads.proxies":             "The values of proxy-url that a kubeconfig may have. Default: none.",
+		"maxima":                        "What one object, one namespace and all of them can cost. 0: no limit.",
+		"maxima.replicas":               "Replicas of one MachineDeployment, MachineSet or MachinePool. Default: 1000.",
+		"maxima.nodes":                  "Containers. Default: 100 in a namespace, 250 in total.",
+		"maxima.networks":               "Docker networks of clusters. Default: 30 in a namespace, 100 in total.",
+		"maxima.controlPlanes":          "Processes of hosted control planes. Default: 30 in a namespace, 100 in total.",
+		"maxima.simulatedNodes":         "Nodes of the simulated backend, which live in the memory of the manager. Default: 5000 in total.",
+		"maxima.simulatedControlPlanes": "Control planes of the simulated backend. Default: 2000 in total.",
+		"maxima.simulatedObjects":       "Objects in one simulated workload API. Default: 50000.",
+	}
+}
+
+// Print writes the configuration as a file that [Parse] reads, with a comment for each setting.
+func (c Configuration) Print() ([]byte, error) {
+	plain, err := yaml.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("print the configuration: %w", err)
+	}
+	var document yamlv3.Node
+	if err := yamlv3.Unmarshal(plain, &document); err != nil {
+		return nil, fmt.Errorf("print the configuration: %w", err)
+	}
+	explain(document.Content[0], "", comments())
+	var out bytes.Buffer
+	encoder := yamlv3.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&document); err != nil {
+		return nil, fmt.Errorf("print the configuration: %w", err)
+	}
+	return out.Bytes(), encoder.Close()
+}
+
+// explain puts the comments before the keys of a mapping and of what is in it.
+func explain(mapping *yamlv3.Node, prefix string, comments map[string]string) {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		key, value := mapping.Content[i], mapping.Content[i+1]
+		key.HeadComment = comments[prefix+key.Value]
+		if value.Kind == yamlv3.MappingNode {
+			explain(value, prefix+key.Value+".", comments)
+		}
+	}
+}
