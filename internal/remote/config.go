@@ -8,6 +8,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // Config says how to connect. Only Management is required.
@@ -27,6 +29,8 @@ type Config struct {
 	Concurrency int
 	// UserAgent is sent to workload clusters. Default: "slipway-remote".
 	UserAgent string
+	// Policy says which addresses and proxies kubeconfig Secrets may name. Default: [policy.Default].
+	Policy policy.Configuration
 	// Self is the Pod this process runs in; nil outside of a Pod (RC-05).
 	Self *Self
 	// Registerer receives the metrics (RC-08). Nil: no metrics are registered.
@@ -86,6 +90,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Concurrency == 0 {
 		c.Concurrency = 100
+	}
+	if c.Policy.Kind == "" { // one that was parsed has it
+		c.Policy = policy.Default()
 	}
 	if c.UserAgent == "" {
 		c.UserAgent = "slipway-remote"

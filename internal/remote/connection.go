@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kubeconfig"
 )
 
 // connection is one open connection to a workload cluster. It is made by
@@ -53,8 +55,8 @@ type filling struct {
 
 // dial opens a connection: it reads the kubeconfig, asks for the root of the
 // API once, and prepares client and cache; it starts no watch.
-func (c *Clusters) dial(ctx context.Context, kubeconfig []byte, g *gate) (*connection, error) {
-	cfg, err := restConfig(kubeconfig)
+func (c *Clusters) dial(ctx context.Context, secret []byte, g *gate) (*connection, error) {
+	cfg, err := kubeconfig.Parse(secret, c.cfg.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config, g *gate) (*connec
 		return nil, fmt.Errorf("the credentials of the kubeconfig cannot be used: %w", err)
 	}
 	conn := &connection{
-		address: address, sockets: sockets, http: &http.Client{Transport: wrapped},
+		address: address, sockets: sockets, http: &http.Client{Transport: wrapped, CheckRedirect: noRedirect},
 		informers: map[cache.Informer]time.Time{}, changing: make(chan struct{}, 1), stop: func() {},
 		gate: g, limiter: limiter,
 	}
@@ -107,7 +109,7 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config, g *gate) (*connec
 
 // equip gives a connection that answers its cache and client.
 func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
-	calls := &http.Client{Transport: newLimited(conn.http.Transport, conn.limiter), Timeout: c.cfg.Timing.CallTimeout}
+	calls := &http.Client{Transport: newLimited(conn.http.Transport, conn.limiter), Timeout: c.cfg.Timing.CallTimeout, CheckRedirect: noRedirect}
 	once := rest.CopyConfig(cfg) // for calls, whose transport has the limit
 	once.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
 	mapper, err := c.newMapper(once, calls)

@@ -20,9 +20,8 @@
 // # Never
 //
 // Writes to either API, decides what a lost connection means for a condition
-// (the controllers do, from Health), or runs a command or reads a file named by
-// a kubeconfig: credentials must be embedded in the Secret, because whoever can
-// write that Secret must not gain the rights of this process.
+// (the controllers do, from Health), parses a kubeconfig (package kubeconfig does,
+// by rules for what others write), or follows a redirect.
 //
 // # Read first
 //

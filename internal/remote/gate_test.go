@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kubeconfig"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // TestSlowClusterHoldsFewWorkers: of the hundred workers of a controller a cluster that does not answer keeps five until
@@ -468,7 +470,7 @@ func TestGateOfOtherClients(t *testing.T) { // RC-04, RC-06
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := restConfig(a.kubeconfig("one"))
+	cfg, err := kubeconfig.Parse(a.kubeconfig("one"), policy.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

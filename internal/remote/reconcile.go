@@ -12,6 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // kubeconfigKey is the key of the kubeconfig in its Secret (RC-01).
@@ -119,7 +121,7 @@ func (c *Clusters) connect(ctx context.Context, p pass) state {
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
 	if err != nil {
-		return c.settle(ctx, p, nil, s.failed(now, err.Error(), true, c.cfg.Timing))
+		return c.settle(ctx, p, nil, s.failed(now, c.problem(p.key, s, err), true, c.cfg.Timing))
 	}
 	c.log.Info("connected to workload cluster", "cluster", p.key, "address", conn.address)
 	return c.settle(ctx, p, conn, s.answered(now, c.cfg.Timing))
@@ -140,12 +142,21 @@ func (c *Clusters) check(ctx context.Context, p pass) state {
 		return c.settle(ctx, p, conn, s.answered(now, c.cfg.Timing))
 	}
 	p.entry.markDirty() // the Secret may have been renewed
-	s = s.failed(now, err.Error(), errors.Is(err, errUnauthorized), c.cfg.Timing)
+	s = s.failed(now, c.problem(p.key, s, err), errors.Is(err, errUnauthorized), c.cfg.Timing)
 	if !s.connected {
 		c.log.Info("gave up the connection to workload cluster", "cluster", p.key, "problem", s.problem)
 		conn = nil
 	}
 	return c.settle(ctx, p, conn, s)
+}
+
+// problem returns what conditions say of a failed call. The log says the rest, once while the same goes on.
+func (c *Clusters) problem(cluster client.ObjectKey, before state, err error) string {
+	message := fault.UserMessage(err)
+	if message != before.problem {
+		c.log.Info("workload cluster does not answer", "cluster", cluster, "problem", err.Error())
+	}
+	return message
 }
 
 // settle stores the outcome of a step, closes the connection that was replaced,

@@ -7,11 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // errUnauthorized says that the API answered and refused the credentials.
@@ -38,6 +39,9 @@ func newTransport(cfg *rest.Config) (*http.Transport, error) {
 	}
 	if cfg.Proxy != nil {
 		t.Proxy = cfg.Proxy
+	}
+	if cfg.Dial != nil {
+		t.DialContext = cfg.Dial
 	}
 	return t, nil
 }
@@ -69,24 +73,25 @@ func probe(ctx context.Context, c *http.Client, address string) error {
 	case resp.StatusCode == http.StatusUnauthorized:
 		return errUnauthorized
 	case resp.StatusCode >= http.StatusInternalServerError:
-		return fmt.Errorf("the API server at %s answers with %s", address, resp.Status)
+		return fmt.Errorf("the API server at %s answers with HTTP status %d", address, resp.StatusCode)
+	case resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest:
+		return fault.New(fault.Invalid, "Redirected", "the API server at %s redirects to another address: set server in the kubeconfig Secret to where it is", address)
 	}
 	return nil
 }
 
-// describe says what went wrong without the parts of the error that differ from
-// one attempt to the next, such as local ports.
+// describe says that a call failed, without how: a refused connection, a time limit and a certificate of another server
+// read the same, because who may write the Secret may choose the address, and would learn from the difference what is
+// there. The cause is for the log.
 func describe(err error, address string) error {
-	var urlErr *url.Error
-	if errors.As(err, &urlErr) {
-		err = urlErr.Err
+	if f := fault.As(err); f != nil && f.Kind == fault.Invalid { // the operator's rules
+		return f
 	}
-	var opErr *net.OpError
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the API server at %s does not answer in time", address)
-	case errors.As(err, &opErr):
-		return fmt.Errorf("the API server at %s cannot be reached: %w", address, opErr.Err)
-	}
-	return fmt.Errorf("the API server at %s cannot be reached: %w", address, err)
+	return fault.New(fault.Unreachable, "Unreachable",
+		"the API server at %s does not answer as the kubeconfig Secret describes it: check that it runs, and server and certificate-authority-data in the Secret",
+		address).From(err)
 }
+
+// noRedirect refuses redirects: an API server has no reason to send one, and one that does would choose whom this
+// process connects to, with the credentials of the Secret.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -116,15 +115,14 @@ const addonTimeout = 10 * time.Second
 
 // applyAddons calls the workload cluster before anybody is connected to it, and through the same gate (RC-04).
 func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
-	access, err := clientcmd.RESTConfigFromKubeConfig(s.Secrets[PurposeKubeconfig].Data[kubeconfigKey])
+	config, err := access(s)
 	if err != nil {
-		return fault.New(fault.Invalid, "KubeconfigInvalid", "Secret %s cannot be read", PurposeKubeconfig.secret(s.Cluster.Name)).From(err)
+		return err
 	}
-	access.Timeout, access.QPS, access.Burst = addonTimeout, -1, -1
 	if c.gate != nil {
-		access.Wrap(c.gate(client.ObjectKeyFromObject(s.Cluster)))
+		config.Wrap(c.gate(client.ObjectKeyFromObject(s.Cluster)))
 	}
-	return c.furnish(ctx, access, addonsOf(s, endpointOf(s)))
+	return c.furnish(ctx, config, addonsOf(s, endpointOf(s)))
 }
 
 func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {

@@ -280,12 +280,16 @@ func TestSecrets(t *testing.T) { // SE-01, SE-02, SE-03
 }
 
 // processes is a supervisor whose processes are ready at once.
-type processes struct{ p *Process }
+type processes struct {
+	p *Process
+	// local is where their API servers answer on this host.
+	local string
+}
 
 func (f processes) Status(context.Context, string) (Process, error) { return *f.p, nil }
 
 func (f processes) Start(_ context.Context, _ string, cfg workload.Config, _ map[string][]byte) error {
-	*f.p = Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 1, Version: cfg.Version, Config: cfg.Hash()}
+	*f.p = Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 1, Local: f.local, Version: cfg.Version, Config: cfg.Hash()}
 	return nil
 }
 
@@ -305,7 +309,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 func settle(t *testing.T, c client.WithWatch, p *Process) {
 	t.Helper()
-	ctl := &Controller{client: c, cache: c, processes: processes{p}, carried: []string{version}, now: func() time.Time { return now },
+	ctl := &Controller{client: c, cache: c, processes: processes{p, "127.1.2.3:6443"}, carried: []string{version}, now: func() time.Time { return now },
 		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer

@@ -38,7 +38,9 @@ type Process struct {
 	// Running tells whether the process lives, Ready whether its API server answers, EtcdReady whether its etcd does.
 	Running, Ready, EtcdReady bool
 	PID                       int
-	Since                     time.Time
+	// Local is the loopback address and port where this program reaches the API server; empty where it is not known.
+	Local string
+	Since time.Time
 	// Version of Kubernetes that runs.
 	Version string
 	// Config is the hash of the configuration that was last asked for; empty where this program has not asked yet,

@@ -5,18 +5,23 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kubeconfig"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // Purpose of a Secret of the cluster; it is named <cluster>-<purpose> (SE-01, SE-02).
@@ -35,6 +40,8 @@ const (
 	kubeconfigKey = "value"
 	// adminUser is who the kubeconfig is for: the administrator that kubeadm knows too.
 	adminUser, adminGroup = "kubernetes-admin", "system:masters"
+	// controllerUser is who this controller is in the workload cluster.
+	controllerUser = "slipway:" + Name
 )
 
 // authorities are the purposes that hold a certificate or key pair.
@@ -91,6 +98,33 @@ func newSecret(s Snapshot, p Purpose, data map[string][]byte) *corev1.Secret {
 	}
 }
 
+// accessLifetime is how long a certificate that the controller uses itself is valid: for one run of actions.
+const accessLifetime = 10 * time.Minute
+
+// access is how the controller itself reaches the API server: over loopback, with a certificate of its own that is never
+// stored. What the kubeconfig's Secret says is of no concern: who writes it must not gain the rights of this program.
+func access(s Snapshot) (*rest.Config, error) {
+	local, err := netip.ParseAddrPort(s.Process.Local)
+	if err != nil || !local.Addr().IsLoopback() {
+		return nil, fault.New(fault.Unreachable, "ControlPlaneNotReady", "The API server of the control plane does not answer on this host yet, retrying").From(err)
+	}
+	secret := s.Secrets[PurposeCA]
+	ca, err := pki.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "AuthorityInvalid", "Secret %s cannot be used", secret.Name).From(err)
+	}
+	leaf, err := ca.Issue(pki.Leaf{User: controllerUser, Groups: []string{adminGroup}, Client: true, Lifetime: accessLifetime}, s.Now)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		Host:            "https://" + local.String(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: ca.CertPEM, CertData: leaf.CertPEM, KeyData: leaf.KeyPEM},
+		Timeout:         addonTimeout, QPS: -1, Burst: -1,
+		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
+	}, nil
+}
+
 // newKubeconfig makes the content of the kubeconfig's Secret.
 func newKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint) (map[string][]byte, error) {
 	secret := s.Secrets[PurposeCA]
@@ -130,7 +164,8 @@ func inspectKubeconfig(secret *corev1.Secret) Kubeconfig {
 	if secret == nil {
 		return Kubeconfig{}
 	}
-	cfg, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[kubeconfigKey])
+	// Where the server may be is no question here: it is compared with the endpoint.
+	cfg, err := kubeconfig.Parse(secret.Data[kubeconfigKey], policy.Configuration{})
 	if err != nil {
 		return Kubeconfig{}
 	}
@@ -158,7 +193,9 @@ func (k Kubeconfig) outdated(s Snapshot, endpoint clusterv1.APIEndpoint) string 
 		return "the endpoint is " + server(endpoint)
 	case !bytes.Equal(bytes.TrimSpace(k.CA), bytes.TrimSpace(s.Secrets[PurposeCA].Data[corev1.TLSCertKey])):
 		return "the authority is another"
-	case !k.Until.IsZero() && !s.Now.Before(k.halfLife()):
+	case k.Until.IsZero():
+		return "it has no client certificate"
+	case !s.Now.Before(k.halfLife()):
 		return "half of its client certificate's life is over"
 	}
 	return ""

@@ -120,7 +120,7 @@ func (f simulation) Break(_ context.Context, _ string, faults Faults) error {
 
 func settleSimulated(t *testing.T, c client.WithWatch, p *Process) {
 	t.Helper()
-	ctl := &Controller{client: c, cache: c, simulation: simulation{processes{p}}, now: func() time.Time { return now }}
+	ctl := &Controller{client: c, cache: c, simulation: simulation{processes{p: p}}, now: func() time.Time { return now }}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	for range 12 { // a fixed point lies well below

@@ -39,7 +39,7 @@ func (p *Supervised) Status(_ context.Context, name string) (Process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return Process{
-		Exists: true, Config: p.hashes[name], Running: st.Running, Ready: st.Ready, EtcdReady: st.EtcdReady, PID: st.PID, Since: st.Since, Version: st.Version,
+		Exists: true, Config: p.hashes[name], Running: st.Running, Ready: st.Ready, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Since: st.Since, Version: st.Version,
 		Restarts: st.Restarts, LastExit: st.LastExit, Log: strings.Join(st.LastLog, "\n"),
 	}, nil
 }

@@ -1,0 +1,54 @@
+package kubeconfig
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// checkAddress checks the URL of the server. Of a host name the addresses are known only when a connection is made: see
+// guardedDial.
+func checkAddress(cluster *clientcmdapi.Cluster, allowed policy.Configuration) error {
+	server, err := url.Parse(cluster.Server)
+	if err != nil || server.Scheme != "https" || server.Hostname() == "" || server.User != nil || server.RawQuery != "" || server.Fragment != "" {
+		return refused("server of the kubeconfig must be an https:// URL of a host without user, query and fragment: correct or replace it")
+	}
+	literal, err := netip.ParseAddr(server.Hostname())
+	switch {
+	case err == nil:
+		if why := allowed.DeniedWorkload(literal.WithZone("")); why != "" {
+			return refused("%s", why)
+		}
+	case cluster.ProxyURL != "" && len(allowed.Workloads.Ranges) > 0:
+		return refused("the kubeconfig names a host that its proxy would resolve, so that it cannot be compared with workloads.ranges: use an IP address")
+	}
+	return nil
+}
+
+// guardedDial connects only to addresses that the operator allows. They are checked after the name was resolved, so that
+// a name which changes its mind in between gains nothing.
+func guardedDial(allowed policy.Configuration) func(context.Context, string, string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	dialer.Control = func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		if why := allowed.DeniedWorkload(at.Addr().WithZone("")); why != "" {
+			return refused("%s", why)
+		}
+		return nil
+	}
+	return dialer.DialContext
+}
+
+// noProxy keeps the environment's proxy out: it would connect to addresses that nothing has checked.
+func noProxy(*http.Request) (*url.URL, error) { return nil, nil }

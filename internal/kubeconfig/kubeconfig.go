@@ -1,0 +1,159 @@
+package kubeconfig
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// ReasonInvalid is the reason of every fault of this package; their kind is Invalid.
+const ReasonInvalid = "KubeconfigInvalid"
+
+// Limits of a kubeconfig.
+const (
+	// MaxBytes is the size of the whole file. One with a certificate chain and a key takes less than a tenth of it.
+	MaxBytes = 256 << 10
+	// MaxEntries is the number of clusters, of users and of contexts.
+	MaxEntries = 20
+)
+
+// Parse returns the client configuration of the kubeconfig's current context. It is built from the fields that are
+// allowed, so that nothing else of the kubeconfig has an effect. Every entry is checked, not only those of the current
+// context. The error is a fault whose message says what to change.
+func Parse(text []byte, allowed policy.Configuration) (*rest.Config, error) {
+	if len(text) > MaxBytes {
+		return nil, refused("the kubeconfig has more than %d KiB: leave only the entries of this cluster in it", MaxBytes>>10)
+	}
+	cfg, err := clientcmd.Load(text)
+	if err != nil {
+		return nil, refused("the kubeconfig cannot be read: correct or replace it").From(err)
+	}
+	if err := check(cfg); err != nil {
+		return nil, err
+	}
+	cluster, user, err := current(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkAddress(cluster, allowed); err != nil {
+		return nil, err
+	}
+	out := &rest.Config{
+		Host: cluster.Server, BearerToken: user.Token, Username: user.Username, Password: user.Password,
+		DisableCompression: cluster.DisableCompression,
+		TLSClientConfig: rest.TLSClientConfig{
+			ServerName: cluster.TLSServerName, CAData: cluster.CertificateAuthorityData,
+			CertData: user.ClientCertificateData, KeyData: user.ClientKeyData,
+		},
+	}
+	if err := checkTLS(out.TLSClientConfig); err != nil {
+		return nil, err
+	}
+	switch {
+	case cluster.ProxyURL != "":
+		proxy, err := proxyOf(cluster.ProxyURL, allowed)
+		if err != nil {
+			return nil, err
+		}
+		out.Proxy = http.ProxyURL(proxy)
+	case len(allowed.Workloads.Ranges) > 0:
+		out.Proxy, out.Dial = noProxy, guardedDial(allowed)
+	}
+	return out, nil
+}
+
+func refused(format string, args ...any) *fault.Fault {
+	return fault.New(fault.Invalid, ReasonInvalid, format, args...)
+}
+
+// check refuses what no entry may have.
+func check(cfg *clientcmdapi.Config) error {
+	if len(cfg.Clusters) > MaxEntries || len(cfg.AuthInfos) > MaxEntries || len(cfg.Contexts) > MaxEntries {
+		return refused("the kubeconfig has more than %d clusters, users or contexts: leave only those of this cluster in it", MaxEntries)
+	}
+	for _, u := range cfg.AuthInfos {
+		if err := checkUser(u); err != nil {
+			return err
+		}
+	}
+	for _, c := range cfg.Clusters {
+		if c.CertificateAuthority != "" {
+			return refused("the kubeconfig names a file for the certificate authority: embed its content instead (certificate-authority-data)")
+		}
+		if c.InsecureSkipTLSVerify {
+			return refused("the kubeconfig sets insecure-skip-tls-verify: remove it and set certificate-authority-data")
+		}
+	}
+	return nil
+}
+
+func checkUser(u *clientcmdapi.AuthInfo) error {
+	switch {
+	case u.Exec != nil || u.AuthProvider != nil:
+		return refused("the kubeconfig asks to run a command or plugin for its credentials: embed a token or a client certificate instead")
+	case u.ClientCertificate != "" || u.ClientKey != "" || u.TokenFile != "":
+		return refused("the kubeconfig names files for its credentials: embed their content instead (client-certificate-data, client-key-data, token)")
+	case u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0:
+		return refused("the kubeconfig impersonates another user (as): embed credentials of that user instead")
+	}
+	return nil
+}
+
+// current returns the entries that the current context names. A context without a user is one without credentials.
+func current(cfg *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
+	context := cfg.Contexts[cfg.CurrentContext]
+	if context == nil {
+		return nil, nil, refused("the kubeconfig has no current context: set current-context to the name of one of its contexts")
+	}
+	cluster, user := cfg.Clusters[context.Cluster], cfg.AuthInfos[context.AuthInfo]
+	if cluster == nil {
+		return nil, nil, refused("the current context of the kubeconfig names a cluster that it does not contain: correct or replace it")
+	}
+	if user == nil && context.AuthInfo != "" {
+		return nil, nil, refused("the current context of the kubeconfig names a user that it does not contain: correct or replace it")
+	}
+	if user == nil {
+		user = &clientcmdapi.AuthInfo{}
+	}
+	return cluster, user, nil
+}
+
+// checkTLS refuses what no connection can be made with, so that it is said once and not at each attempt.
+func checkTLS(c rest.TLSClientConfig) error {
+	if len(c.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(c.CAData) {
+		return refused("certificate-authority-data of the kubeconfig contains no certificate: correct or replace it")
+	}
+	if len(c.CertData) == 0 && len(c.KeyData) == 0 {
+		return nil
+	}
+	if _, err := tls.X509KeyPair(c.CertData, c.KeyData); err != nil {
+		return refused("client-certificate-data and client-key-data of the kubeconfig are not a certificate and its key: correct or replace them").From(err)
+	}
+	return nil
+}
+
+// proxyOf returns the proxy if the operator lists it.
+func proxyOf(text string, allowed policy.Configuration) (*url.URL, error) {
+	if !slices.Contains(allowed.Workloads.Proxies, text) {
+		return nil, refused("the kubeconfig uses a proxy (proxy-url): remove it, or ask the operator to allow it in workloads.proxies in the configuration file (slipway up --config)")
+	}
+	proxy, err := url.Parse(text)
+	if err == nil && proxy.Host == "" {
+		err = errors.New("it names no host")
+	}
+	if err != nil {
+		return nil, refused("proxy-url of the kubeconfig cannot be used: correct it, here and in workloads.proxies").From(fmt.Errorf("parsing it: %w", err))
+	}
+	return proxy, nil
+}
