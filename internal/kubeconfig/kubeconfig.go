@@ -32,14 +32,8 @@ const (
 // allowed, so that nothing else of the kubeconfig has an effect. Every entry is checked, not only those of the current
 // context. The error is a fault whose message says what to change.
 func Parse(text []byte, allowed policy.Configuration) (*rest.Config, error) {
-	if len(text) > MaxBytes {
-		return nil, refused("the kubeconfig has more than %d KiB: leave only the entries of this cluster in it", MaxBytes>>10)
-	}
-	cfg, err := clientcmd.Load(text)
+	cfg, err := load(text)
 	if err != nil {
-		return nil, refused("the kubeconfig cannot be read: correct or replace it").From(err)
-	}
-	if err := check(cfg); err != nil {
 		return nil, err
 	}
 	cluster, user, err := current(cfg)
@@ -71,6 +65,25 @@ func Parse(text []byte, allowed policy.Configuration) (*rest.Config, error) {
 		out.Proxy, out.Dial = noProxy, guardedDial(allowed)
 	}
 	return out, nil
+}
+
+// Check returns why the kubeconfig cannot be handed to a person who will use it with their own programs, which would
+// run its commands and read its files; nil if it can. Which addresses and proxies it names is theirs to judge.
+func Check(text []byte) error {
+	_, err := load(text)
+	return err
+}
+
+// load reads the kubeconfig and checks its entries.
+func load(text []byte) (*clientcmdapi.Config, error) {
+	if len(text) > MaxBytes {
+		return nil, refused("the kubeconfig has more than %d KiB: leave only the entries of this cluster in it", MaxBytes>>10)
+	}
+	cfg, err := clientcmd.Load(text)
+	if err != nil {
+		return nil, refused("the kubeconfig cannot be read: correct or replace it").From(err)
+	}
+	return cfg, check(cfg)
 }
 
 func refused(format string, args ...any) *fault.Fault {

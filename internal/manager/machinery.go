@@ -62,7 +62,7 @@ func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (
 	}
 	clusters, err := remote.New(remote.Config{
 		Management: mgr.GetClient(), Self: self, Registerer: metrics,
-		QPS: cfg.Workload.QPS, Burst: cfg.Workload.Burst, Concurrency: cfg.Workload.Concurrency,
+		QPS: cfg.Workload.QPS, Burst: cfg.Workload.Burst, Concurrency: cfg.Workload.Concurrency, Policy: cfg.Policy,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)

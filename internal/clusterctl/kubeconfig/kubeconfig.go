@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kubeconfig"
 )
 
 // Reasons of the faults of this package.
@@ -21,6 +22,9 @@ const (
 	ReasonNotYet = "KubeconfigNotReady"
 	// ReasonEmpty says that the Secret holds no kubeconfig; the kind is Invalid.
 	ReasonEmpty = "KubeconfigEmpty"
+	// ReasonUnsafe says that whoever uses the kubeconfig would run a command or read files that its writer chose, or
+	// that it cannot be read; the kind is Invalid.
+	ReasonUnsafe = "KubeconfigUnsafe"
 )
 
 // key is where the Secret holds the kubeconfig.
@@ -40,6 +44,9 @@ func Read(ctx context.Context, r client.Reader, name client.ObjectKey) ([]byte, 
 	if len(secret.Data[key]) == 0 {
 		return nil, fault.New(fault.Invalid, ReasonEmpty, "the secret %q in namespace %q has no key %q: delete it, and the control plane writes it anew",
 			secret.Name, secret.Namespace, key)
+	}
+	if err := kubeconfig.Check(secret.Data[key]); err != nil {
+		return nil, fault.New(fault.Invalid, ReasonUnsafe, "the secret %q in namespace %q is not passed on: %s", secret.Name, secret.Namespace, fault.UserMessage(err))
 	}
 	return secret.Data[key], nil
 }

@@ -35,7 +35,9 @@ func TestRead(t *testing.T) {
 		kind    fault.Kind
 		err     string
 	}{
-		"there":      {"the content is passed on as it is", []client.Object{cluster(), secret(map[string][]byte{"value": []byte("a: b")})}, "a: b", 0, ""},
+		"exec": {"kubectl would run it", []client.Object{cluster(), secret(map[string][]byte{"value": []byte("users: [{name: u, user: {exec: {command: sh}}}]")})},
+			"", fault.Invalid, `not passed on: the kubeconfig asks to run a command`},
+		"there":      {"the content is passed on as it is", []client.Object{cluster(), secret(map[string][]byte{"value": []byte("preferences: {}")})}, "preferences: {}", 0, ""},
 		"no cluster": {"the name is what is wrong", nil, "", fault.Gone, "there is no cluster"},
 		"not yet":    {"the control plane's own words say what it waits for", []client.Object{cluster(waiting)}, "", fault.Gone, "Control plane not yet initialized; `slipway describe cluster demo -n team`"},
 		"silent":     {"a control plane that reports nothing", []client.Object{cluster()}, "", fault.Gone, "has not written it yet"},
