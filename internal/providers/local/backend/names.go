@@ -90,13 +90,16 @@ func (r Ref) Names(name string, labels map[string]string, instance string) bool 
 		(maker == instance || name == r.Name)
 }
 
+// ImageRepository is the first part of the names of the images that `slipway image build` makes, and of those in them.
+const ImageRepository = "slipway.dev"
+
 // DefaultImage returns the name of the node image that `slipway image build` makes for a Kubernetes version, which
 // has a leading v. Nodes that run a control plane need more programs than others.
 func DefaultImage(version string, controlPlane bool) string {
 	if controlPlane {
-		return "slipway.dev/node-control-plane:" + version
+		return ImageRepository + "/node-control-plane:" + version
 	}
-	return "slipway.dev/node:" + version
+	return ImageRepository + "/node:" + version
 }
 
 // fit makes a name of at most 63 characters; sum makes it unique where the name alone does not.

@@ -50,6 +50,7 @@ type Controller struct {
 	machines backend.Machines
 	// simulation is nil where none is offered: then simulated machines wait.
 	simulation backend.Simulation
+	crowd      crowd
 	instance   string
 	policy     policy.Configuration
 	now        func() time.Time

@@ -24,6 +24,7 @@ const (
 	reasonForeign        = "ContainerNotOwned"
 	reasonDenied         = "DeniedByPolicy"
 	reasonUnusable       = "NotANodeImage"
+	reasonLacking        = "NodeImageLacksImages"
 )
 
 // fallback is when to look again after the host was asked for something, should its event be lost.
@@ -95,6 +96,8 @@ func decideNew(s Snapshot, p *loop.Plan) {
 		p.WaitFor(reasonBootstrapData, "%s", s.waitingForData())
 	case s.image() == "":
 		p.WaitFor(reasonNoImage, "which node image to use is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image")
+	case s.lacking() != "":
+		waitForImage(s, p)
 	case s.deniedUnseen() != "":
 		p.WaitFor(reasonDenied, "%s", s.deniedUnseen())
 	case s.Room == nil:
@@ -137,6 +140,10 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 			p.WaitFor(reasonBootstrapData, "%s", s.waitingForData())
 			return
 		}
+		if s.lacking() != "" {
+			waitForImage(s, p)
+			return
+		}
 		p.Do(Bootstrap{Name: s.Name, Secret: s.secret()})
 		wait(p, reasonBootstrapping, "the bootstrap data runs inside container %s", s.Name)
 	case backend.InProgress:
@@ -149,6 +156,13 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 	case backend.Failed:
 		p.WaitFor(reasonFailed, "the bootstrap data failed inside container %s", s.Name)
 	}
+}
+
+// waitForImage keeps a machine from becoming a Node on which no Service would work.
+func waitForImage(s Snapshot, p *loop.Plan) {
+	p.WaitFor(reasonLacking, "Node image %s lacks %s, which HostedControlPlane %s runs on every node, so no Service and no name would "+
+		"work there: use version %s for the machines too", s.nodeVersion(), s.lacking(), s.Plane.Name, s.Plane.Status.Version)
+	p.RecheckIn(roomAgain)
 }
 
 // stale reports whether the container of this name belongs to an object that is gone. After a move or a restore the

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -119,6 +120,15 @@ func progress(p backend.Phase) func(*Snapshot) {
 
 var down = fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
 
+func plane(version string, change func(*controlplanev1.HostedControlPlane)) *controlplanev1.HostedControlPlane {
+	p := &controlplanev1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
+	p.Status.Version = version
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
 func container(c infrav1.ContainerMachine) func(*Snapshot) {
 	return func(s *Snapshot) { s.Object.Spec.Backend.Container = &c }
 }
@@ -162,8 +172,18 @@ func TestDecide(t *testing.T) {
 			progress(backend.Succeeded)(s)
 			s.Policy, s.Object.Spec.Backend.Container = policy.Configuration{}, &infrav1.ContainerMachine{Image: "evil"}
 		}, nil, nil},
-		"no node image": {"it cannot run the bootstrap data", progress(backend.Unusable), nil, []string{"NotANodeImage"}},
-		"no image":      {"neither version nor image", func(s *Snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},
+		"older image": {"its kube-proxy is of another version, and nothing is pulled", func(s *Snapshot) { s.Plane = plane("v1.37.0", nil) }, nil, []string{"NodeImageLacksImages"}},
+		"older image, own kube-proxy": {"the cluster brings its own", func(s *Snapshot) {
+			s.Plane = plane("v1.37.0", func(p *controlplanev1.HostedControlPlane) { p.Spec.Addons.KubeProxy.Disabled = true })
+		}, []string{id, create}, []string{"CreatingContainer"}},
+		"older image, own repository": {"it may be pulled from there", func(s *Snapshot) {
+			s.Plane = plane("v1.37.0", func(p *controlplanev1.HostedControlPlane) { p.Spec.Addons.ImageRepository = "registry.example.org" })
+		}, []string{id, create}, []string{"CreatingContainer"}},
+		"same version":        {"all is there", func(s *Snapshot) { s.Plane = plane("v1.36.3", nil) }, []string{id, create}, []string{"CreatingContainer"}},
+		"older image, named":  {"known once there is a container of it", func(s *Snapshot) { progress(backend.NotStarted)(s); s.Plane = plane("v1.37.0", nil) }, nil, []string{"NodeImageLacksImages"}},
+		"newer control plane": {"a node that is there is not touched", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Plane = plane("v1.37.0", nil) }, nil, nil},
+		"no node image":       {"it cannot run the bootstrap data", progress(backend.Unusable), nil, []string{"NotANodeImage"}},
+		"no image":            {"neither version nor image", func(s *Snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},
 		"own image": {"an image in kind's layout, by name", func(s *Snapshot) {
 			s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{Image: "kindest/node:v1.36.0"}
 		}, []string{id, "make and start container " + name + " of kindest/node:v1.36.0: the machine has none yet"}, []string{"CreatingContainer"}},

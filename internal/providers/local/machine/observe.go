@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -31,6 +32,8 @@ type Snapshot struct {
 	// Cluster and Network (the LocalCluster) of the machine; nil if they do not exist (yet).
 	Cluster *clusterv1.Cluster
 	Network *infrav1.LocalCluster
+	// Plane is the hosted control plane of the Cluster; nil if there is none, or another kind.
+	Plane *controlplanev1.HostedControlPlane
 	// Name of the container, whether it exists or not; empty where spec.providerID is not one that the object can have.
 	Name string
 	// Policy is what the operator allows.
@@ -97,6 +100,14 @@ func (c *Controller) observeOwners(ctx context.Context, s *Snapshot) error {
 		ref := s.Cluster.Spec.InfrastructureRef
 		if ref.Kind == "LocalCluster" && ref.APIGroup == infrav1.GroupVersion.Group {
 			if s.Network, err = read(ctx, c.client, o.Namespace, ref.Name, &infrav1.LocalCluster{}); err != nil {
+				return err
+			}
+		}
+	}
+	if s.Cluster != nil && !s.simulated() && !s.provisioned() {
+		ref := s.Cluster.Spec.ControlPlaneRef
+		if ref.Kind == "HostedControlPlane" && ref.APIGroup == controlplanev1.GroupVersion.Group {
+			if s.Plane, err = read(ctx, c.client, o.Namespace, ref.Name, &controlplanev1.HostedControlPlane{}); err != nil {
 				return err
 			}
 		}
@@ -260,6 +271,30 @@ func (s Snapshot) image() string {
 		return backend.DefaultImage(v, s.controlPlane())
 	}
 	return ""
+}
+
+// nodeVersion returns the Kubernetes version that the node image carries, empty where it does not say.
+func (s Snapshot) nodeVersion() string {
+	if s.Host.State.Exists() {
+		return s.Host.NodeVersion
+	}
+	if c := s.Object.Spec.Backend.Container; c != nil && c.Image != "" {
+		return ""
+	}
+	return s.version()
+}
+
+// lacking returns the image that the control plane runs on every node and that the node image does not bring along, empty
+// if there is none. A node never pulls, and a node image of `slipway image build` has the images of its own version.
+func (s Snapshot) lacking() string {
+	if s.Plane == nil || s.Plane.Status.Version == "" || s.nodeVersion() == "" || s.Plane.Status.Version == s.nodeVersion() {
+		return ""
+	}
+	addons := s.Plane.Spec.Addons
+	if addons.KubeProxy.Disabled || addons.ImageRepository != "" && addons.ImageRepository != backend.ImageRepository {
+		return ""
+	}
+	return backend.ImageRepository + "/kube-proxy:" + s.Plane.Status.Version
 }
 
 // controlPlane reports whether the machine is to run a control plane.

@@ -51,6 +51,9 @@ func (c *Controller) observeSimulated(ctx context.Context, s Snapshot) (Snapshot
 		s.Fault = fault.New(fault.Unreachable, "SimulationNotOffered", "this process simulates no machines")
 		return s, nil
 	}
+	if err := c.observeCrowd(ctx, &s); err != nil {
+		return s, err
+	}
 	m, err := c.simulation.Inspect(ctx, s.workload(), s.hostname())
 	if err != nil {
 		if s.Fault = fault.As(err); s.Fault == nil || s.Fault.Kind != fault.Unreachable {
@@ -64,8 +67,28 @@ func (c *Controller) observeSimulated(ctx context.Context, s Snapshot) (Snapshot
 	return s, nil
 }
 
+// observeCrowd counts the simulated machines, unless this one is among them.
+func (c *Controller) observeCrowd(ctx context.Context, s *Snapshot) error {
+	if err := c.crowd.seed(ctx, c.client); err != nil {
+		return err
+	}
+	key := client.ObjectKeyFromObject(s.Object)
+	if !s.Object.DeletionTimestamp.IsZero() {
+		c.crowd.leave(key)
+		return nil
+	}
+	s.Room = c.crowd.room(key)
+	return nil
+}
+
 // simulate carries out an action on a simulated machine.
 func (c *Controller) simulate(ctx context.Context, s Snapshot, action loop.Action) error {
+	switch action.(type) {
+	case Boot, Join:
+		if why := c.crowd.enter(client.ObjectKeyFromObject(s.Object), s.Policy.Maxima.SimulatedNodes); why != "" {
+			return fault.New(fault.Invalid, reasonDenied, "%s", why)
+		}
+	}
 	switch a := action.(type) {
 	case Boot:
 		return c.simulation.Boot(ctx, s.workload(), backend.SimulatedNode{Name: a.Name, Owner: s.Object.UID, At: s.Now})

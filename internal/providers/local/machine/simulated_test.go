@@ -3,6 +3,10 @@ package machine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
@@ -100,10 +105,12 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 			s.Object, s.Simulated = simulatedMachine(was), up
 			s.Simulated.NotReady = true
 		}, []string{"make Node lm ready: no annotation says otherwise any more"}, nil, 0},
-		"not a time": {"cannot be read: as if it were absent", func(s *Snapshot) { s.Object, s.Simulated = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up }, nil, nil, 0},
-		"deleting":   {"it leaves", func(s *Snapshot) { s.Object, s.Simulated = simulatedMachine(deleted), up }, []string{"end simulated machine lm: the LocalMachine is being deleted"}, nil, soon},
-		"foreign ID": {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
-		"gone":       {"the finalizer goes", func(s *Snapshot) { s.Object = simulatedMachine(deleted) }, nil, nil, 0},
+		"not a time":  {"cannot be read: as if it were absent", func(s *Snapshot) { s.Object, s.Simulated = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up }, nil, nil, 0},
+		"deleting":    {"it leaves", func(s *Snapshot) { s.Object, s.Simulated = simulatedMachine(deleted), up }, []string{"end simulated machine lm: the LocalMachine is being deleted"}, nil, soon},
+		"too many":    {"as many as the operator allows", func(s *Snapshot) { s.Room = &Room{All: 5000} }, nil, []string{"DeniedByPolicy"}, roomAgain},
+		"one of them": {"it is counted already", func(s *Snapshot) { s.Room = nil }, []string{identify, join}, nil, 0},
+		"foreign ID":  {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
+		"gone":        {"the finalizer goes", func(s *Snapshot) { s.Object = simulatedMachine(deleted) }, nil, nil, 0},
 		"deleting, no control plane": {"nothing is left of the machine", func(s *Snapshot) {
 			s.Object, s.Fault = simulatedMachine(deleted), fault.New(fault.Unreachable, "WaitingForControlPlane", "waiting")
 		}, nil, nil, 0},
@@ -277,5 +284,42 @@ func TestSimulatedConditions(t *testing.T) { // IM-06
 	})
 	if r := Report(restarted, Decide(restarted), loop.Outcome{}); r.Status != nil {
 		t.Errorf("before its control plane is started again the status stays: %+v", r.Status)
+	}
+}
+
+// The maximum of simulated machines is kept whatever happens at the same time, and what leaves makes room: H3.
+func TestSimulatedMaximum(t *testing.T) {
+	var c crowd
+	there := simulatedMachine(was)
+	if err := c.seed(t.Context(), fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(there).Build()); err != nil {
+		t.Fatal(err)
+	}
+	if c.room(client.ObjectKeyFromObject(there)) != nil {
+		t.Error("what was there before counts")
+	}
+	most := policy.Maximum{Namespace: 3, Total: 4}
+	var entered atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			if c.enter(types.NamespacedName{Namespace: "ns", Name: fmt.Sprint(i)}, most) == "" {
+				entered.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if entered.Load() != 2 {
+		t.Errorf("%d entered beside the one that was there, want 2", entered.Load())
+	}
+	if why := c.enter(types.NamespacedName{Namespace: "ns", Name: "late"}, most); !strings.Contains(why, "maxima.simulatedNodes.namespace") {
+		t.Errorf("got %q", why)
+	}
+	c.leave(client.ObjectKeyFromObject(there))
+	c.leave(client.ObjectKeyFromObject(there))
+	if why := c.enter(types.NamespacedName{Namespace: "ns", Name: "late"}, most); why != "" {
+		t.Errorf("there is room again: %q", why)
+	}
+	if r := c.room(types.NamespacedName{Namespace: "other"}); r.Own != 0 || r.All != 3 {
+		t.Errorf("counted: %+v", r)
 	}
 }

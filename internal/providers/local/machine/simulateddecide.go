@@ -23,6 +23,7 @@ const soon = time.Millisecond
 //	provisioned, and its state lost            join again
 //	not everything there that a machine needs  wait                            IM-11
 //	annotation says it never boots             wait
+//	as many machines as the operator allows    wait
 //	delay not over                             boot, wait
 //	no Node made yet                           set the provider ID, join       IM-02
 //	Node's readiness not what it should be     change it
@@ -64,6 +65,13 @@ func missing(s Snapshot, p *loop.Plan) bool {
 }
 
 func decideBoot(s Snapshot, p *loop.Plan) {
+	if s.Room != nil {
+		if why := s.Policy.Maxima.SimulatedNodes.Exceeded(simulatedMaximum, s.Object.Namespace, s.Room.Own, s.Room.All); why != "" {
+			p.WaitFor(reasonDenied, "%s", why)
+			p.RecheckIn(roomAgain)
+			return
+		}
+	}
 	left := s.startup()
 	if !s.Simulated.Booted.IsZero() {
 		left = s.Simulated.Booted.Add(left).Sub(s.Now)
