@@ -61,7 +61,7 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 			})
 		},
 		func() error { return machinepool.Add(setup(machinepool.Name), cfg.Policy) },
-		func() error { return machinetemplate.Add(setup(machinetemplate.Name)) },
+		func() error { return machinetemplate.Add(setup(machinetemplate.Name), cfg.Policy.Nodes) },
 		func() error { return s.Manager.Add(hub) },
 		func() error { return s.Manager.Add(sweeper{engine: engine, reader: s.Manager.GetAPIReader()}) },
 	} {

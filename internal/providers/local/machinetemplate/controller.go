@@ -2,6 +2,7 @@ package machinetemplate
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -38,11 +40,13 @@ type Controller struct {
 	writer *kube.Writer
 	scope  loop.Scope
 	status infrav1.LocalMachineTemplateStatus
-	now    func() time.Time
+	// allowed is what nodes may use that ask for nothing.
+	allowed policy.Nodes
+	now     func() time.Time
 }
 
 // Add adds the controller to the manager. It fails if the host does not tell how much memory it has.
-func Add(s loop.Setup) error {
+func Add(s loop.Setup, allowed policy.Nodes) error {
 	meminfo, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return fmt.Errorf("reading the memory of the host: %w", err)
@@ -54,7 +58,7 @@ func Add(s loop.Setup) error {
 	}
 	c := &Controller{
 		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),
-		scope: s.Scope(), status: statusOf(runtime.NumCPU(), memory, runtime.GOARCH), now: time.Now,
+		scope: s.Scope(), status: statusOf(runtime.NumCPU(), memory, runtime.GOARCH), allowed: allowed, now: time.Now,
 	}
 	return s.Builder(Name, &infrav1.LocalMachineTemplate{}).Complete(c)
 }
@@ -79,8 +83,23 @@ func (c *Controller) statusFor(o *infrav1.LocalMachineTemplate) infrav1.LocalMac
 	status := c.status
 	if o.Spec.Template.Spec.Backend.Simulated != nil {
 		status.Capacity = backend.SimulatedCapacity()
+		return status
 	}
+	var asked infrav1.ContainerResources
+	if box := o.Spec.Template.Spec.Backend.Container; box != nil {
+		asked = box.Resources
+	}
+	status.Capacity = status.Capacity.DeepCopy()
+	limit(status.Capacity, corev1.ResourceCPU, int64(cmp.Or(asked.CPUs, c.allowed.CPUs)))
+	limit(status.Capacity, corev1.ResourceMemory, cmp.Or(asked.MemoryMiB, c.allowed.MemoryMiB)<<20)
 	return status
+}
+
+// limit lowers a resource to the most that a node may use; 0: no limit.
+func limit(list corev1.ResourceList, name corev1.ResourceName, most int64) {
+	if have := list[name]; most > 0 && have.CmpInt64(most) > 0 {
+		list[name] = *resource.NewQuantity(most, have.Format)
+	}
 }
 
 // statusOf returns what a node on this host offers; memory in bytes.

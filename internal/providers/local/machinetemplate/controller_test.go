@@ -14,6 +14,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
@@ -45,6 +46,32 @@ func TestStatus(t *testing.T) { // IM-10
 	}
 	if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "gone"}}); err != nil {
 		t.Errorf("a template that is gone is no error; got %v", err)
+	}
+}
+
+// A node offers what it may use, not what the host has.
+func TestLimitedCapacity(t *testing.T) { // IM-10
+	cases := map[string]struct {
+		reason      string
+		asked       infrav1.ContainerResources
+		allowed     policy.Nodes
+		cpu, memory string
+	}{
+		"no limit":           {"all of the host", infrav1.ContainerResources{}, policy.Nodes{}, "8", "24Gi"},
+		"asked for":          {"what the template says", infrav1.ContainerResources{CPUs: 2, MemoryMiB: 4096}, policy.Nodes{CPUs: 4, MemoryMiB: 8192}, "2", "4Gi"},
+		"allowed":            {"what the operator says", infrav1.ContainerResources{}, policy.Nodes{CPUs: 4, MemoryMiB: 8192}, "4", "8Gi"},
+		"more than there is": {"the host has no more", infrav1.ContainerResources{CPUs: 64, MemoryMiB: 1 << 20}, policy.Nodes{}, "8", "24Gi"},
+	}
+	for name, tc := range cases {
+		c := &Controller{status: statusOf(8, 24<<30, "amd64"), allowed: tc.allowed}
+		o := &infrav1.LocalMachineTemplate{}
+		o.Spec.Template.Spec.Backend.Container = &infrav1.ContainerMachine{Resources: tc.asked}
+		if got := c.statusFor(o).Capacity; got.Cpu().String() != tc.cpu || got.Memory().String() != tc.memory {
+			t.Errorf("%s: got %s, %s (%s)", name, got.Cpu(), got.Memory(), tc.reason)
+		}
+		if c.status.Capacity.Cpu().String() != "8" {
+			t.Errorf("%s: one template's limit is another's", name)
+		}
 	}
 }
 
