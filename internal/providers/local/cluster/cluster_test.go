@@ -375,6 +375,36 @@ func TestNotOurs(t *testing.T) {
 	}
 }
 
+// A restore loses the status, and the object has another UID: its network is found by label. A status that names another's
+// network finds nothing.
+func TestNetworkIsFoundByLabel(t *testing.T) {
+	own := client.ObjectKey{Namespace: "ns", Name: "lc"}
+	made := backend.Network{Name: backend.NetworkName("i", own), ID: "1", Subnet: netip.MustParsePrefix("172.24.0.0/18"), Gateway: netip.MustParseAddr("172.24.0.1")}
+	moved := made
+	moved.Name = backend.NetworkName("there", own)
+	cases := map[string]struct {
+		reason, instance, object, status string
+		network                          backend.Network
+		found                            bool
+	}{
+		"restored":         {"made here, by an object with another UID", "i", "lc", "", made, true},
+		"moved":            {"made by another instance, which the status knows", "there", "lc", moved.Name, moved, true},
+		"another cluster":  {"the same namespace and name in another management cluster", "there", "lc", "", moved, false},
+		"forged":           {"the status names a neighbour's network", "i", "neighbour", made.Name, made, false},
+		"forged, Docker's": {"the status names another program's network", "", "", made.Name, made, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, coreCluster(nil), localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Name = tc.status }))
+			w.host.AddNetwork(tc.instance, backend.Owner{Object: client.ObjectKey{Namespace: "ns", Name: tc.object}, UID: "another"}, tc.network)
+			s, err := w.observe(t.Context(), w.get(t))
+			if err != nil || (s.Network != nil) != tc.found {
+				t.Errorf("%s: got %+v, %v", tc.reason, s.Network, err)
+			}
+		})
+	}
+}
+
 func TestPaused(t *testing.T) { // CT-10
 	yes := true
 	w := newWorld(t, coreCluster(func(c *clusterv1.Cluster) { c.Spec.Paused = &yes }), localCluster(nil))

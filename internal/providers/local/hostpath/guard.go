@@ -2,7 +2,6 @@ package hostpath
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,27 +17,27 @@ type Guard struct {
 // refused are the places that are refused on any host: file systems of the kernel, and where programs have their sockets.
 func refused() []string { return []string{"/proc", "/sys", "/dev", "/run", "/var/run"} }
 
-// Resolve returns the path without symbolic links. The error is a sentence for people: the path does not lead to a file or
-// folder, or to one that no node may mount.
+// Resolve returns the path without symbolic links. The error says for people why it cannot be mounted: the path does not
+// lead to a file or folder, or to one that no node may see.
 func (g Guard) Resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		return "", fmt.Errorf("path %q cannot be mounted: name a file or folder of this host by its absolute path", path)
+		return "", errors.New("it is not the absolute path of a file or folder of this host")
 	}
 	resolved, err := filepath.EvalSymlinks(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("path %s cannot be mounted: it does not exist on this host", path)
+		return "", errors.New("it does not exist on this host")
 	case err != nil:
-		return "", fmt.Errorf("path %s cannot be mounted: it cannot be read on this host", path)
+		return "", errors.New("it cannot be read on this host")
 	}
 	info, err := os.Lstat(resolved)
 	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("path %s cannot be mounted: it is neither a folder nor a regular file", path)
+		return "", errors.New("it is neither a folder nor a regular file")
 	}
 	for _, r := range append(refused(), g.Reserved...) {
 		for _, place := range places(r) {
 			if contains(place, resolved) || contains(resolved, place) {
-				return "", fmt.Errorf("path %s cannot be mounted: it is, holds or lies in a place of this host that no node may see, whatever the operator allows", path)
+				return "", errors.New("it is, holds or lies in a place of this host that no node may see, whatever the operator allows")
 			}
 		}
 	}

@@ -89,7 +89,11 @@ else echo none; fi`, resultFile, runningMark, startedMark, logFile, logLines)
 	if err != nil {
 		return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: %w", err)
 	}
-	return progressOf(out)
+	p, err := progressOf(out)
+	if err != nil {
+		err = fault.New(fault.Transient, ReasonError, "Container %s does not say how far its bootstrap has come: retrying", c.name).From(err)
+	}
+	return p, err
 }
 
 // progressOf reads the answer of Progress's program: a word, then the log.

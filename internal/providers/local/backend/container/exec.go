@@ -54,10 +54,10 @@ func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input
 		return out, nil
 	case cannotRun, notThere:
 		return "", fault.New(fault.Invalid, ReasonNoNodeImage,
-			"container %s cannot run a shell script, so its image is not a node image; see `slipway image list`, or name one with kind's layout", c.name).
+			"Container %s cannot run a shell script, so its image is not a node image; see `slipway image list`, or name one with kind's layout", c.name).
 			From(fmt.Errorf("exit code %d: %s", r.ExitCode, out))
 	}
-	return "", fmt.Errorf("a command in container %s ended with code %d: %s", c.name, r.ExitCode, out)
+	return "", fault.New(fault.Transient, ReasonError, "A command in container %s ended with code %d: %s", c.name, r.ExitCode, presentable(out))
 }
 
 // execDetached starts a shell program in a running container and lets it run; its output is lost.

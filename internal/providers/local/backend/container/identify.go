@@ -42,7 +42,7 @@ func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, 
 	}
 	name := strings.TrimPrefix(r.Container.Name, "/")
 	if r.Container.Config == nil || !ref.Names(name, r.Container.Config.Labels, e.instance) {
-		return ownContainer{}, r.Container, foreign("container", name, ref)
+		return ownContainer{}, r.Container, foreign("Container", name, ref)
 	}
 	return ownContainer{id: r.Container.ID, name: name}, r.Container, nil
 }
@@ -79,7 +79,7 @@ func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error)
 		return ownVolume{}, e.fault("reading volume "+ref.Name, err)
 	}
 	if !ref.Names(r.Volume.Name, r.Volume.Labels, e.instance) {
-		return ownVolume{}, foreign("volume", r.Volume.Name, ref)
+		return ownVolume{}, foreign("Volume", r.Volume.Name, ref)
 	}
 	return ownVolume{name: r.Volume.Name}, nil
 }

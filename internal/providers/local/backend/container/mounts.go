@@ -24,7 +24,7 @@ func (e *Engine) ResolveMount(ctx context.Context, hostPath string) (string, err
 func resolve(g hostpath.Guard, hostPath string) (string, error) {
 	resolved, err := g.Resolve(hostPath)
 	if err != nil {
-		return "", fault.New(fault.Invalid, ReasonMountRefused, "%s", err.Error())
+		return "", fault.New(fault.Invalid, ReasonMountRefused, "Path %q cannot be mounted: %s", hostPath, err.Error())
 	}
 	return resolved, nil
 }
@@ -66,7 +66,7 @@ func (e *Engine) recheckMounts(ctx context.Context, mounts []backend.Mount) erro
 		}
 		if now != m.HostPath {
 			return fault.New(fault.Invalid, ReasonMountRefused,
-				"%s of this host has become a link to %s while a node was to mount it: it is checked again once the link is gone", m.HostPath, now)
+				"Path %q has become a link to %s while a node was about to mount it: remove the link", m.HostPath, now)
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ func (e *Engine) EnsureNetwork(ctx context.Context, spec backend.NetworkSpec) (b
 		want.Taken = append(want.Taken, chosen)
 	}
 	return backend.Network{}, fault.New(fault.Invalid, ReasonNoSubnet,
-		"no range for a network is free on this host: remove networks that are not needed (docker network prune), or ask the operator to extend networks.ranges")
+		"No range for a network is free on this host: remove networks that are not needed (docker network prune), or ask the operator to extend networks.ranges")
 }
 
 // requireName fails if another network has the name: Docker does not mind, and would not know which one a node is to join.
@@ -70,7 +70,7 @@ func (e *Engine) requireName(ctx context.Context, ref backend.Ref) error {
 	}
 	for _, n := range list.Items { // of all names that contain it
 		if n.Name == ref.Name {
-			return foreign("network", n.Name, ref)
+			return foreign("Network", n.Name, ref)
 		}
 	}
 	return nil
@@ -100,14 +100,14 @@ func (e *Engine) createNetwork(ctx context.Context, spec backend.NetworkSpec, p 
 	switch {
 	case cerrdefs.IsPermissionDenied(err): // "pool overlaps with other one on this address space"
 		return backend.Network{}, fault.New(fault.Invalid, ReasonNoSubnet,
-			"range %s is in use on this host, as Docker says: create the cluster with another range", p).From(err)
+			"Range %s is in use on this host, as Docker says: create the cluster with another range", p).From(err)
 	case err != nil && !cerrdefs.IsConflict(err):
 		return backend.Network{}, e.fault("creating network "+spec.Name, err)
 	}
 	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name}
 	n, ok, err := e.FindNetwork(ctx, ref)
 	if err == nil && !ok { // the name was taken in this moment
-		err = foreign("network", spec.Name, ref)
+		err = foreign("Network", spec.Name, ref)
 	}
 	return n, err
 }
