@@ -83,7 +83,7 @@ type Nodes struct {
 
 // Mount is a folder of the host with all that is in it.
 type Mount struct {
-	// Path is absolute and clean.
+	// Path is absolute and clean, and no part of it is a symbolic link: what is mounted is compared with it as it leads.
 	Path string `json:"path"`
 	// Writable lets nodes mount it for writing, too. Default: false.
 	Writable bool `json:"writable,omitempty"`

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -58,6 +59,26 @@ func TestParse(t *testing.T) {
 				t.Errorf("error %v, want one with %q: %s", err, test.want, test.reason)
 			}
 		})
+	}
+}
+
+// The file that docs/local.md shows is one that is read, and says what the text around it says.
+func TestDocumentedFile(t *testing.T) {
+	page, err := os.ReadFile("../../docs/local.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, ok := strings.Cut(string(page), "```yaml\napiVersion: "+policy.APIVersion+"\n")
+	text, _, closed := strings.Cut(text, "```")
+	if !ok || !closed {
+		t.Fatal("the page shows no configuration file")
+	}
+	c, err := policy.Parse([]byte("apiVersion: " + policy.APIVersion + "\n" + text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Nodes.CPUs != 4 || len(c.Nodes.Mounts) != 2 || c.Maxima.Nodes.Total != 100 || c.Maxima.SimulatedNodes.Total != 5000 {
+		t.Errorf("got %+v", c)
 	}
 }
 

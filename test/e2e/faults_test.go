@@ -182,7 +182,7 @@ func (g *gate) shut() {
 func TestImageAbsent(t *testing.T) {
 	in := newInstallation(t)
 	in.up()
-	absent := "slipway.dev/e2e-absent:" + filepath.Base(filepath.Dir(in.dataDir))
+	absent := "slipway.dev/node:e2e-absent-" + filepath.Base(filepath.Dir(in.dataDir)) // other names are not allowed
 	manifest := strings.ReplaceAll(quickstart(t, "absent", 1), "container: {}", "container: {image: "+absent+"}")
 	in.apply(manifest)
 	untilContains(t, long, "the condition names the image and what to do", "image", func() string {
