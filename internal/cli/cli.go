@@ -82,9 +82,10 @@ func verbs() []func(env.Env) *cobra.Command {
 		image.Command,
 		kubectl.Command,
 		manager.Command,
+		manager.EmbeddedCommand,
 		plane.Command,
 		status.Command,
-		func(e env.Env) *cobra.Command { return up.Command(e, manager.Embedded) },
+		func(e env.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
 		version.Command,
 		wait.Command,
 	}

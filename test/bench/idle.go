@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/slipwayhq/slipway/test/bench/procfs"
@@ -28,7 +27,7 @@ type idleness struct {
 	before, after usage
 	asked         requests.Counts
 	during        time.Duration // between the two times that the API server was asked for its counts
-	memory        procfs.Memory // of the process of the management cluster, at the end
+	memory        procfs.Memory // of the processes of the management cluster and the manager, at the end
 }
 
 // measureIdle watches the installation for a while.
@@ -70,7 +69,7 @@ func (s *stage) observe(ctx context.Context) (idleness, error) {
 	if i.after, err = s.probe.read(); err != nil {
 		return i, err
 	}
-	if i.memory, err = procfs.ReadMemory(os.DirFS("/proc"), s.probe.pid); err != nil {
+	if i.memory, err = s.probe.memory(); err != nil {
 		return i, err
 	}
 	later, err := settle.Counts(ctx, s.config)

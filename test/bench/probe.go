@@ -41,6 +41,28 @@ func (p *probe) read() (usage, error) {
 	return u, nil
 }
 
+// memory is that of the management cluster and the manager.
+func (p *probe) memory() (procfs.Memory, error) {
+	var sum procfs.Memory
+	all, err := procfs.Read(p.proc)
+	if err != nil {
+		return sum, err
+	}
+	below := map[int]bool{}
+	for _, one := range all.Tree(p.pid) {
+		if below[one.Parent] || p.isHosted(one.PID) {
+			below[one.PID] = true
+			continue
+		}
+		m, err := procfs.ReadMemory(p.proc, one.PID)
+		if err != nil {
+			return sum, err
+		}
+		sum.Resident, sum.Anonymous, sum.File = sum.Resident+m.Resident, sum.Anonymous+m.Anonymous, sum.File+m.File
+	}
+	return sum, nil
+}
+
 // isHosted reports whether a process was started as a hosted control plane. Between fork and exec a process has the
 // command line of its parent, so only yes is remembered.
 func (p *probe) isHosted(pid int) bool {

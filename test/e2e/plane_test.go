@@ -27,9 +27,14 @@ import (
 type planeStatus struct {
 	State      string `json:"state"`
 	Management *struct {
-		PID    int    `json:"pid"`
-		Server string `json:"server"`
-		Memory int64  `json:"memory"`
+		PID     int    `json:"pid"`
+		Server  string `json:"server"`
+		Memory  int64  `json:"memory"`
+		Manager struct {
+			PID      int    `json:"pid"`
+			Restarts int    `json:"restarts"`
+			LastExit string `json:"lastExit"`
+		} `json:"manager"`
 	} `json:"management"`
 }
 
@@ -52,11 +57,12 @@ func TestPlaneKilled(t *testing.T) {
 		t.Errorf("status: %+v", first)
 	}
 	for range 2 {
-		pid := in.planeStatus().Management.PID
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		m := in.planeStatus().Management
+		if err := syscall.Kill(m.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		until(t, short, "status after the kill", "Stopped", func() string { return in.planeStatus().State })
+		until(t, short, "the manager lives", "false", func() string { return strconv.FormatBool(lives(m.Manager.PID)) })
 		in.up()
 		if got := in.get("configmap/kept", "{.data.answer}"); got != "42" {
 			t.Fatalf("after a kill the ConfigMap says %q, want 42", got)

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
@@ -47,6 +48,7 @@ func runPlane(ctx context.Context, e env.Env, path string) error {
 		return err
 	}
 	folder := workload.Folder(filepath.Dir(path))
+	_ = heap.ResetVictim(heap.VictimControlPlane) // the manager's, which started this process, is higher
 	go logfile.Watch(ctx, folder.Log())
 	return plane.RunWorkload(ctx, plane.WorkloadConfig{Config: c, Folder: folder, Now: e.Now})
 }

@@ -2,47 +2,105 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/featuregate"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 )
 
 const loopback = "127.0.0.1"
 
-// Embedded runs the controllers beside the management cluster of `slipway up`: the same as the verb, with webhooks on
-// loopback and no endpoints of its own.
-func Embedded(ctx context.Context, h up.Host) error {
-	if err := manager.Install(ctx, h.Root); err != nil {
+// Prepare makes a management cluster ready for the manager, with an administrator's rights.
+func Prepare(ctx context.Context, root *rest.Config) error {
+	if err := manager.Install(ctx, root); err != nil {
 		return fmt.Errorf("preparing the management cluster: %w", err)
 	}
-	port, err := webhookPort(h.Manager.Host)
+	return nil
+}
+
+// EmbeddedCommand builds the hidden verb that `slipway up` starts: the manager, in a process of its own.
+func EmbeddedCommand(e env.Env) *cobra.Command {
+	return &cobra.Command{
+		Use: up.ManagerVerb, Short: "The manager of slipway up", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var i up.Instructions
+			process, err := managerproc.Started(e.In, &i, e.Now)
+			if err != nil {
+				return err
+			}
+			err = embedded(cmd.Context(), e, i, process)
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return process.Ended(err)
+		},
+	}
+}
+
+// embedded runs the controllers beside the management cluster of `slipway up`: the same as the verb, with webhooks on
+// loopback and no endpoints of its own.
+func embedded(ctx context.Context, e env.Env, i up.Instructions, process *managerproc.Manager) error {
+	access, err := unlimited(i.Dir.ManagerKubeconfig())
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of the manager: %w", err)
+	}
+	port, err := webhookPort(access.Host)
 	if err != nil {
 		return err
 	}
-	gates, err := embeddedGates(h.FeatureGates)
+	gates, err := embeddedGates(i.FeatureGates)
 	if err != nil {
 		return err
 	}
 	cfg := manager.Config{
-		Gates: gates, REST: h.Manager, Ready: h.Ready, Concurrency: controllers(),
-		Log:       logger(env.Env{Err: os.Stderr}, false, slog.LevelInfo),
+		Gates: gates, REST: access, Ready: process.Ready, Concurrency: controllers(), Policy: i.Policy, Work: work{process},
+		Log:       logger(e, false, slog.LevelInfo),
 		Endpoints: manager.Endpoints{Health: "0", Diagnostics: "0"},
 		Webhook:   manager.Webhook{Local: true, Host: loopback, Port: port},
-		Host:      manager.Host{DataDir: string(h.Dir), Instance: h.Instance, Executable: h.Executable},
+		Host:      manager.Host{DataDir: string(i.Dir), Instance: i.Instance, Executable: i.Executable},
 	}
 	ctrl.SetLogger(cfg.Log)
+	heap.Collect(heap.Manager())
 	return manager.Run(ctx, cfg)
+}
+
+// unlimited is a client configuration without limits of its own: the server is on this machine, and limits what it takes.
+func unlimited(kubeconfig string) (*rest.Config, error) {
+	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	c.QPS = -1
+	return c, nil
+}
+
+// work tells the process that started this one what is being reconciled.
+type work struct{ process *managerproc.Manager }
+
+// Begin implements loop.Work.
+func (w work) Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration) {
+	version, name := kind.ToAPIVersionAndKind()
+	return w.process.Begin(managerproc.Subject{
+		APIVersion: version, Kind: name, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
+	})
 }
 
 // embeddedGates are the feature gates of `slipway up`: an extension that is broken hurts nobody but itself, so that what

@@ -26,6 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/configuration"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/heap"
@@ -51,6 +52,7 @@ type options struct {
 	nodes               nodes
 	machinery           machinery
 	preflight           preflight
+	configuration       configuration.Flags
 }
 
 // controllers are those with a concurrency flag, with its default (FL-02).
@@ -71,7 +73,12 @@ func Command(e env.Env) *cobra.Command {
 		Long: "Run every controller and webhook against the cluster of a kubeconfig, or against the one this process runs in.\n" +
 			"`slipway up` runs the same on its own management cluster.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), e) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.configuration.Print {
+				return o.configuration.PrintTo(e.Out)
+			}
+			return o.run(cmd.Context(), e)
+		},
 	}
 	gates, err := manager.NewGates()
 	if err != nil { // the gates are constants of the program
@@ -117,6 +124,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	o.nodes.bind(f)
 	o.machinery.bind(f)
 	o.preflight.bind(f)
+	o.configuration.Bind(f)
 	bindAccepted(f)
 	o.gates.AddFlag(f)
 	f.Lookup("feature-gates").Usage += "\n" + manager.UnavailableGates()
@@ -147,6 +155,10 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 // complete makes the manager's configuration of the flags.
 func (o *options) complete(e env.Env) (manager.Config, error) {
 	cfg := o.config
+	var err error
+	if cfg.Policy, err = o.configuration.Read(); err != nil {
+		return cfg, err
+	}
 	access, err := o.access(e)
 	if err != nil {
 		return cfg, err

@@ -53,6 +53,13 @@ type Management struct {
 	Server     string    `json:"server,omitempty"`
 	Kubeconfig string    `json:"kubeconfig,omitempty"`
 	Memory     int64     `json:"memory"` // resident, in bytes
+	Manager    *Manager  `json:"manager,omitempty"`
+}
+
+// Manager is about the process that runs the controllers.
+type Manager struct {
+	datadir.Manager `json:",inline"`
+	Memory          int64 `json:"memory"` // resident, in bytes
 }
 
 // Command builds the verb.
@@ -103,6 +110,12 @@ func Collect(dir datadir.Dir) (Status, error) {
 		s.Management.Kubernetes, s.Management.Server = state.Run.KubernetesVersion, state.Run.Server
 		s.Management.Kubeconfig = dir.Kubeconfig()
 	}
+	if state.Run != nil && state.Run.Manager != nil {
+		s.Management.Manager = &Manager{Manager: *state.Run.Manager}
+		if pid := state.Run.Manager.PID; pid != 0 {
+			s.Management.Manager.Memory = process.Memory(pid)
+		}
+	}
 	s.Planes, err = process.Inspect(dir.Planes())
 	return s, err
 }
@@ -118,6 +131,7 @@ func text(w io.Writer, s Status, now time.Time) error {
 		row("  API server", orDash(m.Server))
 		row("  Kubeconfig", orDash(m.Kubeconfig))
 		row("  Memory", mebibytes(m.Memory))
+		m.Manager.rows(row, now)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -131,6 +145,27 @@ func text(w io.Writer, s Status, now time.Time) error {
 		return err
 	}
 	return planes(w, s.Planes, now)
+}
+
+// rows says what there is to say of the manager; nothing where it was not started yet.
+func (m *Manager) rows(row func(key string, value any), now time.Time) {
+	if m == nil {
+		return
+	}
+	if m.PID == 0 {
+		row("Manager", "Restarting")
+	} else {
+		row("Manager", "Running")
+		row("  Process", fmt.Sprintf("%d, for %s (since %s)", m.PID, age(now, m.Since), m.Since.Local().Format(time.DateTime)))
+		row("  Memory", mebibytes(m.Memory))
+	}
+	if m.Restarts > 0 {
+		row("  Restarts", m.Restarts)
+		row("  Last exit", fmt.Sprintf("%s ago: %s", age(now, m.LastExitAt), m.LastExit))
+	}
+	for _, a := range m.SetAside {
+		row("  Set aside", fmt.Sprintf("%s until %s, after %d crashes", a.Object, a.Until.Local().Format(time.DateTime), a.Crashes))
+	}
 }
 
 func planes(w io.Writer, all []process.Status, now time.Time) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,7 +44,15 @@ func (f flags) detached(ctx context.Context, e env.Env, dir datadir.Dir) error {
 	}
 	defer func() { _ = reader.Close() }()
 	// The descriptor of the first extra file is 3.
-	cmd := exec.Command(executable, "up", "--data-dir", string(dir), "--listen", f.listen, "--feature-gates", f.gates, "--report-fd", strconv.Itoa(3))
+	args := []string{"up", "--data-dir", string(dir), "--listen", f.listen, "--feature-gates", f.gates, "--report-fd", strconv.Itoa(3)}
+	if f.configuration.File != "" {
+		file, err := filepath.Abs(f.configuration.File)
+		if err != nil {
+			return err
+		}
+		args = append(args, "--config", file)
+	}
+	cmd := exec.Command(executable, args...)
 	cmd.ExtraFiles = []*os.File{writer}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Dir = "/"

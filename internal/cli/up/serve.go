@@ -5,11 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"sync"
 	"time"
-
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
@@ -18,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
 	"github.com/slipwayhq/slipway/internal/plane/process"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // stopWithin is how long the hosted control planes may take to stop.
@@ -25,11 +22,12 @@ const stopWithin = time.Minute
 
 // service is one run of the management cluster with its controllers.
 type service struct {
-	dir         datadir.Dir
-	listen      string
-	gates       string
-	controllers Controllers
-	voice       func(stderr io.Writer) voice // stderr is what it was before the log took its place
+	dir     datadir.Dir
+	listen  string
+	gates   string
+	policy  policy.Configuration
+	prepare Prepare
+	voice   func(stderr io.Writer) voice // stderr is what it was before the log took its place
 }
 
 // serve runs until ctx ends, which is no error, or a part fails.
@@ -64,18 +62,13 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	}
 	defer func() { _ = h.ClearRun() }()
 	v.tell("Kubernetes " + run.KubernetesVersion + " serves at " + m.Server + "; starting the controllers …")
-	err = s.runControllers(ctx, e, m, h.Instance, func() error {
-		if err := m.Ready(ctx); err != nil {
-			return err
-		}
-		run.Ready = true
-		if err := h.WriteRun(run); err != nil {
-			return err
-		}
+	if err := s.prepare(ctx, m.Root); err != nil {
+		return errors.Join(err, s.stop(m))
+	}
+	keeper := &keeper{service: s, handle: h, run: run, root: m.Root, voice: v}
+	err = keeper.keep(ctx, e, m, func() {
 		started()
 		heap.Collect(heap.Management())
-		v.ready()
-		return nil
 	})
 	v.tell("Stopping …")
 	return errors.Join(err, s.stop(m))
@@ -96,62 +89,6 @@ func (s service) startPlane(ctx context.Context, e env.Env) (*plane.Management, 
 	}
 	started()
 	return m, nil
-}
-
-// runControllers returns when ctx ends, with nil, or the controllers or the
-// management cluster fail.
-func (s service) runControllers(ctx context.Context, e env.Env, m *plane.Management, instance string, ready func() error) error {
-	host, err := s.host(e, m, instance)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		select {
-		case <-m.Done():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	var once sync.Once
-	var failed error
-	host.Ready = func() {
-		once.Do(func() {
-			if failed = ready(); failed != nil {
-				cancel()
-			}
-		})
-	}
-	err = s.controllers(ctx, host)
-	cancel()
-	<-stopped
-	if errors.Is(err, context.Canceled) {
-		err = nil
-	}
-	return errors.Join(failed, err)
-}
-
-func (s service) host(e env.Env, m *plane.Management, instance string) (Host, error) {
-	manager, err := unlimited(s.dir.ManagerKubeconfig())
-	if err != nil {
-		return Host{}, err
-	}
-	executable, err := e.Executable()
-	return Host{Dir: s.dir, FeatureGates: s.gates, Instance: instance, Executable: executable, Root: m.Root, Manager: manager}, err
-}
-
-// unlimited is a client configuration without limits of its own: the server is
-// in this process, and limits what it takes.
-func unlimited(kubeconfig string) (*rest.Config, error) {
-	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	c.QPS = -1
-	return c, nil
 }
 
 // stop ends the hosted control planes, then the management cluster.

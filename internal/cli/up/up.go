@@ -9,39 +9,41 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipwayhq/slipway/internal/cli/configuration"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Host is what the controllers are given of the machine and the management
-// cluster they run on.
-type Host struct {
-	Dir        datadir.Dir
-	Instance   string
-	Executable string
-	// Root may do everything; it prepares the cluster. Manager is the identity of the controllers.
-	Root, Manager *rest.Config
+// ManagerVerb is the hidden verb that runs the manager. It gets [Instructions].
+const ManagerVerb = "up-manager"
+
+// Instructions are what the manager's process is told of the machine and the management cluster.
+type Instructions struct {
+	Dir        datadir.Dir `json:"dir"`
+	Instance   string      `json:"instance"`
+	Executable string      `json:"executable"`
 	// FeatureGates are those to turn on and off, as "Name=true,Other=false"; empty: the defaults.
-	FeatureGates string
-	// Ready is to be called once when all controllers have started.
-	Ready func()
+	FeatureGates string `json:"featureGates"`
+	// Policy is what the operator allows.
+	Policy policy.Configuration `json:"policy"`
 }
 
-// Controllers prepares the management cluster and runs every controller and
-// webhook until ctx ends.
-type Controllers func(ctx context.Context, h Host) error
+// Prepare makes a management cluster ready for the manager; root may do everything.
+type Prepare func(ctx context.Context, root *rest.Config) error
 
 type flags struct {
-	dataDir  string
-	listen   string
-	gates    string
-	detach   bool
-	reportFD int
+	dataDir       string
+	listen        string
+	gates         string
+	detach        bool
+	reportFD      int
+	configuration configuration.Flags
 }
 
-// Command builds the verb; controllers is run beside the management cluster.
-func Command(e env.Env, controllers Controllers) *cobra.Command {
+// Command builds the verb; prepare is called before the manager starts.
+func Command(e env.Env, prepare Prepare) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -49,18 +51,26 @@ func Command(e env.Env, controllers Controllers) *cobra.Command {
 		Long: "Start the management cluster and all controllers, and run until interrupted. With -d, run in the\n" +
 			"background and return when ready. \"slipway down\" stops both.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, controllers) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, prepare) },
 	}
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
 	cmd.Flags().StringVar(&f.listen, "listen", plane.DefaultListen, "loopback ADDRESS:PORT of the API server")
 	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "feature gates as NAME=true|false, separated by commas (default RuntimeSDK=true)")
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run in the background and return when ready")
+	f.configuration.Bind(cmd.Flags())
 	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor to report progress to")
 	_ = cmd.Flags().MarkHidden("report-fd")
 	return cmd
 }
 
-func (f flags) run(ctx context.Context, e env.Env, controllers Controllers) error {
+func (f flags) run(ctx context.Context, e env.Env, prepare Prepare) error {
+	if f.configuration.Print {
+		return f.configuration.PrintTo(e.Out)
+	}
+	allowed, err := f.configuration.Read()
+	if err != nil {
+		return err
+	}
 	dir, err := e.DataDir(f.dataDir)
 	if err != nil {
 		return err
@@ -68,7 +78,7 @@ func (f flags) run(ctx context.Context, e env.Env, controllers Controllers) erro
 	if f.detach {
 		return f.detached(ctx, e, dir)
 	}
-	s := service{dir: dir, listen: f.listen, gates: f.gates, controllers: controllers}
+	s := service{dir: dir, listen: f.listen, gates: f.gates, prepare: prepare, policy: allowed}
 	if f.reportFD > 0 {
 		r := openReport(f.reportFD)
 		s.voice = func(io.Writer) voice { return r }

@@ -17,6 +17,25 @@ type Run struct {
 	Server            string    `json:"server"`            // https URL of the API server
 	Instance          string    `json:"instance"`
 	Ready             bool      `json:"ready"` // the API server answers and the controllers run
+	Manager           *Manager  `json:"manager,omitempty"`
+}
+
+// Manager is what is said of the process that runs the controllers.
+type Manager struct {
+	PID        int       `json:"pid,omitempty"` // 0: it does not run, and is started again
+	Since      time.Time `json:"since"`
+	Restarts   int       `json:"restarts"`
+	LastExit   string    `json:"lastExit,omitempty"`
+	LastExitAt time.Time `json:"lastExitAt,omitzero"`
+	// SetAside are the objects that are not reconciled for a while, because the manager crashed over them.
+	SetAside []SetAside `json:"setAside,omitempty"`
+}
+
+// SetAside is an object that is not reconciled until a time.
+type SetAside struct {
+	Object  string    `json:"object"`
+	Until   time.Time `json:"until"`
+	Crashes int       `json:"crashes"`
 }
 
 // WriteRun records r for other processes.

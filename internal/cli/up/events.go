@@ -1,0 +1,71 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/plane/managerproc"
+)
+
+// Reasons of the events of an object that the manager crashed over.
+const (
+	reasonCrashed  = "ManagerCrashed"
+	reasonSetAside = "SetAside"
+)
+
+// mostEvents is how many objects of one crash get an event: of many, most have nothing to do with it.
+const mostEvents = 10
+
+// recordFailure writes a Warning for each object that may be the cause of a crash, and for each that is set aside.
+func recordFailure(ctx context.Context, root *rest.Config, f managerproc.Failure) error {
+	c, err := client.New(root, client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		return err
+	}
+	w := kube.NewWriter(c, "up")
+	now := time.Now()
+	var errs []error
+	for _, s := range f.Reconciling[:min(mostEvents, len(f.Reconciling))] {
+		note := fmt.Sprintf("The manager crashed while it was reconciling this object: %s. The manager is restarted", f.How)
+		errs = append(errs, w.Create(ctx, event(s, now, reasonCrashed, note)))
+	}
+	for _, a := range f.Aside[:min(mostEvents, len(f.Aside))] {
+		note := fmt.Sprintf("Not reconciled until %s, because the manager crashed %d times while it was reconciling this object. "+
+			"Change or delete the object; the events with reason %s say what happened", a.Until.UTC().Format(time.RFC3339), a.Failures, reasonCrashed)
+		errs = append(errs, w.Create(ctx, event(a.Subject, now, reasonSetAside, note)))
+	}
+	return errors.Join(errs...)
+}
+
+// longestNote is what the API server accepts.
+const longestNote = 1024
+
+func event(s managerproc.Subject, now time.Time, reason, note string) *eventsv1.Event {
+	namespace := s.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%s.%x", s.Name, strings.ToLower(reason), now.UnixNano())},
+		EventTime:  metav1.NewMicroTime(now), ReportingController: "slipway-up", ReportingInstance: "slipway-up",
+		Action: "Reconcile", Reason: reason, Type: corev1.EventTypeWarning, Note: note[:min(len(note), longestNote)],
+		Regarding: corev1.ObjectReference{
+			APIVersion: s.APIVersion, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: types.UID(s.UID),
+		},
+	}
+}
+
+// capital begins a sentence.
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -1,0 +1,124 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/plane"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/managerproc"
+)
+
+// eventsWithin is how long the API server may take to store what is said of an object.
+const eventsWithin = 10 * time.Second
+
+// keeper keeps the manager running beside the management cluster, and says how it fares: to the person who started it, in
+// run.json for other processes, and in events of objects that it crashed over.
+type keeper struct {
+	service
+	handle *datadir.Handle
+	root   *rest.Config
+	voice  voice
+
+	mu  sync.Mutex
+	run datadir.Run
+}
+
+// keep returns when ctx ends, with nil, or the management cluster or the manager's first start fails. ready is called when
+// everything has started.
+func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready func()) error {
+	executable, err := e.Executable()
+	if err != nil {
+		return err
+	}
+	limit := k.policy.Manager.MemoryMiB << 20
+	if limit == 0 {
+		if limit, err = managerproc.DefaultLimit(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-m.Done():
+			cancel(nil)
+		case <-ctx.Done():
+		}
+	}()
+	err = managerproc.Run(ctx, managerproc.Config{
+		Command: []string{executable, ManagerVerb},
+		Instructions: Instructions{
+			Dir: k.dir, Instance: k.handle.Instance, Executable: executable, FeatureGates: k.gates, Policy: k.policy,
+		},
+		MemoryLimit: limit, Log: os.Stderr, Now: e.Now,
+		Ready: func() {
+			if err := k.ready(ctx, m); err != nil {
+				cancel(err)
+				return
+			}
+			ready()
+			k.voice.ready()
+		},
+		Changed: k.changed,
+		Failed:  func(f managerproc.Failure) { k.failed(ctx, f) },
+	})
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(err, cause)
+	}
+	return err
+}
+
+// ready waits until the management cluster is ready, too.
+func (k *keeper) ready(ctx context.Context, m *plane.Management) error {
+	if err := m.Ready(ctx); err != nil {
+		return err
+	}
+	return k.write(func(r *datadir.Run) { r.Ready = true })
+}
+
+// changed tells other processes. That it cannot is no reason to stop.
+func (k *keeper) changed(s managerproc.Status) {
+	err := k.write(func(r *datadir.Run) {
+		r.Manager = &datadir.Manager{
+			PID: s.PID, Since: s.Since.UTC(), Restarts: s.Restarts, LastExit: s.LastExit, LastExitAt: s.LastExitAt.UTC(),
+		}
+		for _, a := range s.Aside {
+			r.Manager.SetAside = append(r.Manager.SetAside, datadir.SetAside{Object: a.Subject.String(), Until: a.Until.UTC(), Crashes: a.Failures})
+		}
+	})
+	if err != nil {
+		klog.ErrorS(err, "record the status of the manager")
+	}
+}
+
+func (k *keeper) write(change func(*datadir.Run)) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change(&k.run)
+	return k.handle.WriteRun(k.run)
+}
+
+// failed says it to everybody: the API goes on, and so do those who look at it.
+func (k *keeper) failed(ctx context.Context, f managerproc.Failure) {
+	klog.ErrorS(nil, f.String(), "restartAfter", f.Pause)
+	k.voice.tell(fmt.Sprintf("%s; restarting it in %s (the API server goes on)", capital(f.String()), f.Pause))
+	if len(f.Reconciling) == 0 {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, eventsWithin)
+		defer cancel()
+		if err := recordFailure(ctx, k.root, f); err != nil {
+			klog.ErrorS(err, "record the end of the manager in events")
+		}
+	}()
+}
