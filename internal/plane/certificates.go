@@ -2,12 +2,16 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"time"
 
 	"k8s.io/klog/v2"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
@@ -48,6 +52,9 @@ func (m managementPKI) controllersKubeconfig() string {
 // ensure makes everything that is missing or old. It is run at start and every
 // hour; the running components read their files again.
 func (m managementPKI) ensure() error {
+	if err := m.authorities(); err != nil {
+		return err
+	}
 	ca, err := m.folder.Authority("ca", pki.Authority{Name: "slipway-management-ca"})
 	if err != nil {
 		return err
@@ -76,6 +83,22 @@ func (m managementPKI) ensure() error {
 		return err
 	}
 	return m.client(ca, "controllers", "system:kube-controller-manager", m.controllersKubeconfig())
+}
+
+// authorities refuses to make what others were issued with anew: certificates, tokens and webhooks that rely on it would
+// fail without a word.
+func (m managementPKI) authorities() error {
+	if _, err := os.Stat(filepath.Join(m.dir.Etcd(), "member")); err != nil {
+		return nil // the first start
+	}
+	for _, path := range []string{m.folder.Cert("ca"), m.folder.Key("ca"), m.folder.Key("sa")} {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			return fault.New(fault.Invalid, "AuthorityMissing",
+				"%s is missing, and the management cluster in %s has data that relies on it: restore the folder %s from a backup, or start anew with another --data-dir",
+				path, m.dir, m.dir.PKI())
+		}
+	}
+	return nil
 }
 
 // client keeps a client certificate and the kubeconfig that names its files.

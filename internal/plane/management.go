@@ -7,8 +7,10 @@ import (
 	"net"
 	"time"
 
+	etcdversion "go.etcd.io/etcd/api/v3/version"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/plane/apiserver"
 	"github.com/slipwayhq/slipway/internal/plane/controllers"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -97,6 +99,10 @@ func newManagement(ctx context.Context, cfg ManagementConfig) (*management, erro
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	now := datadir.Versions{Slipway: buildinfo.Version(), Kubernetes: buildinfo.Kubernetes(), Etcd: etcdversion.Version}
+	if err := datadir.RecordVersions(cfg.Dir, now); err != nil {
+		return nil, err
 	}
 	l, err := listenLoopback(ctx, cfg.Listen)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
@@ -101,5 +103,32 @@ func TestRenewedCertificateIsServed(t *testing.T) {
 	}
 	if _, err := kubernetes.NewForConfigOrDie(before).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("with the kubeconfig of before: %v", err)
+	}
+}
+
+// M7: with data that relies on it, an authority or signing key that is lost is not made anew.
+func TestLostAuthority(t *testing.T) {
+	for _, lost := range []string{"ca.crt", "ca.key", "sa.key"} {
+		t.Run(lost, func(t *testing.T) {
+			dir := datadir.Dir(t.TempDir())
+			m := newManagementPKI(dir, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6440}, time.Now)
+			if err := m.ensure(); err != nil {
+				t.Fatal(err)
+			}
+			path := dir.Path("pki", lost)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(dir.Path("etcd", "member"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			err := m.ensure()
+			if fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), path) || !strings.Contains(fault.UserMessage(err), "backup") {
+				t.Errorf("got %v", err)
+			}
+			if _, err := os.Stat(path); !os.IsNotExist(err) {
+				t.Errorf("%s was made anew: %v", path, err)
+			}
+		})
 	}
 }

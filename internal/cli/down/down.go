@@ -15,6 +15,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,8 +102,13 @@ func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) e
 			"workload clusters of instance %s could not be removed (%s); the data in %s is kept: make this work, then run the command again",
 			h.Instance, fault.UserMessage(err), dir).From(err)
 	}
-	if err := os.RemoveAll(string(dir)); err != nil {
+	left, err := h.Remove()
+	if err != nil {
 		return fmt.Errorf("delete %s: %w", dir, err)
+	}
+	if len(left) > 0 {
+		_, err = fmt.Fprintf(e.Err, "Deleted what is slipway's in %s; kept the rest: %s.\n", dir, strings.Join(left, ", "))
+		return err
 	}
 	_, err = fmt.Fprintf(e.Err, "Deleted %s.\n", dir)
 	return err

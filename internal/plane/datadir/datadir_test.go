@@ -85,9 +85,11 @@ func TestOpenRefuses(t *testing.T) {
 		reason string
 		says   []string
 	}{
-		"a newer format":       {map[string]string{"version": "2\n"}, datadir.ReasonFormat, []string{`"2"`, "up to 1", "--data-dir"}},
-		"an unreadable format": {map[string]string{"version": "what\n"}, datadir.ReasonFormat, []string{`"what"`}},
+		"a newer format":       {map[string]string{"version": magic + "2\n"}, datadir.ReasonFormat, []string{`"2"`, "up to 1", "--data-dir"}},
+		"an unreadable format": {map[string]string{"version": magic + "what\n"}, datadir.ReasonFormat, []string{`"what"`}},
 		"files of others":      {map[string]string{"thesis.txt": "x"}, datadir.ReasonForeign, []string{"thesis.txt", "--data-dir"}},
+		"a project":            {map[string]string{"version": "1\n", "main.go": "x"}, datadir.ReasonForeign, []string{"--data-dir"}}, // M6
+		"somebody's lock":      {map[string]string{"lock": "", "instance": "x", "data": "x"}, datadir.ReasonForeign, []string{"--data-dir"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +99,14 @@ func TestOpenRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if err := os.Chmod(string(dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			_, err := datadir.Open(dir, holder)
 			wantReason(t, err, test.reason, test.says...)
+			if info, err := os.Stat(string(dir)); err != nil || test.reason == datadir.ReasonForeign && info.Mode().Perm() != 0o755 {
+				t.Errorf("mode %o: a folder of others was changed (%v)", info.Mode(), err)
+			}
 			for file, content := range test.files {
 				if got, err := os.ReadFile(dir.Path(file)); err != nil || string(got) != content {
 					t.Errorf("%s was changed to %q (%v)", file, got, err)
@@ -203,5 +211,111 @@ func TestDefault(t *testing.T) {
 		if err != nil || got != test.want {
 			t.Errorf("%s: %s, want %s (%v)", name, got, test.want, err)
 		}
+	}
+}
+
+// magic is how the file version of a data directory begins.
+const magic = "slipway data directory, format "
+
+// M6: a folder that all users write to keeps its mode.
+func TestOpenLeavesASharedFolderAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	_, err := datadir.Open(datadir.Dir(dir), holder)
+	wantReason(t, err, datadir.ReasonForeign, "users share")
+	if info, err := os.Stat(dir); err != nil || info.Mode()&(0o777|os.ModeSticky) != 0o777|os.ModeSticky {
+		t.Errorf("mode %s, %v", info.Mode(), err)
+	}
+}
+
+// A directory of the first format goes on, and is marked from then on; so does one whose first start was interrupted.
+func TestOpenTakesOlderDirectories(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"first format": {"version": "1\n", "instance": "0123456789abcdef\n", "lock": "{}", "pki": "x"},
+		"interrupted":  {"lock": "", ".probe.12": ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := datadir.Dir(t.TempDir())
+			for file, content := range files {
+				if err := os.WriteFile(dir.Path(file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			open(t, dir)
+			if data, err := os.ReadFile(dir.Path("version")); err != nil || string(data) != magic+"1\n" {
+				t.Errorf("version %q, %v", data, err)
+			}
+		})
+	}
+}
+
+// H9: which versions go on with what which others wrote.
+func TestRecordVersions(t *testing.T) {
+	v := func(slipway, kubernetes, etcd string) datadir.Versions {
+		return datadir.Versions{Slipway: slipway, Kubernetes: kubernetes, Etcd: etcd}
+	}
+	for name, test := range map[string]struct {
+		before, now datadir.Versions
+		reason      string
+		says        string
+	}{
+		"the same":                   {v("v0.2.0", "v1.36.3", "3.6.8"), v("v0.2.0", "v1.36.3", "3.6.8"), "", ""},
+		"a patch":                    {v("v0.2.0", "v1.36.3", "3.6.8"), v("v0.2.1", "v1.36.4", "3.6.9"), "", ""},
+		"a patch taken back":         {v("v0.2.1", "v1.36.4", "3.6.9"), v("v0.2.0", "v1.36.3", "3.6.8"), "", ""},
+		"the next minor":             {v("v0.2.0", "v1.36.3", "3.6.8"), v("v0.3.0", "v1.37.0", "3.7.0"), "", ""},
+		"a skipped minor":            {v("v0.2.0", "v1.36.3", "3.6.8"), v("v0.4.0", "v1.38.0", "3.6.8"), datadir.ReasonSkipped, "start it once with a slipway that has Kubernetes 1.37"},
+		"a skipped minor of etcd":    {v("v0.2.0", "v1.36.3", "3.6.8"), v("v0.3.0", "v1.36.3", "3.8.0"), datadir.ReasonSkipped, "etcd 3.7"},
+		"an older Kubernetes":        {v("v0.2.0", "v1.37.0", "3.6.8"), v("v0.2.0", "v1.36.3", "3.6.8"), datadir.ReasonFormat, "Kubernetes v1.37.0"},
+		"an older etcd":              {v("v0.2.0", "v1.36.3", "3.6.8"), v("v0.2.0", "v1.36.3", "3.5.1"), datadir.ReasonFormat, "etcd 3.6.8"},
+		"an older slipway":           {v("v0.3.0", "v1.36.3", "3.6.8"), v("v0.2.0", "v1.36.3", "3.6.8"), datadir.ReasonFormat, "use slipway v0.3.0 or a newer one"},
+		"releases of slipway may go": {v("v0.2.0", "v1.36.3", "3.6.8"), v("v0.9.0", "v1.36.3", "3.6.8"), "", ""},
+		"a build without a version":  {v("v0.3.0", "v1.36.3", "3.6.8"), v("v0.0.0-dev", "v1.36.3", "3.6.8"), "", ""},
+		"nothing recorded":           {v("", "", ""), v("v0.2.0", "v1.36.3", "3.6.8"), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := datadir.Dir(t.TempDir())
+			if err := datadir.RecordVersions(dir, test.before); err != nil {
+				t.Fatal(err)
+			}
+			err := datadir.RecordVersions(dir, test.now)
+			if test.reason == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = datadir.RecordVersions(dir, v("v9.0.0", "v1.99.0", "3.6.0"))
+				wantReason(t, err, datadir.ReasonSkipped, test.now.Kubernetes) // what was recorded
+				return
+			}
+			wantReason(t, err, test.reason, test.says, "--data-dir")
+			if err := datadir.RecordVersions(dir, test.before); err != nil {
+				t.Errorf("the version that wrote it is refused now: %v", err)
+			}
+		})
+	}
+}
+
+// M6: what is deleted is ours by name.
+func TestRemove(t *testing.T) {
+	dir := datadir.Dir(filepath.Join(t.TempDir(), "data"))
+	h := open(t, dir)
+	for _, file := range []string{"pki/ca.key", "etcd/member/x", "planes/a/run.json", "simulated/a", "log/slipway.log", "kubeconfig", "thesis.txt", ".probe.1"} {
+		if _, err := datadir.WriteFile(dir.Path(file), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := h.Remove()
+	if diff := cmp.Diff([]string{"thesis.txt"}, left); diff != "" || err != nil {
+		t.Errorf("%v, left %s", err, diff)
+	}
+	if err := os.Remove(dir.Path("thesis.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := open(t, dir).Remove(); len(left) > 0 || err != nil {
+		t.Errorf("%v, left %s", err, left)
+	}
+	if _, err := os.Stat(string(dir)); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
 	}
 }

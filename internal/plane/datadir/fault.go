@@ -12,6 +12,7 @@ const (
 	ReasonUnusable = "DataDirectoryUnusable" // it cannot be created, read or written
 	ReasonForeign  = "DataDirectoryForeign"  // it holds other files
 	ReasonFormat   = "DataDirectoryNewer"    // a newer slipway wrote it
+	ReasonSkipped  = "DataDirectoryTooOld"   // a version in between has to be run first
 )
 
 // Held is the fault of a directory that another process holds; it names the holder.

@@ -51,6 +51,10 @@ func (d Dir) Log() string { return d.Path("log", "slipway.log") }
 // Lock is the lock file that the process which holds the directory holds.
 func (d Dir) Lock() string { return d.Path("lock") }
 
+// Simulated holds the objects of simulated workload clusters.
+func (d Dir) Simulated() string { return d.Path("simulated") }
+
+func (d Dir) versions() string { return d.Path("written-by.json") }
 func (d Dir) version() string  { return d.Path("version") }
 func (d Dir) instance() string { return d.Path("instance") }
 func (d Dir) run() string      { return d.Path("run.json") }

@@ -25,13 +25,17 @@ type Handle struct {
 }
 
 // Open creates the directory where it is missing, takes its lock for holder,
-// checks the format and makes the instance id. Its errors are faults of kind
-// Invalid with one of the Reasons of this package.
+// checks the format and makes the instance id. A directory that is not ours is
+// not touched. Its errors are faults of kind Invalid with one of the Reasons of
+// this package.
 func Open(dir Dir, holder Holder) (*Handle, error) {
-	if err := writable(dir); err != nil {
-		return nil, err
+	if err := createFolder(string(dir)); err != nil {
+		return nil, unusable(dir, err)
 	}
 	if err := ours(dir); err != nil {
+		return nil, err
+	}
+	if err := writable(dir); err != nil {
 		return nil, err
 	}
 	lock, other, held, err := Acquire(dir.Lock(), holder)
@@ -56,7 +60,7 @@ func (h *Handle) prepare() error {
 	if err := CheckFormat(h.Dir); err != nil {
 		return err
 	}
-	if _, err := WriteFile(h.version(), []byte(strconv.Itoa(Format)+"\n"), 0o600); err != nil {
+	if _, err := WriteFile(h.version(), []byte(magic+strconv.Itoa(Format)+"\n"), 0o600); err != nil {
 		return unusable(h.Dir, err)
 	}
 	id, err := ReadInstance(h.Dir)
@@ -70,10 +74,8 @@ func (h *Handle) prepare() error {
 	return nil
 }
 
+// writable is for a directory that is ours, or empty: others may have looked into it until now.
 func writable(dir Dir) error {
-	if err := os.MkdirAll(string(dir), 0o700); err != nil {
-		return unusable(dir, err)
-	}
 	if err := os.Chmod(string(dir), 0o700); err != nil {
 		return unusable(dir, err)
 	}
@@ -86,27 +88,50 @@ func writable(dir Dir) error {
 	return nil
 }
 
-// ours refuses a folder that holds something else: "down --delete" removes the
-// whole folder.
+// magic begins the file version, which marks a directory as ours.
+const magic = "slipway data directory, format "
+
+// ours refuses a folder that holds something else, or that many share.
 func ours(dir Dir) error {
+	info, err := os.Stat(string(dir))
+	if err != nil {
+		return unusable(dir, err)
+	}
+	if info.Mode()&os.ModeSticky != 0 {
+		return fault.New(fault.Invalid, ReasonForeign, "data directory %s is a folder that users share; choose a folder in it as --data-dir", dir)
+	}
+	if marked(dir) {
+		return nil
+	}
 	entries, err := os.ReadDir(string(dir))
 	if err != nil {
 		return unusable(dir, err)
 	}
-	foreign := ""
 	for _, e := range entries {
-		switch e.Name() {
-		case "version", "lock", "instance":
-			return nil
-		default:
-			foreign = e.Name()
+		if e.Name() != "lock" && !isTemporary(e.Name()) { // of a first start that did not come further
+			return fault.New(fault.Invalid, ReasonForeign,
+				"data directory %s holds files that are not slipway's (%s); choose another --data-dir", dir, e.Name())
 		}
 	}
-	if foreign != "" {
-		return fault.New(fault.Invalid, ReasonForeign,
-			"data directory %s holds files that are not slipway's (%s); choose another --data-dir", dir, foreign)
-	}
 	return nil
+}
+
+// isTemporary reports whether a file is one that was to replace another.
+func isTemporary(name string) bool {
+	return strings.HasPrefix(name, ".probe.") || strings.HasPrefix(name, ".version.") || strings.HasPrefix(name, ".instance.")
+}
+
+// marked reports whether the directory is ours. The first format had no mark, only a number and the id of an instance.
+func marked(dir Dir) bool {
+	data, err := os.ReadFile(dir.version())
+	if err != nil {
+		return false
+	}
+	if strings.HasPrefix(string(data), magic) {
+		return true
+	}
+	id, err := ReadInstance(dir)
+	return strings.TrimSpace(string(data)) == "1" && err == nil && len(id) == 16
 }
 
 // CheckFormat returns a fault of ReasonFormat for a directory of a newer
@@ -119,7 +144,7 @@ func CheckFormat(dir Dir) error {
 	if err != nil {
 		return unusable(dir, err)
 	}
-	found := strings.TrimSpace(string(data))
+	found := strings.TrimSpace(strings.TrimPrefix(string(data), magic))
 	if n, err := strconv.Atoi(found); err != nil || n > Format || n < 1 {
 		return newer(dir, found)
 	}

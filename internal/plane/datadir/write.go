@@ -2,21 +2,23 @@ package datadir
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // WriteFile replaces path with data so that a reader, or a process started
 // after a crash at any moment, sees the old content or the new one, never a
-// part. The folder is created with mode 0700 where it is missing. Content that
+// part, and that a loss of power does not undo. The folder is created with mode 0700 where it is missing. Content that
 // is already there, with this mode, is not written again; changed tells.
 func WriteFile(path string, data []byte, mode os.FileMode) (changed bool, err error) {
 	if same(path, data, mode) {
 		return false, nil
 	}
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := createFolder(dir); err != nil {
 		return false, fmt.Errorf("create folder %s: %w", dir, err)
 	}
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
@@ -34,7 +36,43 @@ func WriteFile(path string, data []byte, mode os.FileMode) (changed bool, err er
 	if err := os.Rename(f.Name(), path); err != nil {
 		return false, fmt.Errorf("write %s: %w", path, err)
 	}
+	if err := syncFolder(dir); err != nil {
+		return true, fmt.Errorf("write %s: %w", path, err)
+	}
 	return true, nil
+}
+
+// createFolder makes a folder with its parents, and returns when a loss of power does not take them away.
+func createFolder(dir string) error {
+	var missing []string
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); err == nil || filepath.Dir(d) == d {
+			break
+		}
+		missing = append(missing, d)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range missing {
+		if err := syncFolder(filepath.Dir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncFolder makes the names in a folder last.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // not every file system knows this
+		return err
+	}
+	return nil
 }
 
 func same(path string, data []byte, mode os.FileMode) bool {

@@ -1,0 +1,52 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Remove deletes everything of ours, and then the directory where nothing else is in it; left names what is. The lock
+// is the last: what is interrupted is still a directory of ours.
+func (h *Handle) Remove() (left []string, err error) {
+	dir := h.Dir
+	for _, path := range []string{
+		dir.Kubeconfig(), dir.ManagerKubeconfig(), dir.PKI(), dir.Etcd(), dir.Planes(), dir.Simulated(), dir.Path("log"), dir.run(), dir.versions(),
+		dir.instance(), dir.version(), dir.Lock(),
+	} {
+		if err := os.RemoveAll(path); err != nil {
+			return nil, fmt.Errorf("delete %s: %w", path, err)
+		}
+	}
+	entries, err := os.ReadDir(string(dir))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") && !e.IsDir() && isLeftover(e.Name()) {
+			if err := os.Remove(dir.Path(e.Name())); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		left = append(left, e.Name())
+	}
+	slices.Sort(left)
+	if err := os.Remove(string(dir)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EBUSY) {
+		return left, err
+	}
+	return left, nil
+}
+
+// isLeftover reports whether a file is one of a write that was interrupted.
+func isLeftover(name string) bool {
+	for _, of := range []string{"probe", "version", "instance", "run.json", "written-by.json", "kubeconfig", "manager.kubeconfig"} {
+		if strings.HasPrefix(name, "."+of+".") {
+			return true
+		}
+	}
+	return false
+}

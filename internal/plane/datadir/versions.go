@@ -1,0 +1,85 @@
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Versions are those of the programs that write a directory.
+type Versions struct {
+	Slipway    string `json:"slipway"`
+	Kubernetes string `json:"kubernetes"`
+	Etcd       string `json:"etcd"`
+}
+
+// RecordVersions checks that these versions can read what is in a directory that the caller holds, and records that they
+// write it from now on. An older one must not: it drops the fields it does not know. A newer one must not skip a minor
+// version of Kubernetes or etcd, which convert what the one before wrote, and nothing older.
+func RecordVersions(dir Dir, now Versions) error {
+	before, err := readVersions(dir)
+	if err != nil {
+		return unusable(dir, err)
+	}
+	for _, part := range []struct {
+		name, before, now string
+		skips             bool
+	}{
+		{"slipway", before.Slipway, now.Slipway, true},
+		{"Kubernetes", before.Kubernetes, now.Kubernetes, false},
+		{"etcd", before.Etcd, now.Etcd, false},
+	} {
+		was, is := minor(part.before), minor(part.now)
+		if was == nil || is == nil {
+			continue
+		}
+		if is.LessThan(was) {
+			return fault.New(fault.Invalid, ReasonFormat,
+				"data directory %s was written with %s %s, and this slipway (%s) has %s: use slipway %s or a newer one, or choose another --data-dir",
+				dir, part.name, part.before, now.Slipway, part.now, before.Slipway)
+		}
+		if !part.skips && (is.Major() != was.Major() || is.Minor() > was.Minor()+1) {
+			return fault.New(fault.Invalid, ReasonSkipped,
+				"data directory %s was written with %s %s, and this slipway has %s: start it once with a slipway that has %s %d.%d, or choose another --data-dir",
+				dir, part.name, part.before, part.now, part.name, was.Major(), was.Minor()+1)
+		}
+	}
+	data, err := json.MarshalIndent(now, "", "  ")
+	if err != nil {
+		return err
+	}
+	if _, err := WriteFile(dir.versions(), append(data, '\n'), 0o600); err != nil {
+		return unusable(dir, err)
+	}
+	return nil
+}
+
+// readVersions returns none for a directory that was written before they were recorded.
+func readVersions(dir Dir) (Versions, error) {
+	var v Versions
+	data, err := os.ReadFile(dir.versions())
+	if errors.Is(err, os.ErrNotExist) {
+		return v, nil
+	}
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return v, fmt.Errorf("read %s: %w", dir.versions(), err)
+	}
+	return v, nil
+}
+
+// minor is a version without its patch; nil for a build without a version.
+func minor(text string) *version.Version {
+	v, err := version.ParseGeneric(text)
+	if err != nil || v.Major() == 0 && v.Minor() == 0 {
+		return nil
+	}
+	return version.MajorMinor(v.Major(), v.Minor())
+}
