@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/json"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -18,6 +19,9 @@ import (
 // version of the API may send some. An answer need not name its apiVersion and kind (servers made with the reference
 // library send neither); the response has those of the hook in any case.
 func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, err error) {
+	if hasTooManyValues(body) {
+		return nil, nil, fault.New(fault.Unreachable, wire.ReasonTooLarge, "the answer has more than %d values", maxValues)
+	}
 	response = h.NewResponse()
 	strict, err := json.UnmarshalStrict(body, response)
 	if err != nil {
@@ -25,13 +29,37 @@ func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, e
 		if got := typeOfDocument(body); !fits(got, h) {
 			return nil, nil, wrongKind(got, h)
 		}
-		return nil, nil, fault.New(fault.Unreachable, ReasonNotJSON, "the answer is not a %s in JSON", h.ResponseKind()).With("cause", err.Error())
+		return nil, nil, fault.New(fault.Unreachable, ReasonNotJSON, "the answer is not a %s in JSON", h.ResponseKind()).With("cause", clipMessage(err.Error()))
 	}
 	if got := typeOfResponse(response, body); !fits(got, h) {
 		return nil, nil, wrongKind(got, h)
 	}
 	h.StampResponse(response)
+	response.SetMessage(clipMessage(response.GetMessage()))
 	return response, errors.Join(strict...), check(response)
+}
+
+// maxValues is how many values the JSON of an answer may have. Values of three bytes become objects of some hundred: without
+// a limit, 20 MiB of empty variables take more than 10 GiB of memory. What fits into a ClusterClass has less.
+const maxValues = 1 << 16
+
+// hasTooManyValues counts the commas and the opening brackets that are not part of a string.
+func hasTooManyValues(body []byte) bool {
+	values, inString := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == ',', c == '{', c == '[':
+			if values++; values > maxValues {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fits reports whether what a document says of its type is what the answer of a hook may say: nothing, or the truth.
@@ -105,7 +133,7 @@ func check(response hooks.Response) error {
 	switch status := response.GetStatus(); status {
 	case hooksv1.ResponseStatusSuccess:
 	case hooksv1.ResponseStatusFailure:
-		message := clipMessage(response.GetMessage())
+		message := response.GetMessage()
 		if message == "" {
 			message = "no message"
 		}
@@ -139,7 +167,7 @@ func aggregate(answers []hooks.Response, into hooks.Response) {
 		}
 	}
 	into.SetStatus(hooksv1.ResponseStatusSuccess)
-	into.SetMessage(message)
+	into.SetMessage(clipTo(message, 4*maxMessage))
 	if r, ok := into.(hooks.RetryResponse); ok {
 		r.SetRetryAfterSeconds(retry)
 	}
