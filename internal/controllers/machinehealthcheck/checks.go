@@ -81,6 +81,8 @@ func merge(findings ...finding) finding {
 //	the Node appears in time    ├ workers: once the control plane is initialized and the infrastructure is there;
 //	the Node exists             │ control plane Machines: always (HC-03)
 //	conditions of the Node      ┘
+//
+// While the infrastructure is not ready after it was there once, nobody is examined ([Snapshot.outage]).
 func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t Target) finding {
 	var f finding
 	if _, marked := t.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; marked {

@@ -20,6 +20,7 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 // cluster is initialized since two hours.
 func cluster(change ...func(*clusterv1.Cluster)) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c-uid"}}
+	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooCluster", Name: "c"}
 	c.Status.Initialization.ControlPlaneInitialized, c.Status.Initialization.InfrastructureProvisioned = ptr(true), ptr(true)
 	c.Status.Conditions = []metav1.Condition{
 		{Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: "True", Reason: "A", LastTransitionTime: ago(2 * time.Hour)},

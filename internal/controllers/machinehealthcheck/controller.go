@@ -59,7 +59,7 @@ func Add(s loop.Setup, clusters *remote.Clusters) error {
 	c.writer, c.events = r.Writer, r.Events
 	built, err := s.Builder(Name, &clusterv1.MachineHealthCheck{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machineMatters())).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofClusterObject), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofClusterObject), builder.WithPredicates(clusterMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
 		Build(r)
 	if err != nil {

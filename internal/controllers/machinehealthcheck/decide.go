@@ -27,6 +27,10 @@ func Decide(s Snapshot) loop.Plan {
 	if !ownership.Joined(s.Check, s.Cluster) {
 		p.Do(Join{Cluster: s.Cluster.Name})
 	}
+	if outage := s.outage(); outage != "" {
+		p.WaitFor(clusterv1.ClusterInfrastructureNotReadyReason, "%s", outage)
+		return p
+	}
 	if s.Disconnected != "" {
 		p.WaitFor("ClusterNotConnected", "%s; until it is, no Machine is judged", s.Disconnected)
 		return p
@@ -115,7 +119,9 @@ func together(s Snapshot, t Target, own finding) finding {
 // unhealthy is how many Machines are not healthy: what the limit counts (HC-05).
 func (a assessment) unhealthy() int { return len(a.targets) - a.healthy }
 
-func (a assessment) allowed() bool { return a.unreadable == nil && a.limit.allows(a.unhealthy()) }
+func (a assessment) allowed() bool {
+	return a.outage() == "" && a.unreadable == nil && a.limit.allows(a.unhealthy())
+}
 
 // Wants are the conditions that a Machine shall have of this controller; absent ones are given up.
 type Wants struct{ Health, Owner, External condition.Verdict }

@@ -9,7 +9,8 @@
 //	                                                                                      └─► too many: nothing more
 //
 // What several health checks say of one Machine is one verdict: a Machine is healthy when all of them find it so.
-// While the workload cluster is not connected, nothing is judged at all (HC-11).
+// While the workload cluster is not connected (HC-11), or the cluster's infrastructure was ready and is not now (HC-03), nothing
+// is judged at all.
 //
 // Owns: of MachineHealthChecks: owner, cluster label and status. Of Machines: the conditions HealthCheckSucceeded,
 // OwnerRemediated while it says WaitingForRemediation, and ExternallyRemediated with the reasons it sets; each until

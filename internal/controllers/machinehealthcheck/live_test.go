@@ -109,6 +109,7 @@ func (l *live) workload(kubeconfig string) {
 	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
 	l.must(l.Create(l.t.Context(), c))
 	c.Status.Initialization.InfrastructureProvisioned, c.Status.Initialization.ControlPlaneInitialized = ptr(true), ptr(true)
+	c.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterInfrastructureReadyCondition, Status: "True", Reason: "Ready", LastTransitionTime: metav1.Now()}}
 	l.must(l.Status().Update(l.t.Context(), c))
 }
 

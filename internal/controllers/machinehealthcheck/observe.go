@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/remote"
@@ -146,6 +147,17 @@ func (c *Controller) readRequests(ctx context.Context, s *Snapshot) error {
 
 // blind reports whether the workload cluster told nothing about its Nodes, although it should.
 func (s Snapshot) blind() bool { return s.Disconnected != "" || s.Busy > 0 }
+
+// outage says that the cluster's infrastructure was provisioned and is not ready now, as its provider reports: Machines that
+// were replaced meanwhile would fare no better. Empty: it is ready, is not there yet, or the Cluster has none.
+func (s Snapshot) outage() string {
+	if !s.Cluster.Spec.InfrastructureRef.IsDefined() || !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) ||
+		condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterInfrastructureReadyCondition) {
+		return ""
+	}
+	return fmt.Sprintf("Waiting for the infrastructure of Cluster %s to be ready (condition InfrastructureReady); until it is, no Machine is judged or remediated",
+		s.Cluster.Name)
+}
 
 // readNodes reads the Nodes of the targets. A workload cluster that does not answer is a fact, not an error (HC-11). A
 // new connection wakes who waits for it; nothing but time wakes who was not answered over a connection that is there.

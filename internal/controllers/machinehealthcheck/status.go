@@ -23,6 +23,9 @@ var legacy = []condition.Legacy{{
 // Report says the status of a MachineHealthCheck after a pass (HC-09). While no Machine can be judged, it stays what
 // it was.
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
+	if s.Cluster != nil && s.outage() != "" {
+		return reportOutage(s)
+	}
 	if s.Cluster == nil || s.blind() {
 		status := s.Check.Status.DeepCopy()
 		status.Conditions = without(status.Conditions, clusterv1.PausedCondition)
@@ -45,14 +48,29 @@ func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	for _, t := range a.targets {
 		status.Targets = append(status.Targets, t.Machine.Name)
 	}
-	status.Deprecated = &clusterv1.MachineHealthCheckDeprecatedStatus{V1Beta1: &clusterv1.MachineHealthCheckV1Beta1DeprecatedStatus{
-		Conditions: condition.Project(legacy, status.Conditions, s.Check.GetV1Beta1Conditions()),
-	}}
+	status.Deprecated = deprecated(s.Check, status.Conditions)
 	return loop.Report{Status: status, Events: a.events()}
+}
+
+// reportOutage says that nothing is remediated; the numbers stay what they were.
+func reportOutage(s Snapshot) loop.Report {
+	a := assessment{Snapshot: s}
+	status := s.Check.Status.DeepCopy()
+	status.Conditions = conditions.Evaluate(a, loop.MomentOf(s.Check, s.Now))
+	status.Deprecated = deprecated(s.Check, status.Conditions)
+	return loop.Report{Status: *status, Events: a.events()}
+}
+
+func deprecated(check *clusterv1.MachineHealthCheck, set condition.Set) *clusterv1.MachineHealthCheckDeprecatedStatus {
+	return &clusterv1.MachineHealthCheckDeprecatedStatus{V1Beta1: &clusterv1.MachineHealthCheckV1Beta1DeprecatedStatus{
+		Conditions: condition.Project(legacy, set, check.GetV1Beta1Conditions()),
+	}}
 }
 
 func (a assessment) remediationAllowed() condition.Verdict {
 	switch {
+	case a.outage() != "":
+		return condition.False(clusterv1.ClusterInfrastructureNotReadyReason, a.outage())
 	case a.unreadable != nil:
 		return condition.False(clusterv1.InternalErrorReason, a.unreadable.Error())
 	case !a.allowed():

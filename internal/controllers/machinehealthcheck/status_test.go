@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -73,5 +74,62 @@ func TestReportDisconnected(t *testing.T) { // HC-11
 	want.Conditions = want.Conditions[:1] // the driver adds Paused
 	if diff := cmp.Diff(want, Report(s, Decide(s), loop.Outcome{}).Status); diff != "" {
 		t.Errorf("what is not known stays as it was (-want +got):\n%s", diff)
+	}
+}
+
+// An infrastructure that stops being ready, though it was provisioned once, stops the remediation of all Machines.
+func TestOutage(t *testing.T) { // HC-03
+	const says = "Waiting for the infrastructure of Cluster c to be ready (condition InfrastructureReady); until it is, no Machine is judged or remediated"
+	infrastructure := func(status metav1.ConditionStatus) func(*clusterv1.Cluster) {
+		return func(c *clusterv1.Cluster) { c.Status.Conditions[1].Status = status }
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		cluster func(*clusterv1.Cluster)
+		stops   bool
+	}{
+		"ready":        {"nothing stands in the way", func(*clusterv1.Cluster) {}, false},
+		"not ready":    {"its provider says so", infrastructure("False"), true},
+		"unknown":      {"nothing is said, or cannot be read", infrastructure("Unknown"), true},
+		"no condition": {"lost in a restore; it comes back", func(c *clusterv1.Cluster) { c.Status.Conditions = c.Status.Conditions[:1] }, true},
+		"no reference": {"a Cluster without infrastructure has none to wait for", func(c *clusterv1.Cluster) {
+			infrastructure("Unknown")(c)
+			c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
+		}, false},
+	} {
+		old := check(func(c *clusterv1.MachineHealthCheck) {
+			c.Status.ExpectedMachines, c.Status.CurrentHealthy, c.Status.ObservedGeneration = ptr(int32(7)), ptr(int32(6)), 2
+		})
+		s := snapshot(old, sick("worker"), sick("plane", controlPlane), sick("marked", annotated(clusterv1.RemediateMachineAnnotation)))
+		s.Cluster = cluster(tc.cluster)
+		s.Disconnected = map[bool]string{true: "away"}[tc.stops] // an outage takes the connection along, and says more
+		p := Decide(s)
+		marks := 0
+		for _, a := range p.Actions {
+			if m, ok := a.(Mark); ok && m.Wants.Owner.Status == metav1.ConditionFalse {
+				marks++
+			}
+		}
+		if want := map[bool]int{false: 3}[tc.stops]; marks != want {
+			t.Errorf("%s: %s: %d Machines are remediated, want %d", name, tc.reason, marks, want)
+		}
+		if !tc.stops {
+			continue
+		}
+		if len(p.Actions) != 0 || len(p.Wait) != 1 || p.Wait[0].Message != says || p.Recheck != 0 {
+			t.Errorf("%s: %s: %+v", name, tc.reason, p)
+		}
+		r := Report(s, p, loop.Outcome{})
+		st := r.Status.(clusterv1.MachineHealthCheckStatus)
+		if c := st.Conditions[0]; c.Status != "False" || c.Reason != "NotReady" || c.Message != says || len(r.Events) != 1 {
+			t.Errorf("%s: %+v, events %v", name, c, r.Events)
+		}
+		if *st.ExpectedMachines != 7 || *st.CurrentHealthy != 6 || st.ObservedGeneration != 2 || st.Deprecated.V1Beta1.Conditions[0].Status != "False" {
+			t.Errorf("%s: the numbers stay what they were: %+v", name, st)
+		}
+		old.Status = st
+		if again := Report(s, p, loop.Outcome{}); len(again.Events) > 0 {
+			t.Errorf("%s: told twice: %v", name, again.Events)
+		}
 	}
 }

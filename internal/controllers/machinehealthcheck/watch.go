@@ -10,12 +10,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
 // What wakes a health check (HC-10): changes that can change what it says, and no heartbeats. Between two passes over
 // one health check lies an interval, so that hundreds of Machines that come into being together are looked at
 // together.
+
+// clusterMatters lets through what of a Cluster every controller looks at, and whether its infrastructure is ready.
+func clusterMatters() predicate.Predicate {
+	ready := func(o client.Object) bool {
+		c, ok := o.(*clusterv1.Cluster)
+		return ok && condition.Set(c.Status.Conditions).IsTrue(clusterv1.ClusterInfrastructureReadyCondition)
+	}
+	return predicate.Or(loop.ClusterMatters(), predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	})
+}
 
 // machineMatters lets through what of a Machine the checks look at.
 func machineMatters() predicate.Predicate {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -77,5 +78,27 @@ func TestPace(t *testing.T) { // HC-10, FG-03
 	}
 	if got := paced(loop.Setup{}).Rest; got != 0 {
 		t.Errorf("without the gate every event makes a pass, got one in %s", got)
+	}
+}
+
+func TestInfrastructureWakes(t *testing.T) { // HC-03, HC-10
+	matters := clusterMatters()
+	down := func(c *clusterv1.Cluster) { c.Status.Conditions[1].Status = "False" }
+	reworded := func(c *clusterv1.Cluster) { c.Status.Conditions[1].Message = "as before" }
+	for name, tc := range map[string]struct {
+		before, after *clusterv1.Cluster
+		want          bool
+	}{
+		"goes down":      {cluster(), cluster(down), true},
+		"comes back":     {cluster(down), cluster(), true},
+		"is the same":    {cluster(), cluster(reworded), false},
+		"is provisioned": {cluster(func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil }), cluster(), true},
+	} {
+		if got := matters.Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+	if !matters.Create(event.CreateEvent{Object: cluster()}) {
+		t.Error("a new Cluster wakes")
 	}
 }
