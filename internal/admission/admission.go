@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -88,6 +89,12 @@ func Validate(r Request) Verdict {
 		return Verdict{Errors: validateKubeadmConfig(&object.Spec, r.Gates, field.NewPath("spec"))}
 	case *bootstrapv1.KubeadmConfigTemplate:
 		return validateKubeadmConfigTemplate(r, object)
+	case *controlplanev1.KubeadmControlPlane:
+		return warnOnCreation(r, warnKubeadmControlPlane)
+	case *controlplanev1.KubeadmControlPlaneTemplate:
+		return warnOnCreation(r, warnTopology+"KubeadmControlPlaneTemplate")
+	case *clusterv1.ClusterClass:
+		return warnOnCreation(r, warnTopology+"ClusterClass")
 	case *runtimev1.ExtensionConfig:
 		return validateExtensionConfig(r, object, hooks.Default())
 	case *ipamv1.IPAddress:

@@ -1,11 +1,13 @@
 package admission
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -382,5 +384,25 @@ func TestDefaults(t *testing.T) {
 				t.Errorf("the input was changed:\n%s", diff)
 			}
 		})
+	}
+}
+
+// What is served without a controller is admitted, and warned of where it is created.
+func TestUnsupportedKinds(t *testing.T) { // FG-01
+	for name, tc := range map[string]struct {
+		object runtime.Object
+		want   string
+	}{
+		"KubeadmControlPlane":         {&controlplanev1.KubeadmControlPlane{}, "use HostedControlPlane (docs/hosted-control-plane.md)"},
+		"KubeadmControlPlaneTemplate": {&controlplanev1.KubeadmControlPlaneTemplate{}, "nothing here uses a KubeadmControlPlaneTemplate"},
+		"ClusterClass":                {&clusterv1.ClusterClass{}, "nothing here uses a ClusterClass"},
+	} {
+		v := Validate(Request{New: tc.object})
+		if len(v.Errors) > 0 || len(v.Warnings) != 1 || !strings.HasSuffix(v.Warnings[0], tc.want) || len(v.Warnings[0]) > 256 {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if v := Validate(Request{New: tc.object, Old: tc.object}); len(v.Errors)+len(v.Warnings) > 0 {
+			t.Errorf("%s is warned of once: %+v", name, v)
+		}
 	}
 }

@@ -36,6 +36,9 @@ const (
 	ReasonDeleted = "ClusterDeleted"
 )
 
+// noController is the reason with which a Cluster says that nothing will reconcile its control plane.
+const noController = "NoController"
+
 // Creation returns the steps to a cluster whose nodes are all Ready and up to date. The error is an Invalid fault when the
 // cluster cannot get there by waiting. What objects say is what `describe cluster` shows of them.
 func Creation(s tree.Snapshot) ([]Step, error) {
@@ -74,6 +77,9 @@ func hopeless(s tree.Snapshot) error {
 	cp := object(s, c.Spec.ControlPlaneRef)
 	if carried := find(cp, "VersionCarried"); carried != nil && carried.Status == metav1.ConditionFalse {
 		return fault.New(fault.Invalid, ReasonRefused, "the control plane of cluster %q cannot start: %s", c.Name, flat(carried.Message))
+	}
+	if c := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition); c != nil && c.Reason == noController {
+		return fault.New(fault.Invalid, ReasonRefused, "the control plane of cluster %q cannot start: %s", s.Cluster.Name, flat(c.Message))
 	}
 	return nil
 }

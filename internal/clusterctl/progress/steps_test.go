@@ -175,6 +175,11 @@ func TestCreationIsHopeless(t *testing.T) {
 		"paused":   {"a paused cluster does nothing", func(s *tree.Snapshot) { s.Cluster.Spec.Paused = yes() }, fault.Invalid, "until spec.paused is false"},
 		"deleting": {"it will not come back", func(s *tree.Snapshot) { at := metav1.NewTime(time.Unix(1, 0)); s.Cluster.DeletionTimestamp = &at }, fault.Gone, "is being deleted"},
 		"version":  {"the spec has to change", func(s *tree.Snapshot) { provider(s, planeRef, "VersionCarried", "False", "carried are: v1.36.3") }, fault.Invalid, "carried are: v1.36.3"},
+		"no controller": {"nothing will ever start it", func(s *tree.Snapshot) {
+			c := cond("ControlPlaneInitialized", "False", "use HostedControlPlane")
+			c.Reason = "NoController"
+			s.Cluster.Status.Conditions = []metav1.Condition{c}
+		}, fault.Invalid, `the control plane of cluster "demo" cannot start: use HostedControlPlane`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -61,6 +61,9 @@ func (j judged) infrastructureReady() condition.Verdict { // CL-16
 }
 
 func (j judged) controlPlaneAvailable() condition.Verdict { // CL-17
+	if message := unsupportedMessage(j.Snapshot); message != "" {
+		return condition.False(noController, message)
+	}
 	m := mirrored{
 		conditionType: clusterv1.AvailableCondition, good: clusterv1.AvailableReason, bad: clusterv1.NotAvailableReason,
 		fallback: isTrue(j.reached.ControlPlaneInitialized), waiting: "status.initialization.controlPlaneInitialized is false",
@@ -80,6 +83,9 @@ func (j judged) controlPlaneInitialized() condition.Verdict { // CL-09
 		return condition.Unknown(clusterv1.ClusterControlPlaneInitializedInternalErrorReason, l.problem)
 	case !l.ref.IsDefined():
 		return condition.False(clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the first control plane Machine to have its status.nodeRef set")
+	}
+	if message := unsupportedMessage(j.Snapshot); message != "" {
+		return condition.False(noController, message)
 	}
 	return condition.False(clusterv1.ClusterControlPlaneNotInitializedReason, "Control plane not yet initialized")
 }

@@ -192,5 +192,8 @@ func decideRecheck(s Snapshot, p *loop.Plan) {
 			p.RecheckIn(m.CreationTimestamp.Add(upToDateGrace).Sub(s.Now))
 		}
 	}
+	if left, is := unsupported(s); is {
+		p.RecheckIn(left)
+	}
 	p.RecheckIn(s.connectionGraceLeft())
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -47,7 +48,7 @@ const (
 
 // kinds lists every kind that admission has rules for.
 func kinds() []kind {
-	return slices.Concat(coreKinds(), addedKinds(), ownKinds())
+	return slices.Concat(coreKinds(), addedKinds(), unsupportedKinds(), ownKinds())
 }
 
 // coreKinds are those that the core controllers reconcile.
@@ -158,6 +159,24 @@ func addedKinds() []kind {
 			resource: ipamv1.GroupVersion.WithResource("ipaddressclaims"),
 			object:   func() runtime.Object { return &ipamv1.IPAddressClaim{} },
 			touched:  []string{wholeSpec},
+		},
+	}
+}
+
+// unsupportedKinds are those that are served and have no controller here: who creates one is warned.
+func unsupportedKinds() []kind {
+	return []kind{
+		{
+			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanes"),
+			object:   func() runtime.Object { return &controlplanev1.KubeadmControlPlane{} },
+		},
+		{
+			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanetemplates"),
+			object:   func() runtime.Object { return &controlplanev1.KubeadmControlPlaneTemplate{} },
+		},
+		{
+			resource: clusterv1.GroupVersion.WithResource("clusterclasses"),
+			object:   func() runtime.Object { return &clusterv1.ClusterClass{} },
 		},
 	}
 }
