@@ -484,17 +484,20 @@ func TestSlim(t *testing.T) {
 	c := cluster("ns")
 	c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
 	c.Labels = map[string]string{"a": "b"}
+	c.Annotations = map[string]string{
+		"kubectl.kubernetes.io/last-applied-configuration": "{}", "cluster.x-k8s.io/conversion-data": "{}", "c": "d",
+	}
 	c.Status.Phase = "Provisioned"
 	c.Spec.Paused = ptr(true)
 	data, err := json.Marshal(Slim(c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","metadata":{"name":"c","namespace":"ns","uid":"uid-c","labels":{"a":"b"}},"spec":{"paused":true}}`
+	want := `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","metadata":{"name":"c","namespace":"ns","uid":"uid-c","labels":{"a":"b"},"annotations":{"c":"d"}},"spec":{"paused":true}}`
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Error(diff)
 	}
-	if len(c.ManagedFields) != 1 || c.Status.Phase == "" {
+	if len(c.ManagedFields) != 1 || c.Status.Phase == "" || len(c.Annotations) != 3 {
 		t.Error("the Cluster itself was changed")
 	}
 }

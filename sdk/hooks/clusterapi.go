@@ -56,11 +56,13 @@ func discovery() []Hook {
 	return []Hook{{
 		ID: Discovery, Tag: TagDiscovery, Singleton: true,
 		Summary: "Asks an extension which handlers it has.",
-		Description: "Called when an ExtensionConfig is created or changed, and from time to time after that. The response lists " +
+		Description: "Called when an ExtensionConfig is created or changed, when a handler turns out not to be served (HTTP 404), and from " +
+			"time to time after that. The response lists " +
 			"every handler with its name, the hook and version it serves, its timeout and its failure policy.\n\n" +
 			"- Names are DNS labels (RFC 1123), each used once.\n" +
 			"- A timeout is 0 to 30 seconds; 10 where it is left out.\n" +
 			"- One wrong handler makes the whole response invalid.\n" +
+			"- Handlers of one hook are called in the order of their names, whatever their order in the response.\n" +
 			"- Libraries for extensions answer this hook by themselves.",
 		NewRequest: request[hooksv1.DiscoveryRequest](), NewResponse: answer[hooksv1.DiscoveryResponse](),
 	}}
@@ -87,6 +89,7 @@ func lifecycle() []Hook {
 
 func upgrades() []Hook {
 	const plan = "- The request holds the Cluster, the versions before and after, and the steps that are still to come."
+	const done = "- The request holds the Cluster, the version that the control plane has now, and the steps that are still to come."
 	return []Hook{
 		of(TagLifecycle, hooksv1.BeforeClusterUpgrade,
 			"Called once before an upgrade begins, when the version in the topology was changed.",
@@ -99,24 +102,26 @@ func upgrades() []Hook {
 		of(TagLifecycle, hooksv1.AfterControlPlaneUpgrade,
 			"Called when all of the control plane runs its next version.",
 			"Called for every version that the upgrade passes. "+
-				blocks("neither the workers nor the control plane get another version")+ofTopology+plan),
+				blocks("neither the workers nor the control plane get another version")+ofTopology+done),
 		of(TagLifecycle, hooksv1.BeforeWorkersUpgrade,
 			"Called before the workers get their next version.",
 			"Called for the versions that workers have to run on the way, and for the last one. "+
-				blocks("the workers keep their version")+ofTopology+plan),
+				blocks("the workers keep their version, and the control plane gets no other")+ofTopology+plan),
 		of(TagLifecycle, hooksv1.AfterWorkersUpgrade,
 			"Called when all workers run their next version.",
 			"Called for the versions that workers have to run on the way, and for the last one, before AfterClusterUpgrade. "+
-				blocks("the upgrade does not go on")+ofTopology+plan),
+				blocks("neither the control plane's next version nor AfterClusterUpgrade follows")+ofTopology+done),
 		of(TagLifecycle, hooksv1.AfterClusterUpgrade,
 			"Called when control plane and workers run the version of the topology.",
 			"The last call of an upgrade. "+blocks("the next upgrade does not begin")+ofTopology+
 				"- The request holds the Cluster and the version it has now."),
 		of(TagUpgrade, hooksv1.GenerateUpgradePlan,
 			"Asks which versions an upgrade has to pass on its way.",
-			"Called when a cluster shall skip minor versions. The response lists versions for the control plane, and may list "+
+			"Called for every upgrade of a cluster whose ClusterClass names the handler, several times while it goes on. The "+
+				"response lists versions for the control plane, and may list "+
 				"some for the workers; without, the fewest steps that the version skew allows are taken.\n\n"+
-				"- Versions rise, end with the version asked for, and leave out no minor version of the control plane.\n"+
+				"- Versions rise, or are another build of the same patch version, end with the version asked for, and leave out no "+
+				"minor version of the control plane.\n"+
 				"- Workers can only run versions that the control plane runs or passes."),
 	}
 }
@@ -133,7 +138,7 @@ func topology() []Hook {
 				"with the same answer to the same question.\n\n"+
 				"- The request holds all templates, the variables of the cluster and those of each template.\n"+
 				"- The response holds JSON patches or JSON merge patches, each with the uid of the template it is for.\n"+
-				"- Patches change the spec of a template only."),
+				"- Patches change the spec of a template, and the labels and annotations of its metadata."),
 		of(TagTopology, hooksv1.ValidateTopology,
 			"Asks whether the templates may be used as they are after all patches.",
 			"Called after GeneratePatches of all extensions. A response of status Failure stops the cluster from being changed; "+
@@ -157,7 +162,7 @@ func inPlace() []Hook {
 		of(TagInPlace, hooksv1.UpdateMachine,
 			"Carries out the update of a Machine that stays.",
 			"Called again and again until the update is done or has failed: start it, say with retryAfterSeconds when to ask "+
-				"again, and answer with retryAfterSeconds 0 when it is done.\n\n"+
+				"again, and answer with retryAfterSeconds 0 when it is done. Status Failure says that the update has failed.\n\n"+
 				"- The same call may come twice; the second must do no harm."),
 	}
 }
