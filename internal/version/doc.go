@@ -1,11 +1,12 @@
-// Package version counts replicas by the Kubernetes version that they have, and compares what a kubelet says with a spec.
+// Package version reads and compares Kubernetes versions, and counts replicas by the version that they have.
 //
-// Does: adds up what the status field `versions` of every kind says, and puts the versions in order. Says whether a kubelet
-// runs the version of a spec, whatever suffix a distribution gave it ([Runs]).
+// Does: reads versions as people and providers write them, and says which of two is older ([Version]). Says whether a kubelet
+// runs the version of a spec, whatever suffix a distribution gave it ([Runs]). Adds up what the status field `versions` of
+// every kind says, and puts the versions in order ([Counts]).
 //
 // Owns: nothing.
 //
 // Never: judges whether versions may stand beside each other; that is said where it matters.
 //
-// Read first: [Counts].
+// Read first: [Version], [Counts].
 package version

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
@@ -65,7 +66,7 @@ func (j judged) desired() (int, bool) {
 func (j judged) scalingUp() condition.Verdict {
 	want, known := j.desired()
 	if !known {
-		return condition.Unknown(clusterv1.MachineSetScalingUpWaitingForReplicasSetReason, "Waiting for spec.replicas set")
+		return condition.Unknown(clusterv1.MachineSetScalingUpWaitingForReplicasSetReason, waitingForReplicas)
 	}
 	have, blocked := len(j.Machines), j.blocked()
 	if have >= want {
@@ -103,19 +104,25 @@ func (j judged) blocked() string {
 
 // notCreated says why Machines could not be created; empty: they could. What a person has to change is said as it is.
 func (j judged) notCreated() string {
-	if _, failed := j.out.Failed.(Create); !failed {
+	a, failed := j.out.Failed.(Create)
+	if !failed {
 		return ""
 	}
 	if f := fault.As(j.out.Err); f != nil && f.Kind == fault.Invalid {
 		return f.Message
 	}
-	return "Machines could not be created; it is tried again"
+	return notPossible("Machines could not be created", j.out, a.Names)
+}
+
+// notPossible says why an action failed, without the names of Machines: those of new ones change each time.
+func notPossible(what string, out loop.Outcome, names string) string {
+	return what + ": " + strings.Join(kube.Refusals(out.Err, strings.Fields(names)...), "; ") + "; retrying"
 }
 
 func (j judged) scalingDown() condition.Verdict {
 	want, known := j.desired()
 	if !known {
-		return condition.Unknown(clusterv1.MachineSetScalingDownWaitingForReplicasSetReason, "Waiting for spec.replicas set")
+		return condition.Unknown(clusterv1.MachineSetScalingDownWaitingForReplicasSetReason, waitingForReplicas)
 	}
 	have := len(j.Machines)
 	if have <= want {

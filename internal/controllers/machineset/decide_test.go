@@ -64,7 +64,7 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: spec.machineNaming.template has to use {{ .random }}: names would not be unique without it"}},
 		"created a moment ago": {"never one too many while the cache lags", settled(replicas(3), func(s *Snapshot) { s.Created = []string{"ms-x"} }),
 			[]string{"wait: 1 new Machines are not in the cache yet", "recheck: 5s"}},
-		"replicas not said": {"MS-22 did not run", settled(func(s *Snapshot) { s.Set.Spec.Replicas = nil }), []string{"wait: Waiting for spec.replicas to be set"}},
+		"replicas not said": {"MS-22 did not run", settled(func(s *Snapshot) { s.Set.Spec.Replicas = nil }), []string{"wait: " + waitingForReplicas}},
 		"creation disabled": {"MS-11", settled(replicas(3), annotated(clusterv1.DisableMachineCreateAnnotation)),
 			[]string{"wait: annotation cluster.x-k8s.io/disable-machine-create stops the creation of Machines"}},
 		"template not there": {"", settled(replicas(3), func(s *Snapshot) { s.Infra.Object = contract.Object{} }),
@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 			for _, m := range s.Machines {
 				says(is("UpToDate", "True", "UpToDate", ""))(m.Machine)
 			}
-		}), []string{"wait: version v1.37.0 of the MachineSet is newer than version v1.36.3 of FooPlane p (preflight check KubernetesVersionSkew)", "recheck: 15s"}},
+		}), []string{"wait: Version v1.37.0 of the MachineSet is newer than version v1.36.3 of FooPlane p (preflight check KubernetesVersionSkew)", "recheck: 15s"}},
 		"scale down":                            {"MS-10: in an order that stays the same", settled(replicas(1)), []string{"do: delete Machine m1: scale down to 1, in random order"}},
 		"scale down, one goes already":          {"it counts", settled(replicas(1), with(asIs, going(time.Minute))), nil},
 		"scale down, deletion not in the cache": {"never one too many while the cache lags", settled(replicas(1), func(s *Snapshot) { s.Machines[1].Deleted = true }), nil},
@@ -216,7 +216,7 @@ func TestPreflight(t *testing.T) { // MS-12 to MS-17
 	}
 	settings := func(v Settings) func(*Snapshot) { return func(s *Snapshot) { s.Settings = v } }
 	stable := func(v string) func(*Snapshot) { return planeIs("version: "+v, "versions: [{version: "+v+"}]") }
-	const newer = "version v1.37.0 of the MachineSet is newer than version v1.36.3 of FooPlane p (preflight check KubernetesVersionSkew)"
+	const newer = "Version v1.37.0 of the MachineSet is newer than version v1.36.3 of FooPlane p (preflight check KubernetesVersionSkew)"
 	cases := map[string]struct {
 		reason  string
 		changes []func(*Snapshot)
@@ -231,8 +231,8 @@ func TestPreflight(t *testing.T) { // MS-12 to MS-17
 		"control plane without version": {"MS-17", []func(*Snapshot){version("v1.37.0"), planeIs("", "")}, nil},
 		"control plane not there yet":   {"nothing is known of it", []func(*Snapshot){func(s *Snapshot) { s.ControlPlane = nil }}, []string{"FooPlane p does not exist"}},
 		"control plane unreadable":      {"", []func(*Snapshot){func(s *Snapshot) { s.ControlPlaneProblem = "install it" }}, []string{"install it"}},
-		"no version is a version":       {"", []func(*Snapshot){planeIs("version: next", "")}, []string{`version "next" of FooPlane p is not a semantic version`}},
-		"set's version is none":         {"", []func(*Snapshot){version("next")}, []string{`version "next" of the MachineSet is not a semantic version`}},
+		"no version is a version":       {"", []func(*Snapshot){planeIs("version: next", "")}, []string{`Version "next" of FooPlane p is not a semantic version`}},
+		"set's version is none":         {"", []func(*Snapshot){version("next")}, []string{`Version "next" of the MachineSet is not a semantic version`}},
 		"set without version":           {"MS-17", []func(*Snapshot){version("")}, nil},
 		"provisioning":                  {"MS-13", []func(*Snapshot){planeIs("version: v1.36.3", "")}, []string{"FooPlane p is being provisioned (preflight check ControlPlaneIsStable)"}},
 		"upgrading": {"MS-13: the oldest of its Machines counts",
@@ -247,14 +247,33 @@ func TestPreflight(t *testing.T) { // MS-12 to MS-17
 		"newer patch":                {"MS-14: minor versions count", []func(*Snapshot){version("v1.36.9")}, nil},
 		"three older":                {"MS-14", []func(*Snapshot){version("v1.33.0")}, nil},
 		"four older": {"MS-14", []func(*Snapshot){version("v1.32.9")},
-			[]string{"version v1.32.9 of the MachineSet is more than 3 minor versions older than version v1.36.3 of FooPlane p (preflight check KubernetesVersionSkew)"}},
-		"three older, long ago": {"MS-14: two until v1.28", []func(*Snapshot){version("v1.24.0"), stable("v1.27.0")},
-			[]string{"version v1.24.0 of the MachineSet is more than 2 minor versions older than version v1.27.0 of FooPlane p (preflight check KubernetesVersionSkew)"}},
+			[]string{"Version v1.32.9 of the MachineSet is more than 3 minor versions older than version v1.36.3 of FooPlane p (preflight check KubernetesVersionSkew)"}},
+		"three older, before v1.28": {"MS-14: as for every other version", []func(*Snapshot){version("v1.24.0"), stable("v1.27.0")}, nil},
+		"four older, before v1.28": {"MS-14", []func(*Snapshot){version("v1.23.0"), stable("v1.27.0")},
+			[]string{"Version v1.23.0 of the MachineSet is more than 3 minor versions older than version v1.27.0 of FooPlane p (preflight check KubernetesVersionSkew)"}},
+		"no patch number": {"MS-13, MS-14: managed control planes have versions without", []func(*Snapshot){version("v1.29.4"),
+			planeIs("version: v1.29", "version: v1.29.7-eks-5e0fdde")}, nil},
+		"no patch number, nor v": {"MS-13, MS-14", []func(*Snapshot){version("v1.29.4"), planeIs("version: \"1.29\"", "version: \"1.29\"")}, nil},
+		"no patch number, kubeadm": {"MS-15", []func(*Snapshot){kubeadm, version("v1.28.4"), planeIs("version: v1.29", "version: v1.29")},
+			[]string{"Version v1.28.4 of the MachineSet must have the minor version of what it joins with kubeadm: version v1.29 of FooPlane p (preflight check KubeadmVersionSkew)"}},
+		"no patch number, upgrading": {"MS-13: by minor version", []func(*Snapshot){version("v1.28.4"), planeIs("version: v1.29", "version: v1.28.9-eks-036c24b")},
+			[]string{"FooPlane p is being upgraded from v1.28.9-eks-036c24b to v1.29 (preflight check ControlPlaneIsStable)"}},
+		"no patch number, topology": {"MS-13, MS-16: the Cluster says more precisely what it asks for",
+			[]func(*Snapshot){topology("v1.29.4", ""), version("v1.29.4"), planeIs("version: v1.29", "version: v1.29.7-eks-5e0fdde")}, nil},
+		"another build": {"MS-13: an upgrade, too", []func(*Snapshot){planeIs("version: v1.36.3+b2", "version: v1.36.3+b1")},
+			[]string{"FooPlane p is being upgraded from v1.36.3+b1 to v1.36.3+b2 (preflight check ControlPlaneIsStable)"}},
+		"newer than the spec": {"MS-13: providers upgrade patch versions by themselves", []func(*Snapshot){planeIs("version: v1.36.3", "version: v1.36.5")}, nil},
+		"as the spec, which does not run": {"MS-15: what runs decides who can join", []func(*Snapshot){kubeadm, version("v1.35.4"), planeIs("version: v1.35.4", "version: v1.36.3")},
+			[]string{"Version v1.35.4 of the MachineSet must have the minor version of what it joins with kubeadm: version v1.36.3, which FooPlane p runs while its spec asks for v1.35.4 (preflight check KubeadmVersionSkew)"}},
+		"as what runs, the spec is older": {"MS-14, MS-15: it can join", []func(*Snapshot){kubeadm, version("v1.36.3"), planeIs("version: v1.35.4", "version: v1.36.3")}, nil},
+		"newer than what runs": {"MS-14: although the spec asks for it", []func(*Snapshot){version("v1.37.0"), skip("ControlPlaneIsStable"), planeIs("version: v1.37.0", "version: v1.36.3")},
+			[]string{"Version v1.37.0 of the MachineSet is newer than version v1.36.3, which FooPlane p runs while its spec asks for v1.37.0 (preflight check KubernetesVersionSkew)"}},
+		"unreadable status":   {"nobody can tell what runs", []func(*Snapshot){planeIs("version: v1.36.3", "version: main")}, []string{`Version "main" that FooPlane p runs is not a semantic version`}},
 		"kubeadm, same minor": {"MS-15", []func(*Snapshot){kubeadm, version("v1.36.0")}, nil},
 		"kubeadm, older minor": {"MS-15", []func(*Snapshot){kubeadm, version("v1.35.3")},
-			[]string{"version v1.35.3 of the MachineSet is of another minor version than v1.36.3 of FooPlane p, and kubeadm needs the same (preflight check KubeadmVersionSkew)"}},
+			[]string{"Version v1.35.3 of the MachineSet must have the minor version of what it joins with kubeadm: version v1.36.3 of FooPlane p (preflight check KubeadmVersionSkew)"}},
 		"topology, other patch": {"MS-16", []func(*Snapshot){topology("v1.36.3", ""), version("v1.36.2")},
-			[]string{"version v1.36.2 of the MachineSet is not version v1.36.3 of FooPlane p: it will be replaced soon (preflight check ControlPlaneVersionSkew)"}},
+			[]string{"Version v1.36.2 of the MachineSet is not version v1.36.3 of FooPlane p: it will be replaced soon (preflight check ControlPlaneVersionSkew)"}},
 		"skipped":         {"MS-17", []func(*Snapshot){version("v1.37.0"), skip("ControlPlaneIsStable, KubernetesVersionSkew")}, nil},
 		"another skipped": {"MS-17", []func(*Snapshot){version("v1.37.0"), skip("KubeadmVersionSkew")}, []string{newer}},
 		"all skipped":     {"MS-17", []func(*Snapshot){version("v1.37.0"), planeIs("version: v1.36.3", ""), skip("All")}, nil},

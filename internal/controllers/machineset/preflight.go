@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/blang/semver/v4"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Checks are all preflight checks, in the order in which they are made.
@@ -21,14 +22,16 @@ func Checks() []clusterv1.MachineSetPreflightCheck {
 // asksPreflight reports whether preflight checks may be asked for: Machines are missing, or unhealthy.
 func asksPreflight(s Snapshot) bool { return missing(s) > 0 || len(unhealthy(s)) > 0 }
 
-// preflight returns what speaks against making or replacing a Machine now (MS-12); nothing where none shall be made,
-// or the Cluster has no control plane object, or that has no version (MS-17).
+// preflight returns what speaks against creating or replacing a Machine now; nothing where none shall be created, or the
+// Cluster has no control plane object, or that has no version.
 //
-//	ControlPlaneIsStable     not provisioning, not upgrading, no upgrade pending in the topology                MS-13
-//	KubernetesVersionSkew    not newer than the control plane, and at most 3 minor versions older (2 before     MS-14
-//	                         v1.28)
-//	KubeadmVersionSkew       the control plane's minor version, where kubeadm boots the Machine                 MS-15
-//	ControlPlaneVersionSkew  the control plane's version, in Clusters with a topology                           MS-16
+//	ControlPlaneIsStable     it is neither provisioned nor upgraded, and the topology has no upgrade pending
+//	KubernetesVersionSkew    not newer than what the control plane runs, and at most 3 minor versions older
+//	KubeadmVersionSkew       the minor version that the control plane runs, where kubeadm joins the Machine
+//	ControlPlaneVersionSkew  the version that the control plane's spec asks for, in Clusters with a topology
+//
+// What a control plane runs is in its status, and decides what can join it: its spec may ask for something that never comes to
+// be. Before anything runs, the spec is all there is.
 func preflight(s Snapshot) []string {
 	if s.Cluster == nil || !s.Cluster.Spec.ControlPlaneRef.IsDefined() || !asksPreflight(s) || len(active(s)) == 0 {
 		return nil
@@ -40,16 +43,30 @@ func preflight(s Snapshot) []string {
 	case s.ControlPlane == nil:
 		return []string{fmt.Sprintf("%s %s does not exist", ref.Kind, ref.Name)}
 	}
+	c := checked{Snapshot: s, name: ref.Kind + " " + ref.Name}
 	text := s.ControlPlane.SpecVersion.Or("")
 	if text == "" {
 		return nil
 	}
-	plane, err := parse(text)
-	if err != nil {
-		return []string{fmt.Sprintf("version %q of %s %s is not a semantic version", text, ref.Kind, ref.Name)}
+	var err error
+	if c.spec, err = version.Parse(text); err != nil {
+		return []string{fmt.Sprintf("Version %q of %s is not a semantic version", text, c.name)}
 	}
-	c := checked{Snapshot: s, name: ref.Kind + " " + ref.Name, text: text, plane: plane}
-	return c.run()
+	c.lowest, c.highest = c.spec, c.spec
+	for i, status := range s.ControlPlane.Versions.Or(nil) {
+		v, err := version.Parse(status.Version)
+		if err != nil {
+			return []string{fmt.Sprintf("Version %q that %s runs is not a semantic version", status.Version, c.name)}
+		}
+		if i == 0 || v.Compare(c.lowest) < 0 {
+			c.lowest = v
+		}
+		if i == 0 || v.Compare(c.highest) > 0 {
+			c.highest = v
+		}
+		c.runs = true
+	}
+	return c.check()
 }
 
 // active are the checks that are neither turned off for all MachineSets nor for this one (MS-17).
@@ -85,12 +102,15 @@ func skips(s Snapshot) map[clusterv1.MachineSetPreflightCheck]bool {
 // checked is a snapshot with what all checks look at.
 type checked struct {
 	Snapshot
-	// name, version text and version of the control plane.
-	name, text string
-	plane      semver.Version
+	// name of the control plane.
+	name string
+	// spec is the version that the control plane's spec asks for; lowest and highest are the versions that it runs. They are as the
+	// spec while nothing runs.
+	spec, lowest, highest version.Version
+	runs                  bool
 }
 
-func (c checked) run() []string {
+func (c checked) check() []string {
 	var out []string
 	checks := active(c.Snapshot)
 	say := func(check clusterv1.MachineSetPreflightCheck, message string) {
@@ -103,20 +123,20 @@ func (c checked) run() []string {
 	if text == "" {
 		return out
 	}
-	version, err := parse(text)
+	v, err := version.Parse(text)
 	if err != nil {
-		return append(out, fmt.Sprintf("version %q of the MachineSet is not a semantic version", text))
+		return append(out, fmt.Sprintf("Version %q of the MachineSet is not a semantic version", text))
 	}
-	say(clusterv1.MachineSetPreflightCheckKubernetesVersionSkew, c.kubernetesSkew(version))
-	say(clusterv1.MachineSetPreflightCheckKubeadmVersionSkew, c.kubeadmSkew(version))
-	say(clusterv1.MachineSetPreflightCheckControlPlaneVersionSkew, c.planeSkew())
+	say(clusterv1.MachineSetPreflightCheckKubernetesVersionSkew, c.kubernetesSkew(v))
+	say(clusterv1.MachineSetPreflightCheckKubeadmVersionSkew, c.kubeadmSkew(v))
+	say(clusterv1.MachineSetPreflightCheckControlPlaneVersionSkew, c.planeSkew(v))
 	return out
 }
 
-func (c checked) unstable() string { // MS-13
+func (c checked) unstable() string {
 	if topology := c.Cluster.Spec.Topology; topology.IsDefined() {
 		step := c.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]
-		if topology.Version != c.text && step != c.text {
+		if !c.isSpec(topology.Version) && !c.isSpec(step) {
 			next := topology.Version
 			if step != "" {
 				next = step
@@ -124,55 +144,58 @@ func (c checked) unstable() string { // MS-13
 			return fmt.Sprintf("%s is about to be upgraded to %s", c.name, next)
 		}
 	}
-	versions := c.ControlPlane.Versions.Or(nil)
-	if len(versions) == 0 {
+	switch {
+	case !c.runs:
 		return c.name + " is being provisioned"
+	case c.lowest.Compare(c.spec) < 0:
+		return fmt.Sprintf("%s is being upgraded from %s to %s", c.name, c.lowest, c.spec)
 	}
-	for _, v := range versions {
-		if have, err := parse(v.Version); err != nil || have.LT(c.plane) {
-			return fmt.Sprintf("%s is being upgraded from %s to %s", c.name, v.Version, c.text)
+	return ""
+}
+
+// isSpec reports whether a version is the one that the control plane's spec asks for.
+func (c checked) isSpec(text string) bool {
+	v, err := version.Parse(text)
+	return err == nil && v.Compare(c.spec) == 0
+}
+
+// of names one of the versions that the control plane runs, and what its spec asks for if that is another minor version.
+func (c checked) of(v version.Version) string {
+	if v.SameMinor(c.spec) {
+		return fmt.Sprintf("version %s of %s", v, c.name)
+	}
+	return fmt.Sprintf("version %s, which %s runs while its spec asks for %s", v, c.name, c.spec)
+}
+
+// olderMinors is how many minor versions a Machine may be older than its control plane.
+const olderMinors = 3
+
+func (c checked) kubernetesSkew(v version.Version) string {
+	switch {
+	case v.Major != c.lowest.Major, v.Minor > c.lowest.Minor:
+		return fmt.Sprintf("Version %s of the MachineSet is newer than %s", v, c.of(c.lowest))
+	case v.Minor+olderMinors < c.highest.Minor:
+		return fmt.Sprintf("Version %s of the MachineSet is more than %d minor versions older than %s", v, olderMinors, c.of(c.highest))
+	}
+	return ""
+}
+
+func (c checked) kubeadmSkew(v version.Version) string {
+	ref := c.Set.Spec.Template.Spec.Bootstrap.ConfigRef
+	if ref.Kind != "KubeadmConfigTemplate" || ref.APIGroup != bootstrapv1.GroupVersion.Group {
+		return ""
+	}
+	for _, have := range []version.Version{c.lowest, c.highest} {
+		if !v.SameMinor(have) {
+			return fmt.Sprintf("Version %s of the MachineSet must have the minor version of what it joins with kubeadm: %s", v, c.of(have))
 		}
 	}
 	return ""
 }
 
-// olderMinors is how many minor versions a Machine may be older than its control plane.
-func olderMinors(plane semver.Version) uint64 {
-	if plane.Major == 1 && plane.Minor < 28 {
-		return 2
-	}
-	return 3
-}
-
-func (c checked) kubernetesSkew(v semver.Version) string { // MS-14
-	switch {
-	case v.Major != c.plane.Major, v.Minor > c.plane.Minor:
-		return fmt.Sprintf("version %s of the MachineSet is newer than version %s of %s", c.Set.Spec.Template.Spec.Version, c.text, c.name)
-	case v.Minor+olderMinors(c.plane) < c.plane.Minor:
-		return fmt.Sprintf("version %s of the MachineSet is more than %d minor versions older than version %s of %s",
-			c.Set.Spec.Template.Spec.Version, olderMinors(c.plane), c.text, c.name)
-	}
-	return ""
-}
-
-func (c checked) kubeadmSkew(v semver.Version) string { // MS-15
-	ref := c.Set.Spec.Template.Spec.Bootstrap.ConfigRef
-	if ref.Kind != "KubeadmConfigTemplate" || ref.APIGroup != bootstrapv1.GroupVersion.Group ||
-		v.Major == c.plane.Major && v.Minor == c.plane.Minor {
+func (c checked) planeSkew(v version.Version) string {
+	if !c.Cluster.Spec.Topology.IsDefined() || v.Compare(c.spec) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("version %s of the MachineSet is of another minor version than %s of %s, and kubeadm needs the same",
-		c.Set.Spec.Template.Spec.Version, c.text, c.name)
-}
-
-func (c checked) planeSkew() string { // MS-16
-	if !c.Cluster.Spec.Topology.IsDefined() || c.Set.Spec.Template.Spec.Version == c.text {
-		return ""
-	}
-	return fmt.Sprintf("version %s of the MachineSet is not version %s of %s: it will be replaced soon",
-		c.Set.Spec.Template.Spec.Version, c.text, c.name)
-}
-
-func parse(version string) (semver.Version, error) {
-	return semver.Parse(strings.TrimPrefix(version, "v"))
+	return fmt.Sprintf("Version %s of the MachineSet is not version %s of %s: it will be replaced soon", v, c.spec, c.name)
 }

@@ -35,13 +35,16 @@ func missing(s Snapshot) int {
 	return max(0, want-count(s))
 }
 
+// waitingForReplicas is said of a set whose number of replicas was never set.
+const waitingForReplicas = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
+
 // scale makes as many Machines as there shall be.
 func scale(s Snapshot, p *loop.Plan) {
 	want, known := wanted(s)
 	have := count(s)
 	switch {
 	case !known:
-		p.WaitFor(clusterv1.MachineSetScalingUpWaitingForReplicasSetReason, "Waiting for spec.replicas to be set")
+		p.WaitFor(clusterv1.MachineSetScalingUpWaitingForReplicasSetReason, waitingForReplicas)
 	case have < want:
 		scaleUp(s, want, p)
 	case have > want:

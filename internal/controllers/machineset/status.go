@@ -106,11 +106,11 @@ func events(out loop.Outcome) []loop.Event {
 	}
 	switch a := out.Failed.(type) {
 	case Adopt:
-		list = append(list, loop.Warning("FailedAdopt", "Machine %s could not be adopted; it is tried again", a.Machine))
+		list = append(list, loop.Warning("FailedAdopt", "%s", notPossible("Machine "+a.Machine+" could not be adopted", out, "")))
 	case Create:
-		list = append(list, loop.Warning("FailedCreate", "%s could not all be created; it is tried again", machineNames(a.Names)))
+		list = append(list, loop.Warning("FailedCreate", "%s", notPossible("Machines could not be created", out, a.Names)))
 	case Delete:
-		list = append(list, loop.Warning("FailedDelete", "%s could not all be deleted; it is tried again", machineNames(a.Names)))
+		list = append(list, loop.Warning("FailedDelete", "%s", notPossible(machineNames(a.Names)+" could not all be deleted", out, "")))
 	}
 	return list
 }

@@ -2,12 +2,15 @@ package machineset
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -48,7 +51,7 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 	}{
 		"not scaling up":      {"", up, settled(), loop.Outcome{}, "False NotScalingUp"},
 		"scaling up":          {"", up, settled(replicas(3)), loop.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas"},
-		"replicas not set":    {"", up, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas set"},
+		"replicas not set":    {"", up, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas to be set; until then no Machine is created or deleted"},
 		"would be blocked":    {"said before it matters", up, settled(noTemplate), loop.Outcome{}, "False NotScalingUp Scaling up would be blocked because:\n* FooMachineTemplate it does not exist"},
 		"blocked by template": {"", up, settled(replicas(3), noTemplate), loop.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooMachineTemplate it does not exist"},
 		"blocked by preflight": {"MS-12", up, settled(replicas(3), func(s *Snapshot) { s.ControlPlane = nil }), loop.Outcome{},
@@ -56,13 +59,15 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 		"blocked by ownership": {"OR-01", up, settled(replicas(3), func(s *Snapshot) { s.Cluster = nil }), loop.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Cluster c does not exist; MachineSet ms goes on when it does"},
 		"could not create": {"messages are stable", up, settled(replicas(3)), loop.Outcome{Failed: Create{}, Err: errors.New("at 12:00")},
-			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created; it is tried again"},
+			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created: an unexpected error, which is in the log; retrying"},
+		"creation is refused": {"the cause, without the name of a Machine that never exists", up, settled(replicas(3)), loop.Outcome{Failed: Create{Names: "ms-abcde"}, Err: refused()},
+			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created: foomachines.i is forbidden: no huge machines; retrying"},
 		"cannot create": {"a person has to act", up, settled(replicas(3)), loop.Outcome{Failed: Create{}, Err: fault.New(fault.Invalid, "X", "change it")},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* change it"},
 		"deleted, not scaling up": {"", up, settled(deleted, noTemplate), loop.Outcome{}, "False NotScalingUp"},
 		"not scaling down":        {"", down, settled(), loop.Outcome{}, "False NotScalingDown"},
 		"scaling down":            {"", down, settled(replicas(0)), loop.Outcome{}, "True ScalingDown Scaling down from 2 to 0 replicas"},
-		"scaling down, not set":   {"", down, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas set"},
+		"scaling down, not set":   {"", down, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas to be set; until then no Machine is created or deleted"},
 		"scaling down slowly": {"", down, settled(replicas(1), with(asIs, slow)), loop.Outcome{},
 			"True ScalingDown Scaling down from 2 to 1 replicas\n* Machine m2 in deletion since more than 15m, stage: DrainingNode"},
 		"deleted, scaling down": {"", down, settled(deleted), loop.Outcome{}, "True ScalingDown Scaling down from 2 to 0 replicas"},
@@ -176,12 +181,19 @@ func TestV1Beta1Conditions(t *testing.T) { // CO-02, MS-20
 	}
 }
 
+// refused is what an API server says of a Machine's infrastructure machine that a policy does not allow.
+func refused() error {
+	foos := schema.GroupResource{Group: "i", Resource: "foomachines"}
+	return fmt.Errorf("create Machine ms-abcde: %w", apierrors.NewForbidden(foos, "ms-abcde", errors.New("no huge machines")))
+}
+
 func TestEvents(t *testing.T) { // MS-03, MS-04
 	out := loop.Outcome{
+		Err:  refused(),
 		Done: []loop.Action{Adopt{Machine: "a"}, Create{Names: "b c d e", Why: "scale up"}, Delete{Names: "f", Why: "scale down"}, SyncMachine{Machine: "g"}},
 	}
 	var got []string
-	for _, failed := range []loop.Action{nil, Adopt{Machine: "x"}, Create{Names: "y"}, Delete{Names: "z"}} {
+	for _, failed := range []loop.Action{nil, Adopt{Machine: "x"}, Create{Names: "x ms-abcde"}, Delete{Names: "z"}} {
 		out.Failed = failed
 		for _, e := range Report(settled(), loop.Plan{}, out).Events {
 			got = append(got, e.Type+" "+e.Reason+": "+e.Message)
@@ -191,9 +203,9 @@ func TestEvents(t *testing.T) { // MS-03, MS-04
 	want := []string{
 		"Normal SuccessfulAdopt: Adopted Machine a", "Normal SuccessfulCreate: Created Machines b, c, d, ... (1 more): scale up",
 		"Normal SuccessfulDelete: Deleted Machine f: scale down",
-		"Warning FailedAdopt: Machine x could not be adopted; it is tried again",
-		"Warning FailedCreate: Machine y could not all be created; it is tried again",
-		"Warning FailedDelete: Machine z could not all be deleted; it is tried again",
+		`Warning FailedAdopt: Machine x could not be adopted: foomachines.i "ms-abcde" is forbidden: no huge machines; retrying`,
+		"Warning FailedCreate: Machines could not be created: foomachines.i is forbidden: no huge machines; retrying",
+		`Warning FailedDelete: Machine z could not all be deleted: foomachines.i "ms-abcde" is forbidden: no huge machines; retrying`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

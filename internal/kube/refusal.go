@@ -1,0 +1,83 @@
+package kube
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// mostRefusals is how many different causes are told of, in the order of the sentences.
+const mostRefusals = 3
+
+// longestRefusal is how many characters of what the API server says are repeated: webhooks of others say as much as they like.
+const longestRefusal = 400
+
+// Refusals says why writes failed, a sentence for each cause, sorted, and the same each time they fail in the same way. names are
+// of the objects that were written, where these change from one try to the next: they are left out. What the API server
+// refuses is said in its words; of other failures the words may change each time, and only their kind is said.
+func Refusals(err error, names ...string) []string {
+	var out []string
+	collect(err, func(cause error) { out = append(out, without(refusal(cause), names)) })
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), mostRefusals)]
+}
+
+// collect calls f for each cause that errors were joined and wrapped of.
+func collect(err error, f func(error)) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			collect(e, f)
+		}
+		return
+	}
+	_, isFault := err.(*fault.Fault)
+	_, isStatus := err.(apierrors.APIStatus)
+	if inner := errors.Unwrap(err); inner != nil && !isFault && !isStatus && fault.KindOf(inner) == fault.KindOf(err) {
+		collect(inner, f)
+		return
+	}
+	if err != nil {
+		f(err)
+	}
+}
+
+func refusal(err error) string {
+	if f := fault.As(err); f != nil {
+		return f.Message
+	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		said := status.Status()
+		switch said.Reason {
+		case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonNotFound,
+			metav1.StatusReasonConflict, metav1.StatusReasonAlreadyExists, metav1.StatusReasonRequestEntityTooLarge, metav1.StatusReasonMethodNotAllowed:
+			return said.Message
+		case metav1.StatusReasonUnknown:
+			return "the API server reports an error"
+		}
+		return "the API server reports " + string(said.Reason)
+	}
+	if fault.KindOf(err) == fault.Unreachable {
+		return "the API server does not answer"
+	}
+	return "an unexpected error, which is in the log"
+}
+
+// without leaves the names out of a sentence, and makes it one line of a bounded length.
+func without(sentence string, names []string) string {
+	for _, name := range names {
+		sentence = strings.ReplaceAll(sentence, ` "`+name+`"`, "")
+		sentence = strings.ReplaceAll(sentence, name, "NAME")
+	}
+	sentence = strings.Join(strings.FieldsFunc(sentence, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	if runes := []rune(sentence); len(runes) > longestRefusal {
+		sentence = string(runes[:longestRefusal]) + " …"
+	}
+	return sentence
+}

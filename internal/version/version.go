@@ -1,0 +1,73 @@
+package version
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"github.com/blang/semver/v4"
+)
+
+// Version is a Kubernetes version as a person or a provider writes it: with or without a leading v, and with or without a patch
+// number, which managed control planes leave out.
+type Version struct {
+	semver.Version
+	// short versions have no patch number: they stand for all of their minor version.
+	short bool
+	text  string
+}
+
+// Parse reads a version.
+func Parse(text string) (Version, error) {
+	v, err := semver.ParseTolerant(text)
+	number, _, _ := strings.Cut(strings.TrimSpace(text), "-")
+	number, _, _ = strings.Cut(number, "+")
+	return Version{Version: v, short: strings.Count(number, ".") < 2, text: text}, err
+}
+
+// String returns the version as it was written.
+func (v Version) String() string { return v.text }
+
+// SameMinor reports whether both are of the same minor version.
+func (v Version) SameMinor(other Version) bool { return compareMinor(v, other) == 0 }
+
+// Compare returns -1 where v is older than other, 1 where it is newer, 0 where neither can be told. If one of them has no
+// patch number, minor versions are compared. Of two that differ in nothing but the build, the build decides if both have
+// one.
+func (v Version) Compare(other Version) int {
+	if v.short || other.short {
+		return compareMinor(v, other)
+	}
+	order := v.Version.Compare(other.Version)
+	if order != 0 || len(v.Build) == 0 || len(other.Build) == 0 {
+		return order
+	}
+	return compareTexts(strings.Join(v.Build, "."), strings.Join(other.Build, "."))
+}
+
+func compareMinor(a, b Version) int {
+	return cmp.Or(cmp.Compare(a.Major, b.Major), cmp.Compare(a.Minor, b.Minor))
+}
+
+// runs of a text: digits, or anything else.
+var runs = regexp.MustCompile(`[0-9]+|[^0-9]+`)
+
+// compareTexts compares the numbers within texts as numbers: +build10 is newer than +build9.
+func compareTexts(a, b string) int {
+	x, y := runs.FindAllString(a, -1), runs.FindAllString(b, -1)
+	for i := range min(len(x), len(y)) {
+		if order := compareRuns(x[i], y[i]); order != 0 {
+			return order
+		}
+	}
+	return cmp.Compare(len(x), len(y))
+}
+
+func compareRuns(a, b string) int {
+	digits := func(s string) bool { return s[0] >= '0' && s[0] <= '9' }
+	if digits(a) && digits(b) {
+		a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	}
+	return strings.Compare(a, b)
+}
