@@ -58,6 +58,14 @@ type HandOver struct {
 	To string
 	// Takes tells which fields move.
 	Takes func(fieldpath.Path) bool
+	// Subresource whose fields move; empty: those of the object itself.
+	Subresource string
+}
+
+// Moves reports whether there is anything to hand over, as far as a cache has the managers of an object, see [KeepOwnFields].
+func (h HandOver) Moves(o client.Object) bool {
+	_, moves, err := h.apply(o.GetManagedFields())
+	return err != nil || moves
 }
 
 // HandOver changes who owns fields of an object, which was read past any cache: a cache does not have all managers.
@@ -84,7 +92,7 @@ func (h HandOver) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFi
 	moved, version := &fieldpath.Set{}, ""
 	var out []metav1.ManagedFieldsEntry
 	for _, e := range entries {
-		if !h.from(e) || e.Subresource != "" || e.FieldsV1 == nil {
+		if !h.from(e) || e.Subresource != h.Subresource || e.FieldsV1 == nil {
 			out = append(out, e)
 			continue
 		}
@@ -103,7 +111,7 @@ func (h HandOver) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFi
 		return entries, false, nil
 	}
 	for i, e := range out {
-		if e.Manager == h.To && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.FieldsV1 != nil {
+		if e.Manager == h.To && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == h.Subresource && e.FieldsV1 != nil {
 			var have fieldpath.Set
 			if err := have.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
 				return nil, false, fmt.Errorf("fields of manager %s: %w", e.Manager, err)
@@ -113,7 +121,7 @@ func (h HandOver) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFi
 		}
 	}
 	return append(out, entry(metav1.ManagedFieldsEntry{
-		Manager: h.To, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version, FieldsType: "FieldsV1",
+		Manager: h.To, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version, FieldsType: "FieldsV1", Subresource: h.Subresource,
 	}, moved)), true, nil
 }
 

@@ -5,7 +5,23 @@ import "sigs.k8s.io/controller-runtime/pkg/client"
 // OwnsCondition reports whether the controller owns a share of the condition in status.conditions: it applied the
 // condition once, and has not given it up since. Somebody else may have changed it.
 func OwnsCondition(o client.Object, controller, conditionType string) bool {
-	fields := owned(o.GetManagedFields(), Prefix+controller, "status")
+	return hasCondition(owned(o.GetManagedFields(), Prefix+controller, statusSubresource), conditionType)
+}
+
+// FormerlyOwned reports whether the reference implementation has written a condition of status.conditions, or another program of
+// the same name, and this one has not taken it over, see [Writer.TakeOverStatus].
+func FormerlyOwned(o client.Object, conditionType string) bool {
+	for _, e := range o.GetManagedFields() {
+		if e.Manager == FormerManager && e.Subresource == statusSubresource && e.FieldsV1 != nil &&
+			hasCondition(fieldSets.object(e.FieldsV1.GetRawBytes()), conditionType) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasCondition reports whether a condition is among fields.
+func hasCondition(fields map[string]any, conditionType string) bool {
 	for _, step := range []string{"f:status", "f:conditions", `k:{"type":"` + conditionType + `"}`} {
 		below, ok := fields[step].(map[string]any)
 		if !ok {

@@ -75,15 +75,18 @@ func (w *Writes) going(uid types.UID) bool {
 	return is
 }
 
-// KeepOwnFields is a cache transform that drops the managed fields of everybody but this program: they are
-// half of an object's size, and nothing here reads them. Of an unstructured object, which is another controller's, it
-// drops those of the status too: only that controller writes it.
+// KeepOwnFields is a cache transform that drops the managed fields of every program that has nothing to do with this one: they are
+// half of an object's size, and nothing here reads them. It keeps those of this program, and those of an implementation that
+// this one takes over from. Of an unstructured object, which is another controller's, it drops those of the status too:
+// only that controller writes it.
 func KeepOwnFields(in any) (any, error) {
 	switch o := in.(type) {
 	case *unstructured.Unstructured:
 		keepOwnEntries(o.Object)
 	case client.Object:
-		o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return !ours(e.Manager) }))
+		o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+			return !ours(e.Manager) && !(e.Manager == FormerManager && e.Subresource == statusSubresource)
+		}))
 	}
 	return in, nil
 }

@@ -79,6 +79,8 @@ type Reconciler[O Object, S any] struct {
 	Controller[O, S]
 	Client client.Client
 	Writer *kube.Writer
+	// Live reads past the cache; nil: as Client does.
+	Live   client.Reader
 	Events events.EventRecorder
 	// Scope is what the manager limits itself to.
 	Scope Scope

@@ -49,6 +49,9 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 				return left, nil
 			}
 			began := r.now()
+			if err := r.takeOver(ctx, o, change.Want); err != nil {
+				return 0, err
+			}
 			if err := change.Write(ctx); err != nil {
 				return 0, err
 			}

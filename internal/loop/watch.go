@@ -70,7 +70,7 @@ func (s Setup) Filter() predicate.Predicate {
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
 	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // of a kind that is not in the scheme nothing can be read
 	return &Reconciler[O, S]{
-		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Scope: s.Scope(),
+		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Live: s.Manager.GetAPIReader(), Scope: s.Scope(),
 		work: s.Work, kind: kind,
 		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
 		pacer:  pacer{window: s.Pace}, rests: rests{least: s.Rest}, normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
@@ -82,6 +83,9 @@ func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wa
 		})
 	}
 	conditions := table.Evaluate(wants, loop.MomentOf(m, s.Now))
+	if err := c.writer.TakeOverStatus(ctx, c.live, m, kube.Conditions(targetOf(s, name).Claims...)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
 	if err := c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions}); err != nil {
 		return client.IgnoreNotFound(err)
 	}

@@ -36,6 +36,7 @@ type Workloads interface {
 // Controller reconciles MachineHealthChecks.
 type Controller struct {
 	client    client.Client
+	live      client.Reader // past the cache
 	refs      *kube.References
 	workloads Workloads
 	writer    *kube.Writer
@@ -51,7 +52,7 @@ func indexMachine(o client.Object) []string { return []string{o.(*clusterv1.Mach
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters *remote.Clusters) error {
 	s = paced(s)
-	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: time.Now}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, ofCluster, indexMachine); err != nil {
 		return fmt.Errorf("index Machines by Cluster: %w", err)
 	}

@@ -49,7 +49,7 @@ type Target struct {
 	NodeAsked bool
 	// Request for external remediation of the Machine; nil where there is none.
 	Request *contract.Object
-	// Claims are the types of the conditions that this controller owns a share of.
+	// Claims are the types of the conditions that this controller owns a share of, or takes over.
 	Claims []string
 }
 
@@ -105,11 +105,19 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 func claims(m *clusterv1.Machine) []string {
 	var out []string
 	for _, t := range ours() {
-		if kube.OwnsCondition(m, Name, t) {
+		if kube.OwnsCondition(m, Name, t) || formerly(m, t) {
 			out = append(out, t)
 		}
 	}
 	return out
+}
+
+// formerly reports whether another implementation has set a condition that this controller sets now. One that says something
+// else is that of somebody else.
+func formerly(m *clusterv1.Machine, conditionType string) bool {
+	have := condition.Set(m.Status.Conditions).Get(conditionType)
+	return have != nil && (conditionType == clusterv1.MachineHealthCheckSucceededCondition || startedHere(*have)) &&
+		kube.FormerlyOwned(m, conditionType)
 }
 
 func (c *Controller) readTemplate(ctx context.Context, s *Snapshot) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -89,5 +90,33 @@ func TestReadNodes(t *testing.T) { // HC-10, HC-11
 				t.Errorf("%s: there is a new status: %t", tc.reason, judged)
 			}
 		})
+	}
+}
+
+// A condition that the reference implementation left is given up as if this controller had set it.
+func TestClaims(t *testing.T) { // HC-06
+	owned := func(manager string, conditionTypes ...string) metav1.ManagedFieldsEntry {
+		text := ""
+		for _, c := range conditionTypes {
+			text += fmt.Sprintf(`,"k:{\"type\":\"%s\"}":{".":{}}`, c)
+		}
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", Subresource: "status", FieldsV1: metav1.NewFieldsV1(
+			`{"f:status":{"f:conditions":{".":{}` + text + `}}}`)}
+	}
+	const owner = clusterv1.MachineOwnerRemediatedCondition
+	for name, tc := range map[string]struct {
+		reason, says string
+		entry        metav1.ManagedFieldsEntry
+		want         []string
+	}{
+		"recovered": {"nobody else would remove it", clusterv1.MachineOwnerRemediatedWaitingForRemediationReason, owned("manager", health, owner), []string{health, owner}},
+		"begun":     {"the owner of the Machine goes on with it", clusterv1.MachineSetMachineRemediationMachineDeletingReason, owned("manager", health, owner), []string{health}},
+		"another":   {"it is another program's", clusterv1.MachineOwnerRemediatedWaitingForRemediationReason, owned("other", health, owner), nil},
+	} {
+		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{tc.entry}}}
+		m.Status.Conditions = []metav1.Condition{{Type: health, Status: "True"}, {Type: owner, Status: "False", Reason: tc.says}}
+		if diff := cmp.Diff(tc.want, claims(m)); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
@@ -202,6 +203,13 @@ func (c *Controller) judge(ctx context.Context, s Snapshot, a Judge) error {
 	table := condition.Table[Judge]{
 		{Type: clusterv1.MachineUpToDateCondition, Of: func(a Judge) condition.Verdict { return a.UpToDate }},
 		{Type: clusterv1.MachineOwnerRemediatedCondition, Of: func(a Judge) condition.Verdict { return a.Remediated }},
+	}
+	owned := []string{clusterv1.MachineOwnerRemediatedCondition}
+	if s.Deployment == nil {
+		owned = append(owned, clusterv1.MachineUpToDateCondition) // else the Machine controller's
+	}
+	if err := c.writer.TakeOverStatus(ctx, c.live, m, kube.Conditions(owned...)); err != nil {
+		return err
 	}
 	status := map[string]any{}
 	if conditions := table.Evaluate(a, loop.MomentOf(m, s.Now)); len(conditions) > 0 {
