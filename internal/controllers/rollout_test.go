@@ -37,6 +37,8 @@ type rolloutScenario struct {
 	play     func(*rolled)
 	// want is every MachineSet in the end: version, available/desired.
 	want string
+	// rolls: the rollout is not over in the end.
+	rolls bool
 }
 
 func rolloutScenarios() map[string]rolloutScenario {
@@ -85,8 +87,10 @@ func rolloutScenarios() map[string]rolloutScenario {
 			reason: "a pause stops the rollout, scaling keeps the proportions", replicas: 4, strategy: strategy("1", "0"), play: paused,
 			want: "v1.36.2 4/4",
 		},
-		"rollout-after":       {reason: "every Machine is replaced once", replicas: 2, strategy: strategy("1", "0"), play: rolloutAfter, want: "v1.36.1 2/2"},
-		"in-place":            {reason: "what Machines take over needs no new ones", replicas: 2, strategy: strategy("1", "0"), play: inPlace, want: "v1.36.1 2/2"},
+		"rollout-after": {reason: "every Machine is replaced once", replicas: 2, strategy: strategy("1", "0"), play: rolloutAfter, want: "v1.36.1 2/2"},
+		"in-place":      {reason: "what Machines take over needs no new ones", replicas: 2, strategy: strategy("1", "0"), play: inPlace, want: "v1.36.1 2/2"},
+		"in-place-old": {reason: "those of an older template take it over too, although no rollout gets to them", replicas: 3, play: inPlaceOld, want: "v1.36.1 2/2 v1.36.2 1/1",
+			strategy: clusterv1.MachineDeploymentRolloutStrategy{Type: clusterv1.OnDeleteMachineDeploymentStrategyType}, rolls: true},
 		"adoption":            {reason: "what lost its owners is found again", replicas: 2, strategy: strategy("1", "0"), play: adoption, want: "v1.36.1 2/2"},
 		"name-template":       {reason: "names are as asked for, from the next Machine on", replicas: 1, strategy: strategy("1", "0"), play: naming, want: "v1.36.2 2/2"},
 		"three-at-once":       {reason: "the oldest version goes first", replicas: 4, strategy: strategy("1", "0"), play: threeVersions, want: "v1.36.3 4/4"},
@@ -146,6 +150,33 @@ func rolloutAfter(w *rolled) { // DP-10, DP-02
 
 func inPlace(w *rolled) { // MS-08, DP-02, DP-05
 	w.expect("made", "v1.36.1 2/2")
+	changeInPlace(w)
+}
+
+// inPlaceOld changes a paused deployment with two MachineSets whose Machines are replaced when a user deletes them.
+func inPlaceOld(w *rolled) { // MS-08, DP-02, DP-05, DP-09, DP-11
+	w.expect("made", "v1.36.1 3/3")
+	w.version("v1.36.2", works)
+	w.settle()
+	w.remove("v1.36.1")
+	w.expect("one is replaced", "v1.36.1 2/2 v1.36.2 1/1")
+	w.user("pause", func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr(true) })
+	changeInPlace(w)
+	w.user("change it once more", func(d *clusterv1.MachineDeployment) {
+		d.Spec.Template.Labels = map[string]string{clusterv1.MachineDeploymentNameLabel: "md", "tier": "silver"}
+	})
+	w.settle()
+	for _, m := range w.machines {
+		if m.Labels["tier"] != "silver" {
+			w.t.Errorf("MS-08: %s has %v", m.Name, m.Labels)
+		}
+	}
+	w.user("go on", func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr(false) })
+	w.settle()
+}
+
+// changeInPlace changes all that Machines take over, and looks whether they have.
+func changeInPlace(w *rolled) {
 	before := names(w)
 	w.user("change what needs no rollout", func(d *clusterv1.MachineDeployment) {
 		t := &d.Spec.Template
@@ -235,8 +266,8 @@ func (s rolloutScenario) run(t *testing.T, rng *rand.Rand) *rolled {
 	w.ceiling, w.floor, w.frail = s.replicas+l.MaxSurge, l.MinAvailable(s.replicas), s.frail
 	s.play(w)
 	w.expect(s.reason, s.want)
-	if c := condition.Set(w.d.Status.Conditions).Get(clusterv1.MachineDeploymentRollingOutCondition); c.Status != metav1.ConditionFalse {
-		t.Errorf("DP-12: still rolls out: %s\n%s", c.Message, w.text())
+	if c := condition.Set(w.d.Status.Conditions).Get(clusterv1.MachineDeploymentRollingOutCondition); (c.Status == metav1.ConditionTrue) != s.rolls {
+		t.Errorf("DP-12: rolling out is %s: %s\n%s", c.Status, c.Message, w.text())
 	}
 	return w
 }

@@ -25,6 +25,10 @@ const (
 	ReasonHidden          = "WaitingForWatchLabel"
 )
 
+// ReasonNodesAmbiguous is the reason of a Machine's conditions about its Node where several Nodes have its provider ID. Unlike
+// other reasons for which nothing is known of a Node, it says that the workload cluster was asked and has answered.
+const ReasonNodesAmbiguous = "ProviderIDNotUnique"
+
 // Facts is what a verdict looks at.
 type Facts struct {
 	// Kind and Name of the object that owns, for messages.

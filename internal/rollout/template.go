@@ -12,8 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// relevant is the part of a machine template that an existing Machine cannot take over (DP-02): all else is
-// propagated in place.
+// relevant is the part of a machine template that an existing Machine cannot take over: all else is propagated in place, see
+// [InPlace].
 type relevant struct {
 	Version       string
 	FailureDomain string
@@ -32,6 +32,15 @@ func relevantOf(t clusterv1.MachineTemplateSpec) relevant {
 		r.DataSecret = *t.Spec.Bootstrap.DataSecretName
 	}
 	return r
+}
+
+// InPlace is the wanted template for Machines that were made from another one: with what they cannot take over as they have it.
+func InPlace(have, want clusterv1.MachineTemplateSpec) clusterv1.MachineTemplateSpec {
+	t := *want.DeepCopy()
+	t.Spec.Version, t.Spec.FailureDomain = have.Spec.Version, have.Spec.FailureDomain
+	t.Spec.InfrastructureRef = have.Spec.InfrastructureRef
+	t.Spec.Bootstrap = *have.Spec.Bootstrap.DeepCopy()
+	return t
 }
 
 // Differences says for users in what a MachineSet's (or Machine's) template differs from the wanted one where only

@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -128,7 +129,7 @@ func (j judged) noNode(before *metav1.Condition) condition.Verdict {
 	case n.Down:
 		return condition.Unknown(clusterv1.MachineNodeConnectionDownReason, "The workload cluster does not answer")
 	case len(n.Rivals) > 0:
-		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, fmt.Sprintf(
+		return condition.Unknown(ownership.ReasonNodesAmbiguous, fmt.Sprintf(
 			"Nodes %s have the same spec.providerID %s: a provider ID has to be unique", strings.Join(n.Rivals, ", "), providerID(j.Snapshot)))
 	case n.Item != nil:
 		return condition.Absent()

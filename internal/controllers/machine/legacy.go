@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // legacy is the projection to v1beta1 (CO-02).
@@ -155,7 +156,7 @@ func legacyNodeReason(r string) string {
 		return clusterv1.NodeNotFoundV1Beta1Reason
 	case clusterv1.MachineNodeDoesNotExistReason:
 		return clusterv1.NodeProvisioningV1Beta1Reason
-	case clusterv1.MachineNodeInspectionFailedReason:
+	case clusterv1.MachineNodeInspectionFailedReason, ownership.ReasonNodesAmbiguous:
 		return clusterv1.NodeInspectionFailedV1Beta1Reason
 	}
 	return r

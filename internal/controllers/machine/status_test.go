@@ -109,7 +109,7 @@ func TestConditions(t *testing.T) {
 		}), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for a Node with spec.providerID x://1 to exist")},
 		"no provider ID":      {"MA-08", fresh(), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for FooMachine to report spec.providerID")},
 		"no Node yet":         {"MA-08", settled(noNode, func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for a Node with spec.providerID x://1 to exist")},
-		"two Nodes":           {"MA-08: a provider ID has to be unique", settled(func(s *Snapshot) { s.Node = Node{Asked: true, Rivals: []string{"a", "b"}} }), nil, "NodeHealthy", condition.Unknown("InspectionFailed", "Nodes a, b have the same spec.providerID x://1: a provider ID has to be unique")},
+		"two Nodes":           {"MA-08: a provider ID has to be unique", settled(func(s *Snapshot) { s.Node = Node{Asked: true, Rivals: []string{"a", "b"}} }), nil, "NodeHealthy", condition.Unknown("ProviderIDNotUnique", "Nodes a, b have the same spec.providerID x://1: a provider ID has to be unique")},
 		"Node deleted":        {"MA-19", settled(noNode), nil, "NodeHealthy", condition.False("NodeDeleted", "Node n has been deleted while the Machine still exists")},
 		"Node goes too":       {"MD-15", settled(noNode, deleted), nil, "NodeReady", condition.False("NodeDeleted", "Node n has been deleted")},
 		"down within grace":   {"MA-20: the last value stays", settled(down(299*time.Second), was(is("NodeReady", "True", "NodeReady", ""), is("NodeHealthy", "False", "NodeNotHealthy", "full"))), nil, "NodeHealthy", condition.False("NodeNotHealthy", "full")},

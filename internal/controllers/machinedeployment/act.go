@@ -32,6 +32,8 @@ type (
 		Replicas int32
 		Revision int64
 	}
+	// TakeOver takes over what the reference implementation has said of a MachineSet.
+	TakeOver struct{ Set string }
 	// SyncSet makes a MachineSet what it should be. Why is that of a change of replicas.
 	SyncSet struct {
 		Name           string
@@ -49,6 +51,9 @@ type (
 func (a Join) String() string { return "join Cluster " + a.Cluster }
 func (a Adopt) String() string {
 	return fmt.Sprintf("adopt MachineSet %s: its labels say that it is of this deployment", a.Set)
+}
+func (a TakeOver) String() string {
+	return fmt.Sprintf("take over MachineSet %s from %s: what it says and the deployment does not would stay forever", a.Set, formerManager)
 }
 func (a OwnTemplate) String() string {
 	return fmt.Sprintf("make the Cluster own %s %s: Machines are made from it", a.Kind, a.Name)
@@ -83,6 +88,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 			c.created.Add(s.Deployment.UID, a.Name, s.Now)
 		}
 		return err
+	case TakeOver:
+		return c.takeOver(ctx, setNamed(s, a.Set))
 	case SyncSet:
 		return c.writer.Apply(ctx, setNamed(s, a.Name), wanted(s, a.part()))
 	case DeleteSet:
@@ -95,6 +102,18 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		})
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the machinedeployment controller does not know how to %s", action)
+}
+
+// takeOver is conditional on the state of the MachineSet, which is read past the cache: a cache does not have all managers.
+func (c *Controller) takeOver(ctx context.Context, set *clusterv1.MachineSet) error {
+	newest := &clusterv1.MachineSet{}
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(set), newest); err != nil {
+		return fmt.Errorf("reading the managers of MachineSet %s: %w", set.Name, err)
+	}
+	if newest.UID != set.UID {
+		return nil
+	}
+	return c.writer.HandOver(ctx, newest, former())
 }
 
 // adopt makes the deployment the controller of a MachineSet, which gets its finalizer back in the same write.

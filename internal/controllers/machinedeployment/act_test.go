@@ -72,7 +72,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, c client.WithWatch) world {
-	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: now}
+	ctl := &Controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: now}
 	r := &loop.Reconciler[*clusterv1.MachineDeployment, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: now}
 	ctl.writer = r.Writer
 	return world{t, c, r}

@@ -29,6 +29,7 @@ const (
 // Controller reconciles MachineDeployments.
 type Controller struct {
 	client client.Client
+	live   client.Reader // past the cache
 	refs   *kube.References
 	writer *kube.Writer
 	// created are the MachineSets that the cache does not show yet.
@@ -39,7 +40,7 @@ type Controller struct {
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup) error {
-	c := &Controller{client: s.Manager.GetClient(), scope: s.Scope(), now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), scope: s.Scope(), now: time.Now}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)

@@ -18,15 +18,18 @@ import (
 const (
 	invalidStrategy = "InvalidStrategy"
 	rolloutHeld     = "RolloutHeld"
+	waitForReplicas = clusterv1.MachineDeploymentAvailableWaitingForReplicasSetReason
 )
 
 // Decide says what to do about a MachineDeployment, in this order:
 //
 //	not of its Cluster            join it                                                      DP-01
 //	restored in part              adopt MachineSets; until all is there, nothing else          restore.go
+//	spec.replicas not set         nothing: it is not known how many Machines there shall be
 //	templates                     own them by the Cluster                                      DP-19
 //	no MachineSet of the template create one, with the replicas that fit                       DP-02, DP-03
-//	every MachineSet              replicas as planned, everything that is propagated in place  DP-04 to DP-11, DP-16
+//	every MachineSet              take it over from the reference implementation; replicas as
+//	                              planned, everything that is propagated in place
 //	rollout complete              delete empty MachineSets                                     DP-20
 //	new MachineSet                record its revision                                          DP-04
 func Decide(s Snapshot) loop.Plan {
@@ -39,6 +42,10 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	if !decideOwnership(s, &p) {
+		return p
+	}
+	if s.Deployment.Spec.Replicas == nil {
+		p.WaitFor(waitForReplicas, "Waiting for spec.replicas to be set; until then no Machine is created or deleted")
 		return p
 	}
 	if s.Behind {
@@ -123,6 +130,9 @@ func decideSet(s Snapshot, pl planned, p *loop.Plan) {
 	if !pl.set.DeletionTimestamp.IsZero() {
 		return
 	}
+	if former().Moves(pl.set) {
+		p.Do(TakeOver{Set: pl.set.Name})
+	}
 	a := SyncSet{Name: pl.set.Name, Replicas: replicasOf(pl.set), Revision: revisionOf(pl.set), From: replicasOf(pl.set)}
 	if pl.change.Set != "" {
 		a.Replicas, a.Why = pl.change.To, pl.change.Why
@@ -196,16 +206,7 @@ func standstill(s Snapshot) string {
 	if problem := missing(s); problem != "" {
 		return problem
 	}
-	var unseen []string
-	for _, m := range machinesOf(s) {
-		if !seen(m) {
-			unseen = append(unseen, m.Name)
-		}
-	}
-	if len(unseen) > 0 {
-		return "Nothing is rolled out until the workload cluster has been asked for the Nodes of Machines " + condition.Names(unseen)
-	}
-	return ""
+	return unseen(s)
 }
 
 // current returns the place of the MachineSet that the template asks for, -1: there is none (DP-02, DP-10). Of several

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/loop"
 )
 
 // names of MachineSets that follow from the fixture; TestNamesFollowFromWhatMakesThem says why they stay the same.
@@ -56,6 +58,29 @@ func TestDecide(t *testing.T) {
 		"zero": { // DP-02
 			reason: "a MachineSet for none, too", s: fresh(func(s *Snapshot) { s.Deployment.Spec.Replicas = new(int32(0)) }),
 			do: []string{"create MachineSet " + first + " with 0 replicas: none has the template of revision 1"},
+		},
+		"replicas not set": { // DP-12
+			reason: "it is not known how many there shall be", s: settled(upgrade, func(s *Snapshot) { s.Deployment.Spec.Replicas = nil }),
+			wait: []string{"WaitingForReplicasSet"},
+		},
+		"replicas not set, paused": { // DP-12
+			reason: "that is no reason to scale either", s: settled(func(s *Snapshot) { s.Deployment.Spec.Replicas, s.Deployment.Spec.Paused = nil, new(true) }),
+			wait: []string{"WaitingForReplicasSet"},
+		},
+		"of the reference implementation": { // DP-01, MS-09
+			reason: "what another field manager says would stay forever", s: settled(func(s *Snapshot) {
+				set := &s.Sets[0]
+				set.ManagedFields = append(set.ManagedFields, metav1.ManagedFieldsEntry{Manager: "capi-machinedeployment", Operation: "Apply",
+					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"x\"":{}},"f:labels":{"f:old":{}}}}`)})
+			}),
+			do: []string{"take over MachineSet md-1 from capi-machinedeployment: what it says and the deployment does not would stay forever"},
+		},
+		"taken over": { // DP-01, MS-09
+			reason: "finalizers may be of others", s: settled(func(s *Snapshot) {
+				set := &s.Sets[0]
+				set.ManagedFields = append(set.ManagedFields, metav1.ManagedFieldsEntry{Manager: "capi-machinedeployment", Operation: "Apply",
+					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"x\"":{}}}}`)})
+			}),
 		},
 		"behind": {
 			reason: "what was written last comes first", s: fresh(func(s *Snapshot) { s.Behind = true }),
@@ -248,6 +273,23 @@ func TestRestore(t *testing.T) { // OR-01
 			reason: "everything is owned, but no Node was seen: an upgrade waits", s: settled(restored, adopted, upgrade),
 			wait: []string{"RolloutHeld"},
 		},
+		"ambiguous Node": {
+			reason: "it may have had one of them: a person has to tell which", s: settled(restored, adopted, upgrade, lookedUp("ProviderIDNotUnique")),
+			wait: []string{"RolloutHeld"},
+		},
+		"no Node": {
+			reason: "the workload cluster was asked, and there is none", s: settled(restored, adopted, lookedUp("NodeDoesNotExist")),
+		},
+		"ambiguous Node, observed": { // DP-06
+			reason: "it never had one, and the rollout is a way to get rid of it", s: settled(upgrade, lookedUp("ProviderIDNotUnique")),
+			do: []string{
+				"create MachineSet " + second + " with 1 replicas: none has the template of revision 2",
+			},
+		},
+		"not reachable, observed": {
+			reason: "the Machine may have been restored after the deployment", s: settled(upgrade, lookedUp("ConnectionDown")),
+			wait: []string{"RolloutHeld"},
+		},
 		"all there": {reason: "everything is owned and seen", s: settled(func(s *Snapshot) { s.Deployment.Status.ObservedGeneration = 0 })},
 		"user deleted the set": {
 			reason: "a deployment that was observed makes what a user has deleted", s: settled(func(s *Snapshot) { s.Sets, s.Machines = nil, nil }),
@@ -255,6 +297,41 @@ func TestRestore(t *testing.T) { // OR-01
 		},
 	} {
 		t.Run(name, d.check)
+	}
+}
+
+// lookedUp is what was found when the Nodes of the Machines were looked for.
+func lookedUp(reason string) func(*Snapshot) {
+	return func(s *Snapshot) {
+		for i := range s.Machines["md-1"] {
+			m := &s.Machines["md-1"][i]
+			m.Status.NodeRef = clusterv1.MachineNodeReference{}
+			m.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineNodeHealthyCondition, Status: "Unknown", Reason: reason},
+				is(clusterv1.MachineUpToDateCondition, "True", "")}
+		}
+	}
+}
+
+// TestObserved: a restored deployment counts as observed once the Nodes of its Machines were looked at.
+func TestObserved(t *testing.T) { // OR-01
+	adopted := func(s *Snapshot) { adopt(&s.Sets[0], s.Deployment) }
+	for name, tc := range map[string]struct {
+		reason string
+		s      Snapshot
+		want   int64
+	}{
+		"new":                      {"it has no Machines", fresh(func(s *Snapshot) { s.Deployment.Status.ObservedGeneration = 0 }), 7},
+		"restored":                 {"no Node was seen", settled(restored, adopted), 0},
+		"restored, ambiguous Node": {"a person has to tell", settled(restored, adopted, lookedUp("ProviderIDNotUnique")), 0},
+		"restored, no Node":        {"all were looked for", settled(restored, adopted, lookedUp("NodeDoesNotExist")), 7},
+		"replicas not set":         {"nothing was done for this generation", settled(func(s *Snapshot) { s.Deployment.Status.ObservedGeneration, s.Deployment.Spec.Replicas = 6, nil }), 6},
+		"observed, not reachable":  {"what is held now was observed before", settled(func(s *Snapshot) { s.Deployment.Status.ObservedGeneration = 6 }, lookedUp("ConnectionDown")), 7},
+	} {
+		tc.s.Deployment.Finalizers = []string{clusterv1.MachineDeploymentFinalizer}
+		got := Report(tc.s, Decide(tc.s), loop.Outcome{}).Status.(clusterv1.MachineDeploymentStatus).ObservedGeneration
+		if got != tc.want {
+			t.Errorf("%s: observed generation %d, want %d: %s", name, got, tc.want, tc.reason)
+		}
 	}
 }
 

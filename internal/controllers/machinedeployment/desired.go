@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
@@ -48,8 +50,8 @@ func wanted(s Snapshot, p part) *unstructured.Unstructured {
 	return u
 }
 
-// desired is a MachineSet as it should be. Of those of older templates, only what bears on how their Machines end and
-// are counted follows the deployment.
+// desired is a MachineSet as it should be. Those of older templates keep what their Machines cannot take over, and follow the
+// deployment in all else: with OnDelete, or during a pause, their Machines may be there for long.
 func desired(s Snapshot, p part) *clusterv1.MachineSet {
 	d := s.Deployment
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{
@@ -67,17 +69,14 @@ func desired(s Snapshot, p part) *clusterv1.MachineSet {
 		set.Spec.Selector = *d.Spec.Selector.DeepCopy()
 		set.Spec.Selector.MatchLabels = merged(set.Spec.Selector.MatchLabels, unique)
 		set.Spec.Template = template(d, set.Spec.Selector.MatchLabels)
-		set.Labels = set.Spec.Template.Labels
-	case p.current:
+	default:
 		set.Spec.Selector = live.Spec.Selector
 		set.Spec.Template = template(d, live.Spec.Selector.MatchLabels)
-		set.Labels = set.Spec.Template.Labels
-	default:
-		set.Spec.Selector, set.Spec.Template, set.Labels = live.Spec.Selector, *live.Spec.Template.DeepCopy(), live.Labels
-		set.Spec.Template.Spec.Deletion = d.Spec.Template.Spec.Deletion
-		set.Spec.Template.Spec.MinReadySeconds = d.Spec.Template.Spec.MinReadySeconds
+		if !p.current {
+			set.Spec.Template = rollout.InPlace(live.Spec.Template, set.Spec.Template)
+		}
 	}
-	set.Labels = ownership.PassWatchLabel(d, set.Labels)
+	set.Labels = ownership.PassWatchLabel(d, set.Spec.Template.Labels)
 	return set
 }
 
@@ -90,7 +89,8 @@ func template(d *clusterv1.MachineDeployment, selected map[string]string) cluste
 	return t
 }
 
-// annotations of a MachineSet: the deployment's (DP-05), and those of the rollout (DP-04, DP-09).
+// annotations of a MachineSet: the deployment's, and those of the rollout. Whether it may create Machines is always said, so that
+// what another implementation has said of it ends when the MachineSet becomes the current one.
 func annotations(s Snapshot, p part) map[string]string {
 	out := maps.Clone(s.Deployment.Annotations)
 	if out == nil {
@@ -106,9 +106,7 @@ func annotations(s Snapshot, p part) map[string]string {
 	if err == nil {
 		out[clusterv1.MaxReplicasAnnotation] = strconv.Itoa(int(replicas + limits.MaxSurge))
 	}
-	if limits.OnDelete && !p.current {
-		out[clusterv1.DisableMachineCreateAnnotation] = "true"
-	}
+	out[clusterv1.DisableMachineCreateAnnotation] = strconv.FormatBool(limits.OnDelete && !p.current)
 	return out
 }
 
@@ -131,6 +129,17 @@ func foreign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *unstr
 		out.SetOwnerReferences(live.OwnerReferences)
 	}
 	return out
+}
+
+// formerManager is the field manager of MachineSets in the reference implementation.
+const formerManager = kube.CorePrefix + "machinedeployment"
+
+// former hands over all that the reference implementation has said of a MachineSet. Finalizers stay: it claims those of
+// others, too.
+func former() kube.HandOver {
+	return kube.HandOver{From: []string{formerManager}, To: kube.Prefix + Name, Takes: func(p fieldpath.Path) bool {
+		return len(p) < 2 || p[1].FieldName == nil || *p[1].FieldName != "finalizers"
+	}}
 }
 
 func same(a, b metav1.OwnerReference) bool {

@@ -33,6 +33,7 @@ func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, clusterv1.GroupVersion.WithKind("MachineDeployment"))},
 			Annotations: map[string]string{
 				"team": "a", clusterv1.RevisionAnnotation: revision, clusterv1.DesiredReplicasAnnotation: "3", clusterv1.MaxReplicasAnnotation: "3",
+				clusterv1.DisableMachineCreateAnnotation: "false",
 			},
 		}
 	}
@@ -48,10 +49,11 @@ func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16
 		t.Errorf("a new MachineSet (-want +got):\n%s", diff)
 	}
 	live := s.Sets[0]
-	kept := *live.Spec.Template.DeepCopy()
-	kept.Spec.Deletion, kept.Spec.MinReadySeconds = d.Spec.Template.Spec.Deletion, d.Spec.Template.Spec.MinReadySeconds
+	kept := *template.DeepCopy()
+	kept.Labels = merged(d.Spec.Template.Labels, live.Spec.Selector.MatchLabels)
+	kept.Spec.Version = "v1.36.3"
 	old := &clusterv1.MachineSet{ObjectMeta: meta("md-1", "1"), Spec: spec(2, live.Spec.Selector, kept)}
-	old.Labels = live.Labels
+	old.Labels = kept.Labels
 	old.Annotations[clusterv1.DisableMachineCreateAnnotation] = "true"
 	if diff := cmp.Diff(old, desired(s, part{name: "md-1", replicas: 2, revision: 1})); diff != "" {
 		t.Errorf("an old MachineSet keeps what its Machines were made of (-want +got):\n%s", diff)
@@ -61,7 +63,7 @@ func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16
 		again.Spec.Template.Labels[clusterv1.MachineDeploymentUniqueLabel] != live.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentUniqueLabel] {
 		t.Error("DP-03: the hash of a MachineSet changes")
 	}
-	if _, ok := again.Annotations[clusterv1.DisableMachineCreateAnnotation]; ok {
+	if again.Annotations[clusterv1.DisableMachineCreateAnnotation] != "false" {
 		t.Error("DP-09: the current MachineSet may not make Machines")
 	}
 }

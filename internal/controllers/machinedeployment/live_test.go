@@ -130,17 +130,11 @@ func (l live) play() {
 		if !set.DeletionTimestamp.IsZero() {
 			want = 0
 		}
+		if set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true" {
+			want = min(want, len(list.Items))
+		}
 		for n := len(list.Items); n < want; n++ {
-			m := machine(&set, "")
-			m.GenerateName, m.CreationTimestamp = set.Name+"-", metav1.Time{}
-			status := m.Status
-			for i := range status.Conditions {
-				status.Conditions[i].LastTransitionTime = metav1.Now()
-			}
-			l.must(l.Create(l.t.Context(), &m))
-			m.Status = status
-			m.Status.NodeRef.Name = m.Name
-			l.must(l.Status().Update(l.t.Context(), &m))
+			l.createMachine(&set)
 		}
 		for n := len(list.Items); n > want; n-- {
 			l.must(l.Delete(l.t.Context(), &list.Items[n-1]))
@@ -157,6 +151,20 @@ func (l live) play() {
 		set.Status.Replicas, set.Status.AvailableReplicas, set.Status.ObservedGeneration = new(int32(want)), new(int32(want)), set.Generation
 		l.must(client.IgnoreNotFound(l.Status().Patch(l.t.Context(), &set, client.MergeFrom(before))))
 	}
+}
+
+// createMachine makes an available Machine of the MachineSet.
+func (l live) createMachine(set *clusterv1.MachineSet) {
+	m := machine(set, "")
+	m.GenerateName, m.CreationTimestamp = set.Name+"-", metav1.Time{}
+	status := m.Status
+	for i := range status.Conditions {
+		status.Conditions[i].LastTransitionTime = metav1.Now()
+	}
+	l.must(l.Create(l.t.Context(), &m))
+	m.Status = status
+	m.Status.NodeRef.Name = m.Name
+	l.must(l.Status().Update(l.t.Context(), &m))
 }
 
 // shown reports whether the cache has so many Machines of the MachineSet, all of them available.

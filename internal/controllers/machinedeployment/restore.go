@@ -24,7 +24,17 @@ import (
 //	ever leaves, though the deployment was not scaled
 //
 // While anything is missing no MachineSet is created, scaled or deleted. All but the first are only asked about a
-// deployment that was not looked at since it came into being (package ownership): later, users may delete MachineSets.
+// deployment that was not observed since it came into being (package ownership): later, users may delete MachineSets.
+//
+// A restored Machine has lost what was known of its Node, and looks like one that never had any: a rollout would delete it
+// first. So nothing is rolled out while a Machine with a provider ID has a status that does not come from a look at the Nodes:
+//
+//	                                   restored deployment      observed deployment
+//	no status yet                      wait                     wait: the Machine may have been restored later
+//	workload cluster not reachable     wait                     wait: it ends with the connection
+//	several Nodes have its ID          wait, a person decides   go on: it never had a Node of its own, and the rollout may be
+//	                                                            what gets rid of it
+//	no Node has its ID                 go on                    go on
 
 // decideOwnership adopts, and reports whether the ownership is complete. It makes no Machines, so it need not have seen
 // the workload cluster: the MachineSets do.
@@ -106,12 +116,32 @@ func tooFew(s Snapshot) bool {
 	return recorded == replicas && have < limits.MinAvailable(replicas)
 }
 
-// seen reports whether somebody has looked for the Node of a Machine since the Machine has a status. A Machine that has
-// a provider ID and no such status lost it.
-func seen(m clusterv1.Machine) bool {
-	if m.Spec.ProviderID == "" || m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero() {
-		return true
+// unseen says which Machines' Nodes have to be looked at before a rollout goes on, empty: none.
+func unseen(s Snapshot) string {
+	var waiting, ambiguous []string
+	for _, m := range machinesOf(s) {
+		switch reason := nodeReason(m); {
+		case m.Spec.ProviderID == "" || m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero():
+		case slices.Contains([]string{"", clusterv1.MachineNodeInspectionFailedReason, clusterv1.MachineNodeConnectionDownReason}, reason):
+			waiting = append(waiting, m.Name)
+		case reason == ownership.ReasonNodesAmbiguous && !observed(s):
+			ambiguous = append(ambiguous, m.Name)
+		}
 	}
-	c := condition.Set(m.Status.Conditions).Get(clusterv1.MachineNodeHealthyCondition)
-	return c != nil && c.Reason != clusterv1.MachineNodeInspectionFailedReason && c.Reason != clusterv1.MachineNodeConnectionDownReason
+	switch {
+	case len(waiting) > 0:
+		return "Waiting for the Nodes of Machines " + condition.Names(waiting) + " to be looked up in the workload cluster; nothing is rolled out until then"
+	case len(ambiguous) > 0:
+		return "The provider IDs of Machines " + condition.Names(ambiguous) + " belong to several Nodes each, and nothing is rolled out after " +
+			"a restore until one Node is left: delete the Nodes that do not belong to the Machines"
+	}
+	return ""
+}
+
+// nodeReason is what was found about a Machine's Node, empty: nothing yet.
+func nodeReason(m clusterv1.Machine) string {
+	if c := condition.Set(m.Status.Conditions).Get(clusterv1.MachineNodeHealthyCondition); c != nil {
+		return c.Reason
+	}
+	return ""
 }

@@ -29,7 +29,8 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		Versions: versions(s), Selector: metav1.FormatLabelSelector(&d.Spec.Selector), ObservedGeneration: d.Status.ObservedGeneration,
 	}
 	// The generation is observed when the deployment was acted upon; until then it counts as restored (restore.go).
-	if out.Err == nil && unowned(p) == "" && !acting[Join](p) {
+	acted := unowned(p) == "" && !acting[Join](p) && d.Spec.Replicas != nil
+	if out.Err == nil && acted && (observed(s) || unseen(s) == "") {
 		status.ObservedGeneration = d.Generation
 	}
 	status.SetTypedPhase(phase(s, n))
@@ -94,11 +95,11 @@ func versions(s Snapshot) []clusterv1.StatusVersion {
 	return n.Sorted()
 }
 
-// phase is where the deployment stands (DP-13). Decided from top to bottom:
+// phase is where the deployment stands. Decided from top to bottom:
 //
 //	replicas not set               Unknown
 //	deleted                        ScalingDown
-//	fewer ready than wanted        ScalingUp
+//	fewer Machines than wanted     ScalingUp
 //	more Machines than wanted      ScalingDown
 //	otherwise                      Running
 func phase(s Snapshot, n counts) clusterv1.MachineDeploymentPhase {
@@ -107,7 +108,7 @@ func phase(s Snapshot, n counts) clusterv1.MachineDeploymentPhase {
 		return clusterv1.MachineDeploymentPhaseUnknown
 	case !s.Deployment.DeletionTimestamp.IsZero():
 		return clusterv1.MachineDeploymentPhaseScalingDown
-	case n.ready < *want:
+	case n.replicas < *want:
 		return clusterv1.MachineDeploymentPhaseScalingUp
 	case n.replicas > *want:
 		return clusterv1.MachineDeploymentPhaseScalingDown

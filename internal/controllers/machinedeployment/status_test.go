@@ -38,6 +38,7 @@ func TestConditions(t *testing.T) { // DP-12
 			Type: clusterv1.MachineDeletingCondition, Status: "True", Reason: clusterv1.MachineDeletingDrainingNodeReason,
 		})
 	}
+	const unset = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 	for name, tc := range map[string]struct {
 		reason string
 		s      Snapshot
@@ -60,8 +61,8 @@ func TestConditions(t *testing.T) { // DP-12
 		"replicas not set": {
 			reason: "nobody said how many", s: fresh(func(s *Snapshot) { s.Deployment.Spec.Replicas = nil }),
 			want: map[string]string{
-				"Available": "Unknown WaitingForReplicasSet Waiting for spec.replicas set", "ScalingUp": "Unknown WaitingForReplicasSet Waiting for spec.replicas set",
-				"ScalingDown": "Unknown WaitingForReplicasSet Waiting for spec.replicas set",
+				"Available": "Unknown WaitingForReplicasSet " + unset, "ScalingUp": "Unknown WaitingForReplicasSet " + unset,
+				"ScalingDown": "Unknown WaitingForReplicasSet " + unset,
 			},
 		},
 		"one not ready": {
@@ -219,7 +220,8 @@ func TestPhase(t *testing.T) { // DP-13
 		"too many":     {settled(func(s *Snapshot) { s.Deployment.Spec.Replicas = new(int32(1)) }), clusterv1.MachineDeploymentPhaseScalingDown},
 		"not set":      {fresh(func(s *Snapshot) { s.Deployment.Spec.Replicas = nil }), clusterv1.MachineDeploymentPhaseUnknown},
 		"deleted":      {settled(func(s *Snapshot) { deleted(s.Deployment) }), clusterv1.MachineDeploymentPhaseScalingDown},
-		"one is broke": {settled(func(s *Snapshot) { turn(s, "md-1", 0, is(clusterv1.MachineReadyCondition, "False", "")) }), clusterv1.MachineDeploymentPhaseScalingUp},
+		"one is broke": {settled(func(s *Snapshot) { turn(s, "md-1", 0, is(clusterv1.MachineReadyCondition, "False", "")) }), clusterv1.MachineDeploymentPhaseRunning},
+		"one to come":  {settled(func(s *Snapshot) { s.Deployment.Spec.Replicas = new(int32(4)) }), clusterv1.MachineDeploymentPhaseScalingUp},
 	} {
 		if got := phase(tc.s, count(tc.s)); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
