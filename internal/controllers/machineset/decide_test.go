@@ -260,6 +260,7 @@ func TestPreflight(t *testing.T) { // MS-12 to MS-17
 			[]string{"FooPlane p is being upgraded from v1.28.9-eks-036c24b to v1.29 (preflight check ControlPlaneIsStable)"}},
 		"no patch number, topology": {"MS-13, MS-16: the Cluster says more precisely what it asks for",
 			[]func(*Snapshot){topology("v1.29.4", ""), version("v1.29.4"), planeIs("version: v1.29", "version: v1.29.7-eks-5e0fdde")}, nil},
+		"suffix of a distribution": {"MS-13: that is what the spec asks for", []func(*Snapshot){planeIs("version: v1.36.3", "version: v1.36.3-eks-5e0fdde")}, nil},
 		"another build": {"MS-13: an upgrade, too", []func(*Snapshot){planeIs("version: v1.36.3+b2", "version: v1.36.3+b1")},
 			[]string{"FooPlane p is being upgraded from v1.36.3+b1 to v1.36.3+b2 (preflight check ControlPlaneIsStable)"}},
 		"newer than the spec": {"MS-13: providers upgrade patch versions by themselves", []func(*Snapshot){planeIs("version: v1.36.3", "version: v1.36.5")}, nil},

@@ -147,7 +147,7 @@ func (c checked) unstable() string {
 	switch {
 	case !c.runs:
 		return c.name + " is being provisioned"
-	case c.lowest.Compare(c.spec) < 0:
+	case c.lowest.Compare(c.spec) < 0 && !version.Runs(c.lowest.String(), c.spec.String()): // a distribution's suffix is no prerelease
 		return fmt.Sprintf("%s is being upgraded from %s to %s", c.name, c.lowest, c.spec)
 	}
 	return ""
