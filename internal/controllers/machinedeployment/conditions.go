@@ -149,7 +149,7 @@ func (j judged) rollingOut() condition.Verdict {
 
 func (j judged) scalingUp() condition.Verdict {
 	if j.Deployment.Spec.Replicas == nil {
-		return condition.Unknown(clusterv1.MachineDeploymentScalingUpWaitingForReplicasSetReason, waitOf(j.plan, waitForReplicas))
+		return condition.Unknown(clusterv1.MachineDeploymentScalingUpWaitingForReplicasSetReason, replicasNotSet)
 	}
 	problem := missing(j.Snapshot)
 	have, want := j.counts.replicas, j.desired()
@@ -171,7 +171,7 @@ func (j judged) scalingUp() condition.Verdict {
 
 func (j judged) scalingDown() condition.Verdict {
 	if j.Deployment.Spec.Replicas == nil {
-		return condition.Unknown(clusterv1.MachineDeploymentScalingDownWaitingForReplicasSetReason, waitOf(j.plan, waitForReplicas))
+		return condition.Unknown(clusterv1.MachineDeploymentScalingDownWaitingForReplicasSetReason, replicasNotSet)
 	}
 	have, want := j.counts.replicas, j.desired()
 	if have <= want {
@@ -207,7 +207,7 @@ func (j judged) available() condition.Verdict {
 	case j.gone():
 		return condition.False(clusterv1.MachineDeploymentNotAvailableReason, "Deletion in progress")
 	case spec.Replicas == nil:
-		return condition.Unknown(clusterv1.MachineDeploymentAvailableWaitingForReplicasSetReason, waitOf(j.plan, waitForReplicas))
+		return condition.Unknown(clusterv1.MachineDeploymentAvailableWaitingForReplicasSetReason, replicasNotSet)
 	}
 	if least := deref(spec.Replicas) - maxUnavailable(j.Deployment); j.counts.available < least {
 		message := fmt.Sprintf("%d available replicas, at least %d required (spec.replicas is %d)", j.counts.available, least, deref(spec.Replicas))

@@ -21,6 +21,9 @@ const (
 	waitForReplicas = clusterv1.MachineDeploymentAvailableWaitingForReplicasSetReason
 )
 
+// replicasNotSet is said of a deployment that nobody gave a number of replicas.
+const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
+
 // Decide says what to do about a MachineDeployment, in this order:
 //
 //	not of its Cluster            join it                                                      DP-01
@@ -45,7 +48,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	if s.Deployment.Spec.Replicas == nil {
-		p.WaitFor(waitForReplicas, "Waiting for spec.replicas to be set; until then no Machine is created or deleted")
+		p.WaitFor(waitForReplicas, replicasNotSet)
 		return p
 	}
 	if s.Behind {
