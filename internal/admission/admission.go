@@ -101,6 +101,8 @@ func Validate(r Request) Verdict {
 		return validateIPAddress(r, object)
 	case *ipamv1.IPAddressClaim:
 		return validateIPAddressClaim(r, object)
+	case *hostedv1.HostedControlPlane:
+		return validateHostedControlPlane(r, object)
 	case *localv1.LocalMachinePool:
 		return validateLocalMachinePool(object)
 	case *localv1.LocalClusterTemplate, *localv1.LocalMachineTemplate, *localv1.LocalMachinePoolTemplate,

@@ -18,6 +18,9 @@ func validateOwnTemplate(r Request) Verdict {
 	path := field.NewPath("spec", "template")
 	meta, spec := templateOf(r.New)
 	errs := meta.Validate(path.Child("metadata"))
+	if template, ok := r.New.(*hostedv1.HostedControlPlaneTemplate); ok {
+		errs = append(errs, validateSettings(template.Spec.Template.Spec, path.Child("spec"))...)
+	}
 	if r.Old == nil || asksOnly(r) {
 		return Verdict{Errors: errs}
 	}

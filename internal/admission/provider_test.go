@@ -232,3 +232,35 @@ func TestLocalMachinePool(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// A tenant's flags for processes of the host: refused where they are written, the rest of an object that has one already
+// can still be changed.
+func TestFlagsOfHostedControlPlanes(t *testing.T) { // CP-01, CP-13
+	value := "/secrets#unix:///run/etcd.sock"
+	hostile := hostedv1.Component{ExtraArgs: []hostedv1.Arg{{Name: "etcd-servers-overrides", Value: &value}}}
+	template := func(c hostedv1.Component) *hostedv1.HostedControlPlaneTemplate {
+		o := &hostedv1.HostedControlPlaneTemplate{}
+		o.Spec.Template.Spec.Etcd = c
+		return o
+	}
+	plane := func(c hostedv1.Component, days int32) *hostedv1.HostedControlPlane {
+		o := &hostedv1.HostedControlPlane{}
+		o.Spec.APIServer, o.Spec.CertificateValidityDays = c, days
+		return o
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		req    Request
+		want   []string
+	}{
+		"template":  {"every component has its list", Request{New: template(hostile)}, []string{"spec.template.spec.etcd.extraArgs[0]"}},
+		"created":   {"", Request{New: plane(hostile, 1)}, []string{"spec.apiServer.extraArgs[0]"}},
+		"added":     {"", Request{Old: plane(hostedv1.Component{}, 1), New: plane(hostile, 1)}, []string{"spec.apiServer.extraArgs[0]"}},
+		"there":     {"something else is changed, a finalizer perhaps", Request{Old: plane(hostile, 1), New: plane(hostile, 2)}, nil},
+		"taken out": {"", Request{Old: plane(hostile, 1), New: plane(hostedv1.Component{}, 1)}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, problems(Validate(tc.req))); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
+	}
+}

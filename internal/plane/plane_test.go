@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"net/netip"
@@ -15,7 +16,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/server/v3/embed"
+	cliflag "k8s.io/component-base/cli/flag"
+	serverOptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	managerApp "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	managerOptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+	schedulerOptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
+	"github.com/slipwayhq/slipway/internal/componentflag"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
@@ -65,17 +73,17 @@ func TestNodeMasksOfTwoFamilies(t *testing.T) {
 }
 
 func TestFlagsGivenTakeThePlaceOfOurs(t *testing.T) {
-	own := []string{"--profiling=false", "--etcd-servers=unix:///x", "--v=0"}
+	own := []string{"--profiling=false", "--enable-admission-plugins=NodeRestriction", "--v=0"}
 	tests := map[string]struct {
 		reason string
 		extra  []string
 		want   []string
 	}{
-		"none":             {"ours as they are", nil, own},
-		"another":          {"added", []string{"--audit-log-maxage=3"}, append(slices.Clone(own), "--audit-log-maxage=3")},
-		"one of ours":      {"the user's value counts", []string{"--v=4"}, []string{own[0], own[1], "--v=4"}},
-		"one that is ours": {"the control plane could not work with another", []string{"--etcd-servers=http://10.0.0.1"}, own},
-		"repeated":         {"every value is kept", []string{"--v=1", "--v=2"}, []string{own[0], own[1], "--v=1", "--v=2"}},
+		"none":              {"ours as they are", nil, own},
+		"another":           {"added", []string{"--event-ttl=3h"}, append(slices.Clone(own), "--event-ttl=3h")},
+		"one of ours":       {"the user's value counts", []string{"--v=4"}, []string{own[0], own[1], "--v=4"}},
+		"admission plugins": {"nodes stay restricted", []string{"--enable-admission-plugins=AlwaysPullImages"}, append(slices.Clone(own), "--enable-admission-plugins=AlwaysPullImages")},
+		"repeated":          {"every value is kept", []string{"--v=1", "--v=2"}, []string{own[0], own[1], "--v=1", "--v=2"}},
 	}
 	for name, test := range tests {
 		if diff := cmp.Diff(test.want, override(own, test.extra)); diff != "" {
@@ -395,5 +403,39 @@ func TestGroupStopsItsServerLast(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"slow", "server"}, got); diff != "" {
 		t.Errorf("ended in this order: %s", diff)
+	}
+}
+
+// Every flag that a HostedControlPlane may give to a component is one of that component.
+func TestAllowedFlagsExist(t *testing.T) {
+	manager, err := managerOptions.NewKubeControllerManagerOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := flag.NewFlagSet("etcd", flag.ContinueOnError)
+	embed.NewConfig().AddFlags(db)
+	inSets := func(sets cliflag.NamedFlagSets) func(string) bool {
+		return func(name string) bool {
+			for _, set := range sets.FlagSets {
+				if set.Lookup(name) != nil {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	for component, exists := range map[componentflag.Component]func(string) bool{
+		componentflag.APIServer: inSets(serverOptions.NewServerRunOptions().Flags()),
+		componentflag.ControllerManager: inSets(manager.Flags(
+			managerApp.KnownControllers(), managerApp.ControllersDisabledByDefault(), managerApp.ControllerAliases())),
+		componentflag.Scheduler: inSets(*schedulerOptions.NewOptions().Flags),
+		componentflag.Etcd:      func(name string) bool { return db.Lookup(name) != nil },
+	} {
+		names, _ := componentflag.Names(component)
+		for _, name := range names {
+			if !exists(name) {
+				t.Errorf("%s has no flag --%s", component, name)
+			}
+		}
 	}
 }

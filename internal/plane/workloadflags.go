@@ -3,9 +3,11 @@ package plane
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/slipwayhq/slipway/internal/componentflag"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
@@ -85,45 +87,19 @@ func workloadSchedulerFlags(c workload.Config, kubeconfig string) []string {
 	}, c.Scheduler)
 }
 
-// fixed are flags that a control plane of this process could not work with
-// another value of: where its files and its database are, how it is reached,
-// and that there is one of each component.
-func fixed(name string) bool {
-	switch name {
-	case "etcd-servers", "bind-address", "secure-port", "tls-cert-file", "tls-private-key-file", "client-ca-file",
-		"authentication-config", "anonymous-auth", "kubelet-client-certificate", "kubelet-client-key",
-		"proxy-client-cert-file", "proxy-client-key-file", "requestheader-client-ca-file",
-		"service-account-key-file", "service-account-signing-key-file", "service-account-private-key-file",
-		"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "master", "leader-elect",
-		"root-ca-file", "cluster-signing-cert-file", "cluster-signing-key-file":
-		return true
-	}
-	return false
-}
-
-// override returns own with the flags of extra in the place of those of the
-// same name; flags that are fixed stay as they are.
+// override returns own with the flags of extra in the place of those of the same name. Which flags extra may have is
+// checked by the configuration ([workload.Config.Validate]). Admission plugins are added to ours, not put in their place.
 func override(own, extra []string) []string {
 	given := map[string]bool{}
-	var kept []string
 	for _, f := range extra {
-		if name := flagName(f); !fixed(name) {
-			given[name] = true
-			kept = append(kept, f)
-		}
+		name, _ := componentflag.Split(f)
+		given[name] = name != "enable-admission-plugins"
 	}
-	var out []string
-	for _, f := range own {
-		if !given[flagName(f)] {
-			out = append(out, f)
-		}
-	}
-	return append(out, kept...)
-}
-
-func flagName(flag string) string {
-	name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
-	return name
+	out := slices.DeleteFunc(slices.Clone(own), func(f string) bool {
+		name, _ := componentflag.Split(f)
+		return given[name]
+	})
+	return append(out, extra...)
 }
 
 // nodeMasks chooses how the Pod ranges are divided among nodes.

@@ -76,8 +76,9 @@ const (
 // Component changes how one component of the control plane is run.
 // +kubebuilder:validation:MinProperties=1
 type Component struct {
-	// extraArgs are flags given to the component in addition to those that Slipway sets. A flag that Slipway sets
-	// is overridden, unless the control plane could not work with another value.
+	// extraArgs are flags given to the component in addition to those that Slipway sets, or in their place. The component
+	// is a process of the host, so that flags which name files, sockets, URLs or addresses are refused, and the values of
+	// others are bounded: docs/hosted-control-plane.md lists what is allowed.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -89,7 +90,7 @@ type Component struct {
 
 // Arg is one flag of a component. A flag that may be repeated appears once for each value.
 type Arg struct {
-	// name is the flag's name without leading dashes, for example audit-log-maxage.
+	// name is the flag's name without leading dashes, for example event-ttl.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256

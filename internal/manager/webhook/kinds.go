@@ -205,6 +205,13 @@ func ownKinds() []kind {
 			touched:  []string{wholeSpec},
 		},
 		{
+			resource: hostedv1.GroupVersion.WithResource("hostedcontrolplanes"),
+			object:   func() runtime.Object { return &hostedv1.HostedControlPlane{} },
+			touched: []string{
+				`.?spec.?version`, `.?spec.?apiServer`, `.?spec.?controllerManager`, `.?spec.?scheduler`, `.?spec.?etcd`,
+			},
+		},
+		{
 			resource: hostedv1.GroupVersion.WithResource("hostedcontrolplanetemplates"),
 			object:   func() runtime.Object { return &hostedv1.HostedControlPlaneTemplate{} },
 			touched:  []string{wholeSpec},

@@ -3,6 +3,7 @@ package pki
 import (
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
@@ -42,7 +43,7 @@ func newKey(a Algorithm) (crypto.Signer, error) {
 }
 
 // encodeKey writes RSA as PKCS #1 and ECDSA as SEC 1, which every Kubernetes
-// component reads.
+// component reads, and Ed25519, which has no older form, as PKCS #8.
 func encodeKey(key crypto.Signer) ([]byte, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
@@ -53,6 +54,12 @@ func encodeKey(key crypto.Signer) ([]byte, error) {
 			return nil, err
 		}
 		return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+	case ed25519.PrivateKey:
+		der, err := x509.MarshalPKCS8PrivateKey(k)
+		if err != nil {
+			return nil, err
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 	}
 	return nil, fmt.Errorf("key type %T is not supported", key)
 }
@@ -91,6 +98,19 @@ func SigningKey(a Algorithm) (public, private []byte, err error) {
 	}
 	public, err = PublicKey(private)
 	return public, private, err
+}
+
+// ReencodeKey returns a private key and its public part, both in PEM and without anything else.
+func ReencodeKey(private []byte) (public, key []byte, err error) {
+	signer, err := parseKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	if key, err = encodeKey(signer); err != nil {
+		return nil, nil, err
+	}
+	public, err = PublicKey(key)
+	return public, key, err
 }
 
 // PublicKey derives the public part, in PEM, of a private key in PEM.

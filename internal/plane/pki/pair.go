@@ -21,6 +21,8 @@ const (
 	backdate          = 5 * time.Minute
 )
 
+const certificateBlock = "CERTIFICATE" // in PEM
+
 // Pair is a certificate with its key, both also in PEM.
 type Pair struct {
 	Cert    *x509.Certificate
@@ -51,11 +53,32 @@ func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
 // ParseCert reads the first certificate of PEM data.
 func ParseCert(data []byte) (*x509.Certificate, error) {
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type == "CERTIFICATE" {
+		if block.Type == certificateBlock {
 			return x509.ParseCertificate(block.Bytes)
 		}
 	}
 	return nil, errors.New("no certificate in PEM data")
+}
+
+// Reencode returns the pair as files that contain its certificates and its key and nothing else: text around and between
+// the PEM blocks, which could mean something to another program, is left out. The key must be the first certificate's.
+func Reencode(certPEM, keyPEM []byte) (cert, key []byte, err error) {
+	pair, err := ParsePair(certPEM, keyPEM)
+	if err != nil {
+		return nil, nil, err
+	}
+	for block, rest := pem.Decode(certPEM); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != certificateBlock {
+			continue
+		}
+		parsed, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, nil, err
+		}
+		cert = append(cert, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: parsed.Raw})...)
+	}
+	key, err = encodeKey(pair.key)
+	return cert, key, err
 }
 
 // Authority describes a certificate authority to be made.
@@ -152,7 +175,7 @@ func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (Pair, 
 	if err != nil {
 		return Pair{}, err
 	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der})
 	return Pair{Cert: cert, CertPEM: certPEM, KeyPEM: keyPEM, key: key}, nil
 }
 

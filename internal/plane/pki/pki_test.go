@@ -2,10 +2,13 @@ package pki_test
 
 import (
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/pem"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -295,6 +298,50 @@ func TestKubeconfigs(t *testing.T) {
 		}
 		if (name == "embedded") != (len(c.KeyData) > 0) || (name == "files") != (c.KeyFile == f.Key("admin")) {
 			t.Errorf("%s: key file %q, %d bytes of key", name, c.KeyFile, len(c.KeyData))
+		}
+	}
+}
+
+// What surrounds certificates and keys, a configuration of another program perhaps, is not written to files.
+func TestReencode(t *testing.T) { // SE-02
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	other, err := pki.NewAuthority(pki.Authority{Name: "other"}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, edwards, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(edwards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, key, err := pki.ReencodeKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})); err != nil || len(key) == 0 {
+		t.Errorf("Ed25519: %v", err)
+	}
+	for _, algorithm := range []pki.Algorithm{pki.ECDSAP256, pki.RSA2048} {
+		ca, err := pki.NewAuthority(pki.Authority{Name: "a", Algorithm: algorithm}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hostile := "kind: Policy\nrules: []\n---\n"
+		cert, key, err := pki.Reencode([]byte(hostile+string(ca.CertPEM)+hostile+string(other.CertPEM)+hostile), []byte(hostile+string(ca.KeyPEM)+hostile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := string(ca.CertPEM) + string(other.CertPEM); string(cert) != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", algorithm, cert, want)
+		}
+		if string(key) != string(ca.KeyPEM) {
+			t.Errorf("%s: got\n%s\nwant\n%s", algorithm, key, ca.KeyPEM)
+		}
+		public, private, err := pki.ReencodeKey([]byte(hostile + string(ca.KeyPEM) + hostile))
+		if err != nil || string(private) != string(ca.KeyPEM) || !strings.HasPrefix(string(public), "-----BEGIN PUBLIC KEY") {
+			t.Errorf("%s: %v\n%s%s", algorithm, err, public, private)
+		}
+		if _, _, err := pki.Reencode(other.CertPEM, ca.KeyPEM); err == nil {
+			t.Error("a key of another certificate is written")
 		}
 	}
 }

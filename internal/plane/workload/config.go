@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/slipwayhq/slipway/internal/componentflag"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
@@ -40,7 +41,7 @@ type Config struct {
 	// Authorities stands for the content of the authorities' files: another value restarts the process.
 	Authorities string `json:"authorities,omitempty"`
 
-	// Flags that are given after Slipway's own, "--name=value".
+	// Flags that are given after Slipway's own, "--name=value"; those that package componentflag allows.
 	APIServer         []string `json:"apiServer,omitempty"`
 	ControllerManager []string `json:"controllerManager,omitempty"`
 	Scheduler         []string `json:"scheduler,omitempty"`
@@ -63,6 +64,26 @@ func (c Config) Validate() error {
 		for _, r := range ranges {
 			if _, err := netip.ParsePrefix(r); err != nil {
 				return fault.New(fault.Invalid, ReasonInvalid, "%s address range %q is not a range like 10.128.0.0/16", what, r)
+			}
+		}
+	}
+	return c.validateFlags()
+}
+
+// validateFlags refuses the first flag that the component may not have: the file of the configuration may be older than
+// the rules of admission.
+func (c Config) validateFlags() error {
+	for _, component := range []struct {
+		name  componentflag.Component
+		flags []string
+	}{
+		{componentflag.APIServer, c.APIServer}, {componentflag.ControllerManager, c.ControllerManager},
+		{componentflag.Scheduler, c.Scheduler}, {componentflag.Etcd, c.Etcd},
+	} {
+		for _, f := range component.flags {
+			name, value := componentflag.Split(f)
+			if problem := componentflag.Problem(component.name, name, value); problem != "" {
+				return fault.New(fault.Invalid, ReasonInvalid, "%s", problem)
 			}
 		}
 	}

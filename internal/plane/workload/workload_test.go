@@ -26,14 +26,18 @@ func TestValidate(t *testing.T) {
 		change func(*workload.Config)
 		says   string // empty: valid
 	}{
-		"good":            {func(*workload.Config) {}, ""},
-		"dual stack":      {func(c *workload.Config) { c.PodCIDRs = append(c.PodCIDRs, "fd00::/56") }, ""},
-		"no cluster":      {func(c *workload.Config) { c.Cluster = "" }, "name of its cluster"},
-		"no version":      {func(c *workload.Config) { c.Version = "" }, "Kubernetes version"},
-		"host name":       {func(c *workload.Config) { c.Endpoint = "demo:6443" }, "IP address of this machine"},
-		"no port":         {func(c *workload.Config) { c.Endpoint = "172.31.0.1:0" }, "172.31.0.1:6443"},
-		"no Pod range":    {func(c *workload.Config) { c.PodCIDRs = nil }, "Pod address range"},
-		"no range at all": {func(c *workload.Config) { c.ServiceCIDRs = []string{"x"} }, `"x" is not a range`},
+		"good":             {func(*workload.Config) {}, ""},
+		"dual stack":       {func(c *workload.Config) { c.PodCIDRs = append(c.PodCIDRs, "fd00::/56") }, ""},
+		"no cluster":       {func(c *workload.Config) { c.Cluster = "" }, "name of its cluster"},
+		"no version":       {func(c *workload.Config) { c.Version = "" }, "Kubernetes version"},
+		"host name":        {func(c *workload.Config) { c.Endpoint = "demo:6443" }, "IP address of this machine"},
+		"no port":          {func(c *workload.Config) { c.Endpoint = "172.31.0.1:0" }, "172.31.0.1:6443"},
+		"no Pod range":     {func(c *workload.Config) { c.PodCIDRs = nil }, "Pod address range"},
+		"flag of the host": {func(c *workload.Config) { c.APIServer = []string{"--etcd-servers-overrides=/secrets#unix:///x"} }, "--etcd-servers-overrides of kube-apiserver cannot be set"},
+		"file":             {func(c *workload.Config) { c.ControllerManager = []string{"--root-ca-file=/x"} }, "--root-ca-file"},
+		"folder":           {func(c *workload.Config) { c.Etcd = []string{"--wal-dir=/x"} }, "--wal-dir"},
+		"configuration":    {func(c *workload.Config) { c.Scheduler = []string{"--config=/x"} }, "--config"},
+		"no range at all":  {func(c *workload.Config) { c.ServiceCIDRs = []string{"x"} }, `"x" is not a range`},
 	}
 	for name, test := range tests {
 		c := config()

@@ -13,6 +13,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
@@ -91,7 +92,11 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case OwnSecret:
 		return c.writer.Patch(ctx, s.Secrets[a.Purpose], func(o client.Object) { own(o, s.Plane) })
 	case StartProcess:
-		return c.processesOf(s.Plane).Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), files(s))
+		content, err := files(s)
+		if err != nil {
+			return err
+		}
+		return c.processesOf(s.Plane).Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), content)
 	case ApplyAddons:
 		return c.applyAddons(ctx, s)
 	case ReserveEndpoint:
@@ -139,21 +144,30 @@ func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
 	return c.writer.Create(ctx, newSecret(s, PurposeKubeconfig, data))
 }
 
-// files are the authorities as the process reads them, by name within its PKI folder.
-func files(s Snapshot) map[string][]byte {
+// files are the authorities as the process reads them, by name within its PKI folder: parsed and encoded again, because
+// a user may have written the Secrets and with them more than certificates and keys.
+func files(s Snapshot) (map[string][]byte, error) {
 	out := map[string][]byte{}
-	if s.simulated() {
-		out[workload.CA+".crt"] = s.Secrets[PurposeCA].Data[corev1.TLSCertKey]
-		out[workload.CA+".key"] = s.Secrets[PurposeCA].Data[corev1.TLSPrivateKeyKey]
-		return out
+	for _, purpose := range s.authorities() {
+		cert, key, err := reencode(purpose, s.Secrets[purpose])
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "AuthorityInvalid", "Secret %s cannot be used", s.Secrets[purpose].Name).From(err)
+		}
+		name := map[Purpose]string{PurposeCA: workload.CA, PurposeEtcd: workload.EtcdCA, PurposeProxy: workload.ProxyCA, PurposeSA: workload.SigningSA}[purpose]
+		extension := ".crt"
+		if purpose == PurposeSA {
+			extension = ".pub"
+		}
+		out[name+extension], out[name+".key"] = cert, key
 	}
-	for purpose, name := range map[Purpose]string{PurposeCA: workload.CA, PurposeEtcd: workload.EtcdCA, PurposeProxy: workload.ProxyCA} {
-		out[name+".crt"] = s.Secrets[purpose].Data[corev1.TLSCertKey]
-		out[name+".key"] = s.Secrets[purpose].Data[corev1.TLSPrivateKeyKey]
+	return out, nil
+}
+
+func reencode(p Purpose, secret *corev1.Secret) (cert, key []byte, err error) {
+	if p == PurposeSA {
+		return pki.ReencodeKey(secret.Data[corev1.TLSPrivateKeyKey])
 	}
-	out[workload.SigningSA+".pub"] = s.Secrets[PurposeSA].Data[corev1.TLSCertKey]
-	out[workload.SigningSA+".key"] = s.Secrets[PurposeSA].Data[corev1.TLSPrivateKeyKey]
-	return out
+	return pki.Reencode(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 }
 
 // fingerprint stands for the content of the authorities.

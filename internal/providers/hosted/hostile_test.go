@@ -134,3 +134,23 @@ func hostileKubeconfig(server, witness string) []byte {
   clusters: [{name: k, cluster: {server: "` + server + `"}}],
   users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ["` + witness + `"], interactiveMode: Never}}}]}`)
 }
+
+// A configuration that a tenant plants beside a certificate does not reach the control plane's folder.
+func TestAuthoritiesAreFilesOfPEMAlone(t *testing.T) { // SE-02
+	hostile := "apiVersion: audit.k8s.io/v1\nkind: Policy\n---\n"
+	s := running(t)
+	for _, p := range authorities() {
+		for key, value := range s.Secrets[p].Data {
+			s.Secrets[p].Data[key] = []byte(hostile + string(value) + hostile)
+		}
+	}
+	content, err := files(s)
+	if err != nil || len(content) != 8 {
+		t.Fatalf("%d files, %v", len(content), err)
+	}
+	for name, data := range content {
+		if strings.Contains(string(data), "Policy") || !strings.HasPrefix(string(data), "-----BEGIN ") {
+			t.Errorf("%s contains more than PEM:\n%s", name, data)
+		}
+	}
+}

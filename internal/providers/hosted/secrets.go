@@ -74,13 +74,7 @@ func problem(p Purpose, secret *corev1.Secret) string {
 	if len(cert) == 0 || len(key) == 0 {
 		return fmt.Sprintf("Secret %s must have the keys tls.crt and tls.key", secret.Name)
 	}
-	var err error
-	if p == PurposeSA {
-		_, err = pki.PublicKey(key)
-	} else {
-		_, err = pki.ParsePair(cert, key)
-	}
-	if err != nil {
+	if _, _, err := reencode(p, secret); err != nil {
 		return fmt.Sprintf("Secret %s cannot be used: %s", secret.Name, err)
 	}
 	return ""

@@ -1,0 +1,63 @@
+package componentflag
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Component of a control plane.
+type Component string
+
+// The components.
+const (
+	APIServer         Component = "kube-apiserver"
+	ControllerManager Component = "kube-controller-manager"
+	Scheduler         Component = "kube-scheduler"
+	Etcd              Component = "etcd"
+)
+
+// maxLength of a value, as in the API.
+const maxLength = 1024
+
+// Problem returns why the component may not be given the flag, empty if it may. The name has no leading dashes.
+func Problem(c Component, name, value string) string {
+	form, listed := flagsOf(c)[name]
+	if !listed {
+		return fmt.Sprintf("Flag --%s of %s cannot be set: remove it; docs/hosted-control-plane.md lists the flags that can", name, c)
+	}
+	if len(value) > maxLength || !form.accepts(value) {
+		return fmt.Sprintf("Flag --%s of %s must be %s", name, c, form.says)
+	}
+	return ""
+}
+
+// Names returns the names of the flags that the component may be given, sorted, each with what its value must be.
+func Names(c Component) (names []string, values map[string]string) {
+	values = map[string]string{}
+	for name, form := range flagsOf(c) {
+		names, values[name] = append(names, name), form.says
+	}
+	slices.Sort(names)
+	return names, values
+}
+
+// Split returns name and value of a flag that is written --name=value.
+func Split(flag string) (name, value string) {
+	name, value, _ = strings.Cut(strings.TrimPrefix(flag, "--"), "=")
+	return name, value
+}
+
+func flagsOf(c Component) map[string]form {
+	switch c {
+	case APIServer:
+		return apiServerFlags()
+	case ControllerManager:
+		return controllerManagerFlags()
+	case Scheduler:
+		return schedulerFlags()
+	case Etcd:
+		return etcdFlags()
+	}
+	return nil
+}
