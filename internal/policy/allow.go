@@ -30,9 +30,10 @@ func (c Configuration) DeniedMount(namespace, hostPath string, readOnly bool) st
 // DeniedImage returns why nodes may not run the image, empty if they may.
 func (c Configuration) DeniedImage(image string) string {
 	repository := repositoryOf(image)
+	inside := path.Clean(repository) == repository // and does not lead out of what it begins with
 	for _, allowed := range c.Nodes.Images {
 		prefix, isPrefix := strings.CutSuffix(allowed, "*")
-		if allowed == image || allowed == repository || isPrefix && strings.HasPrefix(repository, prefix) {
+		if inside && (allowed == image || allowed == repository || isPrefix && strings.HasPrefix(repository, prefix)) {
 			return ""
 		}
 	}
