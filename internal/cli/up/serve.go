@@ -63,6 +63,9 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	defer func() { _ = h.ClearRun() }()
 	v.tell("Kubernetes " + run.KubernetesVersion + " serves at " + m.Server + "; starting the controllers …")
 	if err := s.prepare(ctx, m.Root); err != nil {
+		if ctx.Err() != nil { // it was asked to stop
+			err = nil
+		}
 		return errors.Join(err, s.stop(m))
 	}
 	keeper := &keeper{service: s, handle: h, run: run, root: m.Root, voice: v}

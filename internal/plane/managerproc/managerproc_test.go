@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,13 +130,18 @@ func (o *observer) until(t *testing.T, what string, f func() bool) {
 
 func run(t *testing.T, what string) (o *observer, stop func() error) {
 	t.Helper()
+	return runCommand(t, os.Args[0], what)
+}
+
+func runCommand(t *testing.T, command, what string) (o *observer, stop func() error) {
+	t.Helper()
 	t.Setenv(played, "1")
 	o = &observer{changed: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- managerproc.Run(ctx, managerproc.Config{
-			Command: []string{os.Args[0]}, Instructions: what, MemoryLimit: 256 << 20, Log: o, Now: time.Now,
+			Command: []string{command}, Instructions: what, MemoryLimit: 256 << 20, Log: o, Now: time.Now,
 			Ready: func() {},
 			Changed: func(s managerproc.Status) {
 				o.mu.Lock()
@@ -228,5 +234,27 @@ func TestStop(t *testing.T) {
 	}
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("process %d: %v", pid, err)
+	}
+}
+
+// A manager that cannot be started again for a while does not end Run, and the API server with it.
+func TestStartedAgainLater(t *testing.T) {
+	command := filepath.Join(t.TempDir(), "manager")
+	if err := os.Symlink(os.Args[0], command); err != nil {
+		t.Fatal(err)
+	}
+	o, stop := runCommand(t, command, "killed")
+	o.until(t, "an end", func() bool { return len(o.failures) > 0 })
+	if err := os.Remove(command); err != nil {
+		t.Fatal(err)
+	}
+	last := func() string { return o.failures[len(o.failures)-1].How }
+	o.until(t, "a start that fails", func() bool { return strings.Contains(last(), "could not be started") })
+	if err := os.Symlink(os.Args[0], command); err != nil {
+		t.Fatal(err)
+	}
+	o.until(t, "a start", func() bool { return strings.Contains(last(), "from outside") })
+	if err := stop(); err != nil {
+		t.Error(err)
 	}
 }

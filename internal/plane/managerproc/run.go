@@ -84,15 +84,21 @@ type supervisor struct {
 func Run(ctx context.Context, cfg Config) error {
 	s := &supervisor{Config: cfg, suspects: suspects{}}
 	for {
+		f := Failure{}
 		p, err := s.start()
-		if err != nil {
+		switch {
+		case err != nil && !s.ready:
 			return err
+		case err != nil: // for want of memory, for example
+			f.How = "it could not be started again: " + err.Error()
+		default:
+			end, err := s.follow(ctx, p)
+			if ctx.Err() != nil || err != nil {
+				return err
+			}
+			f = s.judge(end)
 		}
-		end, err := s.follow(ctx, p)
-		if ctx.Err() != nil || err != nil {
-			return err
-		}
-		if pause := s.ended(end); !sleep(ctx, pause) {
+		if pause := s.ended(f); !sleep(ctx, pause) {
 			return nil
 		}
 	}
@@ -146,15 +152,19 @@ func (s *supervisor) follow(ctx context.Context, p *running) (ending, error) {
 	return end, failed
 }
 
-// ended notes an end and returns for how long to wait.
-func (s *supervisor) ended(end ending) time.Duration {
-	now := s.Now()
-	f := Failure{}
+// judge finds out what the end has to do with the objects that were being reconciled.
+func (s *supervisor) judge(end ending) (f Failure) {
 	var objects bool
 	if f.How, objects = end.describe(); objects {
 		f.Reconciling = end.reconciling
-		f.Aside = s.suspects.crashed(f.Reconciling, now)
+		f.Aside = s.suspects.crashed(f.Reconciling, s.Now())
 	}
+	return f
+}
+
+// ended notes an end and returns for how long to wait.
+func (s *supervisor) ended(f Failure) time.Duration {
+	now := s.Now()
 	s.inARow++
 	if now.Sub(s.status.Since) >= stableAfter {
 		s.inARow = 1
