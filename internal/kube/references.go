@@ -32,17 +32,24 @@ type References struct {
 	// index, where set, makes the index of a kind by the label of those that List returns.
 	index        func(*unstructured.Unstructured) error
 	field, label string
+	// mapper and live, where set, explain why a kind cannot be read.
+	mapper apimeta.RESTMapper
+	live   client.Reader
 	// filter, where set, is the value of the watch label that the manager limits itself to.
 	filter string
 
-	mu               sync.Mutex
-	watched, indexed map[schema.GroupVersionKind]bool
+	mu                       sync.Mutex
+	watched, indexed, synced map[schema.GroupVersionKind]bool
+	refusals                 map[schema.GroupVersionKind]refusal
 }
 
 // NewReferences returns a reader of references. watch is called once for each version of a kind that is read
 // (CL-05), with an empty object of that kind; it may be nil.
 func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) error) *References {
-	return &References{reader: reader, watch: watch, watched: map[schema.GroupVersionKind]bool{}, indexed: map[schema.GroupVersionKind]bool{}}
+	return &References{
+		reader: reader, watch: watch, refusals: map[schema.GroupVersionKind]refusal{},
+		watched: map[schema.GroupVersionKind]bool{}, indexed: map[schema.GroupVersionKind]bool{}, synced: map[schema.GroupVersionKind]bool{},
+	}
 }
 
 // LimitedTo keeps away from objects that a label gives to a manager with another watch filter. Those without the label are
@@ -75,7 +82,9 @@ func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObj
 	if err != nil {
 		return contract.Object{}, err
 	}
-	err = r.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, u, client.UnsafeDisableDeepCopy)
+	err = r.read(ctx, u, namespace, func(ctx context.Context) error {
+		return r.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, u, client.UnsafeDisableDeepCopy)
+	})
 	if apierrors.IsNotFound(err) {
 		return contract.Object{Contract: version}, nil
 	}
@@ -91,8 +100,9 @@ func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObj
 }
 
 // Look returns the object that an object of ours refers to, and what a person has to change before it can be read;
-// empty: nothing. A reference that is not set, and one to a kind that is not installed (any more) by an object that is
-// being deleted, points to nothing: there is nothing left of that kind to wait for.
+// empty: nothing. A reference that is not set points to nothing, and so does one by an object that is being deleted to what
+// cannot exist: its kind is not installed (any more), or there never was one of that name. What the manager may not read does
+// exist, for all it knows.
 func (r *References) Look(ctx context.Context, from client.Object, ref clusterv1.ContractVersionedObjectReference) (contract.Object, string, error) {
 	if !ref.IsDefined() {
 		return contract.Object{}, "", nil
@@ -102,10 +112,23 @@ func (r *References) Look(ctx context.Context, from client.Object, ref clusterv1
 	if f == nil || f.Kind != fault.Invalid {
 		return o, "", err
 	}
-	if !from.GetDeletionTimestamp().IsZero() && f.Reason == reasonNotInstalled {
-		return contract.Object{}, "", nil
+	if !from.GetDeletionTimestamp().IsZero() {
+		if left, err := r.mayExist(ctx, f.Reason, from.GetNamespace(), ref); err != nil || !left {
+			return contract.Object{}, "", err
+		}
 	}
 	return contract.Object{}, f.Message, nil
+}
+
+// mayExist reports whether an object may be there although it could not be read for this reason.
+func (r *References) mayExist(ctx context.Context, reason, namespace string, ref clusterv1.ContractVersionedObjectReference) (bool, error) {
+	switch reason {
+	case reasonNotInstalled, reasonNoSuchKind:
+		return false, nil
+	case reasonNotServed:
+		return r.exists(ctx, schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, client.ObjectKey{Namespace: namespace, Name: ref.Name})
+	}
+	return true, nil
 }
 
 // View is how a contract sees what Look returned; nil where it is not there.
@@ -134,7 +157,8 @@ func (r *References) List(ctx context.Context, group, kind, namespace string, la
 		}
 		opts = append(opts, client.MatchingFields{r.field: value})
 	}
-	if err := r.reader.List(ctx, list, opts...); err != nil {
+	err = r.read(ctx, u, namespace, func(ctx context.Context) error { return r.reader.List(ctx, list, opts...) })
+	if err != nil {
 		return nil, fmt.Errorf("listing %s in %s: %w", kind, namespace, err)
 	}
 	out := make([]contract.Object, 0, len(list.Items))
@@ -163,6 +187,9 @@ func (r *References) kind(ctx context.Context, ref clusterv1.ContractVersionedOb
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: apiVersion, Kind: ref.Kind})
+	if err := r.served(name, version, u.GroupVersionKind()); err != nil {
+		return "", nil, err
+	}
 	return version, u, r.once(r.watched, u, r.watch, "watching")
 }
 

@@ -53,7 +53,7 @@ func (s Setup) References(name string, c controller.Controller, r Referrers) (*k
 	})
 	return kube.NewReferences(reader, func(u *unstructured.Unstructured) error {
 		return c.Watch(source.Kind[client.Object](s.Manager.GetCache(), u, wake))
-	}).LimitedTo(s.WatchFilter), nil
+	}).LimitedTo(s.WatchFilter).Explaining(s.Manager.GetRESTMapper(), s.Manager.GetAPIReader()), nil
 }
 
 // woken are who of the kind has to look at a provider object that changed.

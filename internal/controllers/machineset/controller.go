@@ -100,7 +100,8 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 		return err
 	}
 	newSet := func() client.Object { return &clusterv1.MachineSet{} }
-	c.others = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineSetNameLabel)
+	c.others = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).
+		Explaining(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineSetNameLabel)
 	if c.templates, err = s.References(Name, built, loop.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
 		return err
 	}
