@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/remote"
 )
 
 const (
@@ -87,13 +85,14 @@ type Reconciler[O Object, S any] struct {
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 
-	pacer   pacer
-	rests   rests
-	normal  *rate.Limiter
-	metrics *Metrics
-	tracer  trace.Tracer
-	work    Work
-	kind    schema.GroupVersionKind
+	pacer    pacer
+	rests    rests
+	failures failures
+	normal   *rate.Limiter
+	metrics  *Metrics
+	tracer   trace.Tracer
+	work     Work
+	kind     schema.GroupVersionKind
 }
 
 // Options returns the options every controller runs with.
@@ -122,6 +121,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	}()
 	o := r.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
+		r.failures.over(req.NamespacedName) // where it is gone
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if ours, err := r.Scope.Has(ctx, o); err != nil || !ours {
@@ -139,6 +139,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	defer done()
 	ctx, span := r.span(ctx, o)
 	plan, err := r.reconcile(ctx, o)
+	err = r.tell(ctx, o, err)
 	finish(span, plan, err)
 	return r.result(log, plan, err)
 }
@@ -157,7 +158,12 @@ func (r *Reconciler[O, S]) panicked(ctx context.Context, value any) error {
 	return fault.New(fault.Bug, "Panic", "the %s controller panicked: %v", r.Name, value)
 }
 
-func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (Plan, error) {
+func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (plan Plan, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = r.panicked(ctx, p)
+		}
+	}()
 	if paused, err := r.paused(ctx, o); err != nil || paused {
 		return Plan{}, err
 	}
@@ -253,73 +259,4 @@ func (r *Reconciler[O, S]) finalizer(ctx context.Context, o O) (bool, error) {
 			also(o)
 		}
 	})
-}
-
-// record records an event. Normal ones are left out while there are too many of them: an event is a write, and
-// tells nobody what the status does not.
-func (r *Reconciler[O, S]) record(o O, e Event) {
-	if r.Events == nil {
-		return
-	}
-	kind := e.Type
-	if kind == "" {
-		kind = "Normal"
-	}
-	if kind == "Normal" && r.normal != nil && !r.normal.Allow() {
-		r.metrics.droppedEvent(r.Name)
-		return
-	}
-	r.Events.Eventf(o, nil, kind, e.Reason, "Reconcile", "%s", e.Message)
-}
-
-func (r *Reconciler[O, S]) log(ctx context.Context, plan Plan, out Outcome) {
-	log := ctrl.LoggerFrom(ctx)
-	if len(out.Done) == 0 {
-		log = log.V(4)
-	}
-	log.Info("reconciled", "done", texts(out.Done), "waiting", texts(plan.Wait))
-}
-
-// result turns the kind of an error into what to do next. It logs what a person should read; what is only a
-// matter of trying again is not an error of the program.
-func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.Result, error) {
-	if err == nil {
-		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
-	}
-	var details []any
-	if f := fault.As(err); f != nil {
-		details = f.Details
-	}
-	switch fault.KindOf(err) {
-	case fault.Conflict:
-		log.V(4).Info("somebody else wrote first", "error", err.Error())
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	case fault.Unreachable:
-		log.Info("no answer, trying again later", append(details, "error", err.Error())...)
-		if after, busy := remote.RetryAfter(err); busy {
-			return ctrl.Result{RequeueAfter: after}, nil
-		}
-		return ctrl.Result{RequeueAfter: unreachableDelay}, nil
-	case fault.Invalid:
-		log.Info("waiting for a change", append(details, "error", err.Error())...)
-		return ctrl.Result{RequeueAfter: invalidDelay}, nil
-	}
-	return ctrl.Result{}, err // logged, with backoff, by controller-runtime
-}
-
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func texts[T fmt.Stringer](items []T) []string {
-	out := make([]string, 0, len(items))
-	for _, item := range items {
-		out = append(out, item.String())
-	}
-	return out
 }

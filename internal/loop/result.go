@@ -1,0 +1,81 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+// record records an event. Normal ones are left out while there are too many of them: an event is a write, and
+// tells nobody what the status does not.
+func (r *Reconciler[O, S]) record(o O, e Event) {
+	if r.Events == nil {
+		return
+	}
+	kind := e.Type
+	if kind == "" {
+		kind = "Normal"
+	}
+	if kind == "Normal" && r.normal != nil && !r.normal.Allow() {
+		r.metrics.droppedEvent(r.Name)
+		return
+	}
+	r.Events.Eventf(o, nil, kind, e.Reason, "Reconcile", "%s", e.Message)
+}
+
+func (r *Reconciler[O, S]) log(ctx context.Context, plan Plan, out Outcome) {
+	log := ctrl.LoggerFrom(ctx)
+	if len(out.Done) == 0 {
+		log = log.V(4)
+	}
+	log.Info("reconciled", "done", texts(out.Done), "waiting", texts(plan.Wait))
+}
+
+// result turns the kind of an error into what to do next. It logs what a person should read; what is only a
+// matter of trying again is not an error of the program.
+func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.Result, error) {
+	if err == nil {
+		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
+	}
+	var details []any
+	if f := fault.As(err); f != nil {
+		details = f.Details
+	}
+	switch fault.KindOf(err) {
+	case fault.Conflict:
+		log.V(4).Info("somebody else wrote first", "error", err.Error())
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case fault.Unreachable:
+		log.Info("no answer, trying again later", append(details, "error", err.Error())...)
+		if after, busy := remote.RetryAfter(err); busy {
+			return ctrl.Result{RequeueAfter: after}, nil
+		}
+		return ctrl.Result{RequeueAfter: unreachableDelay}, nil
+	case fault.Invalid:
+		log.Info("waiting for a change", append(details, "error", err.Error())...)
+		return ctrl.Result{RequeueAfter: invalidDelay}, nil
+	}
+	return ctrl.Result{}, err // logged, with backoff, by controller-runtime
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func texts[T fmt.Stringer](items []T) []string {
+	out := make([]string, 0, len(items))
+	for _, item := range items {
+		out = append(out, item.String())
+	}
+	return out
+}

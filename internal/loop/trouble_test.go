@@ -1,0 +1,117 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// failing is a controller whose reading fails with an error that a test sets, at a time that it sets.
+type failing struct {
+	*harness
+	err    error
+	at     time.Time
+	writes int
+	events *events.FakeRecorder
+}
+
+func newFailing(t *testing.T) *failing {
+	f := &failing{harness: newHarness(t, machine(nil)), at: time.Unix(1e9, 0), events: events.NewFakeRecorder(10)}
+	counted := interceptor.NewClient(f.client.(client.WithWatch), interceptor.Funcs{SubResourcePatch: func(
+		ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+	) error {
+		if data, err := patch.Data(o); err != nil || !strings.Contains(string(data), "phase") { // that of the controller itself
+			f.writes++
+		}
+		return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+	}})
+	f.r.Writer, f.r.Now, f.r.Events = kube.NewWriter(counted, "test"), func() time.Time { return f.at }, f.events
+	f.r.Observe = func(_ context.Context, m *clusterv1.Machine) (snapshot, error) { return snapshot{machine: m}, f.err }
+	return f
+}
+
+// after fails, or not, some time later, and returns what the Machine says of it.
+func (f *failing) after(t *testing.T, d time.Duration, err error) string {
+	t.Helper()
+	f.at, f.err = f.at.Add(d), err
+	if _, got := f.reconcile(t); err == nil && got != nil {
+		t.Fatal(got)
+	}
+	c := condition.Set(f.get(t).Status.Conditions).Get(loop.ReconciledCondition)
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+}
+
+func TestAnObjectSaysThatItFails(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", errors.New("no rights"))
+	const said = `False Forbidden: Observing: secrets "s" is forbidden: no rights; retrying`
+	f := newFailing(t)
+	for i, step := range []struct {
+		reason string
+		after  time.Duration
+		err    error
+		want   string
+	}{
+		{"all is well", 0, nil, ""},
+		{"what passes by itself is not worth a write", time.Hour, forbidden, ""},
+		{"it does not pass", time.Second, forbidden, said},
+		{"nothing is new", time.Second, forbidden, said},
+		{"only the words change", time.Second, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", errors.New("attempt 7")), said},
+		{"a conflict is none of it", time.Second, fault.New(fault.Conflict, "StaleObject", "read again"), said},
+		{"it is over", time.Second, nil, ""},
+		{"and over", time.Second, nil, ""},
+		{"a person has to change something", time.Second, fault.New(fault.Invalid, "InvalidSelector", "correct spec.selector"), "False InvalidSelector: Correct spec.selector"},
+		{"another reason", time.Second, fault.New(fault.Invalid, "NoSuchKind", "did you mean Foo?"), "False NoSuchKind: Did you mean Foo?"},
+		{"over", time.Second, nil, ""},
+		{"a conflict", time.Second, fault.New(fault.Conflict, "StaleObject", "read again"), ""},
+		{"conflicts", time.Hour, fault.New(fault.Conflict, "StaleObject", "read again"), ""},
+	} {
+		if got := f.after(t, step.after, step.err); got != step.want {
+			t.Errorf("step %d, %s: %q, want %q", i, step.reason, got, step.want)
+		}
+	}
+	if f.writes != 2+3 {
+		t.Errorf("%d writes; want: said, over, said, said otherwise, over", f.writes)
+	}
+	if n := len(f.events.Events); n != 3 {
+		t.Errorf("%d events, want one for each thing that was said", n)
+	}
+}
+
+// Errors hold what others wrote: neither their length nor their letters make a condition that the API refuses.
+func TestWhatAnObjectSaysIsBounded(t *testing.T) {
+	f := newFailing(t)
+	got := f.after(t, 0, fault.New(fault.Invalid, "not a reason!", "%s", strings.Repeat("é\xff", 4000)))
+	if len(got) < 400 || len(got) > 800 || !strings.HasPrefix(got, "False not_a_reason_: É") {
+		t.Errorf("%d bytes: %.60s", len(got), got)
+	}
+}
+
+func TestAPanicIsSaid(t *testing.T) {
+	f := newFailing(t)
+	errPanics := errors.New("the controller panics before it could return this")
+	f.r.Observe = func(context.Context, *clusterv1.Machine) (snapshot, error) { panic("at the disco") }
+	if got := f.after(t, 0, errPanics); got != "" {
+		t.Errorf("at once: %s", got)
+	}
+	if got := f.after(t, time.Second, errPanics); got != "False Panic: The test controller panicked: at the disco; retrying" {
+		t.Errorf("%s", got)
+	}
+}
