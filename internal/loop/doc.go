@@ -20,7 +20,7 @@
 // MachineDeployment that would create or delete asks first whether something of its own is only without the label, and so does
 // a Cluster that would delete its control plane ([Scope.Hidden]); these wait for the label.
 //
-// Owns: the finalizer named in [Controller] and the Paused condition, both on the controller's own kind.
+// Owns: the finalizer named in [Controller] and the conditions Paused and [ReconciledCondition], on the controller's own kind.
 //
 // Never: knows a kind, or decides anything about it. A controller that does not fit writes its own Reconcile
 // from internal/kube and internal/condition; the driver does not grow.

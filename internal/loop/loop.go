@@ -82,6 +82,8 @@ type Reconciler[O Object, S any] struct {
 	Events events.EventRecorder
 	// Scope is what the manager limits itself to.
 	Scope Scope
+	// Limits are what the API accepts as the status of each kind.
+	Limits kube.Limits
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 
@@ -185,7 +187,7 @@ func (r *Reconciler[O, S]) pass(ctx context.Context, o O) (Plan, error) {
 	}
 	out := r.carryOut(ctx, s, plan)
 	report := r.Report(s, plan, out)
-	left, err := r.report(ctx, o, report, out)
+	left, refused, err := r.report(ctx, o, report, out)
 	over := out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero()
 	if err != nil && !over { // what becomes of the status of an object that goes does not matter
 		return plan, first(out.Err, err)
@@ -195,7 +197,7 @@ func (r *Reconciler[O, S]) pass(ctx context.Context, o O) (Plan, error) {
 	if over {
 		return plan, r.release(ctx, o)
 	}
-	return plan, out.Err
+	return plan, first(out.Err, refused)
 }
 
 // release removes the finalizer of an object that has nothing left to do. If this pass wrote the status, the

@@ -64,9 +64,19 @@ func (r *Reconciler[O, S]) pauseOf(ctx context.Context, o O) (pause, error) {
 	return p, nil
 }
 
-// statusChange is what to write of the status, with the condition that the object is not paused; nil: nothing.
-func (r *Reconciler[O, S]) statusChange(o O, status any) (*kube.StatusChange, error) {
-	return r.Writer.StatusChange(o, status, pauseTable.Evaluate(pause{}, r.moment(o))...)
+// statusChange is what to write of the status, with the condition that the object is not paused; nil: nothing. What the API
+// would refuse is left out, and refused says what that is.
+func (r *Reconciler[O, S]) statusChange(o O, status any) (change *kube.StatusChange, refused, err error) {
+	change, err = r.Writer.StatusChange(o, status, pauseTable.Evaluate(pause{}, r.moment(o))...)
+	if err != nil || change == nil || r.Limits == nil {
+		return change, nil, err
+	}
+	kept, refused := r.accepted(o, change.Want)
+	if refused == nil {
+		return change, nil, nil
+	}
+	change, err = r.Writer.StatusChange(o, kept)
+	return change, refused, err
 }
 
 func (r *Reconciler[O, S]) moment(o O) condition.Moment {

@@ -58,7 +58,8 @@ func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.R
 		return ctrl.Result{RequeueAfter: unreachableDelay}, nil
 	case fault.Invalid:
 		log.Info("waiting for a change", append(details, "error", err.Error())...)
-		return ctrl.Result{RequeueAfter: invalidDelay}, nil
+		plan.RecheckIn(invalidDelay)
+		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
 	}
 	return ctrl.Result{}, err // logged, with backoff, by controller-runtime
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 // Pacing of status writes (FG-03, docs/decisions/0006-pacing.md). While something comes into being, its status
@@ -17,20 +18,21 @@ import (
 // written when the last write of the object's status is a window ago, together with what changed since; a change
 // that somebody waits for is written at once and takes everything else along.
 
-// report writes the status and records the events, or holds both back and returns for how long.
-func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out Outcome) (time.Duration, error) {
+// report writes the status and records the events, or holds both back and returns for how long. What the API would refuse
+// of the status is left out, and refused says so.
+func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out Outcome) (left time.Duration, refused, err error) {
 	key := client.ObjectKeyFromObject(o)
 	again := out.Err == nil || fault.KindOf(out.Err) == fault.Conflict
 	if r.pacer.window > 0 && again && r.Writer.Writes().Stale(o) {
 		// The pass wrote the object itself: the event of that brings another pass, whose status is of the new
 		// generation.
 		r.pacer.keep(key, report.Events, r.now())
-		return 0, nil
+		return 0, nil, nil
 	}
 	if report.Status != nil {
-		change, err := r.statusChange(o, report.Status)
-		if err != nil {
-			return 0, err
+		var change *kube.StatusChange
+		if change, refused, err = r.statusChange(o, report.Status); err != nil {
+			return 0, nil, err
 		}
 		if change != nil {
 			deleting, failed := !o.GetDeletionTimestamp().IsZero(), out.Err != nil && fault.KindOf(out.Err) != fault.Conflict
@@ -46,14 +48,14 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 			if left := r.pacer.hold(key, r.now(), kind); left > 0 {
 				r.pacer.keep(key, report.Events, r.now())
 				r.metrics.heldBack(r.Name)
-				return left, nil
+				return left, refused, nil
 			}
 			began := r.now()
 			if err := r.takeOver(ctx, o, change.Want); err != nil {
 				return 0, err
 			}
 			if err := change.Write(ctx); err != nil {
-				return 0, err
+				return 0, refused, err
 			}
 			ended := r.now()
 			r.pacer.took(ended.Sub(began), ended)
@@ -62,7 +64,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 	for _, e := range r.pacer.release(key, report.Events) {
 		r.record(o, e)
 	}
-	return 0, nil
+	return 0, refused, nil
 }
 
 // pacer remembers when the status of each object was written, and what is held back. The zero value holds

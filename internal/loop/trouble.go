@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -62,6 +64,26 @@ func troubleOf(err error) trouble {
 	return t
 }
 
+// shownRefusals is how many values that the API refuses a message names.
+const shownRefusals = 3
+
+// accepted is a status without what the API would refuse; refused says what that is.
+func (r *Reconciler[O, S]) accepted(o O, status map[string]any) (kept map[string]any, refused error) {
+	kind, err := apiutil.GVKForObject(o, r.Client.Scheme())
+	if err != nil {
+		return status, nil
+	}
+	kept, values := r.Limits.Bound(kind, status)
+	if len(values) == 0 {
+		return status, nil
+	}
+	more := ""
+	if n := len(values) - shownRefusals; n > 0 {
+		values, more = values[:shownRefusals], fmt.Sprintf("; and %d more", n)
+	}
+	return kept, fault.New(fault.Invalid, "ValuesRefused", "The status leaves out what the API does not accept: %s%s", strings.Join(values, "; "), more)
+}
+
 // failures remembers since when objects fail, and when they last said so. The zero value is ready to use.
 type failures struct {
 	mu sync.Mutex
@@ -109,7 +131,7 @@ func (r *Reconciler[O, S]) tell(ctx context.Context, o O, failed error) error {
 	writer := r.Writer.As(r.Name + "-reconcile")
 	if failed == nil {
 		r.failures.over(key)
-		if said == nil {
+		if said == nil || r.Writer.Writes().Stale(o) { // the event of what was written leads here again
 			return nil
 		}
 		return client.IgnoreNotFound(writer.ApplyStatus(ctx, o, map[string]any{}))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -35,13 +36,12 @@ func newFailing(t *testing.T) *failing {
 	counted := interceptor.NewClient(f.client.(client.WithWatch), interceptor.Funcs{SubResourcePatch: func(
 		ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 	) error {
-		if data, err := patch.Data(o); err != nil || !strings.Contains(string(data), "phase") { // that of the controller itself
-			f.writes++
-		}
+		f.writes++
 		return c.SubResource(sub).Patch(ctx, o, patch, opts...)
 	}})
 	f.r.Writer, f.r.Now, f.r.Events = kube.NewWriter(counted, "test"), func() time.Time { return f.at }, f.events
 	f.r.Observe = func(_ context.Context, m *clusterv1.Machine) (snapshot, error) { return snapshot{machine: m}, f.err }
+	f.r.Report = func(snapshot, loop.Plan, loop.Outcome) loop.Report { return loop.Report{} } // every write is the driver's
 	return f
 }
 
@@ -113,5 +113,37 @@ func TestAPanicIsSaid(t *testing.T) {
 	}
 	if got := f.after(t, time.Second, errPanics); got != "False Panic: The test controller panicked: at the disco; retrying" {
 		t.Errorf("%s", got)
+	}
+}
+
+// One value that the API refuses does not keep the rest of a status from being written, nor the rest of the plan from its time.
+func TestValuesThatTheAPIRefuses(t *testing.T) { // MA-05
+	f := newFailing(t)
+	f.r.Limits = kube.Limits{clusterv1.GroupVersion.WithKind("Machine"): &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"failureDomain": {MaxLength: new(int64(3))},
+	}}}
+	domain := "much too long"
+	f.r.Report = func(snapshot, loop.Plan, loop.Outcome) loop.Report {
+		return loop.Report{Status: clusterv1.MachineStatus{Phase: "Running", FailureDomain: domain}}
+	}
+	f.r.Decide = func(snapshot) loop.Plan { return loop.Plan{Recheck: time.Second} }
+	result, err := f.reconcile(t)
+	m := f.get(t)
+	said := condition.Set(m.Status.Conditions).Get(loop.ReconciledCondition)
+	if err != nil || result.RequeueAfter != time.Second || m.Status.Phase != "Running" || m.Status.FailureDomain != "" {
+		t.Errorf("%v %v, status %+v", result, err, m.Status)
+	}
+	if said == nil || said.Message != `The status leaves out what the API does not accept: status.failureDomain "much too long" has more than 3 characters` {
+		t.Errorf("said: %+v", said)
+	}
+	domain = "a"
+	for range 2 { // the second time the cache has what was written
+		if _, err := f.reconcile(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m = f.get(t)
+	if said := condition.Set(m.Status.Conditions).Get(loop.ReconciledCondition); said != nil || m.Status.FailureDomain != "a" {
+		t.Errorf("after it was corrected: %+v", m.Status)
 	}
 }

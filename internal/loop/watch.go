@@ -38,6 +38,8 @@ type Setup struct {
 	Rest time.Duration
 	// NormalEvents limits the events of type Normal of all controllers that have it; nil: no limit.
 	NormalEvents *rate.Limiter
+	// Limits are what the API accepts as the status of each kind; nil: nothing is known of it.
+	Limits kube.Limits
 	// Metrics of all controllers; nil: none.
 	Metrics *Metrics
 	// Tracer records a span for every pass; nil: none.
@@ -71,7 +73,8 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // of a kind that is not in the scheme nothing can be read
 	return &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Live: s.Manager.GetAPIReader(), Scope: s.Scope(),
-		work: s.Work, kind: kind,
+		Limits: s.Limits,
+		work:   s.Work, kind: kind,
 		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
 		pacer:  pacer{window: s.Pace}, rests: rests{least: s.Rest}, normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,
 	}

@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
@@ -40,8 +42,12 @@ func (c Config) setups(mgr manager.Manager, tracer trace.Tracer) (func(controlle
 	if err != nil {
 		return nil, err
 	}
+	all, err := crds.All()
+	if err != nil {
+		return nil, err
+	}
 	common := loop.Setup{
-		Manager: mgr, WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
+		Manager: mgr, Limits: kube.NewLimits(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
 		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce),
 	}
 	if c.Gates.Enabled(GateReconcilerRateLimiting) {

@@ -86,8 +86,8 @@ spec: {providerID: "x://1", failureDomain: spec}
 status: {ready: true, initialization: {provisioned: true}, failureDomain: status, interruptible: true, addresses: [{type: InternalIP, address: 10.0.0.1}]}`
 	for version, domain := range map[contract.Version]string{contract.V1Beta2: "status", contract.V1Beta1: "spec"} {
 		v := contract.InfraMachine(object(t, version, text))
-		if got := v.FailureDomain.Or(""); got != domain {
-			t.Errorf("%s: failure domain %q", version, got)
+		if got := v.FailureDomain.Or(""); got != domain || v.SpecFailureDomain.Or("") != "spec" {
+			t.Errorf("%s: failure domain %q, of the spec %q", version, got, v.SpecFailureDomain.Or(""))
 		}
 		if !v.Provisioned.Or(false) || v.ProviderID.Or("") != "x://1" || !v.Interruptible.Or(false) || len(v.Addresses.Or(nil)) != 1 {
 			t.Errorf("%s: %+v", version, v)

@@ -11,6 +11,9 @@ type InfraMachineView struct {
 	ProviderID Field[string]
 	// FailureDomain the machine was placed in (IM-03): from status; from spec in contract v1beta1.
 	FailureDomain Field[string]
+	// SpecFailureDomain is the deprecated spec.failureDomain of either contract: where a provider sets it, the Machine's spec
+	// follows it.
+	SpecFailureDomain Field[string]
 	// Addresses of the machine (IM-04).
 	Addresses Field[[]clusterv1.MachineAddress]
 	// Interruptible machines may be taken away by their provider at any time (IM-12).
@@ -19,16 +22,17 @@ type InfraMachineView struct {
 
 // InfraMachine returns the view of an infrastructure machine.
 func InfraMachine(o Object) InfraMachineView {
-	domain := read[string](o.Object, "status.failureDomain")
+	domain, inSpec := read[string](o.Object, "status.failureDomain"), read[string](o.Object, "spec.failureDomain")
 	if o.Contract == V1Beta1 {
-		domain = read[string](o.Object, "spec.failureDomain")
+		domain = inSpec
 	}
 	return InfraMachineView{
-		Object:        o,
-		Provisioned:   o.flag("status.initialization.provisioned", "status.ready"),
-		ProviderID:    read[string](o.Object, "spec.providerID"),
-		FailureDomain: domain,
-		Addresses:     read[[]clusterv1.MachineAddress](o.Object, "status.addresses"),
-		Interruptible: read[bool](o.Object, "status.interruptible"),
+		Object:            o,
+		Provisioned:       o.flag("status.initialization.provisioned", "status.ready"),
+		ProviderID:        read[string](o.Object, "spec.providerID"),
+		FailureDomain:     domain,
+		SpecFailureDomain: inSpec,
+		Addresses:         read[[]clusterv1.MachineAddress](o.Object, "status.addresses"),
+		Interruptible:     read[bool](o.Object, "status.interruptible"),
 	}
 }

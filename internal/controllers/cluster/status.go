@@ -114,7 +114,7 @@ func failure(s Snapshot) contract.Failure {
 	return contract.Failure{}
 }
 
-// events are recorded once, when something is reached (CL-08, CL-09).
+// events are recorded once, when something is reached (CL-08, CL-09), or a reference turns out not to be readable.
 func events(s Snapshot, in clusterv1.ClusterInitializationStatus) []loop.Event {
 	var out []loop.Event
 	before := s.Cluster.Status.Initialization
@@ -123,6 +123,14 @@ func events(s Snapshot, in clusterv1.ClusterInitializationStatus) []loop.Event {
 	}
 	if isTrue(in.ControlPlaneInitialized) && !isTrue(before.ControlPlaneInitialized) {
 		out = append(out, loop.Normal("ControlPlaneInitialized", "Control plane of Cluster %s is initialized", s.Cluster.Name))
+	}
+	for _, r := range []struct{ condition, problem string }{
+		{clusterv1.ClusterInfrastructureReadyCondition, s.InfraProblem}, {clusterv1.ClusterControlPlaneAvailableCondition, s.ControlPlaneProblem},
+	} {
+		before := condition.Set(s.Cluster.Status.Conditions).Get(r.condition)
+		if r.problem != "" && (before == nil || before.Message != r.problem) {
+			out = append(out, loop.Warning("ReferenceUnreadable", "%s", r.problem))
+		}
 	}
 	return out
 }

@@ -483,6 +483,28 @@ func TestObserveControlPlane(t *testing.T) { // MD-01
 	}
 }
 
+// A control plane that cannot be read is not one that is gone: Pods would be killed without a drain.
+func TestUnreadableControlPlane(t *testing.T) { // MD-01
+	m := settled(deleted).Machine
+	m.Finalizers = []string{clusterv1.MachineFinalizer}
+	cluster := settled().Cluster
+	cluster.Name, m.Spec.ClusterName = "managed", "managed"
+	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "Unknown", Name: "p"}
+	noContract := crd("unknowns.i")
+	noContract.SetLabels(nil)
+	s := observed(t, m, workloads{client: workload().Build()}, cluster, noContract)
+	if diff := cmp.Diff(ControlPlane{Unreadable: true}, s.ControlPlane); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if leavesNode(s) {
+		t.Error("the Node is left to a cluster that may have somebody to ask")
+	}
+	s.ControlPlane.Unreadable = false
+	if !leavesNode(s) {
+		t.Error("there is nobody to ask where there is no control plane")
+	}
+}
+
 func TestNodeFindsItsMachine(t *testing.T) { // MA-09
 	named := settled().Machine
 	named.Generation = 0

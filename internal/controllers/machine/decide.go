@@ -157,7 +157,8 @@ func takeOver(s Snapshot) bool {
 }
 
 // follow makes the spec what bootstrap and infrastructure say (MA-04, MA-05). A
-// data secret that is set stays, whoever set it.
+// data secret that is set stays, whoever set it. Where the machine was placed is
+// reported in the status: the spec is what the user asks for.
 func follow(s Snapshot, m *clusterv1.Machine) {
 	if s.bootstrap().done && m.Spec.Bootstrap.DataSecretName == nil {
 		name := s.Bootstrap.DataSecretName.Or("")
@@ -167,7 +168,7 @@ func follow(s Snapshot, m *clusterv1.Machine) {
 		return
 	}
 	m.Spec.ProviderID = s.Infra.ProviderID.Or("")
-	if domain := s.Infra.FailureDomain.Or(""); domain != "" {
+	if domain := s.Infra.SpecFailureDomain.Or(""); domain != "" {
 		m.Spec.FailureDomain = domain
 	}
 }

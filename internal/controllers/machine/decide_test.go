@@ -51,7 +51,10 @@ func TestDecide(t *testing.T) {
 			s.Bootstrap, s.Infra = bootstrap("status: {}"), infra("status: {initialization: {provisioned: true}}")
 		}), []string{"wait: FooConfig b has not finished as the Machine's bootstrap config yet", "wait: FooMachine i has not finished as the Machine's infrastructure yet"}},
 		"infrastructure done": {"MA-05", settled(func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), []string{"do: take over what bootstrap and infrastructure report"}},
-		"moved":               {"MA-05: the failure domain follows", settled(func(s *Snapshot) { s.Machine.Spec.FailureDomain = "b" }), []string{"do: take over what bootstrap and infrastructure report"}},
+		"placed elsewhere":    {"MA-05, IM-03: the spec is what the user asks for; where the machine is stands in the status", settled(func(s *Snapshot) { s.Machine.Spec.FailureDomain = "b" }), nil},
+		"moved by provider": {"MA-05, IM-03: the deprecated field of either contract is followed", settled(func(s *Snapshot) {
+			s.Infra = infra("spec: {providerID: x://1, failureDomain: b}\nstatus: {initialization: {provisioned: true}}")
+		}), []string{"do: take over what bootstrap and infrastructure report"}},
 		"older contract": {"MA-05: v1beta1 has other fields", fresh(func(s *Snapshot) {
 			s.Bootstrap, s.Infra = bootstrap(readyBootstrap), infraOf(contract.V1Beta1, "spec: {providerID: x://1, failureDomain: z}\nstatus: {ready: true}")
 		}), []string{"do: take over what bootstrap and infrastructure report"}},
@@ -81,7 +84,7 @@ func TestDecide(t *testing.T) {
 func TestFollow(t *testing.T) { // MA-04, MA-05
 	s := fresh(func(s *Snapshot) { s.Infra, s.Bootstrap = infra(readyInfra), bootstrap(readyBootstrap) })
 	follow(s, s.Machine)
-	if s.Machine.Spec.ProviderID != "x://1" || s.Machine.Spec.FailureDomain != "a" || *s.Machine.Spec.Bootstrap.DataSecretName != "data" {
+	if s.Machine.Spec.ProviderID != "x://1" || s.Machine.Spec.FailureDomain != "" || *s.Machine.Spec.Bootstrap.DataSecretName != "data" {
 		t.Errorf("%+v", s.Machine.Spec)
 	}
 	s = settled(func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = ptr("mine") })

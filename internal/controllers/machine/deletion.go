@@ -182,10 +182,11 @@ func skipsNode(s Snapshot) bool { return leavesNode(s) || !known(s) }
 // known reports whether there was a Node once.
 func known(s Snapshot) bool { return s.Machine.Status.NodeRef.IsDefined() || s.Node.Item != nil }
 
-// leavesNode reports whether a Node goes with its cluster, or there is nobody left to ask.
+// leavesNode reports whether a Node goes with its cluster, or there is nobody left to ask. A control plane that cannot be read
+// may still be there.
 func leavesNode(s Snapshot) bool {
 	return s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || s.ControlPlane.Deleting ||
-		s.ControlPlane.Others == 0 && !s.ControlPlane.External
+		s.ControlPlane.Others == 0 && !s.ControlPlane.External && !s.ControlPlane.Unreadable
 }
 
 // nodeDeletionLeft is the time until the Node is given up, counted from the

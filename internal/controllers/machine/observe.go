@@ -68,8 +68,8 @@ type Node struct {
 
 // ControlPlane is what MD-01 looks at.
 type ControlPlane struct {
-	// Deleting: the control plane object is being deleted; External: it has no Machines.
-	Deleting, External bool
+	// Deleting: the control plane object is being deleted; External: it has no Machines. Unreadable: it may be either.
+	Deleting, External, Unreadable bool
 	// Others is the number of control plane Machines besides this one that stay.
 	Others int
 }
@@ -141,10 +141,11 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) || s.Cluster == nil {
 		return nil
 	}
-	o, _, err := c.refs.Look(ctx, s.Machine, s.Cluster.Spec.ControlPlaneRef)
+	o, problem, err := c.refs.Look(ctx, s.Machine, s.Cluster.Spec.ControlPlaneRef)
 	if err != nil {
 		return err
 	}
+	s.ControlPlane.Unreadable = problem != ""
 	if o.Unstructured != nil {
 		s.ControlPlane.Deleting = !o.GetDeletionTimestamp().IsZero()
 		s.ControlPlane.External = contract.ControlPlane(o).ExternalManaged.Or(false)
