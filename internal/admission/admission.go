@@ -1,6 +1,7 @@
 package admission
 
 import (
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
@@ -12,6 +13,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -29,6 +31,7 @@ type Request struct {
 	Old    runtime.Object // what it is; nil when it is created
 	DryRun bool           // nothing will be stored
 	Gates  Gates
+	Policy policy.Configuration // what the operator allows; the zero value: everything
 }
 
 // Verdict is the answer to a Request: admitted when there are no errors.
@@ -89,6 +92,8 @@ func Validate(r Request) Verdict {
 		return Verdict{Errors: validateKubeadmConfig(&object.Spec, r.Gates, field.NewPath("spec"))}
 	case *bootstrapv1.KubeadmConfigTemplate:
 		return validateKubeadmConfigTemplate(r, object)
+	case *autoscalingv1.Scale:
+		return validateScale(r, object)
 	case *controlplanev1.KubeadmControlPlane:
 		return warnOnCreation(r, warnKubeadmControlPlane)
 	case *controlplanev1.KubeadmControlPlaneTemplate:

@@ -105,7 +105,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdic
 	if machine.ClusterName != d.Spec.ClusterName {
 		errs = append(errs, field.Invalid(template.Child("spec", "clusterName"), machine.ClusterName, "must be the same as spec.clusterName"))
 	}
-	errs = append(errs, validateReplicas(d.Spec.Replicas, spec.Child("replicas"))...)
+	errs = append(errs, validateReplicas(r, d.Spec.Replicas, replicasOf(r.Old), spec.Child("replicas"))...)
 	errs = append(errs, validateAutoscaler(d.Annotations)...)
 	errs = append(errs, validateSkippedChecks(d.Annotations)...) // MachineSets get it (DP-05)
 	errs = append(errs, validateTemplateSelector(d.Spec.Selector, d.Spec.Template.Labels, spec)...)

@@ -39,7 +39,7 @@ func validateMachinePool(r Request, pool *clusterv1.MachinePool) Verdict {
 	if old, isUpdate := r.Old.(*clusterv1.MachinePool); isUpdate {
 		errs = append(errs, validateSame(old.Spec.ClusterName, pool.Spec.ClusterName, spec.Child("clusterName"))...)
 	}
-	errs = append(errs, validateReplicas(pool.Spec.Replicas, spec.Child("replicas"))...)
+	errs = append(errs, validateReplicas(r, pool.Spec.Replicas, replicasOf(r.Old), spec.Child("replicas"))...)
 	errs = append(errs, validateAutoscaler(pool.Annotations)...)
 	errs = append(errs, pool.Spec.Template.ObjectMeta.Validate(template.Child("metadata"))...)
 	errs = append(errs, validateBootstrap(machine.Bootstrap, template.Child("spec", "bootstrap"))...)

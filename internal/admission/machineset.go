@@ -53,7 +53,7 @@ func validateMachineSet(r Request, set *clusterv1.MachineSet) Verdict {
 	if old, isUpdate := r.Old.(*clusterv1.MachineSet); isUpdate {
 		errs = append(errs, validateSame(old.Spec.ClusterName, set.Spec.ClusterName, spec.Child("clusterName"))...)
 	}
-	errs = append(errs, validateReplicas(set.Spec.Replicas, spec.Child("replicas"))...)
+	errs = append(errs, validateReplicas(r, set.Spec.Replicas, replicasOf(r.Old), spec.Child("replicas"))...)
 	errs = append(errs, validateAutoscaler(set.Annotations)...)
 	errs = append(errs, validateSkippedChecks(set.Annotations)...)
 	if emptySelector(set.Spec.Selector) {

@@ -3,6 +3,8 @@ package admission
 import (
 	"strconv"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -25,10 +27,17 @@ func defaultReplicas(annotations map[string]string, old *int32) int32 {
 	return min(max(*old, *lowest), *highest)
 }
 
-// validateReplicas refuses a negative number; unset is valid.
-func validateReplicas(n *int32, path *field.Path) field.ErrorList {
-	if n != nil && *n < 0 {
+// validateReplicas refuses a negative number, and to ask for more than the operator allows; what is there already may stay, and
+// become less. Unset is valid.
+func validateReplicas(r Request, n, old *int32, path *field.Path) field.ErrorList {
+	switch {
+	case n == nil:
+	case *n < 0:
 		return field.ErrorList{field.Invalid(path, *n, "must not be negative")}
+	case old == nil || *n > *old:
+		if denied := r.Policy.DeniedReplicas(*n); denied != "" {
+			return field.ErrorList{field.Forbidden(path, denied)}
+		}
 	}
 	return nil
 }
@@ -55,4 +64,27 @@ func validateAutoscaler(annotations map[string]string) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// replicasOf is the number of replicas that an object asks for; nil where it asks for none, or does not exist.
+func replicasOf(object runtime.Object) *int32 {
+	switch o := object.(type) {
+	case *clusterv1.MachineDeployment:
+		return o.Spec.Replicas
+	case *clusterv1.MachineSet:
+		return o.Spec.Replicas
+	case *clusterv1.MachinePool:
+		return o.Spec.Replicas
+	}
+	return nil
+}
+
+// validateScale checks what the scale subresource of one of these kinds is set to. The API server itself refuses a negative
+// number there.
+func validateScale(r Request, scale *autoscalingv1.Scale) Verdict {
+	var before *int32
+	if old, isUpdate := r.Old.(*autoscalingv1.Scale); isUpdate {
+		before = &old.Spec.Replicas
+	}
+	return Verdict{Errors: validateReplicas(r, &scale.Spec.Replicas, before, field.NewPath("spec", "replicas"))}
 }

@@ -71,7 +71,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		},
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {
-		add = append(add, func() error { return machinepool.Add(setup(machinepool.Name), clusters) })
+		add = append(add, func() error { return machinepool.Add(setup(machinepool.Name), clusters, cfg.Policy) })
 	}
 	if cfg.Gates.Enabled(GateRuntimeSDK) {
 		add = append(add, func() error {

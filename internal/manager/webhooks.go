@@ -21,12 +21,15 @@ import (
 // webhookService is the Service in front of the managers, where they do not run on the API server's machine.
 const webhookService = "slipway-webhook"
 
-// address is where the API server finds the webhooks.
-func (w Webhook) address() webhook.Address {
-	if w.Local {
-		return webhook.Address{URL: "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port))}
+// webhookAddress is where the API server finds the webhooks.
+func (c Config) webhookAddress() webhook.Address {
+	out := webhook.Address{MostReplicas: c.Policy.Maxima.Replicas}
+	if w := c.Webhook; w.Local {
+		out.URL = "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port))
+		return out
 	}
-	return webhook.Address{Service: webhook.Service{Namespace: Namespace, Name: webhookService}}
+	out.Service = webhook.Service{Namespace: Namespace, Name: webhookService}
+	return out
 }
 
 // prepareWebhooks makes the certificate, installs CRDs and webhook configurations, and returns what serves with the
@@ -46,11 +49,11 @@ func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, er
 	if err := ensureNamespace(ctx, live); err != nil {
 		return nil, err
 	}
-	certificates := webhook.NewCertificates(live, Namespace, cfg.Webhook.address())
+	certificates := webhook.NewCertificates(live, Namespace, cfg.webhookAddress())
 	if err := certificates.Load(ctx); err != nil {
 		return nil, err
 	}
-	return certificates, webhook.Install(ctx, live, cfg.Webhook.address(), certificates.CA())
+	return certificates, webhook.Install(ctx, live, cfg.webhookAddress(), certificates.CA())
 }
 
 func webhookServer(cfg Config, certificates *webhook.Certificates) ctrlwebhook.Server {
@@ -69,7 +72,7 @@ func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certific
 		return err
 	}
 	err := webhook.Register(mgr.GetWebhookServer(), webhook.Options{
-		Gates: admissionGates(cfg.Gates), VersionOf: webhook.CRDVersions(mgr.GetCache()),
+		Gates: admissionGates(cfg.Gates), Policy: cfg.Policy, VersionOf: webhook.CRDVersions(mgr.GetCache()),
 	})
 	if err != nil || certificates == nil {
 		return err

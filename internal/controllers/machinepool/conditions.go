@@ -187,6 +187,9 @@ func (j judged) scalingUp() condition.Verdict {
 	if j.Pool.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, "Waiting for spec.replicas set")
 	}
+	if denied := deniedReplicas(j.Snapshot); denied != "" && j.Pool.DeletionTimestamp.IsZero() {
+		return condition.TrueBecause(clusterv1.ScalingUpReason, denied)
+	}
 	if have, want := j.counts.replicas, j.desired(); have < want {
 		return condition.TrueBecause(clusterv1.ScalingUpReason, fmt.Sprintf("Scaling up from %d to %d replicas", have, want))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -37,12 +38,13 @@ type Controller struct {
 	refs      *kube.References
 	workloads Workloads
 	writer    *kube.Writer
+	policy    policy.Configuration
 	now       func() time.Time
 }
 
-// Add adds the controller to the manager.
-func Add(s loop.Setup, clusters *remote.Clusters) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: time.Now}
+// Add adds the controller to the manager. allowed is what the operator allows.
+func Add(s loop.Setup, clusters *remote.Clusters, allowed policy.Configuration) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, policy: allowed, now: time.Now}
 	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@ func decide(s Snapshot) loop.Plan {
 		return p
 	}
 	decideReferences(s, &p)
+	if denied := deniedReplicas(s); denied != "" {
+		p.WaitFor("TooManyReplicas", "%s", denied)
+	}
 	if takeOver(s) {
 		p.Do(TakeOver{})
 	}
@@ -139,9 +142,18 @@ func follow(s Snapshot, pool *clusterv1.MachinePool) {
 	if takesList(s) {
 		pool.Spec.ProviderIDList = s.Infra.ProviderIDList.Or(nil)
 	}
-	if replicas, counted := s.Infra.Replicas.Get(); counted && scaledByOthers(s.Pool) { // MP-09
+	if replicas, counted := s.Infra.Replicas.Get(); counted && scaledByOthers(s.Pool) && s.Policy.DeniedReplicas(replicas) == "" { // MP-09
 		pool.Spec.Replicas = &replicas
 	}
+}
+
+// deniedReplicas says that the pool asks for more replicas than the operator allows, or that its infrastructure has more: the
+// spec of one that others scale does not follow then, and no more Machines than are allowed are created.
+func deniedReplicas(s Snapshot) string {
+	if denied := s.Policy.DeniedReplicas(deref(s.Pool.Spec.Replicas)); denied != "" || s.Infra == nil {
+		return denied
+	}
+	return s.Policy.DeniedReplicas(s.Infra.Replicas.Or(0))
 }
 
 // listed reports whether the infrastructure's list of provider IDs is one to go by: an empty list is, once it says

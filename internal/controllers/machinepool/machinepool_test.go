@@ -103,6 +103,13 @@ func machine(name, version string, conditions ...metav1.Condition) clusterv1.Mac
 	return m
 }
 
+// atMost lets the pool have so many replicas.
+func atMost(n int32) func(*Snapshot) {
+	return func(s *Snapshot) { s.Policy.Maxima.Replicas = n }
+}
+
+const tooMany = "2 replicas are more than the 1 that one object may have: ask for less, or ask the operator to raise maxima.replicas in the configuration file (slipway up --config)"
+
 // running is a Machine of the pool as it should be.
 func running(name string) clusterv1.Machine {
 	return machine(name, "v1.36.0", metav1.Condition{Type: "UpToDate", Status: "True", Reason: "UpToDate"})
@@ -189,6 +196,10 @@ func TestDecide(t *testing.T) {
 			s.Machines[0].Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: "no version"}
 			s.Machines[0].Status.Conditions = []metav1.Condition{{Type: "UpToDate", Status: "False", Reason: "NotUpToDate", Message: "* Version no version, v1.36.0 required"}}
 		}), nil},
+		"more than allowed": {"the operator says how many there may be", settled(withMachines, atMost(1), func(s *Snapshot) {
+			s.Pool.Annotations = map[string]string{clusterv1.ReplicasManagedByAnnotation: "autoscaler"}
+			s.Pool.Spec.Replicas = ptr[int32](1)
+		}), []string{"do: create Machine m0 for its FooMachine", "wait: " + tooMany}},
 		"data not created": {"MP-02", settled(func(s *Snapshot) { s.Bootstrap = bootstrap(`{}`) }), []string{"wait: FooConfig b has not created the bootstrap data yet"}},
 		"provider IDs":     {"MP-04", settled(func(s *Snapshot) { s.Pool.Spec.ProviderIDList = nil }), []string{"do: take over what bootstrap and infrastructure report"}},
 		"no provider IDs yet": {"MP-04: replicas without provider IDs", settled(func(s *Snapshot) {
@@ -335,8 +346,9 @@ func TestConditions(t *testing.T) { // MP-12
 			s.Infra = nil
 			s.Pool.Status.Initialization.InfrastructureProvisioned = ptr(true)
 		}), wants{"InfrastructureReady": "False ObjectDeleted: FooPool has been deleted"}},
-		"kind missing":    {"", settled(func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "install it" }), wants{"InfrastructureReady": "Unknown InternalError: install it"}},
-		"secret provided": {"", settled(func(s *Snapshot) { s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "" }), wants{"BootstrapConfigReady": "True DataSecretProvided"}},
+		"kind missing":      {"", settled(func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "install it" }), wants{"InfrastructureReady": "Unknown InternalError: install it"}},
+		"secret provided":   {"", settled(func(s *Snapshot) { s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "" }), wants{"BootstrapConfigReady": "True DataSecretProvided"}},
+		"more than allowed": {"", settled(atMost(1)), wants{"ScalingUp": "True ScalingUp: " + tooMany}},
 		"scaling down": {"", settled(func(s *Snapshot) { s.Pool.Spec.Replicas = ptr[int32](1) }), wants{
 			"ScalingDown": "True ScalingDown: Scaling down from 2 to 1 replicas", "ScalingUp": "False NotScalingUp"}},
 		"replicas unset": {"", settled(func(s *Snapshot) { s.Pool.Spec.Replicas = nil }), wants{

@@ -44,6 +44,9 @@ func decideCreation(s Snapshot, p *loop.Plan) {
 	}
 	for _, im := range s.InfraMachines {
 		if !exists[im.GetName()] && im.GetDeletionTimestamp().IsZero() {
+			if exists[im.GetName()] = true; s.Policy.DeniedReplicas(int32(len(exists))) != "" {
+				return
+			}
 			p.Do(CreateMachine{Name: im.GetName(), Kind: im.GetKind()})
 		}
 	}

@@ -13,13 +13,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // Snapshot is everything that a decision about a MachinePool looks at.
 type Snapshot struct {
-	Now  time.Time
-	Pool *clusterv1.MachinePool
+	Now time.Time
+	// Policy is what the operator allows; the zero value: everything.
+	Policy policy.Configuration
+	Pool   *clusterv1.MachinePool
 	// Cluster is nil where it does not exist.
 	Cluster *clusterv1.Cluster
 	// Bootstrap is nil where the pool has no bootstrap config, or it does not exist.
@@ -54,7 +57,7 @@ type Nodes struct {
 }
 
 func (c *Controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Pool: pool}
+	s := Snapshot{Now: c.now(), Policy: c.policy, Pool: pool}
 	steps := []func(context.Context, *Snapshot) error{
 		c.readCluster, c.readBootstrap, c.readInfra, c.readMachines, c.readNodes,
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,15 +21,15 @@ import (
 // reviewer reads the API server's questions.
 type reviewer struct {
 	objects map[metav1.GroupVersionResource]func() runtime.Object
-	gates   admission.Gates
+	opts    Options
 }
 
-func newReviewer(gates admission.Gates) reviewer {
+func newReviewer(opts Options) reviewer {
 	objects := map[metav1.GroupVersionResource]func() runtime.Object{}
 	for _, k := range kinds() {
 		objects[metav1.GroupVersionResource(k.resource)] = k.object
 	}
-	return reviewer{objects: objects, gates: gates}
+	return reviewer{objects: objects, opts: opts}
 }
 
 // read turns a question into a request for package admission.
@@ -37,7 +38,10 @@ func (r reviewer) read(req ctrladmission.Request) (admission.Request, error) {
 	if !known {
 		return admission.Request{}, fmt.Errorf("no rules for %s in %s/%s", req.Resource.Resource, req.Resource.Group, req.Resource.Version)
 	}
-	out := admission.Request{New: create(), Gates: r.gates, DryRun: req.DryRun != nil && *req.DryRun}
+	if req.SubResource == scaleSubresource {
+		create = func() runtime.Object { return &autoscalingv1.Scale{} }
+	}
+	out := admission.Request{New: create(), Gates: r.opts.Gates, Policy: r.opts.Policy, DryRun: req.DryRun != nil && *req.DryRun}
 	if err := json.Unmarshal(req.Object.Raw, out.New); err != nil {
 		return out, fmt.Errorf("reading the object: %w", err)
 	}

@@ -23,6 +23,7 @@ import (
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/conversion"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -89,7 +90,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	port := freePort(t)
-	w.address = webhook.Address{URL: fmt.Sprintf("https://127.0.0.1:%d", port)}
+	w.address = webhook.Address{URL: fmt.Sprintf("https://127.0.0.1:%d", port), MostReplicas: policy.Default().Maxima.Replicas}
 	w.certificates = webhook.NewCertificates(w.client, namespace, w.address)
 	if err := w.certificates.Load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -130,7 +131,7 @@ func serve(t *testing.T, w *world, port int) {
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host: "127.0.0.1", Port: port, TLSOpts: []func(*tls.Config){w.certificates.Serve},
 	})
-	opts := webhook.Options{VersionOf: webhook.CRDVersions(w.client)}
+	opts := webhook.Options{Policy: policy.Default(), VersionOf: webhook.CRDVersions(w.client)}
 	if err := webhook.Register(counting{server, w.calls}, opts); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -32,6 +33,9 @@ type Address struct {
 
 	// Service is for an API server of a cluster that the manager runs in. Ignored when URL is set.
 	Service Service
+
+	// MostReplicas is how many replicas an object may be scaled to without a call; 0: any number.
+	MostReplicas int32
 }
 
 // Service is a Kubernetes Service in front of the managers.
@@ -112,15 +116,47 @@ func validating(address Address, ca []byte) *admissionregistrationv1.ValidatingW
 			Name:                    "validate." + k.name(),
 			ClientConfig:            address.admissionClient(validatePath, ca),
 			Rules:                   k.rules(),
-			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "touches-a-rule", Expression: k.touches()}},
+			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "touches-a-rule", Expression: k.touches(address.MostReplicas)}},
 			MatchPolicy:             new(admissionregistrationv1.Equivalent),
 			FailurePolicy:           new(admissionregistrationv1.Fail),
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          new(int32(callTimeoutSeconds)),
 			AdmissionReviewVersions: []string{"v1"},
 		})
+		if k.scales && address.MostReplicas > 0 {
+			config.Webhooks = append(config.Webhooks, k.scale(address, ca))
+		}
 	}
 	return config
+}
+
+// scaleSubresource is how `kubectl scale` and autoscalers change replicas.
+const scaleSubresource = "scale"
+
+// scale is the webhook of the scale subresource.
+func (k kind) scale(address Address, ca []byte) admissionregistrationv1.ValidatingWebhook {
+	rules := k.rules()
+	rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
+	rules[0].Resources = []string{k.resource.Resource + "/" + scaleSubresource}
+	return admissionregistrationv1.ValidatingWebhook{
+		Name:         "scale." + k.name(),
+		ClientConfig: address.admissionClient(validatePath, ca),
+		Rules:        rules,
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name: "scales-beyond-the-maximum", Expression: scalesBeyond(address.MostReplicas),
+		}},
+		MatchPolicy:             new(admissionregistrationv1.Equivalent),
+		FailurePolicy:           new(admissionregistrationv1.Fail),
+		SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          new(int32(callTimeoutSeconds)),
+		AdmissionReviewVersions: []string{"v1"},
+	}
+}
+
+// scalesBeyond is true for an update that asks for more replicas than before, and for more than so many.
+func scalesBeyond(most int32) string {
+	const replicas = `.?spec.?replicas.orValue(0)`
+	return fmt.Sprintf("object%s > %d && object%s > oldObject%s", replicas, most, replicas, replicas)
 }
 
 // name is the full name of a webhook's resource, for example machines.cluster.x-k8s.io.
@@ -140,13 +176,16 @@ func (k kind) rules() []admissionregistrationv1.RuleWithOperations {
 }
 
 // touches is true for a new object, and for an update of a part that the rules look at.
-func (k kind) touches() string {
+func (k kind) touches(mostReplicas int32) string {
 	conditions := []string{`request.operation == 'CREATE'`}
 	for _, part := range k.touched {
 		conditions = append(conditions, "object"+part+" != oldObject"+part)
 	}
 	if k.wrong != "" {
 		conditions = append(conditions, k.wrong)
+	}
+	if k.scales && mostReplicas > 0 {
+		conditions = append(conditions, scalesBeyond(mostReplicas))
 	}
 	return strings.Join(conditions, " || ")
 }

@@ -29,6 +29,9 @@ type kind struct {
 	// part may be missing.
 	touched []string
 
+	// scales is true for a kind with replicas, of which the operator allows so many.
+	scales bool
+
 	// wrong is a CEL expression for what is refused in a part that changes often; empty: nothing. Where it is true, the
 	// object is validated.
 	wrong string
@@ -70,6 +73,7 @@ func coreKinds() []kind {
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("machinedeployments"),
+			scales:   true,
 			object:   func() runtime.Object { return &clusterv1.MachineDeployment{} },
 			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue()` +
 				` || object.?spec.?selector.?matchLabels[?'cluster.x-k8s.io/cluster-name'] != object.?spec.?clusterName` +
@@ -85,6 +89,7 @@ func coreKinds() []kind {
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("machinesets"),
+			scales:   true,
 			wrong:    negativeReplicas,
 			object:   func() runtime.Object { return &clusterv1.MachineSet{} },
 			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue() || !object.?spec.?deletion.?order.hasValue()` +
@@ -95,6 +100,7 @@ func coreKinds() []kind {
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("machinepools"),
+			scales:   true,
 			wrong:    negativeReplicas,
 			object:   func() runtime.Object { return &clusterv1.MachinePool{} },
 			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue()` +

@@ -191,5 +191,12 @@ func testBadInput(t *testing.T, w *world) { // MS-22, MS-23, DP-06, DP-17, MP-15
 		if err := w.client.SubResource("scale").Patch(t.Context(), o, scale); !apierrors.IsInvalid(err) {
 			t.Errorf("%T is scaled to -3 through the subresource: %v", o, err)
 		}
+		many := client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"replicas": 1001}}`))
+		if err := w.client.Patch(t.Context(), o, many); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "maxima.replicas") {
+			t.Errorf("%T is scaled to 1001: %v", o, err)
+		}
+		if err := w.client.SubResource("scale").Patch(t.Context(), o, many); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "maxima.replicas") {
+			t.Errorf("%T is scaled to 1001 through the subresource: %v", o, err)
+		}
 	}
 }

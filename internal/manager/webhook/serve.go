@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/admission"
 	"github.com/slipwayhq/slipway/internal/conversion"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // Server is what Register needs of the manager's webhook server.
@@ -25,13 +26,16 @@ type Options struct {
 	// Gates are the feature gates that are on.
 	Gates admission.Gates
 
+	// Policy is what the operator allows.
+	Policy policy.Configuration
+
 	// VersionOf tells the version to name in references of older versions; see CRDVersions.
 	VersionOf conversion.VersionOf
 }
 
 // Register adds the handlers of defaulting, validation and conversion to a server.
 func Register(server Server, opts Options) error {
-	r := newReviewer(opts.Gates)
+	r := newReviewer(opts)
 	for path, handle := range map[string]ctrladmission.HandlerFunc{mutatePath: r.mutate, validatePath: r.validate} {
 		handler, err := ctrladmission.StandaloneWebhook(&ctrladmission.Webhook{Handler: handle},
 			ctrladmission.StandaloneOptions{MetricsPath: path})

@@ -134,7 +134,7 @@ func (l *live) run() (stop func()) {
 		func() error { return clusters.SetupWithManager(mgr) },
 		func() error { return cluster.Add(setup(""), clusters, cluster.Settings{}) },
 		func() error { return machine.Add(setup(""), clusters, machine.Settings{}) },
-		func() error { return machinepool.Add(setup(""), clusters) },
+		func() error { return machinepool.Add(setup(""), clusters, policy.Default()) },
 		func() error { return bootstrap.Add(setup(""), clusters, 15*time.Minute) },
 		func() error {
 			return hosted.Add(setup(""), hosted.Config{Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(sim)})
