@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -321,5 +323,49 @@ func TestEnsureRefuses(t *testing.T) {
 		if fault.KindOf(err) != test.kind || err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A control plane has nothing of the operator's environment, cannot gain rights, and leaves no core behind.
+func TestConfined(t *testing.T) {
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+	t.Setenv("HTTPS_PROXY", "http://user:s3cret@proxy")
+	t.Setenv("GOMEMLIMIT", "12345678901")
+	t.Setenv("TZ", "UTC")
+	s := supervisor(t, t.TempDir())
+	ensure(t, s, "a", config("a"))
+	st := await(t, s, "a", "the start", running)
+	read := func(file string) string {
+		t.Helper()
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", st.PID, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if got := strings.Trim(read("environ"), "\x00"); !slices.Contains(strings.Split(got, "\x00"), "TZ=UTC") {
+		t.Errorf("the environment is not the one of the test: %q", got)
+	}
+	for entry := range strings.SplitSeq(strings.Trim(read("environ"), "\x00"), "\x00") {
+		if name, _, _ := strings.Cut(entry, "="); !slices.Contains([]string{"TZ", "TMPDIR", "GOGC"}, name) {
+			t.Errorf("the process has %s", name)
+		}
+	}
+	if !strings.Contains(read("status"), "NoNewPrivs:\t1\n") {
+		t.Errorf("rights can be gained:\n%s", read("status"))
+	}
+	for _, line := range strings.Split(read("limits"), "\n") {
+		fields := strings.Fields(line)
+		switch {
+		case strings.HasPrefix(line, "Max core file size") && !slices.Equal(fields[4:6], []string{"0", "0"}):
+			t.Error(line)
+		case strings.HasPrefix(line, "Max open files"):
+			if n, err := strconv.Atoi(fields[4]); err != nil || n > 65536 || n < 256 {
+				t.Error(line)
+			}
+		}
+	}
+	if own, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(syscall.Gettid()) + "/status"); err != nil || strings.Contains(string(own), "NoNewPrivs:\t1\n") {
+		t.Errorf("this process lost rights as well: %v", err)
 	}
 }

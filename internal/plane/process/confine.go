@@ -1,0 +1,69 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// environment is what a control plane gets of this process's environment: nothing that could be a credential of the
+// operator (proxies, cloud keys, headers of exporters), and no settings that were made for this process.
+func environment(own []string) []string {
+	names := []string{"GOGC", "TMPDIR", "TZ"}
+	return slices.DeleteFunc(slices.Clone(own), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(names, name)
+	})
+}
+
+// maxFiles is how many descriptors a control plane may have open: connections of nodes and clients, and watches.
+const maxFiles = 65536
+
+// startConfined starts the command as a process that cannot gain rights by executing a file, leaves no core behind, which
+// would contain keys, and has a bounded number of descriptors.
+func startConfined(cmd *exec.Cmd) error {
+	result := make(chan error, 1)
+	go func() {
+		// What prctl sets is of the thread, and inherited by what it starts. The thread ends with this goroutine,
+		// because it is never unlocked.
+		runtime.LockOSThread()
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			result <- fmt.Errorf("set no_new_privs: %w", err)
+			return
+		}
+		result <- cmd.Start()
+	}()
+	if err := <-result; err != nil {
+		return err
+	}
+	for limit, most := range map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: maxFiles} {
+		if err := lowerLimit(cmd.Process.Pid, limit, most); err != nil {
+			_ = cmd.Process.Kill() // it has done nothing yet
+			_ = cmd.Wait()
+			return fmt.Errorf("limit what the process may use: %w", err)
+		}
+	}
+	return nil
+}
+
+// lowerLimit bounds a resource of a process; a limit that is lower already stays. A process that has ended needs none.
+func lowerLimit(pid, resource int, most uint64) error {
+	var now unix.Rlimit
+	err := unix.Prlimit(pid, resource, nil, &now)
+	if err == nil && now.Max <= most && now.Cur == now.Max {
+		return nil
+	}
+	if err == nil {
+		most = min(most, now.Max)
+		err = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil)
+	}
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
