@@ -19,6 +19,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -105,8 +106,9 @@ func startAttack(t *testing.T) attack {
 	return a
 }
 
-func (a attack) startControllers(config *rest.Config, scheme *runtime.Scheme) {
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard()})
+func (a attack) startControllers(access *rest.Config, scheme *runtime.Scheme) {
+	mgr, err := ctrl.NewManager(access, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
+		Controller: config.Controller{SkipNameValidation: new(true)}}) // another test of this process has controllers of these names
 	a.must(err)
 	hub := wake.NewHub(still{})
 	setup := loop.Setup{Manager: mgr, Concurrency: 2}
