@@ -32,8 +32,8 @@ const (
 	refusedFor = 10 * time.Second
 )
 
-// refusal is why a kind could not be read, and until when nobody has to ask again.
-type refusal struct {
+// unreadable is why a kind could not be read, and until when nobody has to ask again.
+type unreadable struct {
 	err   error
 	until time.Time
 }
@@ -142,7 +142,7 @@ func (r *References) explain(ctx context.Context, kind schema.GroupVersionKind, 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.refusals[kind] = refusal{err: err, until: time.Now().Add(refusedFor)}
+	r.refusals[kind] = unreadable{err: err, until: time.Now().Add(refusedFor)}
 	return err
 }
 

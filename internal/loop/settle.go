@@ -52,7 +52,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 			}
 			began := r.now()
 			if err := r.takeOver(ctx, o, change.Want); err != nil {
-				return 0, err
+				return 0, refused, err
 			}
 			if err := change.Write(ctx); err != nil {
 				return 0, refused, err
