@@ -122,6 +122,16 @@ func (w *world) labelStory() {
 		w.labels(k, infra, nil)
 		w.saying(c, "InfrastructureReady", "Unknown InternalError", crd.Name)
 	})
+	w.check("11 a label that names a version which is not served is said, and does not keep the Cluster", func(w *world) {
+		w.labels(k, infra, map[string]string{"cluster.x-k8s.io/v1beta2": "v9"})
+		w.saying(c, "InfrastructureReady", "Unknown", "v9")
+		other := &clusterv1.Cluster{ObjectMeta: w.meta("unserved")}
+		other.Spec.InfrastructureRef = k.Ref("unserved")
+		w.create(other)
+		w.saying(other, "InfrastructureReady", "Unknown", "v9")
+		w.must(w.Delete(w.Context(), other))
+		w.gone(other)
+	})
 	w.check("16 definitions that are deleted do not keep what referred to them", func(w *world) {
 		w.labels(k, infra, map[string]string{"cluster.x-k8s.io/v1beta2": "v1"})
 		w.saying(c, "InfrastructureReady", "")

@@ -94,6 +94,9 @@ func (w *world) garbageClusters(f family) {
 			`{"spec": {"controlPlaneEndpoint": "1.2.3.4:6443"}}`, `{"spec": {"controlPlaneEndpoint": {"host": "1.2.3.4", "port": "6443"}}}`,
 			`{"spec": {"controlPlaneEndpoint": {"host": "1.2.3.4", "port": 70000}}}`, `{"spec": {"controlPlaneEndpoint": {"host": 5, "port": 0}}}`,
 			`{"status": {"failureDomains": "abc"}}`, `{"status": {"failureDomains": ["a"]}}`, `{"status": {"failureDomains": {"a": 1}}}`,
+			`{"status": {"initialization": {"provisioned": true}, "failureDomains": [{"name": "a"}, {"name": "a"}]}}`,
+			`{"status": {"initialization": {"provisioned": true}, "failureDomains": [{"controlPlane": true}]}}`,
+			`{"status": {"initialization": {"provisioned": true}, "failureDomains": [{"name": "` + strings.Repeat("a", 300) + `"}]}}`,
 		}, func(name string) target {
 			p := w.newClusterNamed(f, name)
 			w.create(p.Cluster, annotated(p.infra, provider.HandsOff), p.plane)
@@ -120,6 +123,7 @@ func (w *world) garbageControlPlanes(f family) {
 		w.throw([]string{
 			`{"status": {"replicas": "3"}}`, `{"status": {"replicas": -1}}`, `{"status": {"replicas": 1e12, "readyReplicas": 1.5}}`, `{"spec": {"replicas": -7}}`,
 			`{"status": {"version": 5}}`, `{"status": {"version": "no version"}}`, `{"status": {"versions": "v1"}}`, `{"status": {"versions": [1, null]}}`,
+			`{"status": {"versions": [{"version": "v1.36.3", "replicas": -1}, {"version": "v1.36.3"}]}}`, `{"status": {"versions": [{"version": "` + strings.Repeat("v", 500) + `"}]}}`,
 			`{"status": {"externalManagedControlPlane": "true", "initialization": "yes"}}`, `{"status": {"selector": {}, "upToDateReplicas": []}}`,
 		}, func(name string) target {
 			p := w.newClusterNamed(f, name)
