@@ -69,9 +69,7 @@ func (w *world) machineStory(f family) {
 			return unless(len(m.Status.Addresses) == 1 && m.Status.Addresses[0].Address == "10.9.8.7", "%v", m.Status.Addresses)
 		})
 	})
-	if f.machine.Old {
-		w.failureDomains(f)
-	}
+	w.failureDomains(f, m)
 	w.machineFollows(f, m, infra)
 	w.machineNode(m)
 	w.check("53 a machine that never becomes ready says so", func(w *world) {
@@ -86,8 +84,18 @@ func (w *world) machineStory(f family) {
 }
 
 // failureDomains are where the provider says that machines are.
-func (w *world) failureDomains(f family) {
-	w.check("73 the failure domain in the spec of the infrastructure reaches the spec", func(w *world) {
+func (w *world) failureDomains(f family, m *clusterv1.Machine) {
+	if !f.machine.Old {
+		w.check("49 the failure domain of the infrastructure reaches the status alone", func(w *world) {
+			w.eventually(m, func() string {
+				return unless(m.Status.FailureDomain == "chosen", "status has %q", m.Status.FailureDomain)
+			})
+			if m.Spec.FailureDomain != "wanted" {
+				w.Errorf("the spec has %q", m.Spec.FailureDomain)
+			}
+		})
+	}
+	w.check("50, 73 the failure domain in the spec of the infrastructure reaches the spec", func(w *world) {
 		other, infra := w.newMachine(f, "placed"), f.machine.New(w.namespace, "placed")
 		provider.Set(infra, "from-spec", "spec", "failureDomain")
 		w.create(other, infra)
