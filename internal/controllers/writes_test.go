@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -114,10 +116,12 @@ func (w *tally) reset() {
 type planes struct {
 	mu   sync.Mutex
 	runs map[string]hosted.Process
-	wake func(string)
+	// local is where their API servers answer on this host.
+	local string
+	wake  func(string)
 }
 
-func newPlanes() *planes { return &planes{runs: map[string]hosted.Process{}} }
+func newPlanes(local string) *planes { return &planes{runs: map[string]hosted.Process{}, local: local} }
 
 func (p *planes) Status(_ context.Context, name string) (hosted.Process, error) {
 	p.mu.Lock()
@@ -127,7 +131,7 @@ func (p *planes) Status(_ context.Context, name string) (hosted.Process, error) 
 
 func (p *planes) Start(_ context.Context, name string, cfg workload.Config, _ map[string][]byte) error {
 	p.mu.Lock()
-	p.runs[name] = hosted.Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 1, Since: time.Now(), Version: cfg.Version, Config: cfg.Hash()}
+	p.runs[name] = hosted.Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 1, Local: p.local, Since: time.Now(), Version: cfg.Version, Config: cfg.Hash()}
 	p.mu.Unlock()
 	p.wake(name)
 	return nil
@@ -149,6 +153,14 @@ func (p *planes) Source(to func(name string) []reconcile.Request) source.Source 
 		}
 		return nil
 	})
+}
+
+// gateways are those of the host that is played.
+type gateways struct{ host *testhost.Host }
+
+func (g gateways) Gateway(ctx context.Context, of types.NamespacedName) (netip.Addr, bool, error) {
+	n, found, err := g.host.FindNetwork(ctx, backend.Ref{Object: of, Name: backend.NetworkName("i", of)})
+	return n.Gateway, found, err
 }
 
 // unused is the place of simulated control planes, of which there are none here.
@@ -220,7 +232,10 @@ func (n nodes) boot(ctx context.Context, m backend.Machine, handle func(backend.
 type fleet struct {
 	live
 	watcher client.WithWatch
-	writes  *tally
+	// local is where the API server answers, authority is its own.
+	local     string
+	authority map[string][]byte
+	writes    *tally
 }
 
 // startFleet starts every controller, with control planes and machines that are played.
@@ -244,6 +259,11 @@ func startManager(t *testing.T, add func(fleet, manager.Manager)) fleet {
 	f.Client = f.watcher
 	f.kubeconfig, err = os.ReadFile(srv.Kubeconfig)
 	f.must(err)
+	f.local, f.authority = strings.TrimPrefix(srv.Config.Host, "https://"), map[string][]byte{}
+	for key, file := range map[string]string{corev1.TLSCertKey: "ca.crt", corev1.TLSPrivateKeyKey: "ca.key"} {
+		f.authority[key], err = os.ReadFile(filepath.Join(srv.Dir, "pki", file))
+		f.must(err)
+	}
 	mgr, err := ctrl.NewManager(access, manager.Options{
 		Scheme: newScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.KeepOwnFields},
 		Client:     client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
@@ -271,7 +291,9 @@ func (f fleet) add(mgr manager.Manager) {
 		func() error { return machinedeployment.Add(setup) },
 		func() error { return bootstrap.Add(setup, clusters, 0) },
 		func() error {
-			return hosted.Add(setup, hosted.Config{Processes: newPlanes(), Simulation: unused{newPlanes()}, Carried: []string{"v1.36.3"}})
+			return hosted.Add(setup, hosted.Config{
+				Processes: newPlanes(f.local), Simulation: unused{newPlanes("")}, Carried: []string{"v1.36.3"}, Gateways: gateways{host},
+			})
 		},
 		func() error {
 			return localcluster.Add(setup, localcluster.Config{Instance: "i", Networks: host, Hub: hub, Policy: policy.Default()})
@@ -302,6 +324,10 @@ func (f fleet) createCluster() *clusterv1.Cluster {
 		&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}},
 			Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{"value": f.kubeconfig}, // of a user
+		},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-ca", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}},
+			Type:       corev1.SecretTypeOpaque, Data: f.authority, // likewise, so that the API server of the test is the control plane's
 		}, c, infra, plane,
 	} {
 		f.must(f.Create(f.t.Context(), o))

@@ -2,8 +2,11 @@ package manager
 
 import (
 	"context"
+	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -63,7 +66,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		func() error { return machinedeployment.Add(setup(machinedeployment.Name)) },
 		func() error { return machineset.Add(setup(machineset.Name), clusters, cfg.machineSets()) },
 		func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
-		func() error { return addHosted(ctx, setup(hosted.Name), cfg.Host, planes{server, clusters}) },
+		func() error { return addHosted(ctx, setup(hosted.Name), cfg, planes{server, clusters}) },
 		func() error {
 			return local.Add(setup, local.Config{
 				Instance: cfg.Host.Instance, Simulation: simulatedbackend.New(server), Policy: cfg.Policy, DataDir: cfg.Host.DataDir,
@@ -109,13 +112,28 @@ type planes struct {
 }
 
 // addHosted adds HostedControlPlanes. Their processes outlive the manager: its next start takes them over.
-func addHosted(ctx context.Context, s loop.Setup, host Host, p planes) error {
+func addHosted(ctx context.Context, s loop.Setup, cfg Config, p planes) error {
 	supervisor := process.New(ctx, process.Config{
-		Root: datadir.Dir(host.DataDir).Planes(), Command: []string{host.Executable, "control-plane", "run", "--config"},
+		Root: datadir.Dir(cfg.Host.DataDir).Planes(), Command: []string{cfg.Host.Executable, "control-plane", "run", "--config"},
 		Versions: []string{buildinfo.Kubernetes()}, Now: time.Now,
 	})
+	gateways, err := local.NewGateways(local.Config{Instance: cfg.Host.Instance})
+	if err != nil {
+		return err
+	}
 	return hosted.Add(s, hosted.Config{
 		Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(p.simulated), Carried: supervisor.Versions(),
-		Gate: p.clusters.Gate,
+		Gate: p.clusters.Gate, Gateways: gateways, Policy: cfg.Policy, ReservedPorts: cfg.reservedPorts(),
 	})
+}
+
+// reservedPorts are the ports of the management cluster and of the manager on this host.
+func (c Config) reservedPorts() []uint16 {
+	out := []uint16{uint16(c.Webhook.Port)}
+	if server, _, err := rest.DefaultServerURL(c.REST.Host, "", schema.GroupVersion{}, true); err == nil {
+		if port, err := strconv.ParseUint(server.Port(), 10, 16); err == nil {
+			out = append(out, uint16(port))
+		}
+	}
+	return out
 }

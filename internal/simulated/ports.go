@@ -20,6 +20,9 @@ const (
 	Host = "127.0.0.1"
 )
 
+// IsOwnPort reports whether a port is among those of simulated control planes.
+func IsOwnPort(port int) bool { return port >= firstPort && port < firstPort+portCount }
+
 // Reserve chooses a free port at [Host] for a control plane and keeps it until the control plane is started there or
 // removed. The same name gets the same port.
 func (s *Server) Reserve(name string) (int, error) {

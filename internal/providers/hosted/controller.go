@@ -19,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 )
 
@@ -43,6 +44,12 @@ type Config struct {
 	Processes Processes
 	// Simulation keeps the simulated control planes.
 	Simulation Simulation
+	// Gateways tells where processes may listen; nil: only where the policy allows it.
+	Gateways Gateways
+	// ReservedPorts are those of the management cluster itself.
+	ReservedPorts []uint16
+	// Policy is what the operator allows.
+	Policy policy.Configuration
 	// Carried lists the Kubernetes versions that the processes can run.
 	Carried []string
 	// Gate limits the calls to the workload cluster of a Cluster; nil: nothing does.
@@ -59,6 +66,9 @@ type Controller struct {
 	// simulation is nil where none is offered: then no control plane is simulated.
 	simulation Simulation
 	carried    []string
+	gateways   Gateways
+	reserved   []uint16
+	policy     policy.Configuration
 	gate       func(client.ObjectKey) func(http.RoundTripper) http.RoundTripper
 	furnish    func(context.Context, *rest.Config, addons.Params) error
 	now        func() time.Time
@@ -68,7 +78,7 @@ type Controller struct {
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), processes: cfg.Processes, simulation: cfg.Simulation,
-		carried: cfg.Carried, gate: cfg.Gate, furnish: addons.Apply, now: time.Now,
+		carried: cfg.Carried, gateways: cfg.Gateways, reserved: cfg.ReservedPorts, policy: cfg.Policy, gate: cfg.Gate, furnish: addons.Apply, now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
@@ -84,7 +94,7 @@ func (c *Controller) definition() loop.Controller[*hostedv1.HostedControlPlane, 
 	return loop.Controller[*hostedv1.HostedControlPlane, Snapshot]{
 		Name: Name, Finalizer: hostedv1.HostedControlPlaneFinalizer,
 		New:     func() *hostedv1.HostedControlPlane { return &hostedv1.HostedControlPlane{} },
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
 }
 

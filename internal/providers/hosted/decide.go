@@ -29,6 +29,7 @@ const (
 //	kubeconfig missing, of another endpoint, half old  write                               SE-01, CP-14
 //	Secret of ours without owner                       own it                              OR-01
 //	version not carried                                wait; what runs goes on running
+//	to be started where it may not listen              wait; what runs goes on running
 //	process missing or of another configuration        (re)start                           CP-04
 //	API server does not answer                         wait for the supervisor
 //	add-ons not those of these params                  apply
@@ -132,6 +133,9 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 		return
 	}
 	if !s.Process.Exists || s.Process.Config != cfg.Hash() {
+		if !decideEndpoint(s, cfg, p) {
+			return
+		}
 		p.Do(StartProcess{Version: s.Plane.Spec.Version, Why: whyStart(s, cfg)})
 		if s.simulated() {
 			decideFaults(s, p)

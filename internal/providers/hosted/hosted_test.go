@@ -3,6 +3,7 @@ package hosted
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,6 +49,7 @@ func cluster() *clusterv1.Cluster {
 	yes := true
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster"}}
 	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "172.31.0.1", Port: 6443}
+	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.slipway.dev", Kind: "LocalCluster", Name: "l"}
 	c.Status.Initialization.InfrastructureProvisioned = &yes
 	return c
 }
@@ -54,7 +57,8 @@ func cluster() *clusterv1.Cluster {
 // running is a control plane that has all it needs.
 func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 	t.Helper()
-	s := Snapshot{Now: now, Plane: plane(), Cluster: cluster(), Secrets: map[Purpose]*corev1.Secret{}, Carried: []string{version}}
+	s := Snapshot{Now: now, Plane: plane(), Cluster: cluster(), Secrets: map[Purpose]*corev1.Secret{}, Carried: []string{version},
+		Gateway: Gateway{Known: true, Address: netip.MustParseAddr("172.31.0.1")}, ReservedPorts: []uint16{6440, 12345 + 1}}
 	for _, p := range authorities() {
 		data, err := newAuthority(s, p)
 		if err != nil {
@@ -74,6 +78,14 @@ func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 		change(&s)
 	}
 	return s
+}
+
+// elsewhere is a Cluster whose writer has chosen the endpoint.
+func elsewhere(host string, port int32) func(*Snapshot) {
+	return func(s *Snapshot) {
+		s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: host, Port: port}
+		s.Kubeconfig.Server = server(endpointOf(*s))
+	}
 }
 
 func texts(p loop.Plan) []string {
@@ -145,6 +157,23 @@ func TestDecide(t *testing.T) {
 			s.Cluster.Spec.ControlPlaneEndpoint.Host = "api.example"
 			s.Kubeconfig.Server = "https://api.example:6443"
 		}), []string{`wait: control plane endpoint "api.example:6443" must be an IP address of this machine and a port, for example 172.31.0.1:6443`}},
+		"every address": {"H6: the plane would be on all networks of the host", running(t, elsewhere("0.0.0.0", 6443)),
+			[]string{"wait: Control plane endpoint 0.0.0.0:6443 is not allowed: it must be one address of this host"}},
+		"loopback": {"the management cluster is there", running(t, elsewhere("127.0.0.1", 7443)),
+			[]string{"wait: Control plane endpoint 127.0.0.1:7443 is not allowed: it must be the host's address in the cluster's network, 172.31.0.1, or the operator allows it in controlPlanes.addresses in the configuration file (slipway up --config)"}},
+		"another network": {"another cluster's address", running(t, elsewhere("172.16.128.1", 6443)),
+			[]string{"wait: Control plane endpoint 172.16.128.1:6443 is not allowed: it must be the host's address in the cluster's network, 172.31.0.1, or the operator allows it in controlPlanes.addresses in the configuration file (slipway up --config)"}},
+		"port of a service": {"a service of the host could not start", running(t, elsewhere("172.31.0.1", 22)),
+			[]string{"wait: Control plane endpoint 172.31.0.1:22 is not allowed: port 22 is reserved; use another, for example 6443"}},
+		"port of the management cluster": {"it could not start again", running(t, elsewhere("172.31.0.1", 6440)),
+			[]string{"wait: Control plane endpoint 172.31.0.1:6440 is not allowed: port 6440 is one of the management cluster's own; use another"}},
+		"no network": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *Snapshot) { s.Gateway.Address = netip.Addr{} }),
+			[]string{"wait: Control plane endpoint 172.31.0.1:7443 is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (slipway up --config)"}},
+		"network not known": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *Snapshot) { s.Gateway = Gateway{Known: true, Problem: "Docker does not answer"} }),
+			[]string{"wait: Docker does not answer"}},
+		"address of the operator": {"", running(t, elsewhere("192.0.2.1", 6443), func(s *Snapshot) {
+			s.Policy.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
+		}), []string{"do: start the control plane at v1.36.3: its configuration changed", "wait: the API server is starting"}},
 		"deleting": {"", running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
 			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: the control plane is being stopped and its data removed"}},
 		"deleted": {"", running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp, s.Process = &metav1.Time{Time: now}, Process{} }), nil},
@@ -297,6 +326,13 @@ func (f processes) Remove(context.Context, string) error { *f.p = Process{}; ret
 
 func (f processes) Source(func(string) []reconcile.Request) source.Source { return nil }
 
+// gateway is a host whose address in the network of the one LocalCluster is the endpoint.
+type gateway struct{}
+
+func (gateway) Gateway(_ context.Context, of types.NamespacedName) (netip.Addr, bool, error) {
+	return netip.MustParseAddr("172.31.0.1"), of == types.NamespacedName{Namespace: "ns", Name: "l"}, nil
+}
+
 func newScheme(t *testing.T) *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, corev1.AddToScheme, hostedv1.AddToScheme} {
@@ -309,7 +345,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 func settle(t *testing.T, c client.WithWatch, p *Process) {
 	t.Helper()
-	ctl := &Controller{client: c, cache: c, processes: processes{p, "127.1.2.3:6443"}, carried: []string{version}, now: func() time.Time { return now },
+	ctl := &Controller{client: c, cache: c, processes: processes{p, "127.1.2.3:6443"}, carried: []string{version}, gateways: gateway{}, now: func() time.Time { return now },
 		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer

@@ -13,6 +13,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // Snapshot is everything that a decision about a HostedControlPlane looks at.
@@ -27,6 +28,12 @@ type Snapshot struct {
 	Kubeconfig Kubeconfig
 	// Process is the control plane's process.
 	Process Process
+	// Gateway is the host's address in the cluster's network; it is asked for only where a process is to be started.
+	Gateway Gateway
+	// ReservedPorts are those of the management cluster itself.
+	ReservedPorts []uint16
+	// Policy is what the operator allows.
+	Policy policy.Configuration
 	// Carried lists the Kubernetes versions that this binary carries.
 	Carried []string
 }
@@ -56,7 +63,7 @@ type Process struct {
 }
 
 func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlPlane) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Carried: c.carried}
+	s := Snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Carried: c.carried, Policy: c.policy, ReservedPorts: c.reserved}
 	if err := c.readCluster(ctx, &s); err != nil {
 		return s, err
 	}

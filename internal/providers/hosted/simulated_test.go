@@ -33,7 +33,7 @@ func simulatedPlane() *hostedv1.HostedControlPlane {
 // simulatedSnapshot is a simulated control plane that has all it needs.
 func simulatedSnapshot(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 	t.Helper()
-	s := running(t)
+	s := running(t, elsewhere("127.0.0.1", 12345))
 	s.Plane = simulatedPlane()
 	s.Secrets = map[Purpose]*corev1.Secret{PurposeCA: s.Secrets[PurposeCA], PurposeKubeconfig: s.Secrets[PurposeKubeconfig]}
 	s.Process = Process{Exists: true, Running: true, Ready: true, EtcdReady: true, Version: "v1.30.0", Config: configOf(s, endpointOf(s)).Hash()}
@@ -53,6 +53,12 @@ func TestDecideSimulated(t *testing.T) {
 		s      Snapshot
 		want   []string
 	}{
+		"on all networks": {"H6: it is for this host alone", simulatedSnapshot(t, elsewhere("0.0.0.0", 12345)),
+			[]string{"wait: Control plane endpoint 0.0.0.0:12345 is not allowed: a simulated control plane listens at 127.0.0.1, at a port that it chooses itself; create the cluster without an endpoint"}},
+		"another port": {"something else listens there, or is to", simulatedSnapshot(t, elsewhere("127.0.0.1", 22)),
+			[]string{"wait: Control plane endpoint 127.0.0.1:22 is not allowed: a simulated control plane listens at 127.0.0.1, at a port that it chooses itself; create the cluster without an endpoint"}},
+		"port of the management cluster": {"", simulatedSnapshot(t, elsewhere("127.0.0.1", 12346)),
+			[]string{"wait: Control plane endpoint 127.0.0.1:12346 is not allowed: port 12346 is one of the management cluster's own; use another"}},
 		"settled": {"no add-ons, any version", simulatedSnapshot(t), nil},
 		"first": {"CP-02: it chooses where it listens, and waits for nobody to make its authority", simulatedSnapshot(t, func(s *Snapshot) {
 			s.Secrets, s.Process, s.Cluster.Spec.ControlPlaneEndpoint = nil, Process{}, clusterv1.APIEndpoint{}
