@@ -41,7 +41,7 @@ func (w *world) rightsStory() {
 	w.check("4 missing rights are said", func(w *world) {
 		w.create(foo.CRD())
 		w.createOfNewKind(infra)
-		w.saying(c, "InfrastructureReady", "Unknown", "foocluster")
+		w.saying(c, "InfrastructureReady", "Unknown", "FooCluster", "aggregate-to-manager")
 	})
 	w.check("5 other Clusters are not disturbed", func(w *world) { w.in(w.T).up(newer) })
 	w.check("3, 6 rights that are given later are enough", func(w *world) {
