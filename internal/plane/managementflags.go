@@ -31,19 +31,20 @@ var servedGroups = [...]string{
 // droppedAdmission are admission plugins about pods, nodes and storage, and
 // those that watch API groups which are not served.
 var droppedAdmission = [...]string{
-	"LimitRanger", "ServiceAccount", "DefaultStorageClass", "PersistentVolumeClaimResize",
-	"DefaultTolerationSeconds", "ResourceQuota", "StorageObjectInUseProtection", "Priority",
+	"ServiceAccount", "DefaultStorageClass", "PersistentVolumeClaimResize",
+	"DefaultTolerationSeconds", "StorageObjectInUseProtection", "Priority",
 	"TaintNodesByCondition", "RuntimeClass", "DefaultIngressClass", "PodSecurity",
 	"PodTopologyLabels", "ClusterTrustBundleAttest", "PodGroupProtection", "PodGroupWorkloadExists",
 	"NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator",
 }
 
-// managementControllers are the loops that ownership, namespaces, service
+// managementControllers are the loops that ownership, namespaces, quotas, service
 // accounts and certificate requests need. The one of aggregated roles runs
 // beside them (controllers.RunAggregation).
 var managementControllers = [...]string{
 	"garbage-collector-controller",
 	"namespace-controller",
+	"resourcequota-controller",
 	"serviceaccount-controller",
 	"serviceaccount-token-controller",
 	"root-ca-certificate-publisher-controller",
@@ -97,6 +98,8 @@ func managementControllerFlags(folder pki.Folder, kubeconfig string) []string {
 		"--cluster-signing-cert-file=" + folder.Cert("ca"),
 		"--cluster-signing-key-file=" + folder.Key("ca"),
 		"--controller-start-interval=0s",
+		// A kind that is new is known to the controller of quotas after half a minute, and counted when it looks next.
+		"--resource-quota-sync-period=30s",
 		"--profiling=false",
 	}
 }
