@@ -137,6 +137,12 @@ func (p *planes) Start(_ context.Context, name string, cfg workload.Config, _ ma
 	return nil
 }
 
+func (p *planes) Count(context.Context, string) (own, all int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.runs), len(p.runs), nil // of one namespace
+}
+
 func (p *planes) Remove(_ context.Context, name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,6 +23,7 @@ import (
 	managerOptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 	schedulerOptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
+	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/componentflag"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -436,6 +437,29 @@ func TestAllowedFlagsExist(t *testing.T) {
 			if !exists(name) {
 				t.Errorf("%s has no flag --%s", component, name)
 			}
+		}
+	}
+}
+
+// A control plane is not started with data that a newer version wrote, or without the data that it had.
+func TestWorkloadDataIsGuarded(t *testing.T) {
+	c := config()
+	c.Version = buildinfo.Kubernetes()
+	for name, test := range map[string]struct{ recorded, reason string }{
+		"newer": {"v99.0.0", workload.ReasonDataVersion}, "gone": {c.Version, workload.ReasonDataMissing},
+	} {
+		folder := workload.Folder(t.TempDir())
+		if err := folder.WriteRun(workload.Run{PID: 1, Version: test.recorded}); err != nil {
+			t.Fatal(err)
+		}
+		if name == "newer" {
+			if err := os.MkdirAll(filepath.Join(folder.Etcd(), "member"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := RunWorkload(t.Context(), WorkloadConfig{Config: c, Folder: folder, Now: time.Now})
+		if f := fault.As(err); f == nil || f.Reason != test.reason {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

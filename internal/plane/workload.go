@@ -49,6 +49,13 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 		return fmt.Errorf("the control plane in %s runs already as process %d", cfg.Folder, other.PID)
 	}
 	defer func() { _ = lock.Release() }()
+	data, err := cfg.Folder.ReadData()
+	if err != nil {
+		return err
+	}
+	if err := data.Problem(cfg.Version); err != nil {
+		return err
+	}
 	started := heap.Starting(heap.StartWorkloadMemory)
 	g := newGroup(ctx)
 	if err := startWorkload(g, cfg, holder); err != nil {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -189,6 +191,13 @@ func (s *Server) Status(name string) Status {
 		return Status{Exists: s.store.Exists(name)}
 	}
 	return c.status()
+}
+
+// Names returns the names of the simulated control planes that run.
+func (s *Server) Names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.clusters))
 }
 
 // StatusOf returns what is known of the simulated control plane of a Cluster that runs.

@@ -29,6 +29,8 @@ type Status struct {
 	// Ready: the API server's /readyz says ok. EtcdReady: its etcd check does.
 	Ready     bool `json:"ready"`
 	EtcdReady bool `json:"etcdReady"`
+	// Data is what is known of its database.
+	Data workload.Data `json:"data,omitzero"`
 	// Restarts counts starts after a death, over the life of the control plane's data.
 	Restarts int `json:"restarts,omitempty"`
 	// LastExit says how the process ended the last time, LastLog the last lines it wrote then.
@@ -71,6 +73,9 @@ func observe(f workload.Folder) (Status, error) {
 		return s, err
 	}
 	s.Restarts, s.LastExit, s.LastLog = past.Restarts, past.LastExit, past.LastLog
+	if s.Data, err = f.ReadData(); err != nil {
+		return s, err
+	}
 	run, alive, err := f.ReadRun()
 	if err != nil || !alive {
 		return s, err

@@ -1,6 +1,8 @@
 package hosted
 
 import (
+	"fmt"
+
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -41,7 +43,11 @@ func (j judged) deleting() condition.Verdict {
 }
 
 func (j judged) versionCarried() condition.Verdict {
-	if carried(j.Snapshot) {
+	run, included := versionToRun(j.Snapshot)
+	switch {
+	case included && run != j.Plane.Spec.Version:
+		return condition.TrueBecause("PatchVersion", fmt.Sprintf("This build includes %s and not %s: the control plane runs %s; set spec.version to it when it suits you", run, j.Plane.Spec.Version, run))
+	case included:
 		return condition.True("Carried")
 	}
 	return condition.False("NotCarried", notCarried(j.Snapshot))
@@ -113,8 +119,9 @@ func (j judged) addonsApplied() condition.Verdict {
 }
 
 func (j judged) rollingOut() condition.Verdict {
-	have, want := j.Process.Version, j.Plane.Spec.Version
-	if have != "" && have != want && carried(j.Snapshot) {
+	have := j.Process.Version
+	want, included := versionToRun(j.Snapshot)
+	if have != "" && have != want && included {
 		return condition.TrueBecause(clusterv1.RollingOutReason, "Restarting the control plane at "+want+", from "+have)
 	}
 	return condition.False(clusterv1.NotRollingOutReason, "")

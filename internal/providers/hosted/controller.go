@@ -33,6 +33,8 @@ type Processes interface {
 	// Start starts a control plane with this configuration and these files in its PKI folder, or restarts one that
 	// runs with another. It does not wait until the API server answers.
 	Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error
+	// Count returns how many there are in the namespace and in all.
+	Count(ctx context.Context, namespace string) (own, all int, err error)
 	// Remove stops a control plane and removes its data.
 	Remove(ctx context.Context, name string) error
 	// Source wakes a controller when a control plane starts, dies, or begins to answer.
@@ -67,6 +69,7 @@ type Controller struct {
 	simulation Simulation
 	carried    []string
 	gateways   Gateways
+	turns      turns
 	reserved   []uint16
 	policy     policy.Configuration
 	gate       func(client.ObjectKey) func(http.RoundTripper) http.RoundTripper

@@ -9,9 +9,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	versions "github.com/slipwayhq/slipway/internal/version"
 )
 
 // Default address ranges, for Clusters that name none.
@@ -29,7 +32,9 @@ const (
 //	kubeconfig missing, of another endpoint, half old  write                               SE-01, CP-14
 //	Secret of ours without owner                       own it                              OR-01
 //	version not carried                                wait; what runs goes on running
+//	to be started without its data, or with newer      wait
 //	to be started where it may not listen              wait; what runs goes on running
+//	too many; another restarts at its patch version    wait
 //	process missing or of another configuration        (re)start                           CP-04
 //	API server does not answer                         wait for the supervisor
 //	add-ons not those of these params                  apply
@@ -123,7 +128,7 @@ func decideKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) 
 }
 
 func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
-	if !carried(s) {
+	if _, included := versionToRun(s); !included {
 		p.WaitFor("VersionNotCarried", "%s", notCarried(s))
 		return
 	}
@@ -133,10 +138,10 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 		return
 	}
 	if !s.Process.Exists || s.Process.Config != cfg.Hash() {
-		if !decideEndpoint(s, cfg, p) {
+		if !decideData(s, cfg, p) || !decideEndpoint(s, cfg, p) || !decideRoom(s, p) || !decideTurn(s, cfg, p) {
 			return
 		}
-		p.Do(StartProcess{Version: s.Plane.Spec.Version, Why: whyStart(s, cfg)})
+		p.Do(StartProcess{Version: cfg.Version, Why: whyStart(s, cfg)})
 		if s.simulated() {
 			decideFaults(s, p)
 			return // it answers at once
@@ -156,6 +161,62 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	}
 }
 
+// decideData reports whether a process may be started with the data that is here: one that was initialized is never
+// started without any.
+func decideData(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
+	if s.simulated() {
+		return true
+	}
+	if err := s.Process.Data.Problem(cfg.Version); err != nil {
+		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err))
+		return false
+	}
+	if !s.Process.Data.Exists && !s.Process.Running && isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) {
+		p.WaitFor(workload.ReasonDataMissing,
+			"The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty")
+		return false
+	}
+	return true
+}
+
+// decideRoom reports whether there may be one more control plane.
+func decideRoom(s Snapshot, p *loop.Plan) bool {
+	most, setting := s.Policy.Maxima.ControlPlanes, "maxima.controlPlanes"
+	if s.simulated() {
+		most, setting = s.Policy.Maxima.SimulatedControlPlanes, "maxima.simulatedControlPlanes"
+	}
+	switch {
+	case s.Process.Exists || most == (policy.Maximum{}):
+		return true
+	case !s.Room.Known:
+		p.Ask = append(p.Ask, CountControlPlanes{})
+		return false
+	}
+	if why := most.Exceeded(setting, s.Plane.Namespace, s.Room.Own, s.Room.All); why != "" {
+		p.WaitFor("TooManyControlPlanes", "%s", why)
+		p.RecheckIn(roomAgain)
+		return false
+	}
+	return true
+}
+
+// decideTurn reports whether a process that runs may be restarted now. Another patch version than the spec names is this
+// build's doing, and concerns all control planes at once: they take turns.
+func decideTurn(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
+	switch {
+	case s.simulated() || !s.Process.Running || s.Process.Version == cfg.Version || cfg.Version == s.Plane.Spec.Version:
+		return true
+	case !s.Turn.Known:
+		p.Ask = append(p.Ask, TakeTurn{})
+		return false
+	case !s.Turn.Mine:
+		p.WaitFor("WaitingForTurn", "Waiting for another hosted control plane to be ready before this one restarts at %s", cfg.Version)
+		p.RecheckIn(turnAgain)
+		return false
+	}
+	return true
+}
+
 // decideFaults makes what is wrong what the annotations ask for.
 func decideFaults(s Snapshot, p *loop.Plan) {
 	if want := faultsOf(s.Plane); want != s.Process.Faults {
@@ -167,12 +228,12 @@ func whyStart(s Snapshot, cfg workload.Config) string {
 	switch {
 	case !s.Process.Exists:
 		return "it does not run yet"
+	case s.Process.Version != "" && s.Process.Version != cfg.Version:
+		return "it runs " + s.Process.Version
 	case s.Process.Config == "" && s.simulated():
 		return "slipway was restarted; it goes on with what it wrote down"
 	case s.Process.Config == "":
 		return "slipway was restarted; a process that lives is taken over"
-	case s.Process.Version != "" && s.Process.Version != cfg.Version:
-		return "it runs " + s.Process.Version
 	}
 	return "its configuration changed"
 }
@@ -190,9 +251,23 @@ func notReady(s Snapshot) string {
 	return "the control plane is starting"
 }
 
-// carried reports whether this binary can run the version.
-func carried(s Snapshot) bool {
-	return s.simulated() || slices.Contains(s.Carried, s.Plane.Spec.Version)
+// versionToRun is the version that the process is to be of: that of the spec, or where this build does not include it and
+// the control plane ran before, a newer patch version of the same minor version. False: this build can run neither.
+func versionToRun(s Snapshot) (string, bool) {
+	want := s.Plane.Spec.Version
+	if s.simulated() || slices.Contains(s.Carried, want) {
+		return want, true
+	}
+	asked, err := versions.Parse(want)
+	if err != nil || !s.Process.Exists {
+		return want, false
+	}
+	for _, c := range s.Carried {
+		if v, err := versions.Parse(c); err == nil && v.SameMinor(asked) && v.Compare(asked) > 0 {
+			return c, true
+		}
+	}
+	return want, false
 }
 
 func notCarried(s Snapshot) string {
@@ -204,8 +279,9 @@ func notCarried(s Snapshot) string {
 func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 	spec := s.Plane.Spec
 	services, pods := ranges(s)
+	run, _ := versionToRun(s)
 	return workload.Config{
-		Cluster: s.Cluster.Name, Version: spec.Version,
+		Cluster: s.Cluster.Name, Version: run,
 		Endpoint:     fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port),
 		ServiceCIDRs: services, PodCIDRs: pods, ServiceDomain: s.Cluster.Spec.ClusterNetwork.ServiceDomain,
 		CertificateDays: int(spec.CertificateValidityDays), Authorities: fingerprint(s),

@@ -43,23 +43,36 @@ type FindGateway struct{}
 // String returns the question.
 func (FindGateway) String() string { return "find the host's address in the cluster's network" }
 
-func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
-	if q != (FindGateway{}) {
-		return s, fault.New(fault.Bug, "UnknownQuestion", "the hosted control plane controller does not know how to %s", q)
+func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (_ Snapshot, err error) {
+	switch q.(type) {
+	case FindGateway:
+		s.Gateway = c.readGateway(ctx, s)
+	case TakeTurn:
+		s.Turn.Known = true
+		s.Turn.Mine, err = c.turns.take(ctx, s, c.processes)
+	case CountControlPlanes:
+		s.Room.Known = true
+		s.Room.Own, s.Room.All, err = c.processesOf(s.Plane).Count(ctx, s.Plane.Namespace)
+	default:
+		err = fault.New(fault.Bug, "UnknownQuestion", "the hosted control plane controller does not know how to %s", q)
 	}
-	s.Gateway.Known = true
+	return s, err
+}
+
+func (c *Controller) readGateway(ctx context.Context, s Snapshot) Gateway {
+	g := Gateway{Known: true}
 	ref := s.Cluster.Spec.InfrastructureRef
 	if c.gateways == nil || ref.Kind != "LocalCluster" || ref.APIGroup != localv1.GroupVersion.Group {
-		return s, nil
+		return g
 	}
 	address, found, err := c.gateways.Gateway(ctx, types.NamespacedName{Namespace: s.Cluster.Namespace, Name: ref.Name})
 	if err != nil {
-		s.Gateway.Problem = fmt.Sprintf("The network of LocalCluster %s cannot be read from this host, retrying: %s", ref.Name, fault.UserMessage(err))
+		g.Problem = fmt.Sprintf("The network of LocalCluster %s cannot be read from this host, retrying: %s", ref.Name, fault.UserMessage(err))
 	}
 	if found {
-		s.Gateway.Address = address.Unmap()
+		g.Address = address.Unmap()
 	}
-	return s, nil
+	return g
 }
 
 // decideEndpoint reports whether the control plane may listen where it is to.

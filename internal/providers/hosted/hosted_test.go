@@ -29,6 +29,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
@@ -78,6 +79,12 @@ func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 		change(&s)
 	}
 	return s
+}
+
+// older is a control plane that an earlier release of this program started.
+func older(s *Snapshot) {
+	s.Plane.Spec.Version, s.Process.Version, s.Process.Config = "v1.36.1", "v1.36.1", ""
+	s.Process.Data = workload.Data{Exists: true, Version: "v1.36.1"}
 }
 
 // elsewhere is a Cluster whose writer has chosen the endpoint.
@@ -157,6 +164,37 @@ func TestDecide(t *testing.T) {
 			s.Cluster.Spec.ControlPlaneEndpoint.Host = "api.example"
 			s.Kubeconfig.Server = "https://api.example:6443"
 		}), []string{`wait: control plane endpoint "api.example:6443" must be an IP address of this machine and a port, for example 172.31.0.1:6443`}},
+		"data gone": {"H9: it is not started empty", running(t, func(s *Snapshot) {
+			yes := true
+			s.Process = Process{}
+			s.Plane.Status.Initialization.ControlPlaneInitialized = &yes
+		}),
+			[]string{"wait: The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty"}},
+		"data gone, folder there": {"", running(t, func(s *Snapshot) { s.Process = Process{Exists: true, Data: workload.Data{Version: version}} }),
+			[]string{"wait: The data of the control plane is not here, although it ran Kubernetes v1.36.3; restore it from a backup, or delete the cluster: it is not started empty"}},
+		"newer data": {"objects are not converted back", running(t, func(s *Snapshot) {
+			s.Process = Process{Exists: true, Data: workload.Data{Exists: true, Version: "v1.37.1"}}
+		}),
+			[]string{"wait: The data of the control plane was written by Kubernetes v1.37.1, which is newer than v1.36.3; use a release of slipway that includes v1.37.1 or a newer version"}},
+		"a minor version skipped": {"", running(t, func(s *Snapshot) {
+			s.Process = Process{Exists: true, Data: workload.Data{Exists: true, Version: "v1.34.9"}}
+		}),
+			[]string{"wait: The data of the control plane was written by Kubernetes v1.34.9; v1.36.3 would skip a minor version, so upgrade to each one in between first"}},
+		"the next minor version": {"", running(t, func(s *Snapshot) {
+			s.Process = Process{Exists: true, Data: workload.Data{Exists: true, Version: "v1.35.9"}}
+		}),
+			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: the API server is starting"}},
+		"another patch version is included": {"a replaced binary goes on with it", running(t, older, func(s *Snapshot) { s.Turn = Turn{Known: true, Mine: true} }),
+			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: the API server is starting"}},
+		"its turn comes later": {"one after the other", running(t, older, func(s *Snapshot) { s.Turn = Turn{Known: true} }),
+			[]string{"wait: Waiting for another hosted control plane to be ready before this one restarts at v1.36.3"}},
+		"it died": {"nothing runs that could wait", running(t, older, func(s *Snapshot) { s.Process.Running = false }),
+			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: the API server is starting"}},
+		"a new one of another patch version": {"the spec is what its writer wants", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.36.1"; s.Process = Process{} }),
+			[]string{"wait: Kubernetes v1.36.1 is not carried by this binary, which carries v1.36.3; set spec.version to one of these or run a release of slipway that carries it"}},
+		"too many": {"H5: processes of the host", running(t, func(s *Snapshot) {
+			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = Process{}, policy.Maximum{Namespace: 3}, Room{Known: true, Own: 3, All: 3}
+		}), []string{"wait: Namespace ns may have 3 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (slipway up --config)"}},
 		"every address": {"H6: the plane would be on all networks of the host", running(t, elsewhere("0.0.0.0", 6443)),
 			[]string{"wait: Control plane endpoint 0.0.0.0:6443 is not allowed: it must be one address of this host"}},
 		"loopback": {"the management cluster is there", running(t, elsewhere("127.0.0.1", 7443)),
@@ -322,6 +360,8 @@ func (f processes) Start(_ context.Context, _ string, cfg workload.Config, _ map
 	return nil
 }
 
+func (f processes) Count(context.Context, string) (own, all int, err error) { return 0, 0, nil }
+
 func (f processes) Remove(context.Context, string) error { *f.p = Process{}; return nil }
 
 func (f processes) Source(func(string) []reconcile.Request) source.Source { return nil }
@@ -378,4 +418,69 @@ func TestEveryWriteFailsOnce(t *testing.T) { // CP-01, CP-10, CP-14, CP-15
 			t.Errorf("still there: %v, process %v", err, p.Exists)
 		}
 	})
+}
+
+// table is control planes of which each has its own state.
+type table map[string]Process
+
+func (t table) Status(_ context.Context, name string) (Process, error) { return t[name], nil }
+
+func (t table) Start(context.Context, string, workload.Config, map[string][]byte) error { return nil }
+
+func (t table) Count(context.Context, string) (own, all int, err error) { return 2, len(t), nil }
+
+func (t table) Remove(context.Context, string) error { return nil }
+
+func (t table) Source(func(string) []reconcile.Request) source.Source { return nil }
+
+// Of many control planes one is restarted at a time, and the next when it is ready.
+func TestTurns(t *testing.T) {
+	all := table{"ns.a": {Exists: true, Running: true, Ready: true, Version: "v1.36.1"}, "ns.b": {Exists: true, Running: true, Ready: true, Version: "v1.36.1"}}
+	ctl := &Controller{processes: all}
+	take := func(name string, at time.Time) bool {
+		s := running(t, older, func(s *Snapshot) { s.Plane.Name, s.Now = name, at })
+		s, err := ctl.answer(t.Context(), s, TakeTurn{})
+		if err != nil || !s.Turn.Known {
+			t.Fatal(err)
+		}
+		return s.Turn.Mine
+	}
+	if !take("a", now) || !take("a", now) || take("b", now) {
+		t.Error("the first has the turn until it is ready at the new version")
+	}
+	all["ns.a"] = Process{Exists: true, Running: true, Version: version}
+	if take("b", now) {
+		t.Error("the first is not ready yet")
+	}
+	all["ns.a"] = Process{Exists: true, Running: true, Ready: true, Version: version}
+	if !take("b", now) {
+		t.Error("the first is ready")
+	}
+	all["ns.b"] = Process{Exists: true}
+	if take("c", now) || !take("c", now.Add(turnFor)) {
+		t.Error("one that does not get ready holds the others up for a while")
+	}
+	delete(all, "ns.c")
+	if !take("d", now.Add(turnFor)) {
+		t.Error("one that was deleted holds nobody up")
+	}
+	s, err := ctl.answer(t.Context(), running(t), CountControlPlanes{})
+	if want := (Room{Known: true, Own: 2, All: 2}); err != nil || s.Room != want {
+		t.Errorf("%+v, %v", s.Room, err)
+	}
+}
+
+// After a restart of slipway that cannot take a control plane over, the reason is in the status, and what was known of its
+// health stays.
+func TestBlockedTakeoverIsSaid(t *testing.T) {
+	s := running(t)
+	healthy := Report(s, Decide(s), loop.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
+	s = running(t, func(s *Snapshot) {
+		s.Plane.Status, s.Plane.Spec.Version = healthy, "v1.99.0"
+		s.Process.Config, s.Process.Ready, s.Process.EtcdReady = "", false, false
+	})
+	status, ok := Report(s, Decide(s), loop.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
+	if set := condition.Set(status.Conditions); !ok || set.IsTrue("VersionCarried") || !set.IsTrue("Available") || status.Version != version {
+		t.Errorf("%+v", status)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
@@ -30,6 +31,9 @@ type Snapshot struct {
 	Process Process
 	// Gateway is the host's address in the cluster's network; it is asked for only where a process is to be started.
 	Gateway Gateway
+	// Turn and Room are asked for only where a process is to be restarted or is new.
+	Turn Turn
+	Room Room
 	// ReservedPorts are those of the management cluster itself.
 	ReservedPorts []uint16
 	// Policy is what the operator allows.
@@ -50,6 +54,8 @@ type Process struct {
 	Since time.Time
 	// Version of Kubernetes that runs.
 	Version string
+	// Data is what is known of the database of a process that is to be started.
+	Data workload.Data
 	// Config is the hash of the configuration that was last asked for; empty where this program has not asked yet,
 	// so that nothing is known of the process but that it lives.
 	Config string

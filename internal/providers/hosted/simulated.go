@@ -89,6 +89,17 @@ func (p *Simulated) Remove(_ context.Context, name string) error {
 	return p.server.Remove(name)
 }
 
+// Count implements Processes.
+func (p *Simulated) Count(_ context.Context, namespace string) (own, all int, err error) {
+	names := p.server.Names()
+	for _, name := range names {
+		if strings.HasPrefix(name, namespace+".") {
+			own++
+		}
+	}
+	return own, len(names), nil
+}
+
 // Source implements Processes.
 func (p *Simulated) Source(to func(name string) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

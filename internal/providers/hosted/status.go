@@ -1,20 +1,29 @@
 package hosted
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
 // Report says the status of a HostedControlPlane after a pass. Right after a restart of this program nothing is known
-// of the process yet, so the status stays what it was.
+// of the process yet but that it lives: while it is being taken over the status stays what it was, and where it cannot be,
+// its health does.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	s = afterStart(s, out)
 	if s.Process.Exists && s.Process.Config == "" && s.Plane.DeletionTimestamp.IsZero() && out.Err == nil {
-		return loop.Report{}
+		if slices.ContainsFunc(p.Actions, func(a loop.Action) bool { _, starts := a.(StartProcess); return starts }) {
+			return loop.Report{}
+		}
+		before := condition.Set(s.Plane.Status.Conditions)
+		s.Process.Ready = s.Process.Running && before.IsTrue(hostedv1.AvailableCondition)
+		s.Process.EtcdReady = s.Process.Running && before.IsTrue(hostedv1.EtcdClusterAvailableCondition)
 	}
 	yes := true
 	status := hostedv1.HostedControlPlaneStatus{

@@ -39,7 +39,7 @@ func (p *Supervised) Status(_ context.Context, name string) (Process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return Process{
-		Exists: true, Config: p.hashes[name], Running: st.Running, Ready: st.Ready, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Since: st.Since, Version: st.Version,
+		Exists: true, Config: p.hashes[name], Running: st.Running, Ready: st.Ready, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
 		Restarts: st.Restarts, LastExit: st.LastExit, Log: strings.Join(st.LastLog, "\n"),
 	}, nil
 }
@@ -67,6 +67,17 @@ func (p *Supervised) Remove(ctx context.Context, name string) error {
 	delete(p.hashes, name)
 	p.mu.Unlock()
 	return p.supervisor.Remove(ctx, name)
+}
+
+// Count implements Processes.
+func (p *Supervised) Count(_ context.Context, namespace string) (own, all int, err error) {
+	list, err := p.supervisor.List()
+	for _, st := range list {
+		if strings.HasPrefix(st.Name, namespace+".") {
+			own++
+		}
+	}
+	return own, len(list), err
 }
 
 // Source implements Processes.

@@ -1,0 +1,81 @@
+package workload
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
+)
+
+// Reasons of the faults about a control plane's data.
+const (
+	// ReasonDataMissing says that a control plane ran here and its data is gone.
+	ReasonDataMissing = "DataMissing"
+	// ReasonDataVersion says that the version may not open the data.
+	ReasonDataVersion = "DataVersion"
+)
+
+// Data is what is known of a control plane's data.
+type Data struct {
+	// Exists: there is a database.
+	Exists bool
+	// Version of Kubernetes that opened it last; empty: none has.
+	Version string
+}
+
+// ReadData returns what is known of the data. The record is the one of the last process, whether or not it lives.
+func (f Folder) ReadData() (Data, error) {
+	var d Data
+	switch _, err := os.Stat(filepath.Join(f.Etcd(), "member")); {
+	case err == nil:
+		d.Exists = true
+	case !errors.Is(err, os.ErrNotExist):
+		return d, err
+	}
+	text, err := os.ReadFile(f.run())
+	if errors.Is(err, os.ErrNotExist) {
+		return d, nil
+	}
+	if err != nil {
+		return d, err
+	}
+	var r Run
+	if err := json.Unmarshal(text, &r); err != nil {
+		return d, fmt.Errorf("read %s: %w", f.run(), err)
+	}
+	d.Version = r.Version
+	return d, nil
+}
+
+// Problem returns why a control plane of the version may not be started with the data, nil if it may. Kubernetes converts
+// its objects from one minor version to the next, and not back.
+func (d Data) Problem(to string) error {
+	if d.Version == "" {
+		return nil
+	}
+	if !d.Exists {
+		return fault.New(fault.Invalid, ReasonDataMissing,
+			"The data of the control plane is not here, although it ran Kubernetes %s; restore it from a backup, or delete the cluster: it is not started empty", d.Version)
+	}
+	from, err := version.Parse(d.Version)
+	if err != nil {
+		return fault.New(fault.Invalid, ReasonDataVersion, "The version that wrote the data of the control plane cannot be read; restore it from a backup").From(err)
+	}
+	target, err := version.Parse(to)
+	if err != nil {
+		return fault.New(fault.Invalid, ReasonDataVersion, "Kubernetes version %s cannot be read; set spec.version to one like v1.36.3", to).From(err)
+	}
+	switch {
+	case target.Compare(from) < 0:
+		return fault.New(fault.Invalid, ReasonDataVersion,
+			"The data of the control plane was written by Kubernetes %s, which is newer than %s; use a release of slipway that includes %s or a newer version", d.Version, to, d.Version)
+	case target.Major != from.Major || target.Minor > from.Minor+1:
+		return fault.New(fault.Invalid, ReasonDataVersion,
+			"The data of the control plane was written by Kubernetes %s; %s would skip a minor version, so upgrade to each one in between first", d.Version, to)
+	}
+	return nil
+}
