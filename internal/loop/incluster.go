@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +20,7 @@ func (s Setup) IndexByCluster(controller string, kinds ...client.Object) error {
 	return nil
 }
 
-// InCluster selects the objects that carry the label of a Cluster, by the index of a controller. They come from a cache and
+// InCluster selects the objects that name a Cluster in their spec or their label, by the index of a controller. They come from a cache and
 // are not copied: nobody may change them.
 func InCluster(controller string, cluster client.ObjectKey) []client.ListOption {
 	return []client.ListOption{
@@ -30,12 +31,16 @@ func InCluster(controller string, cluster client.ObjectKey) []client.ListOption 
 // ClusterField is the name of the index of a controller.
 func ClusterField(controller string) string { return controller + ".cluster" }
 
-// ClusterNames is what the index has of an object: its label.
+// ClusterNames is what the index has of an object: the Clusters of its spec and of its label, which it gets with its first
+// reconciliation. An object that is paused before has only the former, and has to be found when its Cluster is not paused any more.
 func ClusterNames(o client.Object) []string {
-	if name := o.GetLabels()[clusterv1.ClusterNameLabel]; name != "" {
-		return []string{name}
+	var out []string
+	for _, name := range []string{clusterInSpec(o), o.GetLabels()[clusterv1.ClusterNameLabel]} {
+		if name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
 	}
-	return nil
+	return out
 }
 
 // clusterOf returns the name of the Cluster that the object belongs to, by its spec, its label or its owner.
