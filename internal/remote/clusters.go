@@ -46,6 +46,7 @@ type Clusters struct {
 	cfg     Config
 	log     logr.Logger
 	metrics *metrics
+	limits  limits
 	// lane is for the calls to slow clusters.
 	lane *lane
 	// kinds are what all connections know without asking.
@@ -85,7 +86,7 @@ func New(cfg Config) (*Clusters, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	return &Clusters{
-		cfg: cfg, log: logr.Discard(), metrics: m, life: life, end: end,
+		cfg: cfg, limits: defaultLimits(), log: logr.Discard(), metrics: m, life: life, end: end,
 		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, lane: newLane(), kinds: everyCluster(),
 	}, nil
 }

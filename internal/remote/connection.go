@@ -87,7 +87,7 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config, g *gate) (*connec
 	if err != nil {
 		return nil, err
 	}
-	wrapped, err := rest.HTTPWrappersForConfig(cfg, sockets)
+	wrapped, err := rest.HTTPWrappersForConfig(cfg, newBounded(sockets, c.limits))
 	if err != nil {
 		return nil, fmt.Errorf("the credentials of the kubeconfig cannot be used: %w", err)
 	}
