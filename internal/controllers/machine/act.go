@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -147,12 +146,11 @@ func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) e
 	if err != nil {
 		return err
 	}
-	uid := s.Node.Item.UID
-	err = workload.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node}}, client.Preconditions{UID: &uid})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict: another Node of that name
-		return fmt.Errorf("deleting Node %s: %w", a.Node, err)
+	err = kube.NewWriter(workload, Name).DeleteAnyway(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node, UID: s.Node.Item.UID}})
+	if fault.KindOf(err) == fault.Conflict { // another Node of that name
+		return nil
 	}
-	return nil
+	return err
 }
 
 func (s Snapshot) reference(what part) client.Object {

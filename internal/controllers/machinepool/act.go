@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
@@ -162,13 +162,8 @@ func (c *Controller) markNode(ctx context.Context, s Snapshot, a MarkNode) error
 		return err
 	}
 	node := s.Nodes.Items[a.ProviderID]
-	after := node.DeepCopy()
-	mark(s.Pool, after)
-	patch := client.MergeFromWithOptions(&node, client.MergeFromWithOptimisticLock{})
-	if err := workload.Patch(ctx, after, patch); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("patching Node %s: %w", a.Node, err)
-	}
-	return nil
+	err = kube.NewWriter(workload, Name).Patch(ctx, &node, func(o client.Object) { mark(s.Pool, o.(*corev1.Node)) })
+	return client.IgnoreNotFound(err)
 }
 
 func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) error {
@@ -176,11 +171,11 @@ func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) e
 	if err != nil {
 		return err
 	}
-	err = workload.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node}}, client.Preconditions{UID: &a.UID})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict: another Node of that name
-		return fmt.Errorf("deleting Node %s: %w", a.Node, err)
+	err = kube.NewWriter(workload, Name).DeleteAnyway(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node, UID: a.UID}})
+	if fault.KindOf(err) == fault.Conflict { // another Node of that name
+		return nil
 	}
-	return nil
+	return err
 }
 
 func machineOf(s Snapshot, name string) *clusterv1.Machine {

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -146,6 +148,8 @@ func (s *Server) start(binary string) error {
 	defer func() { _ = log.Close() }()
 	s.cmd = exec.Command(binary, "plane", "run", "--data-dir", s.Dir, "--listen", "127.0.0.1:0", "--until-stdin-closes")
 	s.cmd.Stderr = log
+	// Caches are watched for changes in the tests' own process; in Kubernetes' it would only cost time.
+	s.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KUBE_CACHE_MUTATION_DETECTOR=") })
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C reaches the tests first
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
