@@ -121,6 +121,7 @@ func (u user) createAndWait(t *testing.T) {
 			u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "demo-workers"}, pool))
 	})
 	yes, two := true, int32(2)
+	pool.Status.ObservedGeneration = pool.Generation
 	pool.Status.Replicas, pool.Status.ReadyReplicas, pool.Status.AvailableReplicas, pool.Status.UpToDateReplicas = &two, &two, &two, &two
 	cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: &yes, ControlPlaneInitialized: &yes}
 	for _, kind := range []string{"Available", "ControlPlaneAvailable"} {

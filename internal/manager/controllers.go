@@ -2,6 +2,8 @@ package manager
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/process"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local"
@@ -65,13 +68,22 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		},
 		func() error { return machinedeployment.Add(setup(machinedeployment.Name)) },
 		func() error { return machineset.Add(setup(machineset.Name), clusters, cfg.machineSets()) },
-		func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
-		func() error { return addHosted(ctx, setup(hosted.Name), cfg, planes{server, clusters}) },
-		func() error {
+	}
+	provided := map[policy.Provider]func() error{
+		policy.BootstrapKubeadm: func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
+		policy.ControlPlaneHosted: func() error {
+			return addHosted(ctx, setup(hosted.Name), cfg, planes{server, clusters})
+		},
+		policy.InfrastructureLocal: func() error {
 			return local.Add(setup, local.Config{
 				Instance: cfg.Host.Instance, Simulation: simulatedbackend.New(server), Policy: cfg.Policy, DataDir: cfg.Host.DataDir,
 			})
 		},
+	}
+	for _, p := range slices.Sorted(maps.Keys(provided)) {
+		if cfg.Policy.Runs(p) {
+			add = append(add, provided[p])
+		}
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {
 		add = append(add, func() error { return machinepool.Add(setup(machinepool.Name), clusters, cfg.Policy) })

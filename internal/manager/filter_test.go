@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,6 +25,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
@@ -249,4 +252,28 @@ func TestNamespaces(t *testing.T) { // PA-02, CT-09
 			t.Errorf("%s %s was touched: %v", o.GetKind(), o.GetName(), o.Object)
 		}
 	}
+}
+
+// TestDisabledProviders: what the operator has disabled leaves its objects alone, whatever the core writes to them.
+func TestDisabledProviders(t *testing.T) {
+	server := apiserver.Start(t, apiserver.Options{})
+	c := newClient(t, server)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	must(t, os.WriteFile(config, []byte("apiVersion: config.slipway.dev/v1alpha1\nkind: Configuration\nproviders: {disabled: [infrastructure-local]}\n"), 0o600))
+	startProcess(t, server, "--config", config)
+	createFleetOf(t, c, "default", "inside", "")
+	eventually(t, "the hosted provider has its object and the core owns both", func() error {
+		plane, network := &hostedv1.HostedControlPlane{}, &infrav1.LocalCluster{}
+		key := client.ObjectKey{Namespace: "default", Name: "inside"}
+		if err := errors.Join(c.Get(t.Context(), key, plane), c.Get(t.Context(), key, network)); err != nil {
+			return err
+		}
+		if len(plane.Status.Conditions) == 0 || len(network.OwnerReferences) == 0 {
+			return fmt.Errorf("conditions %v, owners %v", plane.Status.Conditions, network.OwnerReferences)
+		}
+		if len(network.Finalizers) > 0 || len(network.Status.Conditions) > 0 {
+			t.Errorf("the LocalCluster was reconciled: %v, %v", network.Finalizers, network.Status.Conditions)
+		}
+		return nil
+	})
 }

@@ -162,3 +162,11 @@ func Default() Configuration {
 
 // Runs reports whether the provider is to run.
 func (c Configuration) Runs(p Provider) bool { return !slices.Contains(c.Providers.Disabled, p) }
+
+// DeniedSimulated returns why an object may not be of the simulated backend, empty if it may.
+func (c Configuration) DeniedSimulated() string {
+	if c.Runs(Simulated) {
+		return ""
+	}
+	return "The simulated backend is switched off: choose another one, or ask the operator to take simulated out of providers.disabled " + where
+}

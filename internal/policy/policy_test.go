@@ -188,6 +188,8 @@ func TestProviders(t *testing.T) {
 	if c.Runs(policy.Simulated) || !c.Runs(policy.InfrastructureLocal) || !policy.Default().Runs(policy.Simulated) {
 		t.Error("providers run unless they are disabled")
 	}
+	check(t, c.DeniedSimulated(), "providers.disabled")
+	check(t, policy.Default().DeniedSimulated(), "")
 }
 
 func check(t *testing.T, got, want string) {

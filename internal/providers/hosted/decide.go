@@ -183,6 +183,10 @@ func decideData(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 func decideRoom(s Snapshot, p *loop.Plan) bool {
 	most, setting := s.Policy.Maxima.ControlPlanes, "maxima.controlPlanes"
 	if s.simulated() {
+		if why := s.Policy.DeniedSimulated(); why != "" {
+			p.WaitFor("DeniedByPolicy", "%s", why)
+			return false
+		}
 		most, setting = s.Policy.Maxima.SimulatedControlPlanes, "maxima.simulatedControlPlanes"
 	}
 	switch {

@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
 
@@ -59,6 +60,9 @@ func TestDecideSimulated(t *testing.T) {
 			[]string{"wait: Control plane endpoint 127.0.0.1:22 is not allowed: a simulated control plane listens at 127.0.0.1, at a port that it chooses itself; create the cluster without an endpoint"}},
 		"port of the management cluster": {"", simulatedSnapshot(t, elsewhere("127.0.0.1", 12346)),
 			[]string{"wait: Control plane endpoint 127.0.0.1:12346 is not allowed: port 12346 is one of the management cluster's own; use another"}},
+		"off": {"the operator has switched simulation off", simulatedSnapshot(t, func(s *Snapshot) {
+			s.Process, s.Policy.Providers.Disabled = Process{}, []policy.Provider{policy.Simulated}
+		}), []string{"wait: The simulated backend is switched off: choose another one, or ask the operator to take simulated out of providers.disabled in the configuration file (slipway up --config)"}},
 		"settled": {"no add-ons, any version", simulatedSnapshot(t), nil},
 		"first": {"CP-02: it chooses where it listens, and waits for nobody to make its authority", simulatedSnapshot(t, func(s *Snapshot) {
 			s.Secrets, s.Process, s.Cluster.Spec.ControlPlaneEndpoint = nil, Process{}, clusterv1.APIEndpoint{}

@@ -14,6 +14,10 @@ func decideSimulated(s Snapshot, p *loop.Plan) {
 	if !s.Object.DeletionTimestamp.IsZero() {
 		return
 	}
+	if why := s.Policy.DeniedSimulated(); why != "" {
+		p.WaitFor(reasonDenied, "%s", why)
+		return
+	}
 	value, annotated := s.Object.Annotations[infrav1.NeverProvisionsAnnotation]
 	switch {
 	case s.Cluster == nil:

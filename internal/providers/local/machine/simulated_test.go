@@ -105,9 +105,11 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 			s.Object, s.Simulated = simulatedMachine(was), up
 			s.Simulated.NotReady = true
 		}, []string{"make Node lm ready: no annotation says otherwise any more"}, nil, 0},
-		"not a time":  {"cannot be read: as if it were absent", func(s *Snapshot) { s.Object, s.Simulated = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up }, nil, nil, 0},
-		"deleting":    {"it leaves", func(s *Snapshot) { s.Object, s.Simulated = simulatedMachine(deleted), up }, []string{"end simulated machine lm: the LocalMachine is being deleted"}, nil, soon},
-		"too many":    {"as many as the operator allows", func(s *Snapshot) { s.Room = &Room{All: 5000} }, nil, []string{"DeniedByPolicy"}, roomAgain},
+		"not a time": {"cannot be read: as if it were absent", func(s *Snapshot) { s.Object, s.Simulated = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up }, nil, nil, 0},
+		"deleting":   {"it leaves", func(s *Snapshot) { s.Object, s.Simulated = simulatedMachine(deleted), up }, []string{"end simulated machine lm: the LocalMachine is being deleted"}, nil, soon},
+		"too many":   {"as many as the operator allows", func(s *Snapshot) { s.Room = &Room{All: 5000} }, nil, []string{"DeniedByPolicy"}, roomAgain},
+		"off": {"the operator has switched simulation off", func(s *Snapshot) { s.Policy.Providers.Disabled = []policy.Provider{policy.Simulated} },
+			nil, []string{"DeniedByPolicy"}, 0},
 		"one of them": {"it is counted already", func(s *Snapshot) { s.Room = nil }, []string{identify, join}, nil, 0},
 		"foreign ID":  {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
 		"gone":        {"the finalizer goes", func(s *Snapshot) { s.Object = simulatedMachine(deleted) }, nil, nil, 0},

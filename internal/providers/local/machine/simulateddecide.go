@@ -41,6 +41,8 @@ func decideSimulated(s Snapshot, p *loop.Plan) {
 		decideReadiness(s, p)
 	case s.provisioned():
 		p.Do(Join{Name: s.hostname(), Why: "the state of the simulated cluster was lost"})
+	case s.Policy.DeniedSimulated() != "":
+		p.WaitFor(reasonDenied, "%s", s.Policy.DeniedSimulated())
 	case missing(s, p):
 	case s.neverBoots():
 		p.WaitFor("NeverBoots", "the annotation %s keeps the machine from starting", infrav1.NeverBootsAnnotation)
