@@ -59,7 +59,8 @@ func backupPool(clusterName string, halted bool) (objects []client.Object, nodes
 		} else if halted {
 			ready = corev1.ConditionFalse
 		}
-		m.Spec = *p.Spec.Template.Spec.DeepCopy()
+		m.Spec, m.Finalizers = *p.Spec.Template.Spec.DeepCopy(), []string{clusterv1.MachineFinalizer}
+		m.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr(int32(10)) // the default
 		*m.Spec.Bootstrap.DataSecretName, m.Spec.InfrastructureRef.Kind, m.Spec.InfrastructureRef.Name = "", "LocalMachine", member
 		node := boot(m, name, ready)
 		node.Annotations[clusterv1.OwnerKindAnnotation] = "MachinePool"
