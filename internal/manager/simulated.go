@@ -13,7 +13,7 @@ import (
 // their state is written.
 func addSimulated(ctx context.Context, mgr manager.Manager, cfg Config) (*simulated.Server, error) {
 	server := simulated.New(ctx, simulated.Config{
-		Dir: datadir.Dir(cfg.Host.DataDir).Simulated(), Log: cfg.Log.WithName("simulated"),
+		Dir: datadir.Dir(cfg.Host.DataDir).Simulated(), Log: cfg.Log.WithName("simulated"), Objects: int(cfg.Policy.Maxima.SimulatedObjects),
 	})
 	return server, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()

@@ -68,9 +68,9 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 		return nil, fmt.Errorf("beginning the simulated cluster %s: %w", name, err)
 	}
 	c.server = &http.Server{
-		Handler: failing{s.api, f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
-		ReadHeaderTimeout: 30 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return api.Into(ctx, c.tenant) },
+		Handler: failing{newCrowded(s.api), f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
+		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return api.Into(ctx, c.tenant) },
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, GetCertificate: l.get, NextProtos: []string{"h2", "http/1.1"},
 		},
@@ -98,6 +98,10 @@ func (c *cluster) follow(conn net.Conn, state http.ConnState) {
 	defer c.mu.Unlock()
 	if state == http.StateClosed || state == http.StateHijacked {
 		delete(c.conns, conn)
+		return
+	}
+	if _, known := c.conns[conn]; !known && len(c.conns) >= connectionsAtOnce {
+		_ = conn.Close() // its client connects again when others have ended
 		return
 	}
 	c.conns[conn] = struct{}{}

@@ -25,6 +25,8 @@ type Config struct {
 	Dir string
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
+	// Objects is how many one cluster may have. 0: no limit.
+	Objects int
 	// Log receives what goes wrong behind the scenes.
 	Log logr.Logger
 }
@@ -79,7 +81,7 @@ func New(ctx context.Context, cfg Config) *Server {
 		cfg.Now = time.Now
 	}
 	s := &Server{
-		cfg: cfg, ctx: ctx, store: store.Open(cfg.Dir, cfg.Now), ended: make(chan struct{}),
+		cfg: cfg, ctx: ctx, store: store.Open(cfg.Dir, cfg.Now, store.Limits{Objects: cfg.Objects}), ended: make(chan struct{}),
 		clusters: map[string]*cluster{}, byCluster: map[types.NamespacedName]*cluster{},
 		reserved: map[string]net.Listener{}, told: map[int]func(string){},
 	}

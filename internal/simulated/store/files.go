@@ -34,6 +34,8 @@ type Store struct {
 	dir string
 	now func() time.Time
 
+	room *room
+
 	mu     sync.Mutex
 	spaces map[string]*Keyspace
 	dirty  map[*Keyspace]struct{}
@@ -44,14 +46,14 @@ type Store struct {
 
 // Open returns the store of a folder, which is made with the first file. What a process that was killed left half
 // written is removed.
-func Open(dir string, now func() time.Time) *Store {
+func Open(dir string, now func() time.Time, limits Limits) *Store {
 	if left, err := filepath.Glob(filepath.Join(dir, ".*"+suffix+".*")); err == nil {
 		for _, path := range left {
 			_ = os.Remove(path) // it takes room, and does no other harm
 		}
 	}
 	return &Store{
-		dir: dir, now: now, spaces: map[string]*Keyspace{}, dirty: map[*Keyspace]struct{}{}, wake: make(chan struct{}, 1),
+		dir: dir, now: now, room: &room{limits: limits.withDefaults()}, spaces: map[string]*Keyspace{}, dirty: map[*Keyspace]struct{}{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -74,7 +76,7 @@ func (s *Store) Keyspace(name string, changed func(key string, deleted bool)) (*
 	if k := s.spaces[name]; k != nil {
 		return k, nil
 	}
-	k := newKeyspace(name, s.now)
+	k := newKeyspace(name, s.now, s.room)
 	if err := s.load(k); err != nil {
 		return nil, err
 	}
@@ -218,6 +220,7 @@ func (s *Store) load(k *Keyspace) error {
 		key := string(kv.Key)
 		k.keys = append(k.keys, key)
 		k.values[key] = kv
+		k.resized(int64(len(kv.Value)))
 		if kv.Lease != 0 {
 			k.leased++
 		}

@@ -37,6 +37,9 @@ type Keyspace struct {
 	history        []change
 	historySize    int
 	watches        map[*watch]struct{}
+	// size is that of all values, in bytes; room what all keyspaces share.
+	size int64
+	room *room
 	// leased counts the keys that end by themselves.
 	leased  int
 	removed bool
@@ -48,9 +51,9 @@ type change struct {
 	at time.Time
 }
 
-func newKeyspace(name string, now func() time.Time) *Keyspace {
+func newKeyspace(name string, now func() time.Time, shared *room) *Keyspace {
 	return &Keyspace{
-		name: name, now: now, rev: 1, compacted: 1, touched: func(string, bool) {},
+		name: name, now: now, room: shared, rev: 1, compacted: 1, touched: func(string, bool) {},
 		values: map[string]*mvccpb.KeyValue{}, watches: map[*watch]struct{}{},
 	}
 }
@@ -111,6 +114,10 @@ func (k *Keyspace) put(key string, value []byte, expected, lease int64) (ok bool
 		defer k.mu.Unlock()
 		return false, previous, k.rev, nil
 	}
+	if err := k.refusal(previous, value); err != nil {
+		k.mu.Unlock()
+		return false, nil, 0, err
+	}
 	k.rev++
 	kv := &mvccpb.KeyValue{Key: []byte(key), Value: value, CreateRevision: k.rev, ModRevision: k.rev, Version: 1, Lease: lease}
 	if previous != nil {
@@ -165,6 +172,12 @@ func (k *Keyspace) set(key string, previous, next *mvccpb.KeyValue) {
 			k.keys = slices.Insert(k.keys, i, key)
 		}
 		k.values[key] = next
+	}
+	if previous != nil {
+		k.resized(-int64(len(previous.Value)))
+	}
+	if next != nil {
+		k.resized(int64(len(next.Value)))
 	}
 	if previous != nil && previous.Lease != 0 {
 		k.leased--
@@ -292,6 +305,7 @@ func (k *Keyspace) end() {
 	for w := range k.watches {
 		w.end()
 	}
+	k.resized(-k.size)
 	k.keys, k.values, k.history = nil, map[string]*mvccpb.KeyValue{}, nil
 }
 

@@ -25,7 +25,7 @@ func newClock() *clock { return &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UT
 
 func open(t *testing.T, dir string, c *clock) (*Store, *Keyspace) {
 	t.Helper()
-	s := Open(dir, c.now)
+	s := Open(dir, c.now, Limits{})
 	k, err := s.Keyspace("a", func(string, bool) {})
 	if err != nil {
 		t.Fatal(err)
@@ -309,5 +309,74 @@ func TestRunWritesBehind(t *testing.T) {
 	_, again := open(t, s.dir, newClock())
 	if value, _ := again.Get("/a"); string(value) != "2" {
 		t.Errorf("after the end: %q", value)
+	}
+}
+
+// What users put into a cluster is bounded: its objects, the size of each, of all of them, and of all clusters.
+func TestLimits(t *testing.T) {
+	s := Open(t.TempDir(), newClock().now, Limits{Objects: 3, ClusterBytes: 100, Bytes: 150})
+	space := func(name string) *Keyspace {
+		k, err := s.Keyspace(name, func(string, bool) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	try := func(k *Keyspace, key string, size int, want error) {
+		t.Helper()
+		if err := k.Put(key, make([]byte, size)); !errors.Is(err, want) {
+			t.Errorf("%s of %d bytes: %v, want %v", key, size, err, want)
+		}
+	}
+	a, b := space("a"), space("b")
+	try(a, "/1", maxValue+1, rpctypes.ErrRequestTooLarge)
+	try(a, "/1", 90, nil)
+	try(a, "/2", 20, rpctypes.ErrNoSpace)
+	try(a, "/1", 101, rpctypes.ErrNoSpace)
+	try(a, "/1", 80, nil) // smaller
+	try(a, "/2", 10, nil)
+	try(a, "/3", 10, nil)
+	try(a, "/4", 0, rpctypes.ErrNoSpace)  // the fourth object
+	try(b, "/1", 60, rpctypes.ErrNoSpace) // of all clusters
+	try(b, "/1", 50, nil)
+	if err := a.Delete("/1"); err != nil {
+		t.Fatal(err)
+	}
+	try(b, "/2", 50, nil)
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove("a"); err != nil {
+		t.Fatal(err)
+	}
+	if used := s.room.used.Load(); used != 100 {
+		t.Errorf("%d bytes are counted, want those of the cluster that is left", used)
+	}
+	again := Open(s.dir, s.now, Limits{Bytes: 120})
+	if k, err := again.Keyspace("b", func(string, bool) {}); err != nil || !errors.Is(k.Put("/3", make([]byte, 30)), rpctypes.ErrNoSpace) {
+		t.Errorf("what was stored before is not counted: %v", err)
+	}
+}
+
+// A watcher that does not read costs a bounded amount of memory, however large the objects are.
+func TestWatcherThatDoesNotRead(t *testing.T) {
+	_, k := open(t, t.TempDir(), newClock())
+	events := k.watch(t.Context(), "/a", "", 0)
+	for range 64 {
+		if err := k.Put("/a", make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := 0
+	for r := range events {
+		if r.Canceled {
+			break
+		}
+		for _, e := range r.Events {
+			held += len(e.Kv.Value)
+		}
+	}
+	if held > 3*backlogBytes {
+		t.Errorf("%d bytes were held", held)
 	}
 }

@@ -8,9 +8,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watchBacklog is how many events may wait for a watcher that does not read; then its watch ends as if its revision
-// had been compacted, and it lists anew.
-const watchBacklog = 16 << 10
+// watchBacklog is how many events, and backlogBytes how many bytes of values, may wait for a watcher that does not read;
+// then its watch ends as if its revision had been compacted, and it lists again.
+const (
+	watchBacklog = 16 << 10
+	backlogBytes = 8 << 20
+)
 
 // watch is one watch of a range.
 type watch struct {
@@ -21,6 +24,7 @@ type watch struct {
 
 	mu      sync.Mutex
 	pending []*clientv3.Event
+	size    int // of what is pending, in bytes
 	ended   bool
 	// wake has room for one: something is pending, or the watch has ended.
 	wake chan struct{}
@@ -68,11 +72,12 @@ func (w *watch) tell(e *clientv3.Event) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.pending) >= watchBacklog {
+	if len(w.pending) >= watchBacklog || w.size >= backlogBytes {
 		w.ended = true
 	}
 	if !w.ended {
 		w.pending = append(w.pending, e)
+		w.size += len(e.Kv.Value)
 	}
 	w.signal()
 }
@@ -97,7 +102,7 @@ func (w *watch) take() ([]*clientv3.Event, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	events := w.pending
-	w.pending = nil
+	w.pending, w.size = nil, 0
 	return events, w.ended
 }
 

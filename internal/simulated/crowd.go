@@ -1,0 +1,46 @@
+package simulated
+
+import (
+	"encoding/json"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What the clients of one simulated control plane may do at once.
+const (
+	requestsAtOnce    = 100 // and as many watches
+	connectionsAtOnce = 300
+)
+
+// crowded is a handler that refuses requests beyond those it answers at once, as API servers do. Watches last, and are
+// counted for themselves.
+type crowded struct {
+	http.Handler
+	requests, watches chan struct{}
+}
+
+func newCrowded(next http.Handler) crowded {
+	return crowded{next, make(chan struct{}, requestsAtOnce), make(chan struct{}, requestsAtOnce)}
+}
+
+// ServeHTTP implements http.Handler.
+func (h crowded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	places := h.requests
+	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+		places = h.watches
+	}
+	select {
+	case places <- struct{}{}:
+		defer func() { <-places }()
+		h.Handler.ServeHTTP(w, r)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_ = json.NewEncoder(w).Encode(metav1.Status{ // a client that is gone needs no answer
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusTooManyRequests,
+			Reason: metav1.StatusReasonTooManyRequests, Message: "too many requests at once, retry after a second",
+		})
+	}
+}
