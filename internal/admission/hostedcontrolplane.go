@@ -1,9 +1,12 @@
 package admission
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/componentflag"
 )
 
@@ -24,7 +27,18 @@ func validateHostedControlPlane(r Request, plane *hostedv1.HostedControlPlane) V
 		}
 		errs = added
 	}
-	return Verdict{Errors: errs}
+	return Verdict{Errors: errs, Warnings: versionWarning(r, plane)}
+}
+
+// versionWarning tells who asks for a version that this build does not include. It is not refused: the object may be for
+// another build, or come out of a backup.
+func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
+	old, _ := r.Old.(*hostedv1.HostedControlPlane)
+	want, included := plane.Spec.Version, buildinfo.Kubernetes()
+	if want == included || plane.Spec.Backend.Simulated != nil || old != nil && old.Spec.Version == want {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.version: this build includes Kubernetes %s and not %s; the control plane is not started or changed until another build does, or the version is changed", included, want)}
 }
 
 // validateSettings checks what a HostedControlPlane and its template have in common.

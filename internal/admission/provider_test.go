@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/buildinfo"
 )
 
 // KB-26: each rule, in a config and, at its place, in a template.
@@ -261,6 +263,32 @@ func TestFlagsOfHostedControlPlanes(t *testing.T) { // CP-01, CP-13
 	} {
 		if diff := cmp.Diff(tc.want, problems(Validate(tc.req))); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
+	}
+}
+
+// A version that this build does not include is said when it is written.
+func TestVersionOfAHostedControlPlane(t *testing.T) { // CP-04
+	plane := func(version string) *hostedv1.HostedControlPlane {
+		o := &hostedv1.HostedControlPlane{}
+		o.Spec.Version = version
+		return o
+	}
+	simulated := plane("v1.2.3")
+	simulated.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
+	for name, tc := range map[string]struct {
+		req  Request
+		says bool
+	}{
+		"included":     {Request{New: plane(buildinfo.Kubernetes())}, false},
+		"not included": {Request{New: plane("v1.2.3")}, true},
+		"changed":      {Request{Old: plane(buildinfo.Kubernetes()), New: plane("v1.2.3")}, true},
+		"not changed":  {Request{Old: plane("v1.2.3"), New: plane("v1.2.3")}, false},
+		"simulated":    {Request{New: simulated}, false},
+	} {
+		v := Validate(tc.req)
+		if len(v.Errors) > 0 || (len(v.Warnings) > 0) != tc.says || tc.says && !strings.Contains(v.Warnings[0], buildinfo.Kubernetes()+" and not v1.2.3") {
+			t.Errorf("%s: %v", name, v)
 		}
 	}
 }

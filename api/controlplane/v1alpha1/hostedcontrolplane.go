@@ -22,12 +22,15 @@ const (
 	// ProcessRunningCondition is true while the process of the control plane runs.
 	ProcessRunningCondition = "ProcessRunning"
 
-	// VersionCarriedCondition is true when this binary carries the Kubernetes version that the spec asks for. When
-	// it is false, the message names the versions that are carried.
+	// VersionCarriedCondition is true when the Kubernetes version that the spec asks for, or a newer patch version of it that
+	// the control plane runs, is included in this build. When it is false, the message names the versions that are.
 	VersionCarriedCondition = "VersionCarried"
 
 	// AddonsAppliedCondition is true when what kubeadm join needs, and the add-ons, are in the workload cluster.
 	AddonsAppliedCondition = "AddonsApplied"
+
+	// AddonsAvailableCondition is true while kube-proxy runs on every Node and CoreDNS answers.
+	AddonsAvailableCondition = "AddonsAvailable"
 )
 
 // HostedControlPlaneSpec is the desired state of a HostedControlPlane.
@@ -54,7 +57,7 @@ type HostedControlPlaneSpec struct {
 // +kubebuilder:validation:MinProperties=1
 type HostedControlPlaneStatus struct {
 	// conditions tell about the state of the control plane. Known types: Available, CertificatesAvailable,
-	// EtcdClusterAvailable, ProcessRunning, VersionCarried, AddonsApplied, RollingOut, Deleting, Paused (CP-12).
+	// EtcdClusterAvailable, ProcessRunning, VersionCarried, AddonsApplied, AddonsAvailable, RollingOut, Deleting, Paused (CP-12).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -141,7 +144,8 @@ type ProcessStatus struct {
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.process.restarts`,description="How often the process was started again after it died",priority=10
 // +kubebuilder:printcolumn:name="Paused",type=string,JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether reconciliation is paused",priority=10
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"
-// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`,description="Kubernetes version asked for"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,description="Kubernetes version that runs"
+// +kubebuilder:printcolumn:name="Desired",type=string,JSONPath=`.spec.version`,description="Kubernetes version asked for",priority=10
 type HostedControlPlane struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.

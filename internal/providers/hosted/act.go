@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -110,6 +112,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case Break:
 		return c.simulation.Break(ctx, nameOf(s.Plane), Faults(a))
 	case RemoveProcess:
+		c.addons.forget(nameOf(s.Plane))
 		return c.processesOf(s.Plane).Remove(ctx, nameOf(s.Plane))
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the hosted control plane controller does not know how to %s", action)
@@ -124,10 +127,15 @@ func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	if c.gate != nil {
-		config.Wrap(c.gate(client.ObjectKeyFromObject(s.Cluster)))
-	}
+	c.limitCalls(config, s.Cluster)
 	return c.furnish(ctx, config, addonsOf(s, endpointOf(s)))
+}
+
+// limitCalls makes calls go through the gate of the cluster, where there is one.
+func (c *Controller) limitCalls(config *rest.Config, cluster *clusterv1.Cluster) {
+	if c.gate != nil {
+		config.Wrap(c.gate(client.ObjectKeyFromObject(cluster)))
+	}
 }
 
 func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {

@@ -28,6 +28,7 @@ var conditions = condition.Table[judged]{
 	{Type: hostedv1.ProcessRunningCondition, Of: judged.processRunning},
 	{Type: hostedv1.EtcdClusterAvailableCondition, Of: judged.etcd},
 	{Type: hostedv1.AddonsAppliedCondition, Of: judged.addonsApplied},
+	{Type: hostedv1.AddonsAvailableCondition, Of: judged.addonsAvailable},
 	{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative, Of: judged.rollingOut},
 	{Type: hostedv1.AvailableCondition, Over: judged.available},
 }
@@ -116,6 +117,25 @@ func (j judged) addonsApplied() condition.Verdict {
 		return condition.True("Applied")
 	}
 	return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))
+}
+
+func (j judged) addonsAvailable() condition.Verdict {
+	spec := j.Plane.Spec.Addons
+	switch seen := j.Addons; {
+	case j.simulated(), spec.CoreDNS.Disabled && spec.KubeProxy.Disabled:
+		return condition.True("NotNeeded")
+	case !j.addons:
+		return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))
+	case seen.Err != "":
+		return condition.Unknown("NotReadable", seen.Err)
+	case seen.At.IsZero():
+		return condition.Unknown("NotYetKnown", "The add-ons of the workload cluster are not read yet, retrying")
+	case seen.NoNodes:
+		return condition.Unknown("NoNodes", "Waiting for the first Node of the workload cluster to run the add-ons")
+	case seen.Problem != "":
+		return condition.False("NotAvailable", seen.Problem)
+	}
+	return condition.True("Available")
 }
 
 func (j judged) rollingOut() condition.Verdict {

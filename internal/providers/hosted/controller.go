@@ -70,6 +70,8 @@ type Controller struct {
 	carried    []string
 	gateways   Gateways
 	turns      turns
+	addons     addonStates
+	inspect    func(context.Context, *rest.Config, addons.Params) (addons.State, error)
 	reserved   []uint16
 	policy     policy.Configuration
 	gate       func(client.ObjectKey) func(http.RoundTripper) http.RoundTripper
@@ -81,7 +83,7 @@ type Controller struct {
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), processes: cfg.Processes, simulation: cfg.Simulation,
-		carried: cfg.Carried, gateways: cfg.Gateways, reserved: cfg.ReservedPorts, policy: cfg.Policy, gate: cfg.Gate, furnish: addons.Apply, now: time.Now,
+		carried: cfg.Carried, gateways: cfg.Gateways, reserved: cfg.ReservedPorts, policy: cfg.Policy, gate: cfg.Gate, furnish: addons.Apply, inspect: addons.Inspect, now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer

@@ -31,13 +31,14 @@ const (
 //	authority missing / unusable                       create / wait for a person          SE-02, CP-15
 //	kubeconfig missing, of another endpoint, half old  write                               SE-01, CP-14
 //	Secret of ours without owner                       own it                              OR-01
-//	version not carried                                wait; what runs goes on running
+//	version not included                               wait; what runs goes on running
 //	to be started without its data, or with newer      wait
 //	to be started where it may not listen              wait; what runs goes on running
 //	too many; another restarts at its patch version    wait
 //	process missing or of another configuration        (re)start                           CP-04
 //	API server does not answer                         wait for the supervisor
 //	add-ons not those of these params                  apply
+//	how they fare is not known, or for some time       ask
 func Decide(s Snapshot) loop.Plan {
 	if !s.Plane.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
@@ -158,7 +159,9 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	}
 	if params := addonsOf(s, endpoint); !s.simulated() && params.Hash() != s.Plane.Status.AddonsHash {
 		p.Do(ApplyAddons{Hash: params.Hash()})
+		return
 	}
+	decideAddons(s, p)
 }
 
 // decideData reports whether a process may be started with the data that is here: one that was initialized is never
@@ -275,7 +278,7 @@ func versionToRun(s Snapshot) (string, bool) {
 }
 
 func notCarried(s Snapshot) string {
-	return fmt.Sprintf("Kubernetes %s is not carried by this binary, which carries %s; set spec.version to one of these or run a release of slipway that carries it",
+	return fmt.Sprintf("Kubernetes %s is not included in this build, which includes %s; set spec.version to one of these, or use a release of slipway that includes it",
 		s.Plane.Spec.Version, strings.Join(s.Carried, ", "))
 }
 

@@ -47,6 +47,8 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (_
 	switch q.(type) {
 	case FindGateway:
 		s.Gateway = c.readGateway(ctx, s)
+	case InspectAddons:
+		s.Addons, err = c.inspectAddons(ctx, s)
 	case TakeTurn:
 		s.Turn.Known = true
 		s.Turn.Mine, err = c.turns.take(ctx, s, c.processes)

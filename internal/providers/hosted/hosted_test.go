@@ -75,6 +75,7 @@ func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 	s.Kubeconfig = inspectKubeconfig(s.Secrets[PurposeKubeconfig])
 	s.Process = Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 42, Version: version, Config: configOf(s, endpointOf(s)).Hash()}
 	s.Plane.Status.AddonsHash = addonsOf(s, endpointOf(s)).Hash()
+	s.Addons.At = now
 	for _, change := range changes {
 		change(&s)
 	}
@@ -150,7 +151,7 @@ func TestDecide(t *testing.T) {
 			s.Kubeconfig.Server = "https://other"
 		}), nil},
 		"not carried": {"what runs goes on running", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }),
-			[]string{"wait: Kubernetes v1.99.0 is not carried by this binary, which carries v1.36.3; set spec.version to one of these or run a release of slipway that carries it"}},
+			[]string{"wait: Kubernetes v1.99.0 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it"}},
 		"start": {"", running(t, func(s *Snapshot) { s.Process = Process{} }), []string{"do: start the control plane at v1.36.3: it does not run yet", "wait: the API server is starting"}},
 		"another version": {"CP-04: restarted in place", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.37.0"; s.Carried = append(s.Carried, "v1.37.0") }),
 			[]string{"do: start the control plane at v1.37.0: it runs v1.36.3", "wait: the API server is starting"}},
@@ -191,7 +192,7 @@ func TestDecide(t *testing.T) {
 		"it died": {"nothing runs that could wait", running(t, older, func(s *Snapshot) { s.Process.Running = false }),
 			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: the API server is starting"}},
 		"a new one of another patch version": {"the spec is what its writer wants", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.36.1"; s.Process = Process{} }),
-			[]string{"wait: Kubernetes v1.36.1 is not carried by this binary, which carries v1.36.3; set spec.version to one of these or run a release of slipway that carries it"}},
+			[]string{"wait: Kubernetes v1.36.1 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it"}},
 		"too many": {"H5: processes of the host", running(t, func(s *Snapshot) {
 			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = Process{}, policy.Maximum{Namespace: 3}, Room{Known: true, Own: 3, All: 3}
 		}), []string{"wait: Namespace ns may have 3 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (slipway up --config)"}},
@@ -245,7 +246,7 @@ func TestConditions(t *testing.T) { // CP-12
 	}{
 		"settled": {s: running(t), want: wants{
 			"Available": "True Available", "CertificatesAvailable": "True Available", "EtcdClusterAvailable": "True Available", "ProcessRunning": "True Running",
-			"VersionCarried": "True Carried", "AddonsApplied": "True Applied", "RollingOut": "False NotRollingOut", "Deleting": "False NotDeleting"}},
+			"VersionCarried": "True Carried", "AddonsApplied": "True Applied", "AddonsAvailable": "True Available", "RollingOut": "False NotRollingOut", "Deleting": "False NotDeleting"}},
 		"waiting": {s: running(t, func(s *Snapshot) { s.Cluster, s.Process = nil, Process{} }), want: wants{
 			"Available":             "False NotAvailable: waiting for the Cluster to own this control plane",
 			"CertificatesAvailable": "Unknown WaitingForCluster: waiting for the Cluster to own this control plane", "ProcessRunning": "False NotStarted: waiting for the Cluster to own this control plane"}},
@@ -260,12 +261,18 @@ func TestConditions(t *testing.T) { // CP-12
 		}), want: wants{
 			"ProcessRunning": "False Died: The control plane died (exit status 1) and is started again; it last said:\nno space left", "EtcdClusterAvailable": "False NotAvailable: The control plane does not run"}},
 		"not carried": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }), want: wants{
-			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not carried by this binary, which carries v1.36.3; set spec.version to one of these or run a release of slipway that carries it",
+			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it",
 			"Available":      "True Available"}},
 		"rolling out": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.37.0"; s.Carried = append(s.Carried, "v1.37.0") }), want: wants{
 			"RollingOut": "True RollingOut: Restarting the control plane at v1.37.0, from v1.36.3"}},
 		"add-ons failed": {s: running(t, func(s *Snapshot) { s.Plane.Status.AddonsHash = "" }), out: loop.Outcome{Failed: ApplyAddons{}, Err: fault.New(fault.Invalid, "x", "no such thing")}, want: wants{
 			"AddonsApplied": "False ApplyFailed: no such thing", "Available": "False NotAvailable: * AddonsApplied: no such thing"}},
+		"no DNS": {s: running(t, func(s *Snapshot) { s.Addons.Problem = "Deployment coredns is not available" }), want: wants{
+			"AddonsAvailable": "False NotAvailable: Deployment coredns is not available", "Available": "True Available"}},
+		"no nodes": {s: running(t, func(s *Snapshot) { s.Addons.NoNodes = true }), want: wants{
+			"AddonsAvailable": "Unknown NoNodes: Waiting for the first Node of the workload cluster to run the add-ons"}},
+		"not read": {s: running(t, func(s *Snapshot) { s.Addons = Addons{} }), want: wants{
+			"AddonsAvailable": "Unknown NotYetKnown: The add-ons of the workload cluster are not read yet, retrying"}},
 		"deleting": {s: running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }), want: wants{
 			"Deleting": "True ControlPlaneStopping: the control plane is being stopped and its data removed", "Available": "False NotAvailable: Deletion in progress"}},
 	}
@@ -366,6 +373,11 @@ func (f processes) Remove(context.Context, string) error { *f.p = Process{}; ret
 
 func (f processes) Source(func(string) []reconcile.Request) source.Source { return nil }
 
+// inspected says that all add-ons are available.
+func inspected(context.Context, *rest.Config, addons.Params) (addons.State, error) {
+	return addons.State{}, nil
+}
+
 // gateway is a host whose address in the network of the one LocalCluster is the endpoint.
 type gateway struct{}
 
@@ -386,7 +398,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 func settle(t *testing.T, c client.WithWatch, p *Process) {
 	t.Helper()
 	ctl := &Controller{client: c, cache: c, processes: processes{p, "127.1.2.3:6443"}, carried: []string{version}, gateways: gateway{}, now: func() time.Time { return now },
-		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }}
+		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }, inspect: inspected}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	for range 12 { // a fixed point lies well below
@@ -482,5 +494,42 @@ func TestBlockedTakeoverIsSaid(t *testing.T) {
 	status, ok := Report(s, Decide(s), loop.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
 	if set := condition.Set(status.Conditions); !ok || set.IsTrue("VersionCarried") || !set.IsTrue("Available") || status.Version != version {
 		t.Errorf("%+v", status)
+	}
+}
+
+// The state of add-ons is read again when it is old, sooner where it is not what it should be.
+func TestAddonsAreReadAgain(t *testing.T) {
+	calls, state := 0, addons.State{Problem: "x"}
+	ctl := &Controller{inspect: func(context.Context, *rest.Config, addons.Params) (addons.State, error) { calls++; return state, nil }}
+	at := func(d time.Duration) Snapshot {
+		s := running(t, func(s *Snapshot) { s.Now, s.Process.Local = now.Add(d), "127.1.2.3:6443" })
+		s.Addons = ctl.addons.get(nameOf(s.Plane))
+		if p := Decide(s); len(p.Ask) > 0 {
+			answered, err := ctl.answer(t.Context(), s, p.Ask[0])
+			if err != nil || len(Decide(answered).Ask) > 0 {
+				t.Fatalf("asked again: %v", err)
+			}
+			return answered
+		}
+		return s
+	}
+	if s := at(0); calls != 1 || s.Addons.Problem != "x" || Decide(s).Recheck != badFor {
+		t.Errorf("%d calls, %+v", calls, s.Addons)
+	}
+	state = addons.State{}
+	if at(badFor - time.Second); calls != 1 {
+		t.Error("read again too soon")
+	}
+	if s := at(badFor); calls != 2 || s.Addons.Problem != "" || Decide(s).Recheck != goodFor {
+		t.Errorf("%d calls, %+v", calls, s.Addons)
+	}
+	if at(badFor + goodFor - time.Second); calls != 2 {
+		t.Error("read again too soon")
+	}
+	ctl.inspect = func(context.Context, *rest.Config, addons.Params) (addons.State, error) {
+		return addons.State{}, errors.New("x")
+	}
+	if s := at(badFor + goodFor); s.Addons.Err == "" {
+		t.Error("an error is not said")
 	}
 }

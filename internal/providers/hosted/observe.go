@@ -31,6 +31,8 @@ type Snapshot struct {
 	Process Process
 	// Gateway is the host's address in the cluster's network; it is asked for only where a process is to be started.
 	Gateway Gateway
+	// Addons is how the add-ons fared when they were last read.
+	Addons Addons
 	// Turn and Room are asked for only where a process is to be restarted or is new.
 	Turn Turn
 	Room Room
@@ -78,6 +80,7 @@ func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlP
 		return s, fmt.Errorf("asking for the process: %w", err)
 	}
 	s.Process = status
+	s.Addons = c.addons.get(nameOf(plane))
 	if s.Cluster == nil {
 		return s, nil
 	}

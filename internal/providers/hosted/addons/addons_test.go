@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -141,6 +143,51 @@ func revisions(t *testing.T, api kubernetes.Interface) map[string]string {
 		}
 	}
 	return out
+}
+
+// How the add-ons fare is told by what the workload cluster reports of them.
+func TestInspect(t *testing.T) {
+	fresh := apiserver.Start(t, apiserver.Options{})
+	api := kubernetes.NewForConfigOrDie(fresh.Config)
+	p := params()
+	expect := func(what string, want addons.State) {
+		t.Helper()
+		got, err := addons.Inspect(t.Context(), fresh.Config, p)
+		if err != nil || got.NoNodes != want.NoNodes || (want.Problem == "") != (got.Problem == "") || !strings.Contains(got.Problem, want.Problem) {
+			t.Errorf("%s: got %+v, %v, want %+v", what, got, err, want)
+		}
+	}
+	expect("nothing applied", addons.State{Problem: "DaemonSet kube-proxy does not exist"})
+	p.CA = fresh.Config.CAData
+	if err := addons.Apply(t.Context(), fresh.Config, p); err != nil {
+		t.Fatal(err)
+	}
+	expect("no nodes", addons.State{NoNodes: true})
+	set, err := api.AppsV1().DaemonSets("kube-system").Get(t.Context(), "kube-proxy", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := func(available int32) {
+		t.Helper()
+		set.Status.DesiredNumberScheduled, set.Status.NumberAvailable, set.Status.ObservedGeneration = 2, available, set.Generation
+		if set, err = api.AppsV1().DaemonSets("kube-system").UpdateStatus(t.Context(), set, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report(1)
+	expect("one of two nodes", addons.State{Problem: "DaemonSet kube-proxy is not available on every Node in the workload cluster; the Nodes need the image example.test/images/kube-proxy:"})
+	report(2)
+	expect("no DNS", addons.State{Problem: "Deployment coredns is not available in the workload cluster; the Nodes need the image example.test/images/coredns"})
+	dns, err := api.AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dns.Status.Replicas, dns.Status.ReadyReplicas, dns.Status.AvailableReplicas = 2, 2, 2
+	dns.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}
+	if _, err := api.AppsV1().Deployments("kube-system").UpdateStatus(t.Context(), dns, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expect("all", addons.State{})
 }
 
 func TestLeftOut(t *testing.T) {
