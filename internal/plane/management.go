@@ -142,10 +142,13 @@ func (m *management) start(g *group) (*rest.Config, error) {
 
 // admit waits until the server serves, and lets everybody do what they may.
 func (m *management) admit(g *group, root *rest.Config) error {
-	if err := awaitReady(g, root, rolesHook); err != nil {
+	if err := awaitReady(g, root, slowHooks()...); err != nil {
 		return err
 	}
 	if err := primeRoles(g.ctx, root); err != nil {
+		return err
+	}
+	if err := exempt(g.ctx, root); err != nil {
 		return err
 	}
 	return bindAdmins(g.ctx, root, AdminGroup)

@@ -24,6 +24,7 @@ var servedGroups = [...]string{
 	"coordination.k8s.io/v1",
 	"discovery.k8s.io/v1",
 	"events.k8s.io/v1",
+	"flowcontrol.apiserver.k8s.io/v1",
 	"networking.k8s.io/v1",
 	"rbac.authorization.k8s.io/v1",
 }
@@ -80,7 +81,6 @@ func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profili
 		"--endpoint-reconciler-type=none",
 		"--runtime-config=" + runtimeConfig,
 		"--disable-admission-plugins=" + strings.Join(droppedAdmission[:], ","),
-		"--enable-priority-and-fairness=false",
 		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false",
 		"--profiling=" + strconv.FormatBool(profiling),
 		"--watch-cache=false",

@@ -17,9 +17,15 @@ const (
 	readyWithin = 2 * time.Minute
 )
 
-// rolesHook is the part of kube-apiserver's start that writes the default roles.
-// It begins with a pause of a second.
-const rolesHook = "poststarthook/rbac/bootstrap-roles"
+// slowHooks are the parts of kube-apiserver's start that administrators need not
+// wait for: the default roles, which are written after a pause of a second, and
+// the default configuration of priority and fairness, which they are exempt from.
+func slowHooks() []string {
+	return []string{
+		"poststarthook/rbac/bootstrap-roles",
+		"poststarthook/priority-and-fairness-config-producer", "poststarthook/priority-and-fairness-config-consumer",
+	}
+}
 
 // awaitReady waits for /readyz, not counting the checks named in exclude.
 func awaitReady(g *group, c *rest.Config, exclude ...string) error {

@@ -3,6 +3,7 @@ package plane
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,10 +17,11 @@ import (
 // rolesAtOnce bounds how many roles are written at the same time.
 const rolesAtOnce = 16
 
-// primeRoles writes the default roles and their bindings to a cluster that has
-// none. kube-apiserver does so itself, and keeps them as they should be, but it
+// primeRoles writes the default roles and their bindings that a cluster lacks.
+// kube-apiserver does so itself, and keeps them as they should be, but it
 // begins after a second's pause and writes one after the other; what is started
-// meanwhile may do nothing, not even ask which APIs there are.
+// meanwhile may do nothing, not even ask which APIs there are. It may be in the
+// middle of that: whether one of them is there says nothing of the others.
 func primeRoles(ctx context.Context, root *rest.Config) error {
 	root = rest.CopyConfig(root)
 	root.QPS = -1
@@ -28,21 +30,26 @@ func primeRoles(ctx context.Context, root *rest.Config) error {
 		return err
 	}
 	rbac := client.RbacV1()
-	if _, err := rbac.ClusterRoles().Get(ctx, "cluster-admin", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return err
+	roles, err := rbac.ClusterRoles().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list ClusterRoles: %w", err)
+	}
+	bindings, err := rbac.ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list ClusterRoleBindings: %w", err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(rolesAtOnce)
-	for _, bindings := range [][]rbacv1.ClusterRoleBinding{bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()} {
-		for _, b := range bindings {
+	for _, b := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {
+		if !slices.ContainsFunc(bindings.Items, func(o rbacv1.ClusterRoleBinding) bool { return o.Name == b.Name }) {
 			g.Go(func() error {
 				_, err := rbac.ClusterRoleBindings().Create(ctx, &b, metav1.CreateOptions{})
 				return unlessThere("ClusterRoleBinding "+b.Name, err)
 			})
 		}
 	}
-	for _, roles := range [][]rbacv1.ClusterRole{bootstrappolicy.ControllerRoles(), bootstrappolicy.ClusterRoles()} {
-		for _, r := range roles {
+	for _, r := range slices.Concat(bootstrappolicy.ControllerRoles(), bootstrappolicy.ClusterRoles()) {
+		if !slices.ContainsFunc(roles.Items, func(o rbacv1.ClusterRole) bool { return o.Name == r.Name }) {
 			g.Go(func() error {
 				_, err := rbac.ClusterRoles().Create(ctx, &r, metav1.CreateOptions{})
 				return unlessThere("ClusterRole "+r.Name, err)
