@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -51,7 +52,7 @@ type live struct {
 func newScheme(t *testing.T) *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme, hostedv1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme, hostedv1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
@@ -62,7 +63,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 func start(t *testing.T) live {
 	t.Helper()
-	installed := append(apiserver.CRDs(t, "Cluster", "ClusterClass", "Machine", "MachinePool", "MachineSet", "MachineDeployment", "KubeadmConfig",
+	installed := append(apiserver.CRDs(t, "Cluster", "ClusterResourceSetBinding", "ClusterClass", "Machine", "MachinePool", "MachineSet", "MachineDeployment", "KubeadmConfig",
 		"LocalCluster", "LocalMachine", "HostedControlPlane"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	srv := apiserver.Start(t, apiserver.Options{Objects: installed})
 	mgr, err := ctrl.NewManager(srv.Config, manager.Options{

@@ -44,7 +44,7 @@ func startWorkload(t *testing.T) client.Client {
 	admin := authorities(t, s.Folder(name).PKI())
 	config := planeworkload.Config{
 		Cluster: "c", Version: "v1.36.3", Endpoint: "198.51.100.1:6443", ServiceCIDRs: []string{"198.51.100.64/26"}, PodCIDRs: []string{"198.51.100.128/25"},
-		ControllerManager: []string{"--node-monitor-grace-period=24h"},
+		ControllerManager: []string{"--node-monitor-grace-period=1h"},
 	}
 	if _, err := s.Ensure(t.Context(), name, config); err != nil {
 		t.Fatal(err)
