@@ -547,7 +547,7 @@ func TestBadBootstrapData(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			w := newWorld(t, localMachine(withID), coreMachine(nil), coreCluster(nil), localCluster(), tc.secret)
-			for range 2 {
+			for range 3 { // the fake client takes the condition Reconciled, which comes second, for all conditions
 				_ = w.reconcile()
 			}
 			if c := condition.Set(w.get(t).Status.Conditions).Get(infrav1.BootstrapExecSucceededCondition); c.Status != "False" || c.Reason != tc.want {
