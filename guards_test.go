@@ -171,6 +171,7 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/manager/install.go":                      "brings the manager's own manifests, before any controller runs",
 		"internal/manager/migration":                       "rewrites stored objects without changing them",
 		"internal/plane/roles.go":                          "brings a new API server's default roles",
+		"internal/plane/fairness.go":                       "exempts the manager before it starts",
 		"internal/providers/local/backend/simulated":       "plays a kubelet in the simulated API's memory",
 		"internal/simulated":                               "plays the parts of a workload cluster in its own memory",
 		"internal/controllers/clusterresourceset/apply.go": "applies manifests of people to workload clusters, with their kinds and verbs",
