@@ -262,14 +262,14 @@ func (l life) provisionMachine() {
 	})
 	change(l.live, l.host, func(o *infrav1.LocalMachine) {
 		o.Finalizers = []string{hold}
-		o.Spec.ProviderID = "local://c/m"
+		o.Spec.ProviderID = "slipway:///slipway-ns-m-0123abcd"
 		o.Status.Initialization.Provisioned, o.Status.Conditions = ptr(true), ready("Ready")
 		o.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: "10.0.0.9"}}
 	})
 	l.eventually("infrastructure is taken over", l.machine, func() bool {
-		return l.machine.Spec.ProviderID == "local://c/m" && len(l.machine.Status.Addresses) == 1 && l.machine.Status.Phase == "Provisioned"
+		return l.machine.Spec.ProviderID == "slipway:///slipway-ns-m-0123abcd" && len(l.machine.Status.Addresses) == 1 && l.machine.Status.Phase == "Provisioned"
 	})
-	l.node.Spec = corev1.NodeSpec{ProviderID: "local://c/m", Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}}
+	l.node.Spec = corev1.NodeSpec{ProviderID: "slipway:///slipway-ns-m-0123abcd", Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}}
 	l.must(l.Create(l.t.Context(), l.node))
 	l.eventually("the Node is synced", l.node, func() bool {
 		return l.node.Annotations[clusterv1.MachineAnnotation] == "m" && l.node.Labels["node.cluster.x-k8s.io/a"] == "1" &&
