@@ -154,8 +154,10 @@ func TestPlaneRefuses(t *testing.T) {
 			listen:  "0.0.0.0:6440", says: []string{"loopback", "127.0.0.1:6440"},
 		},
 		"data directory of a newer version": {
-			prepare: func(t *testing.T, in *installation) { write(t, filepath.Join(in.dataDir, "version"), "slipway data directory, format 99\n") },
-			says:    []string{`"99"`, "--data-dir"},
+			prepare: func(t *testing.T, in *installation) {
+				write(t, filepath.Join(in.dataDir, "version"), "slipway data directory, format 99\n")
+			},
+			says: []string{`"99"`, "--data-dir"},
 		},
 		"data directory that cannot be made": {
 			prepare: func(t *testing.T, in *installation) {

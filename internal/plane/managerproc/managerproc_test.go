@@ -68,9 +68,9 @@ func fails(what string, m *managerproc.Manager) {
 	over() // what has ended is no cause
 	switch what {
 	case "memory":
-		var kept [][]byte
+		var kept bytes.Buffer
 		for {
-			kept = append(kept, bytes.Repeat([]byte{1}, 8<<20))
+			kept.Write(bytes.Repeat([]byte{1}, 8<<20))
 		}
 	case "panic":
 		go func() { panic("a field is missing") }() // beyond what the driver recovers from

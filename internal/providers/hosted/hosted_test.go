@@ -457,7 +457,8 @@ func TestTurns(t *testing.T) {
 		}
 		return s.Turn.Mine
 	}
-	if !take("a", now) || !take("a", now) || take("b", now) {
+	first, again := take("a", now), take("a", now)
+	if !first || !again || take("b", now) {
 		t.Error("the first has the turn until it is ready at the new version")
 	}
 	all["ns.a"] = Process{Exists: true, Running: true, Version: version}
