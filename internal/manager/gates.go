@@ -56,7 +56,7 @@ func UnavailableGates() string {
 	return fmt.Sprintf("This version does not have what %s and %s stand for: they cannot be enabled.", strings.Join(names[:last], ", "), names[last])
 }
 
-// checkGates refuses gates that would enable nothing, and gates that contradict each other (FG-03).
+// checkGates refuses gates that would enable nothing, and gates that contradict each other.
 func (c Config) checkGates() error {
 	for _, gate := range unavailableGates() {
 		if c.Gates.Enabled(gate) {

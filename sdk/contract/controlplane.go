@@ -17,7 +17,7 @@ type ControlPlaneView struct {
 	// Versions that run, from the oldest to the newest (CP-04); where the provider only reports the
 	// deprecated status.version, that one.
 	Versions Field[[]clusterv1.StatusVersion]
-	// Counters of CP-03. In contract v1beta1 up-to-date comes from updatedReplicas, and available from the desired
+	// Counters of replicas. In contract v1beta1 up-to-date comes from updatedReplicas, and available from the desired
 	// replicas less unavailableReplicas, which counts those that do not exist yet.
 	Replicas, ReadyReplicas, AvailableReplicas, UpToDateReplicas Field[int32]
 }

@@ -57,7 +57,7 @@ type HostedControlPlaneSpec struct {
 // +kubebuilder:validation:MinProperties=1
 type HostedControlPlaneStatus struct {
 	// conditions tell about the state of the control plane. Known types: Available, CertificatesAvailable,
-	// EtcdClusterAvailable, ProcessRunning, VersionCarried, AddonsApplied, AddonsAvailable, RollingOut, Deleting, Paused (CP-12).
+	// EtcdClusterAvailable, ProcessRunning, VersionCarried, AddonsApplied, AddonsAvailable, RollingOut, Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

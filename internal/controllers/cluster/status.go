@@ -114,7 +114,7 @@ func failure(s Snapshot) contract.Failure {
 	return contract.Failure{}
 }
 
-// events are recorded once, when something is reached (CL-08, CL-09), or a reference turns out not to be readable.
+// events are recorded once, when something is reached, or a reference turns out not to be readable.
 func events(s Snapshot, in clusterv1.ClusterInitializationStatus) []loop.Event {
 	var out []loop.Event
 	before := s.Cluster.Status.Initialization

@@ -9,7 +9,7 @@
 //	                                                                                      └─► too many: nothing more
 //
 // What several health checks say of one Machine is one verdict: a Machine is healthy when all of them find it so.
-// While the workload cluster is not connected (HC-11), or the cluster's infrastructure was ready and is not now (HC-03), nothing
+// While the workload cluster is not connected, or the cluster's infrastructure was ready and is not now, nothing
 // is judged at all.
 //
 // Owns: of MachineHealthChecks: owner, cluster label and status. Of Machines: the conditions HealthCheckSucceeded,

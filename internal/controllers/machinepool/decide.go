@@ -26,7 +26,7 @@ const recordRecheck = 5 * time.Second
 //	not there yet       wait; the watch on their kind wakes us
 //	there, not ours     own it: controller owner, cluster label                      MP-01, MP-02
 //	reporting           take over data secret, provider IDs, replicas                MP-02, MP-04, MP-09
-//	has machines        one Machine for each, none for those that are gone;          MP-07
+//	has machines        one Machine for each, none for those that are gone;
 //	                    they follow the template in place
 //	back from a backup  wait for the rest of it                                      OR-01
 //	has none            mark the Nodes; delete Nodes whose instance is gone          MP-05
@@ -132,7 +132,7 @@ func takeOver(s Snapshot) bool {
 
 // follow makes the spec what bootstrap and infrastructure say. What they do not say stays (sticky).
 func follow(s Snapshot, pool *clusterv1.MachinePool) {
-	if bootstrapped(s) { // MP-02
+	if bootstrapped(s) {
 		name := s.Bootstrap.DataSecretName.Or("")
 		pool.Spec.Template.Spec.Bootstrap.DataSecretName = &name
 	}
@@ -142,7 +142,7 @@ func follow(s Snapshot, pool *clusterv1.MachinePool) {
 	if takesList(s) {
 		pool.Spec.ProviderIDList = s.Infra.ProviderIDList.Or(nil)
 	}
-	if replicas, counted := s.Infra.Replicas.Get(); counted && scaledByOthers(s.Pool) && s.Policy.DeniedReplicas(replicas) == "" { // MP-09
+	if replicas, counted := s.Infra.Replicas.Get(); counted && scaledByOthers(s.Pool) && s.Policy.DeniedReplicas(replicas) == "" {
 		pool.Spec.Replicas = &replicas
 	}
 }

@@ -20,7 +20,7 @@ const (
 	referenceManager = "machinepool-controller"
 )
 
-// newMachine is the Machine of an infrastructure machine (MP-07): the same name, and no bootstrap of its own.
+// newMachine is the Machine of an infrastructure machine: the same name, and no bootstrap of its own.
 func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
 	none := ""
 	template := s.Pool.Spec.Template

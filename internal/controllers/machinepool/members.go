@@ -9,8 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// decideMachines keeps one Machine for each infrastructure machine (MP-07). None is made before the pool is whole, and
-// none that the pool does not control is removed (OR-01).
+// decideMachines keeps one Machine for each infrastructure machine. None is made before the pool is whole, and
+// none that the pool does not control is removed.
 func decideMachines(s Snapshot, p *loop.Plan) {
 	if !hasMachines(s) {
 		return
@@ -61,7 +61,7 @@ func decideBereft(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
 	p.Do(DeleteMachine{Name: m.Name, Why: "its infrastructure machine is gone"})
 }
 
-// decideMachine keeps one Machine what the template and its Node say, then its UpToDate condition true (MP-07, MA-24). fresh
+// decideMachine keeps one Machine what the template and its Node say, then its UpToDate condition true. fresh
 // is what a new Machine would be.
 func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p *loop.Plan) {
 	if versionOf(s, m) != m.Spec.Version || !machines.Follows(&m, fresh, fieldManager) {
@@ -91,7 +91,7 @@ func versionOf(s Snapshot, m clusterv1.Machine) string {
 }
 
 // orphaned reports whether a Machine with the labels of the pool has no controller, or this pool in an earlier life or
-// an earlier version of the API (OR-01).
+// an earlier version of the API.
 func orphaned(s Snapshot, m clusterv1.Machine) bool {
 	owner := metav1.GetControllerOf(&m)
 	if owner == nil {
@@ -101,7 +101,7 @@ func orphaned(s Snapshot, m clusterv1.Machine) bool {
 		(owner.UID != s.Pool.UID || owner.APIVersion != clusterv1.GroupVersion.String())
 }
 
-// hasMachines reports whether the infrastructure has a kind for its instances (IP2-03).
+// hasMachines reports whether the infrastructure has a kind for its instances.
 func hasMachines(s Snapshot) bool { return s.Infra != nil && s.Infra.MachineKind.Or("") != "" }
 
 // kubeletVersion is the version that the Node of a Machine runs, empty where that is not known.

@@ -193,7 +193,7 @@ func deprecated(s Snapshot, n counts, status clusterv1.MachinePoolStatus) *clust
 		Conditions:    condition.Project(legacy, status.Conditions, s.Pool.GetV1Beta1Conditions()),
 		ReadyReplicas: n.ready, AvailableReplicas: n.available, UnavailableReplicas: max(0, n.replicas-n.available),
 	}
-	if f := failure(s); f.Reason != "" || f.Message != "" { // MP-13
+	if f := failure(s); f.Reason != "" || f.Message != "" {
 		reason := capierrors.MachinePoolStatusFailure(f.Reason)
 		out.FailureReason = &reason
 		if f.Message != "" {
