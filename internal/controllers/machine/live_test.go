@@ -198,11 +198,13 @@ func (l live) populate() {
 	config := &bootstrapv1.KubeadmConfig{ObjectMeta: meta("m")}
 	config.Status.DataSecretName, config.Status.Initialization.DataSecretCreated = "m", yes
 	host := &infrav1.LocalMachine{ObjectMeta: meta("m")}
-	host.Spec.ProviderID, host.Status.Initialization.Provisioned = "x://1", yes
+	n := node()
+	n.Spec.ProviderID = "slipway:///slipway-ns-m-0123abcd"
+	host.Spec.ProviderID, host.Status.Initialization.Provisioned = n.Spec.ProviderID, yes
 	for _, o := range []client.Object{cluster, plane, config, host, m} {
 		l.create(l.Client, o)
 	}
-	for _, o := range []client.Object{node(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}} {
+	for _, o := range []client.Object{n, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}} {
 		l.create(l.workload, o)
 	}
 	l.until("the Machine runs", func() bool {
