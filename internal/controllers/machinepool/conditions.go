@@ -24,6 +24,9 @@ const (
 	notRemediating           = clusterv1.NotRemediatingReason
 )
 
+// waitingForReplicas is the message of the conditions that count replicas.
+const waitingForReplicas = "Waiting for spec.replicas to be set; until then the desired number of replicas is unknown"
+
 // conditions is the table of MP-12. The API module has no constants of its own for MachinePools, so the types
 // are the general ones.
 var conditions = condition.Table[judged]{
@@ -185,7 +188,7 @@ func upToDate(s Snapshot, m clusterv1.Machine) condition.Verdict {
 
 func (j judged) scalingUp() condition.Verdict {
 	if j.Pool.Spec.Replicas == nil {
-		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, "Waiting for spec.replicas set")
+		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, waitingForReplicas)
 	}
 	if denied := deniedReplicas(j.Snapshot); denied != "" && j.Pool.DeletionTimestamp.IsZero() {
 		return condition.TrueBecause(clusterv1.ScalingUpReason, denied)
@@ -198,7 +201,7 @@ func (j judged) scalingUp() condition.Verdict {
 
 func (j judged) scalingDown() condition.Verdict {
 	if j.Pool.Spec.Replicas == nil {
-		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, "Waiting for spec.replicas set")
+		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, waitingForReplicas)
 	}
 	if have, want := j.counts.replicas, j.desired(); have > want {
 		return condition.TrueBecause(clusterv1.ScalingDownReason, fmt.Sprintf("Scaling down from %d to %d replicas", have, want))
@@ -234,7 +237,7 @@ func (j judged) available(set condition.Set) condition.Verdict {
 	case !j.Pool.DeletionTimestamp.IsZero():
 		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
 	case j.Pool.Spec.Replicas == nil:
-		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, "Waiting for spec.replicas set")
+		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, waitingForReplicas)
 	case !set.IsTrue(clusterv1.InfrastructureReadyCondition):
 		return condition.Summarize(set, condition.Reasons{
 			Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,

@@ -352,7 +352,7 @@ func TestConditions(t *testing.T) { // MP-12
 		"scaling down": {"", settled(func(s *Snapshot) { s.Pool.Spec.Replicas = ptr[int32](1) }), wants{
 			"ScalingDown": "True ScalingDown: Scaling down from 2 to 1 replicas", "ScalingUp": "False NotScalingUp"}},
 		"replicas unset": {"", settled(func(s *Snapshot) { s.Pool.Spec.Replicas = nil }), wants{
-			"Available": "Unknown WaitingForReplicasSet: Waiting for spec.replicas set", "ScalingUp": "Unknown WaitingForReplicasSet: Waiting for spec.replicas set", "ScalingDown": "Unknown WaitingForReplicasSet: Waiting for spec.replicas set"}},
+			"Available": "Unknown WaitingForReplicasSet: Waiting for spec.replicas to be set; until then the desired number of replicas is unknown", "ScalingUp": "Unknown WaitingForReplicasSet: Waiting for spec.replicas to be set; until then the desired number of replicas is unknown", "ScalingDown": "Unknown WaitingForReplicasSet: Waiting for spec.replicas to be set; until then the desired number of replicas is unknown"}},
 		"node not ready": {"", settled(func(s *Snapshot) {
 			n := s.Nodes.Items["x://0"]
 			n.Status.Conditions = nil
