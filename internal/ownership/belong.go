@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -74,4 +75,14 @@ func PassWatchLabel(from metav1.Object, labels map[string]string) map[string]str
 	}
 	out[clusterv1.WatchLabel] = value
 	return out
+}
+
+// MissingWatchLabel is the end of a message that waits for the provider of an object: it says that the object lacks the watch
+// label of the one that refers to it, so that a provider with a filter does not see it. Empty: it does not lack the label.
+func MissingWatchLabel(from, o metav1.Object) string {
+	value, has := from.GetLabels()[clusterv1.WatchLabel]
+	if _, also := o.GetLabels()[clusterv1.WatchLabel]; !has || also {
+		return ""
+	}
+	return fmt.Sprintf("; it lacks the label %s=%s: set it if its provider runs with --watch-filter", clusterv1.WatchLabel, value)
 }

@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,5 +38,33 @@ func TestJoin(t *testing.T) { // OR-01
 	Join(o, cluster)
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("the second time changes nothing (-want +got):\n%s", diff)
+	}
+}
+
+func TestMissingWatchLabel(t *testing.T) { // PA-02
+	object := func(value string) *clusterv1.Machine {
+		m := &clusterv1.Machine{}
+		if value != "" {
+			m.Labels = map[string]string{clusterv1.WatchLabel: value}
+		}
+		return m
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		from, to string
+		missing  bool
+	}{
+		"no filter":   {"nothing says that there is a filter", "", "", false},
+		"labelled":    {"the provider sees it", "blue", "blue", false},
+		"unlabelled":  {"the provider may not see it", "blue", "", true},
+		"of another":  {"that is said in another place", "blue", "red", false},
+		"it alone is": {"the one that refers to it has no filter", "", "blue", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := MissingWatchLabel(object(tc.from), object(tc.to))
+			if want := "it lacks the label cluster.x-k8s.io/watch-filter=blue"; strings.Contains(got, want) != tc.missing || (got != "") != tc.missing {
+				t.Errorf("%s: %q", tc.reason, got)
+			}
+		})
 	}
 }

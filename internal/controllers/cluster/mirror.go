@@ -6,6 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -48,7 +49,7 @@ func (j judged) mirror(l link, m mirrored) condition.Verdict {
 	if l.object == nil {
 		return condition.False(m.bad, "The "+string(l.what)+" is not there yet")
 	}
-	return condition.False(m.bad, fmt.Sprintf("%s %s", l.ref.Kind, m.waiting))
+	return condition.False(m.bad, fmt.Sprintf("%s %s", l.ref.Kind, m.waiting)+ownership.MissingWatchLabel(j.Cluster, l.object))
 }
 
 // gone is the verdict over an object that is not there: deleted where it was there before.

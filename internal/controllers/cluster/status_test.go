@@ -49,13 +49,17 @@ func TestConditions(t *testing.T) {
 		}), nil, "InfrastructureReady", condition.False("Quota", "no more")},
 		"infra no condition": {"CL-16: judged by provisioned", settled(func(s *Snapshot) { s.Infra = infra("status: {initialization: {provisioned: true}}") }), nil, "InfrastructureReady", condition.True("Ready")},
 		"infra waits":        {"CL-16: judged by provisioned", fresh(func(s *Snapshot) { s.Infra = infra("status: {}") }), nil, "InfrastructureReady", condition.False("NotReady", "FooCluster status.initialization.provisioned is false")},
-		"infra invalid":      {"CL-16", settled(func(s *Snapshot) { s.Infra = infra("status: {conditions: [{type: Ready, status: Maybe}]}") }), nil, "InfrastructureReady", condition.Unknown("InvalidConditionReported", `field status.conditions[Ready]: status is "Maybe", want True, False or Unknown`)},
-		"infra problem":      {"CL-16", fresh(func(s *Snapshot) { s.InfraProblem = "install it" }), nil, "InfrastructureReady", condition.Unknown("InternalError", "install it")},
-		"infra missing":      {"CL-16", fresh(), nil, "InfrastructureReady", condition.False("ObjectDoesNotExist", "FooCluster does not exist")},
-		"infra deleted":      {"CL-16", settled(noInfra), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooCluster has been deleted while the Cluster still exists")},
-		"infra deleted too":  {"CL-16", settled(noInfra, deleted), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooCluster has been deleted")},
-		"no infra ref":       {"CL-07", settled(noInfra, noInfraRef), nil, "InfrastructureReady", condition.True("Ready")},
-		"topology to come":   {"CL-16", fresh(noInfraRef, topology), nil, "InfrastructureReady", condition.False("ObjectDoesNotExist", "Waiting for the topology of the Cluster to be reconciled")},
+		"infra not watched": {"PA-02: its provider may not see it", fresh(func(s *Snapshot) {
+			s.Cluster.Labels = map[string]string{clusterv1.WatchLabel: "blue"}
+			s.Infra = infra("status: {}")
+		}), nil, "InfrastructureReady", condition.False("NotReady", "FooCluster status.initialization.provisioned is false; it lacks the label cluster.x-k8s.io/watch-filter=blue: set it if its provider runs with --watch-filter")},
+		"infra invalid":     {"CL-16", settled(func(s *Snapshot) { s.Infra = infra("status: {conditions: [{type: Ready, status: Maybe}]}") }), nil, "InfrastructureReady", condition.Unknown("InvalidConditionReported", `field status.conditions[Ready]: status is "Maybe", want True, False or Unknown`)},
+		"infra problem":     {"CL-16", fresh(func(s *Snapshot) { s.InfraProblem = "install it" }), nil, "InfrastructureReady", condition.Unknown("InternalError", "install it")},
+		"infra missing":     {"CL-16", fresh(), nil, "InfrastructureReady", condition.False("ObjectDoesNotExist", "FooCluster does not exist")},
+		"infra deleted":     {"CL-16", settled(noInfra), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooCluster has been deleted while the Cluster still exists")},
+		"infra deleted too": {"CL-16", settled(noInfra, deleted), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooCluster has been deleted")},
+		"no infra ref":      {"CL-07", settled(noInfra, noInfraRef), nil, "InfrastructureReady", condition.True("Ready")},
+		"topology to come":  {"CL-16", fresh(noInfraRef, topology), nil, "InfrastructureReady", condition.False("ObjectDoesNotExist", "Waiting for the topology of the Cluster to be reconciled")},
 
 		"plane available": {"CL-17: mirrored", settled(), nil, "ControlPlaneAvailable", condition.True("Fine")},
 		"plane not available": {"CL-17", settled(func(s *Snapshot) {

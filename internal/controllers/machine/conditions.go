@@ -114,7 +114,7 @@ func (j judged) mirror(l link, reached bool, waiting string) condition.Verdict {
 	if reached {
 		return condition.True(clusterv1.ReadyReason)
 	}
-	return condition.False(clusterv1.NotReadyReason, l.ref.Kind+" "+waiting)
+	return condition.False(clusterv1.NotReadyReason, l.ref.Kind+" "+waiting+ownership.MissingWatchLabel(j.Machine, l.object))
 }
 
 // noNode is the verdict over a Node that cannot be looked at, Absent where it can

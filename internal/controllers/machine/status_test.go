@@ -85,6 +85,10 @@ func TestConditions(t *testing.T) {
 		"infra ready":    {"mirrored", settled(), nil, "InfrastructureReady", condition.True("Fine")},
 		"infra fallback": {"CT-07", settled(func(s *Snapshot) { s.Infra = infra("status: {}") }), nil, "InfrastructureReady", condition.True("Ready")},
 		"infra waits":    {"CT-07", fresh(func(s *Snapshot) { s.Infra = infra("status: {}") }), nil, "InfrastructureReady", condition.False("NotReady", "FooMachine status.initialization.provisioned is false")},
+		"infra not watched": {"PA-02: its provider may not see it", fresh(func(s *Snapshot) {
+			s.Machine.Labels = map[string]string{clusterv1.WatchLabel: "blue"}
+			s.Infra = infra("status: {}")
+		}), nil, "InfrastructureReady", condition.False("NotReady", "FooMachine status.initialization.provisioned is false; it lacks the label cluster.x-k8s.io/watch-filter=blue: set it if its provider runs with --watch-filter")},
 		"infra bad": {"mirrored", settled(func(s *Snapshot) {
 			s.Infra = infra("status: {conditions: [{type: Ready, status: 'False', reason: Quota, message: no more}]}")
 		}), nil, "InfrastructureReady", condition.False("Quota", "no more")},

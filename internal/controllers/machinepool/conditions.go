@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -84,7 +85,7 @@ func (j judged) bootstrapConfigReady() condition.Verdict {
 	if ready && !bootstrapped(j.Snapshot) {
 		return condition.False(clusterv1.NotReadyReason, unnamedSecret(ref))
 	}
-	return mirror(j.Bootstrap.Object, ready, notYet(ref, "status.initialization.dataSecretCreated", j.Bootstrap.ReportedFailure()))
+	return mirror(j.Bootstrap.Object, ready, notYet(ref, "status.initialization.dataSecretCreated", j.Bootstrap.ReportedFailure())+ownership.MissingWatchLabel(j.Pool, j.Bootstrap))
 }
 
 func (j judged) infrastructureReady() condition.Verdict {
@@ -95,7 +96,7 @@ func (j judged) infrastructureReady() condition.Verdict {
 	case j.Infra == nil:
 		return absent(ref, isTrue(j.Pool.Status.Initialization.InfrastructureProvisioned), !j.Pool.DeletionTimestamp.IsZero())
 	}
-	return mirror(j.Infra.Object, j.Infra.Provisioned.Or(false), notYet(ref, "status.initialization.provisioned", j.Infra.ReportedFailure()))
+	return mirror(j.Infra.Object, j.Infra.Provisioned.Or(false), notYet(ref, "status.initialization.provisioned", j.Infra.ReportedFailure())+ownership.MissingWatchLabel(j.Pool, j.Infra))
 }
 
 // notYet says that a provider object has not done its work, and why, where it reports a failure.

@@ -383,6 +383,12 @@ func TestConditions(t *testing.T) { // MP-12
 		}), wants{
 			"InfrastructureReady":  "False NotReady: FooPool status.initialization.provisioned is false, and it reports a failure: InvalidConfiguration: no such type",
 			"BootstrapConfigReady": "False NotReady: FooConfig status.initialization.dataSecretCreated is false, and it reports a failure: no template"}},
+		"not watched": {"PA-02: their providers may not see them", settled(func(s *Snapshot) {
+			s.Pool.Labels = map[string]string{clusterv1.WatchLabel: "blue"}
+			s.Infra, s.Bootstrap = infra(`{}`), bootstrap(`{}`)
+		}), wants{
+			"InfrastructureReady":  "False NotReady: FooPool status.initialization.provisioned is false; it lacks the label cluster.x-k8s.io/watch-filter=blue: set it if its provider runs with --watch-filter",
+			"BootstrapConfigReady": "False NotReady: FooConfig status.initialization.dataSecretCreated is false; it lacks the label cluster.x-k8s.io/watch-filter=blue: set it if its provider runs with --watch-filter"}},
 		"old nodes": {"", settled(func(s *Snapshot) { s.Pool.Spec.Template.Spec.Version = "v1.37.0" }), wants{
 			"MachinesUpToDate": "False NotUpToDate: 2 of 2 Nodes do not run version v1.37.0"}},
 		"machines": {"aggregated from Machines where there are some", settled(withMachines, func(s *Snapshot) {
