@@ -136,6 +136,9 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	done, aside := r.begin(o)
 	if aside > 0 {
 		log.V(2).Info("set aside after crashes of the manager", "for", aside)
+		if err := r.tellAside(ctx, o); err != nil {
+			return ctrl.Result{}, err
+		}
 		return ctrl.Result{RequeueAfter: aside}, nil
 	}
 	defer done()

@@ -64,6 +64,15 @@ func troubleOf(err error) trouble {
 	return t
 }
 
+// tellAside makes an object say that it is set aside. It writes this condition and reads nothing, so that it cannot end the
+// manager as the object's reconciliation does; the next reconciliation that succeeds removes the condition.
+func (r *Reconciler[O, S]) tellAside(ctx context.Context, o O) error {
+	why := trouble{"SetAside", "The manager ended repeatedly while it reconciled this object, so it retries in up to 1h; " +
+		"change or delete the object: its events with reason ManagerCrashed say what happened"}
+	status := map[string]any{"conditions": troubleTable.Evaluate(why, r.moment(o))}
+	return client.IgnoreNotFound(r.Writer.As(r.Name+"-reconcile").ApplyStatus(ctx, o, status))
+}
+
 // shownRefusals is how many values that the API refuses a message names.
 const shownRefusals = 3
 

@@ -9,6 +9,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/condition"
 )
 
 // listener is a Work that notes what it is told.
@@ -34,7 +36,16 @@ func TestWork(t *testing.T) {
 	p.status.Phase = "Pending"
 	p.pass("an object like any other", 0, 1, 0)
 	work.aside, p.status.Phase = time.Minute, "Running"
-	p.pass("an object that is set aside", time.Second, 1, time.Minute)
+	for range 2 {
+		p.pass("an object that is set aside says so, and nothing else", time.Second, 2, time.Minute)
+	}
+	m := &clusterv1.Machine{}
+	if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
+		t.Fatal(err)
+	}
+	if c := condition.Set(m.Status.Conditions).Get(ReconciledCondition); c == nil || c.Reason != "SetAside" || m.Status.Phase != "Pending" {
+		t.Errorf("what it says: %+v, phase %s", c, m.Status.Phase)
+	}
 	work.aside = 0
 	p.actions, p.act = []Action{touch{}}, func() error { panic("no luck") }
 	_, err := p.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "m"}})
