@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -13,16 +14,16 @@ import (
 type Kind int
 
 const (
-	// Transient is every error nothing better is known of: try again with backoff.
+	// Transient is every error of which nothing better is known: retry with backoff.
 	Transient Kind = iota
-	// Conflict means that somebody else wrote first: read again, then decide again.
+	// Conflict means that another writer was first: read again, then decide again.
 	Conflict
-	// Gone means that the thing acted upon does not exist any more.
+	// Gone means that the object acted upon does not exist any more.
 	Gone
 	// Unreachable means that a system outside the management cluster does not answer. Waiting for it is
 	// not an error of the object that waits.
 	Unreachable
-	// Invalid means that a person has to change something before trying again makes sense.
+	// Invalid means that a person has to change something before a retry makes sense.
 	Invalid
 	// Bug means that the program itself is wrong.
 	Bug
@@ -41,6 +42,8 @@ type Fault struct {
 	// Message says what is wrong and what to do about it. It holds no times and no names that change
 	// from one try to the next.
 	Message string
+	// RetryAfter is after which time a retry makes sense; zero: nothing is known of it.
+	RetryAfter time.Duration
 	// Details are key/value pairs for the log.
 	Details []any
 	// Cause is what the fault was made from. May be nil.
@@ -64,6 +67,21 @@ func (f *Fault) With(keysAndValues ...any) *Fault {
 	c := *f
 	c.Details = append(append([]any{}, f.Details...), keysAndValues...)
 	return &c
+}
+
+// RetryIn returns the fault with the time after which a retry makes sense.
+func (f *Fault) RetryIn(d time.Duration) *Fault {
+	c := *f
+	c.RetryAfter = d
+	return &c
+}
+
+// RetryAfter returns after which time a retry makes sense, by the outermost fault in err's chain; zero: nothing is known of it.
+func RetryAfter(err error) time.Duration {
+	if f := As(err); f != nil {
+		return f.RetryAfter
+	}
+	return 0
 }
 
 // Error implements error: the message, then the cause.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,5 +51,28 @@ func TestFaultIsASentinel(t *testing.T) {
 	}
 	if len(sentinel.Details) != 0 || sentinel.Cause != nil {
 		t.Error("With and From must not change the sentinel")
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	busy := fault.New(fault.Unreachable, "Busy", "the workload cluster answers slowly")
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   time.Duration
+	}{
+		"said":      {"wrapping keeps it", fmt.Errorf("calling: %w", busy.RetryIn(time.Minute)), time.Minute},
+		"not said":  {"nothing is known", busy, 0},
+		"no fault":  {"nothing is known", errors.New("x"), 0},
+		"no error":  {"there is nothing to retry", nil, 0},
+		"described": {"what is added keeps it", busy.RetryIn(time.Second).With("a", "b").From(errors.New("x")), time.Second},
+	}
+	for name, tc := range cases {
+		if got := fault.RetryAfter(tc.err); got != tc.want {
+			t.Errorf("%s: %s, but %s", name, got, tc.reason)
+		}
+	}
+	if busy.RetryAfter != 0 {
+		t.Error("RetryIn must not change the sentinel")
 	}
 }
