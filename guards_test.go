@@ -166,7 +166,6 @@ func guardWrites(t *testing.T, all []call) {
 	}
 	allowed{
 		"internal/kube":                                    "the one place",
-		"internal/remote/gate.go":                          "a client around a client: it hands on what internal/kube sends",
 		"internal/drain/evict.go":                          "an eviction is a request that a workload cluster may refuse, not a change of an object",
 		"internal/manager/install.go":                      "brings the manager's own manifests, before any controller runs",
 		"internal/manager/migration":                       "rewrites stored objects without changing them",

@@ -285,7 +285,7 @@ func (f fleet) add(mgr manager.Manager) {
 	clusters, err := remote.New(remote.Config{Management: mgr.GetClient()})
 	f.must(err)
 	// With a pace this slow no more is counted on a busy machine than on an idle one: what only reports is written later.
-	setup := loop.Setup{Manager: mgr, Concurrency: 10, Pace: time.Minute, NormalEvents: rate.NewLimiter(0, 20)}
+	setup := loop.Setup{Manager: mgr, Concurrency: 10, StatusInterval: time.Minute, NormalEvents: rate.NewLimiter(0, 20)}
 	host := testhost.New()
 	hub := wake.NewHub(nodes{host: host, workload: f.Client})
 	for _, add := range []func() error{

@@ -20,18 +20,18 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
 const (
 	// maxRounds bounds how often Decide may ask before it has to decide.
 	maxRounds = 5
-	// conflictDelay is how long the watch gets to deliver what we conflicted with.
+	// conflictDelay is how long the watch gets to deliver the other write of a conflict.
 	conflictDelay = 50 * time.Millisecond
-	// unreachableDelay is how long to leave something alone that does not answer; what watches it wakes the
-	// controller sooner.
+	// unreachableDelay is after which time what is unreachable is called again; a watch enqueues the object sooner.
 	unreachableDelay = 15 * time.Second
-	// invalidDelay is how long to leave something alone that a person has to change: only what is not
-	// watched can need it.
+	// invalidDelay is after which time invalid input is read again: only input that is not watched needs it.
 	invalidDelay = 2 * time.Minute
 
 	firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
@@ -47,29 +47,29 @@ type Object interface {
 type Controller[O Object, S any] struct {
 	// Name of the controller; the field manager is "slipway-<name>".
 	Name string
-	// Finalizer that the objects carry while they exist; empty: none, and a deleting object is not looked at.
+	// Finalizer that the objects have while they exist; empty: none, and a deleting object is not reconciled.
 	Finalizer string
 	// New returns an empty object.
 	New func() O
-	// Enter returns what else to write together with the finalizer, such as a label and an owner; nil: nothing
-	// can be said yet. Nil where nothing ever is.
-	Enter func(ctx context.Context, o O) (func(client.Object), error)
-	// Late reports that there is nothing yet for the finalizer to protect: the action that makes the first of it adds
-	// the finalizer too, in the same write. Nil: the finalizer comes first.
-	Late func(o O) bool
-	// Observe reads everything that Decide looks at. It must not change o.
+	// Adopt returns what else to write together with the finalizer, such as a label and an owner; nil: it is not known
+	// yet. Nil where there is nothing else.
+	Adopt func(ctx context.Context, o O) (func(client.Object), error)
+	// DeferFinalizer reports that there is nothing yet for the finalizer to protect: the action that creates the first of
+	// it adds the finalizer too, in the same write. Nil: the finalizer comes first.
+	DeferFinalizer func(o O) bool
+	// Observe reads everything that Decide needs. It must not change o.
 	Observe func(ctx context.Context, o O) (S, error)
-	// Decide is pure and total. For a deleting object an idle plan means that its finalizer may go.
+	// Decide is pure and total. For a deleting object an idle plan means that its finalizer is removed.
 	Decide func(S) Plan
 	// Answer returns the snapshot with the question answered. Nil where Decide never asks.
 	Answer func(ctx context.Context, s S, q Question) (S, error)
 	// Act carries out one action.
 	Act func(ctx context.Context, s S, a Action) error
-	// Report is pure: the status and the events that follow from the pass.
+	// Report is pure: the status and the events that follow from the snapshot, the plan and its outcome.
 	Report func(s S, p Plan, out Outcome) Report
-	// Calm names further fields of the status that nobody waits for: a change of theirs may be written up to
-	// [Setup].Pace later, together with others.
-	Calm []string
+	// Urgent declares which changes of the status something waits for. All others are written up to
+	// [Setup].StatusInterval later, together.
+	Urgent Urgent
 }
 
 // Reconciler drives a Controller.
@@ -80,15 +80,16 @@ type Reconciler[O Object, S any] struct {
 	// Live reads past the cache; nil: as Client does.
 	Live   client.Reader
 	Events events.EventRecorder
-	// Scope is what the manager limits itself to.
-	Scope Scope
+	// Scope is the set of objects that the manager reconciles.
+	Scope membership.Scope
 	// Limits are what the API accepts as the status of each kind.
 	Limits kube.Limits
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 
-	pacer    pacer
-	rests    rests
+	// starts debounces reconciliations, writes those of the status.
+	starts   pacing.Debouncer[client.ObjectKey]
+	writes   pacing.Writes[client.ObjectKey, Event]
 	failures failures
 	normal   *rate.Limiter
 	metrics  *Metrics
@@ -105,11 +106,11 @@ func Options(concurrency int) controller.Options {
 	}
 }
 
-// Reconcile makes one pass over the object.
+// Reconcile reconciles the object once.
 func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	log, began := ctrl.LoggerFrom(ctx), time.Now()
 	now := r.now()
-	if left := r.rests.left(req.NamespacedName, now, r.pacer.takes(now)); left > 0 {
+	if left := r.starts.Delay(req.NamespacedName, now, r.writes.Latency(now)); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	defer func() {
@@ -117,21 +118,21 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 			result, err = ctrl.Result{}, r.panicked(ctx, p)
 		}
 		if err != nil {
-			r.rests.failed(req.NamespacedName)
+			r.starts.Reset(req.NamespacedName)
 		}
-		r.metrics.passed(r.Name, time.Since(began), result, err)
+		r.metrics.reconciled(r.Name, time.Since(began), result, err)
 	}()
 	o := r.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
-		r.failures.over(req.NamespacedName) // where it is gone
+		r.failures.forget(req.NamespacedName) // where it does not exist any more
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if ours, err := r.Scope.Has(ctx, o); err != nil || !ours {
+	if included, err := r.Scope.Includes(ctx, o); err != nil || !included {
 		return ctrl.Result{}, err
 	}
 	if r.Writer.Writes().Stale(o) {
 		r.metrics.skipped(r.Name, r.Writer.KindOf(o))
-		return ctrl.Result{}, nil // the event that makes the cache fresh comes back here
+		return ctrl.Result{}, nil // the event that makes the cache fresh enqueues the object again
 	}
 	done, aside := r.begin(o)
 	if aside > 0 {
@@ -144,12 +145,12 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	defer done()
 	ctx, span := r.span(ctx, o)
 	plan, err := r.reconcile(ctx, o)
-	err = r.tell(ctx, o, err)
+	err = r.reportTrouble(ctx, o, err)
 	finish(span, plan, err)
 	return r.result(log, plan, err)
 }
 
-// begin tells Work what is being reconciled.
+// begin notifies Work of what is being reconciled.
 func (r *Reconciler[O, S]) begin(o O) (done func(), aside time.Duration) {
 	if r.work == nil {
 		return func() {}, 0
@@ -157,7 +158,7 @@ func (r *Reconciler[O, S]) begin(o O) (done func(), aside time.Duration) {
 	return r.work.Begin(r.kind, o)
 }
 
-// panicked makes an error of what a panic was called with. It is called while the panic's stack is still there.
+// panicked returns the error for a panic with a value. It is called while the panic's stack is still there.
 func (r *Reconciler[O, S]) panicked(ctx context.Context, value any) error {
 	ctrl.LoggerFrom(ctx).Error(nil, "panic", "value", fmt.Sprint(value), "stack", string(debug.Stack()))
 	return fault.New(fault.Bug, "Panic", "the %s controller panicked: %v", r.Name, value)
@@ -169,17 +170,17 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (plan Plan, err e
 			err = r.panicked(ctx, p)
 		}
 	}()
-	if paused, err := r.paused(ctx, o); err != nil || paused {
+	if paused, err := r.isPaused(ctx, o); err != nil || paused {
 		return Plan{}, err
 	}
-	if proceed, err := r.finalizer(ctx, o); err != nil || !proceed {
+	if proceed, err := r.addFinalizer(ctx, o); err != nil || !proceed {
 		return Plan{}, err
 	}
-	return r.pass(ctx, o)
+	return r.run(ctx, o)
 }
 
-// pass observes, decides, acts and reports.
-func (r *Reconciler[O, S]) pass(ctx context.Context, o O) (Plan, error) {
+// run observes, decides, acts and reports.
+func (r *Reconciler[O, S]) run(ctx context.Context, o O) (Plan, error) {
 	s, err := r.Observe(ctx, o)
 	if err != nil {
 		return Plan{}, fmt.Errorf("observing: %w", err)
@@ -191,22 +192,22 @@ func (r *Reconciler[O, S]) pass(ctx context.Context, o O) (Plan, error) {
 	out := r.carryOut(ctx, s, plan)
 	report := r.Report(s, plan, out)
 	left, refused, err := r.report(ctx, o, report, out)
-	over := out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero()
-	if err != nil && !over { // what becomes of the status of an object that goes does not matter
+	deleted := out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero()
+	if err != nil && !deleted { // the status of an object that ceases to exist does not matter
 		return plan, first(out.Err, err)
 	}
 	plan.RecheckIn(left)
 	r.log(ctx, plan, out)
-	if over {
-		return plan, r.release(ctx, o)
+	if deleted {
+		return plan, r.removeFinalizer(ctx, o)
 	}
 	return plan, first(out.Err, refused)
 }
 
-// release removes the finalizer of an object that has nothing left to do. If this pass wrote the status, the
-// event of that write makes the next pass, which has nothing to write and comes here again. A status that is held
-// back is not written any more; the events that wait for it are recorded, since they tell of what was done.
-func (r *Reconciler[O, S]) release(ctx context.Context, o O) error {
+// removeFinalizer removes the finalizer of an object that has nothing left to do. If its status was just written, the event
+// of that write leads to the next reconciliation, which has nothing to write and comes here again. A status that is deferred
+// is not written any more; the events that wait for it are recorded, since they tell of what was done.
+func (r *Reconciler[O, S]) removeFinalizer(ctx context.Context, o O) error {
 	if r.Writer.Writes().Stale(o) {
 		return nil
 	}
@@ -214,9 +215,7 @@ func (r *Reconciler[O, S]) release(ctx context.Context, o O) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range r.pacer.release(client.ObjectKeyFromObject(o), nil) {
-		r.record(o, e)
-	}
+	r.flushEvents(o, nil)
 	return nil
 }
 
@@ -237,31 +236,25 @@ func (r *Reconciler[O, S]) decide(ctx context.Context, s S) (S, Plan, error) {
 	return s, Plan{}, fault.New(fault.Bug, "Undecided", "the %s controller keeps asking and never decides", r.Name)
 }
 
-// finalizer makes sure that the finalizer is there, in a pass of its own (CL-01, MA-01), and reports whether
-// to go on.
-func (r *Reconciler[O, S]) finalizer(ctx context.Context, o O) (bool, error) {
+// addFinalizer makes sure that the finalizer is there, in a reconciliation of its own, and reports whether to proceed.
+func (r *Reconciler[O, S]) addFinalizer(ctx context.Context, o O) (proceed bool, err error) {
 	has := r.Finalizer == "" || controllerutil.ContainsFinalizer(o, r.Finalizer)
-	deleting := !o.GetDeletionTimestamp().IsZero()
-	if deleting {
+	if !o.GetDeletionTimestamp().IsZero() {
 		return has && r.Finalizer != "", nil
 	}
-	if has {
+	if has || r.DeferFinalizer != nil && r.DeferFinalizer(o) {
 		return true, nil
 	}
-	if r.Late != nil && r.Late(o) {
-		return true, nil
-	}
-	var also func(client.Object)
-	if r.Enter != nil {
-		var err error
-		if also, err = r.Enter(ctx, o); err != nil {
+	var adopt func(client.Object)
+	if r.Adopt != nil {
+		if adopt, err = r.Adopt(ctx, o); err != nil {
 			return false, fmt.Errorf("observing: %w", err)
 		}
 	}
 	return false, r.Writer.Patch(ctx, o, func(o client.Object) {
 		controllerutil.AddFinalizer(o, r.Finalizer)
-		if also != nil {
-			also(o)
+		if adopt != nil {
+			adopt(o)
 		}
 	})
 }

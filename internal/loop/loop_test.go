@@ -277,7 +277,7 @@ func TestSettledObjectCostsNoWrite(t *testing.T) {
 
 func TestLateFinalizer(t *testing.T) {
 	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
-	h.r.Late = func(m *clusterv1.Machine) bool { return m.Spec.ProviderID == "" }
+	h.r.DeferFinalizer = func(m *clusterv1.Machine) bool { return m.Spec.ProviderID == "" }
 	h.r.Decide = func(snapshot) loop.Plan { return loop.Plan{Actions: []loop.Action{act{"x"}}} }
 	if _, err := h.reconcile(t); err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestLateFinalizer(t *testing.T) {
 
 func TestEnterWritesWithTheFinalizer(t *testing.T) {
 	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
-	h.r.Enter = func(context.Context, *clusterv1.Machine) (func(client.Object), error) {
+	h.r.Adopt = func(context.Context, *clusterv1.Machine) (func(client.Object), error) {
 		return func(o client.Object) { o.SetAnnotations(map[string]string{"a": "b"}) }, nil
 	}
 	if _, err := h.reconcile(t); err != nil {
@@ -310,7 +310,7 @@ func TestEnterWritesWithTheFinalizer(t *testing.T) {
 		t.Errorf("annotations %v, finalizers %v", m.Annotations, m.Finalizers)
 	}
 	failing := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
-	failing.r.Enter = func(context.Context, *clusterv1.Machine) (func(client.Object), error) {
+	failing.r.Adopt = func(context.Context, *clusterv1.Machine) (func(client.Object), error) {
 		return nil, errors.New("no luck")
 	}
 	if _, err := failing.reconcile(t); err == nil || len(failing.get(t).Finalizers) != 0 {

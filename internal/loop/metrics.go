@@ -8,9 +8,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Metrics of all controllers (ME-01). A nil pointer counts nothing.
+// Metrics of all controllers. A nil pointer counts nothing.
 type Metrics struct {
-	passes  *prometheus.CounterVec
+	total   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 	stale   *prometheus.CounterVec
 	hits    *prometheus.CounterVec
@@ -25,20 +25,20 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		passes: counter("capi_reconcile_total", "Passes by controller and result.", "controller", "result"),
+		total: counter("capi_reconcile_total", "Reconciliations by controller and result.", "controller", "result"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "capi_reconcile_time_seconds", Help: "Time that a pass takes, by controller.",
+			Name: "capi_reconcile_time_seconds", Help: "Time that a reconciliation takes, by controller.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"controller"}),
 		stale: counter("capi_reconcile_stale_cache_skips_total",
-			"Passes left out because the cache did not have the controller's own last write yet, by the kind it was of.", "controller", "cached_kind"),
+			"Reconciliations left out because the cache did not have the controller's own last write yet, by the kind it was of.", "controller", "cached_kind"),
 		hits:   counter("capi_ssa_cache_hits_total", "Server-side applies left out because they would change nothing.", "kind", "controller"),
 		misses: counter("capi_ssa_cache_misses_total", "Server-side applies that were sent.", "kind", "controller"),
 		held: counter("slipway_status_writes_held_total",
-			"Changes of a status that were held back to be written together with others.", "controller"),
+			"Changes of a status that were deferred to be written together with others.", "controller"),
 		dropped: counter("slipway_events_dropped_total", "Events of type Normal left out because there were too many.", "controller"),
 	}
-	for _, c := range []prometheus.Collector{m.passes, m.seconds, m.stale, m.hits, m.misses, m.held, m.dropped} {
+	for _, c := range []prometheus.Collector{m.total, m.seconds, m.stale, m.hits, m.misses, m.held, m.dropped} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("registering the metrics of controllers: %w", err)
 		}
@@ -46,8 +46,8 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// passed counts a pass.
-func (m *Metrics) passed(controller string, took time.Duration, result ctrl.Result, err error) {
+// reconciled counts a reconciliation.
+func (m *Metrics) reconciled(controller string, took time.Duration, result ctrl.Result, err error) {
 	if m == nil {
 		return
 	}
@@ -58,18 +58,18 @@ func (m *Metrics) passed(controller string, took time.Duration, result ctrl.Resu
 	case result.RequeueAfter > 0:
 		label = "requeue_after"
 	}
-	m.passes.WithLabelValues(controller, label).Inc()
+	m.total.WithLabelValues(controller, label).Inc()
 	m.seconds.WithLabelValues(controller).Observe(took.Seconds())
 }
 
-// skipped counts a pass over an object of the kind that was left out.
+// skipped counts a reconciliation that was left out because of a stale object of the kind.
 func (m *Metrics) skipped(controller, kind string) {
 	if m != nil {
 		m.stale.WithLabelValues(controller, kind).Inc()
 	}
 }
 
-// applied counts an apply that was sent, or left out.
+// applied counts an apply that was sent, or left out because it would change nothing.
 func (m *Metrics) applied(controller, kind string, sent bool) {
 	if sent {
 		m.misses.WithLabelValues(kind, controller).Inc()
@@ -78,7 +78,7 @@ func (m *Metrics) applied(controller, kind string, sent bool) {
 	m.hits.WithLabelValues(kind, controller).Inc()
 }
 
-// heldBack counts a status that was held back.
+// heldBack counts a change of a status that was deferred.
 func (m *Metrics) heldBack(controller string) {
 	if m != nil {
 		m.held.WithLabelValues(controller).Inc()

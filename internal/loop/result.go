@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -8,11 +9,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// record records an event. Normal ones are left out while there are too many of them: an event is a write, and
-// tells nobody what the status does not.
+// record records an event. Normal ones are left out while there are too many of them: an event is a write, and the status
+// says the same.
 func (r *Reconciler[O, S]) record(o O, e Event) {
 	if r.Events == nil {
 		return
@@ -36,8 +36,8 @@ func (r *Reconciler[O, S]) log(ctx context.Context, plan Plan, out Outcome) {
 	log.Info("reconciled", "done", texts(out.Done), "waiting", texts(plan.Wait))
 }
 
-// result turns the kind of an error into what to do next. It logs what a person should read; what is only a
-// matter of trying again is not an error of the program.
+// result turns the kind of an error into when to reconcile next. It logs what a person should read; what a retry solves is
+// not an error of the program.
 func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.Result, error) {
 	if err == nil {
 		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
@@ -48,16 +48,13 @@ func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.R
 	}
 	switch fault.KindOf(err) {
 	case fault.Conflict:
-		log.V(4).Info("somebody else wrote first", "error", err.Error())
+		log.V(4).Info("write conflict, retrying", "error", err.Error())
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	case fault.Unreachable:
-		log.Info("no answer, trying again later", append(details, "error", err.Error())...)
-		if after, busy := remote.RetryAfter(err); busy {
-			return ctrl.Result{RequeueAfter: after}, nil
-		}
-		return ctrl.Result{RequeueAfter: unreachableDelay}, nil
+		log.Info("unreachable, retrying", append(details, "error", err.Error())...)
+		return ctrl.Result{RequeueAfter: cmp.Or(fault.RetryAfter(err), unreachableDelay)}, nil
 	case fault.Invalid:
-		log.Info("waiting for a change", append(details, "error", err.Error())...)
+		log.Info("invalid input, waiting for it to change", append(details, "error", err.Error())...)
 		plan.RecheckIn(invalidDelay)
 		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
 	}

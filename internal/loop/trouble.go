@@ -20,17 +20,17 @@ import (
 )
 
 // ReconciledCondition is False on an object whose reconciliation ends in an error, and says why. An object without it is
-// reconciled. The driver alone writes it, under a field manager of its own, on every kind: whatever a controller could not
-// read or write, its own conditions may say nothing of it, since they are made of what was read.
+// reconciled. The driver alone writes it, under a field manager of its own, on every kind: the conditions of a controller are
+// made of what it has read, and may not say what it could not read or write.
 const ReconciledCondition = "Reconciled"
 
 const (
 	// troubleAfter is how long an error that may pass by itself is retried before the object says so.
 	troubleAfter = time.Second
-	// retoldAfter is how long what an object says of an error stays, where only the words of the error change.
-	retoldAfter = time.Minute
-	// longestTrouble bounds a message in bytes.
-	longestTrouble = 600
+	// rewordAfter is after which time a message is replaced by one of the same reason.
+	rewordAfter = time.Minute
+	// maxMessage bounds a message in bytes.
+	maxMessage = 600
 )
 
 var troubleTable = condition.Table[trouble]{{Type: ReconciledCondition, Of: trouble.verdict}}
@@ -52,8 +52,8 @@ func troubleOf(err error) trouble {
 	case fault.KindOf(err) == fault.Unreachable:
 		t.reason = "Unreachable"
 	}
-	if len(t.message) > longestTrouble {
-		t.message = strings.ToValidUTF8(t.message[:longestTrouble], "") + " …"
+	if len(t.message) > maxMessage {
+		t.message = strings.ToValidUTF8(t.message[:maxMessage], "") + " …"
 	}
 	if first, size := utf8.DecodeRuneInString(t.message); size > 0 {
 		t.message = string(unicode.ToUpper(first)) + t.message[size:]
@@ -93,16 +93,16 @@ func (r *Reconciler[O, S]) accepted(o O, status map[string]any) (kept map[string
 	return kept, fault.New(fault.Invalid, "ValuesRefused", "The status leaves out what the API does not accept: %s%s", strings.Join(values, "; "), more)
 }
 
-// failures remembers since when objects fail, and when they last said so. The zero value is ready to use.
+// failures remembers since when objects fail, and when their conditions were last written. The zero value is ready to use.
 type failures struct {
 	mu sync.Mutex
 	of map[client.ObjectKey]failing
 }
 
-type failing struct{ since, told time.Time }
+type failing struct{ since, written time.Time }
 
-// note notes another failure and returns what is known of those before.
-func (f *failures) note(key client.ObjectKey, now time.Time) failing {
+// record records another failure and returns what is known of those before.
+func (f *failures) record(key client.ObjectKey, now time.Time) failing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	have, ok := f.of[key]
@@ -116,31 +116,32 @@ func (f *failures) note(key client.ObjectKey, now time.Time) failing {
 	return have
 }
 
-func (f *failures) told(key client.ObjectKey, now time.Time) {
+// reported records that the condition was written.
+func (f *failures) reported(key client.ObjectKey, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if have, ok := f.of[key]; ok {
-		have.told = now
+		have.written = now
 		f.of[key] = have
 	}
 }
 
-// over forgets an object that does not fail any more.
-func (f *failures) over(key client.ObjectKey) {
+// forget forgets an object that does not fail any more.
+func (f *failures) forget(key client.ObjectKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, key)
 }
 
-// tell makes an object say that its reconciliation ended in an error, or no more. A conflict is no error: the next try
-// follows at once. What is written costs nothing while all goes well.
-func (r *Reconciler[O, S]) tell(ctx context.Context, o O, failed error) error {
+// reportTrouble writes into the condition that the reconciliation ended in an error, or removes it. A conflict is no error:
+// the retry follows at once. As long as nothing fails nothing is written.
+func (r *Reconciler[O, S]) reportTrouble(ctx context.Context, o O, failed error) error {
 	key, now := client.ObjectKeyFromObject(o), r.now()
-	said := condition.Set(o.GetConditions()).Get(ReconciledCondition)
+	have := condition.Set(o.GetConditions()).Get(ReconciledCondition)
 	writer := r.Writer.As(r.Name + "-reconcile")
 	if failed == nil {
-		r.failures.over(key)
-		if said == nil || r.Writer.Writes().Stale(o) { // the event of what was written leads here again
+		r.failures.forget(key)
+		if have == nil || r.Writer.Writes().Stale(o) { // the event of what was written leads here again
 			return nil
 		}
 		return client.IgnoreNotFound(writer.ApplyStatus(ctx, o, map[string]any{}))
@@ -149,19 +150,19 @@ func (r *Reconciler[O, S]) tell(ctx context.Context, o O, failed error) error {
 	if kind == fault.Conflict {
 		return failed
 	}
-	before, t := r.failures.note(key, now), troubleOf(failed)
+	before, t := r.failures.record(key, now), troubleOf(failed)
 	switch {
 	case kind != fault.Invalid && now.Sub(before.since) < troubleAfter:
 		return failed
-	case said != nil && said.Reason == t.reason && (said.Message == t.message || now.Sub(before.told) < retoldAfter):
+	case have != nil && have.Reason == t.reason && (have.Message == t.message || now.Sub(before.written) < rewordAfter):
 		return failed
 	}
 	conditions := troubleTable.Evaluate(t, r.moment(o))
 	if err := writer.ApplyStatus(ctx, o, map[string]any{"conditions": conditions}); err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("what failed could not be written into the status", "error", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("writing the Reconciled condition failed", "error", err.Error())
 		return failed
 	}
-	r.failures.told(key, now)
+	r.failures.reported(key, now)
 	r.record(o, Warning(conditions[0].Reason, "%s", conditions[0].Message))
 	return failed
 }

@@ -5,93 +5,72 @@ import (
 	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
-// urgency says how long a change of a status may be held back.
-type urgency int
+// Urgent declares which changes of a status something waits for: they are written at once. All others only report, and are
+// written some time later, together. That the object is paused, or not any more, is always urgent.
+type Urgent struct {
+	// Fields of the status, whatever their change.
+	Fields []string
+	// Conditions, when they become True or cease to be. As long as such a condition is not True its message says what is
+	// missing: another message is written soon.
+	Conditions []string
+	// Lapses are conditions that are True from the beginning unless something is wrong: when they become True or cease to be
+	// after they were reported once.
+	Lapses []string
+	// Replicas: when the last of status.replicas became available, or the last surplus one is gone.
+	Replicas bool
+}
 
-const (
-	// calmly: it only reports.
-	calmly urgency = iota
-	// beginning: nothing is written yet of what begins.
-	beginning
-	// explaining: it says another reason than what is written.
-	explaining
-	// awaitedNow: something waits for it.
-	awaitedNow
-)
-
-// calm are the fields of a status that only report, in every kind.
-func calm() []string {
-	return []string{
-		"conditions", "deprecated", "phase", "observedGeneration", "lastUpdated", "versions", "nodeInfo", "nodeRefs", "selector",
-		"controlPlane", "workers", "externalManagedControlPlane", "process", "instances", "nodeVersion", "addresses", "containerID", "failureDomain",
+// urgencyOf says how long a change of a status may be deferred.
+func (u Urgent) urgencyOf(have, want map[string]any, deleting bool) pacing.Urgency {
+	switch {
+	case !deleting && u.isUrgent(have, want):
+		return pacing.Urgent
+	case isInitial(have, deleting):
+		return pacing.Initial
+	case u.explains(have, want):
+		return pacing.Explanatory
 	}
+	return pacing.Deferrable
 }
 
-// counts are the numbers of replicas of those that others scale by.
-func counts() []string {
-	return []string{"replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"}
-}
-
-// awaited are the conditions whose status others wait for.
-func awaited() []string {
-	return []string{clusterv1.ReadyCondition, clusterv1.AvailableCondition, clusterv1.PausedCondition}
-}
-
-// expected are the conditions that are True from the beginning if nothing is wrong: only that they turn is awaited.
-func expected() []string { return []string{clusterv1.MachineUpToDateCondition} }
-
-// begins reports whether an object is new, or newly deleted: nothing of that is in its status.
-func begins(have map[string]any, deleting bool) bool {
+// isInitial reports whether an object is new, or newly deleted: nothing of that is in its status.
+func isInitial(have map[string]any, deleting bool) bool {
 	return len(have) == 0 || deleting && statusOf(have, clusterv1.DeletingCondition) != "True"
 }
 
-// urgent reports whether somebody waits for a change of a status: for a field that does more than report, for
-// one of the awaited conditions, or for the last of the replicas. Also lists fields that only report in this kind.
-func urgent(have, want map[string]any, also []string) bool {
-	quiet := slices.Concat(calm(), counts(), also)
-	for field, value := range want {
-		if !slices.Contains(quiet, field) && !reflect.DeepEqual(have[field], value) {
-			return true
-		}
-	}
-	for field := range have {
-		if _, ok := want[field]; !ok && !slices.Contains(quiet, field) {
-			return true
-		}
-	}
-	return flips(have, want) || complete(have, want)
-}
-
-// flips reports whether an awaited condition becomes True, or ceases to be; one that is expected, after it was said once.
-func flips(have, want map[string]any) bool {
+// isUrgent reports whether a change contains anything that something waits for.
+func (u Urgent) isUrgent(have, want map[string]any) bool {
+	changed := func(field string) bool { return !reflect.DeepEqual(have[field], want[field]) }
 	turned := func(t string) bool {
 		after := statusOf(want, t)
 		return after != "" && (statusOf(have, t) == "True") != (after == "True")
 	}
-	said := func(t string) bool { return statusOf(have, t) != "" }
-	return slices.ContainsFunc(awaited(), turned) ||
-		slices.ContainsFunc(expected(), func(t string) bool { return said(t) && turned(t) })
+	lapsed := func(t string) bool { return statusOf(have, t) != "" && turned(t) }
+	return slices.ContainsFunc(u.Fields, changed) || turned(clusterv1.PausedCondition) || slices.ContainsFunc(u.Conditions, turned) ||
+		slices.ContainsFunc(u.Lapses, lapsed) || u.Replicas && isComplete(have, want)
 }
 
-// complete reports whether the last of the replicas became available, or the last of those too many went.
-func complete(have, want map[string]any) bool {
+// isComplete reports whether the last of the replicas became available, or the last surplus one is gone.
+func isComplete(have, want map[string]any) bool {
 	available, changed := want["availableReplicas"], !reflect.DeepEqual(want["availableReplicas"], have["availableReplicas"])
 	none := available == nil || len(have) == 0 && reflect.DeepEqual(available, 0.0)
 	return changed && !none && reflect.DeepEqual(available, want["replicas"])
 }
 
-// explains reports whether a condition gives another reason than before, or Ready or Available, which say what is missing,
-// another message.
-func explains(have, want map[string]any) bool {
+// explains reports whether a condition gives another reason than before, or an urgent one, which is a summary of others and
+// keeps its reason, another message.
+func (u Urgent) explains(have, want map[string]any) bool {
 	list, _ := want["conditions"].([]any)
 	return slices.ContainsFunc(list, func(item any) bool {
 		after, _ := item.(map[string]any)
 		before := conditionOf(have, after["type"])
-		summary := after["type"] == clusterv1.ReadyCondition || after["type"] == clusterv1.AvailableCondition
+		t, _ := after["type"].(string)
 		return before != nil && (before["reason"] != after["reason"] ||
-			summary && after["status"] != "True" && before["message"] != after["message"])
+			slices.Contains(u.Conditions, t) && after["status"] != "True" && before["message"] != after["message"])
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 func reported(conditionType, status, reason, message string) map[string]any {
@@ -27,7 +28,7 @@ func TestExplains(t *testing.T) {
 		"unreadable":    {"what is no condition explains nothing", reported("Ready", "True", "Ready", ""), map[string]any{"conditions": []any{1, nil}}, false},
 	}
 	for name, tc := range cases {
-		if got := explains(tc.have, tc.want); got != tc.explains {
+		if got := (Urgent{Conditions: []string{clusterv1.ReadyCondition, clusterv1.AvailableCondition}}).explains(tc.have, tc.want); got != tc.explains {
 			t.Errorf("%s: explains %t, but %s", name, got, tc.reason)
 		}
 	}

@@ -31,7 +31,7 @@ func (l *listener) Begin(kind schema.GroupVersionKind, o client.Object) (func(),
 // Work hears of every reconciliation, and an object that is set aside is not touched until its time has come.
 func TestWork(t *testing.T) {
 	p, work := newPaced(t), &listener{}
-	p.r.pacer.window = 0
+	p.r.writes.Interval = 0
 	p.r.work, p.r.kind = work, clusterv1.GroupVersion.WithKind("Machine")
 	p.status.Phase = "Pending"
 	p.pass("an object like any other", 0, 1, 0)

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// pace is the least time between two writes of a status of which nobody waits for the second (FG-03); see
+	// statusInterval is the least time between two writes of a status neither of which is urgent; see
 	// docs/decisions/0006-pacing.md.
-	pace = 2 * time.Second
-	// apart is the least time between the beginnings of two passes over an object (FG-03).
-	apart = 100 * time.Millisecond
+	statusInterval = 2 * time.Second
+	// reconcileInterval is the least time between the beginnings of two reconciliations of an object.
+	reconcileInterval = 100 * time.Millisecond
 	// normalEvents a second are recorded of all controllers together, and so many at once. Warnings always are.
 	normalEvents, normalEventsAtOnce = 2, 25
 )
@@ -51,7 +51,7 @@ func (c Config) setups(mgr manager.Manager, tracer trace.Tracer) (func(controlle
 		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce),
 	}
 	if c.Gates.Enabled(GateReconcilerRateLimiting) {
-		common.Pace, common.Rest = pace, apart
+		common.StatusInterval, common.ReconcileInterval = statusInterval, reconcileInterval
 	}
 	return func(controller string) loop.Setup {
 		s := common

@@ -16,17 +16,17 @@ import (
 )
 
 // ErrNotConnected says that there is no connection to the workload cluster now.
-// It is of kind fault.Unreachable: a controller waits for Changed to wake it,
-// and does not count it as a failure (RC-04). Use errors.Is.
+// It is of kind fault.Unreachable: a controller waits until Changed enqueues its object,
+// and does not count it as a failure. Use errors.Is.
 var ErrNotConnected error = notConnected("the workload cluster is not connected")
 
 func notConnected(message string) *fault.Fault {
 	return fault.New(fault.Unreachable, "NotConnected", "%s", message)
 }
 
-// Health tells how a workload cluster's connection fares.
+// Health is the state of a workload cluster's connection.
 type Health struct {
-	// Connected tells whether Client would succeed; Since is when that last
+	// Connected says whether Client would succeed; Since is when that last
 	// changed, or when the cluster was first seen.
 	Connected bool
 	Since     time.Time
@@ -39,7 +39,7 @@ type Health struct {
 	Problem string
 }
 
-// Clusters holds the connections to all workload clusters. Make it with New, add
+// Clusters holds the connections to all workload clusters. Create it with New, add
 // it to a manager with SetupWithManager; its methods may be called at any time
 // and from any goroutine.
 type Clusters struct {
@@ -47,9 +47,9 @@ type Clusters struct {
 	log     logr.Logger
 	metrics *metrics
 	limits  limits
-	// lane is for the calls to slow clusters.
-	lane *lane
-	// kinds are what all connections know without asking.
+	// pool is for the calls to slow clusters.
+	pool *slowPool
+	// kinds are what all connections know without discovery.
 	kinds meta.RESTMapper
 	// life ends with the Runnable; every connection's watches end with it.
 	life context.Context
@@ -63,8 +63,8 @@ type Clusters struct {
 // entry is one cluster. Its state and connection are written by Reconcile alone,
 // which runs once at a time per cluster.
 type entry struct {
-	// gate is for all calls to the cluster, over this connection and others.
-	gate *gate
+	// limiter is for all calls to the cluster, over this connection and others.
+	limiter *limiter
 
 	mu    sync.RWMutex
 	state state
@@ -73,7 +73,7 @@ type entry struct {
 	dirty bool
 }
 
-// New makes the component; it connects to nothing before it is started. It fails
+// New returns the component; it connects to nothing before it is started. It fails
 // where the metrics are already registered.
 func New(cfg Config) (*Clusters, error) {
 	if cfg.Management == nil {
@@ -87,7 +87,7 @@ func New(cfg Config) (*Clusters, error) {
 	life, end := context.WithCancel(context.Background())
 	return &Clusters{
 		cfg: cfg, limits: defaultLimits(), log: logr.Discard(), metrics: m, life: life, end: end,
-		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, lane: newLane(), kinds: everyCluster(),
+		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, pool: newSlowPool(), kinds: everyCluster(),
 	}, nil
 }
 
@@ -110,12 +110,12 @@ func (c *Clusters) Start(ctx context.Context) error {
 	return nil
 }
 
-// Client returns a client of the workload cluster. It reads kinds that somebody
-// watches from a cache and everything else live; ConfigMaps, Secrets, Pods,
+// Client returns a client of the workload cluster. It reads kinds that are
+// watched from a cache and everything else live; ConfigMaps, Secrets, Pods,
 // DaemonSets, PersistentVolumes and VolumeAttachments always live. The error is
 // ErrNotConnected where there is no connection. Its calls fail with ErrBusy
 // where too many wait for a cluster that answers slowly. Do not keep the client
-// for longer than one pass.
+// for longer than one reconciliation.
 func (c *Clusters) Client(_ context.Context, key client.ObjectKey) (client.Client, error) {
 	conn, err := c.connection(key)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Clusters) Client(_ context.Context, key client.ObjectKey) (client.Clien
 // Nodes returns the Nodes with the provider ID, from a cache with an index over
 // it; the first call for a cluster begins to watch its Nodes. The error is
 // ErrNotConnected where there is no connection, or where the cache is still
-// filling a moment later: Changed wakes when it is full.
+// filling a moment later: Changed enqueues when it is full.
 func (c *Clusters) Nodes(ctx context.Context, key client.ObjectKey, providerID string) ([]corev1.Node, error) {
 	conn, err := c.connection(key)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Clusters) Nodes(ctx context.Context, key client.ObjectKey, providerID s
 	return nodes.Items, nil
 }
 
-// Health returns how the cluster's connection fares; the zero value for a
+// Health returns the state of the cluster's connection; the zero value for a
 // cluster that was not seen yet.
 func (c *Clusters) Health(key client.ObjectKey) Health {
 	e := c.lookup(key)
@@ -167,15 +167,15 @@ func (c *Clusters) lookup(key client.ObjectKey) *entry {
 	return c.entries[key]
 }
 
-// entry returns the cluster's entry and makes it if need be.
+// entry returns the cluster's entry, which it creates if need be.
 func (c *Clusters) entry(key client.ObjectKey) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[key]
 	if !ok {
-		e = &entry{gate: newGate(c.lane), state: state{since: c.cfg.Clock.Now()}}
+		e = &entry{limiter: newLimiter(c.pool), state: state{since: c.cfg.Clock.Now()}}
 		c.entries[key] = e
-		c.lane.join(e.gate)
+		c.pool.latencies.Add(e.limiter)
 	}
 	return e
 }
@@ -196,14 +196,14 @@ func (c *Clusters) connection(key client.ObjectKey) (*connection, error) {
 	return e.conn, nil
 }
 
-// GraceLeft is how long the connection still counts as good although the cluster
+// GraceLeft is how long the connection still counts as healthy although the cluster
 // does not answer: zero where it answers, and where the grace since its last
-// answer is over. wasGood says whether the connection counted as good before this
-// process began; for such a cluster the grace begins anew with the process.
-func (h Health) GraceLeft(now time.Time, grace time.Duration, wasGood bool) time.Duration {
+// answer is over. wasHealthy says whether the connection counted as healthy before this
+// process began; for such a cluster the grace begins again with the process.
+func (h Health) GraceLeft(now time.Time, grace time.Duration, wasHealthy bool) time.Duration {
 	since := h.LastProbeSuccess
 	switch {
-	case since.IsZero() && !wasGood, !since.IsZero() && h.ConsecutiveFailures == 0:
+	case since.IsZero() && !wasHealthy, !since.IsZero() && h.ConsecutiveFailures == 0:
 		return 0
 	case since.IsZero() && h.Since.IsZero():
 		return grace
@@ -213,5 +213,5 @@ func (h Health) GraceLeft(now time.Time, grace time.Duration, wasGood bool) time
 	return max(0, grace-now.Sub(since))
 }
 
-// Good tells whether the cluster's last probe was answered.
+// Good reports whether the cluster's last probe was answered.
 func (h Health) Good() bool { return h.ConsecutiveFailures == 0 && !h.LastProbeSuccess.IsZero() }

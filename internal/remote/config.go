@@ -20,22 +20,22 @@ type Config struct {
 	Scheme *runtime.Scheme
 	// Timing holds every duration and threshold; zero fields take their defaults.
 	Timing Timing
-	// QPS and Burst limit all calls to one workload cluster together (RC-06).
+	// QPS and Burst limit all calls to one workload cluster together.
 	// Defaults: 20 and 30.
 	QPS   float32
 	Burst int
-	// Concurrency is the number of clusters probed or connected at once (RC-06).
+	// Concurrency is the number of clusters probed or connected at once.
 	// Default: 100.
 	Concurrency int
 	// UserAgent is sent to workload clusters. Default: "slipway-remote".
 	UserAgent string
 	// Policy says which addresses and proxies kubeconfig Secrets may name. Default: [policy.Default].
 	Policy policy.Configuration
-	// Self is the Pod this process runs in; nil outside of a Pod (RC-05).
+	// Self is the Pod this process runs in; nil outside of a Pod.
 	Self *Self
-	// Registerer receives the metrics (RC-08). Nil: no metrics are registered.
+	// Registerer receives the metrics. Nil: no metrics are registered.
 	Registerer prometheus.Registerer
-	// Clock tells the time. Default: the wall clock.
+	// Clock gives the time. Default: the wall clock.
 	Clock clock.PassiveClock
 }
 
@@ -55,7 +55,7 @@ type Timing struct {
 	// wait for a cache to fill. Default: 10 s.
 	CallTimeout time.Duration
 	// SyncTimeout is how long a cache may take to fill before the connection is
-	// made anew. Default: 5 min.
+	// replaced. Default: 5 min.
 	SyncTimeout time.Duration
 }
 

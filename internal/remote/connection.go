@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeconfig"
 )
 
-// connection is one open connection to a workload cluster. It is made by
+// connection is one open connection to a workload cluster. It is created by
 // dial, is of no use after close, and is never changed into another one.
 type connection struct {
 	address string
@@ -26,8 +26,8 @@ type connection struct {
 	sockets *http.Transport
 	cache   cache.Cache
 	client  client.Client
-	gate    *gate
-	limiter *rate.Limiter
+	limiter *limiter
+	rate    *rate.Limiter
 	stop    context.CancelFunc
 	// ended is closed when the connection ends.
 	ended <-chan struct{}
@@ -36,10 +36,10 @@ type connection struct {
 	reads client.Reader
 	// watches are the watchKeys that have a handler.
 	watches sync.Map
-	// nodes is the cache of Nodes with the index over provider IDs; nil: not asked for yet.
+	// nodes is the cache of Nodes with the index over provider IDs; nil: not needed yet.
 	nodes atomic.Pointer[filling]
 
-	// changing is held by who changes what is watched, which takes calls.
+	// changing is held while what is watched is changed, which takes calls.
 	changing chan struct{}
 
 	mu sync.Mutex
@@ -47,20 +47,20 @@ type connection struct {
 	informers map[cache.Informer]time.Time
 }
 
-// filling is an informer, and when it was asked for.
+// filling is an informer, and when it was started.
 type filling struct {
 	cache.Informer
 	since time.Time
 }
 
-// dial opens a connection: it reads the kubeconfig, asks for the root of the
+// dial opens a connection: it reads the kubeconfig, gets the root of the
 // API once, and prepares client and cache; it starts no watch.
-func (c *Clusters) dial(ctx context.Context, secret []byte, g *gate) (*connection, error) {
+func (c *Clusters) dial(ctx context.Context, secret []byte, l *limiter) (*connection, error) {
 	cfg, err := kubeconfig.Parse(secret, c.cfg.Policy)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := c.open(ctx, cfg, g)
+	conn, err := c.open(ctx, cfg, l)
 	if err != nil || c.cfg.Self == nil || cfg.Host == c.cfg.Self.Host {
 		return conn, err
 	}
@@ -70,15 +70,15 @@ func (c *Clusters) dial(ctx context.Context, secret []byte, g *gate) (*connectio
 		return conn, nil
 	}
 	conn.close()
-	return c.open(ctx, c.cfg.Self.shortcut(cfg), g)
+	return c.open(ctx, c.cfg.Self.shortcut(cfg), l)
 }
 
 // open does dial's work for one address.
-func (c *Clusters) open(ctx context.Context, cfg *rest.Config, g *gate) (*connection, error) {
+func (c *Clusters) open(ctx context.Context, cfg *rest.Config, l *limiter) (*connection, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = c.cfg.UserAgent
-	limiter := rate.NewLimiter(rate.Limit(c.cfg.QPS), c.cfg.Burst)
-	cfg.RateLimiter = sharedLimiter{limiter}
+	calls := rate.NewLimiter(rate.Limit(c.cfg.QPS), c.cfg.Burst)
+	cfg.RateLimiter = sharedLimiter{calls}
 	address, err := probeURL(cfg)
 	if err != nil {
 		return nil, err
@@ -94,22 +94,23 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config, g *gate) (*connec
 	conn := &connection{
 		address: address, sockets: sockets, http: &http.Client{Transport: wrapped, CheckRedirect: noRedirect},
 		informers: map[cache.Informer]time.Time{}, changing: make(chan struct{}, 1), stop: func() {},
-		gate: g, limiter: limiter,
+		limiter: l, rate: calls,
 	}
 	if err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout); err != nil {
 		conn.close()
 		return nil, err
 	}
-	if err := c.equip(conn, cfg); err != nil {
+	if err := c.buildClients(conn, cfg); err != nil {
 		conn.close()
 		return nil, err
 	}
 	return conn, nil
 }
 
-// equip gives a connection that answers its cache and client.
-func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
-	calls := &http.Client{Transport: newLimited(conn.http.Transport, conn.limiter), Timeout: c.cfg.Timing.CallTimeout, CheckRedirect: noRedirect}
+// buildClients gives a connection that answers its cache and client.
+func (c *Clusters) buildClients(conn *connection, cfg *rest.Config) error {
+	transport := limited{next: newRated(conn.http.Transport, conn.rate), limiter: conn.limiter}
+	calls := &http.Client{Transport: transport, Timeout: c.cfg.Timing.CallTimeout, CheckRedirect: noRedirect}
 	once := rest.CopyConfig(cfg) // for calls, whose transport has the limit
 	once.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
 	mapper, err := c.newMapper(once, calls)
@@ -124,13 +125,12 @@ func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("prepare the cache of the workload cluster: %w", err)
 	}
-	live, err := client.NewWithWatch(once, client.Options{HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper})
+	live, err := client.New(once, client.Options{HTTPClient: calls, Scheme: c.cfg.Scheme, Mapper: mapper})
 	if err != nil {
 		return fmt.Errorf("prepare the client of the workload cluster: %w", err)
 	}
-	guarded := conn.gate.guard(live)
-	conn.reads = &reader{cache: conn.cache, live: guarded, gate: conn.gate, timeout: c.cfg.Timing.CallTimeout}
-	conn.client = readThrough{Client: guarded, reads: conn.reads}
+	conn.reads = &reader{cache: conn.cache, live: live, limiter: conn.limiter, timeout: c.cfg.Timing.CallTimeout}
+	conn.client = readThrough{Client: live, reads: conn.reads}
 	ctx, cancel := context.WithCancel(c.life)
 	conn.stop, conn.ended = cancel, ctx.Done()
 	go func() {
@@ -144,21 +144,21 @@ func (c *Clusters) equip(conn *connection, cfg *rest.Config) error {
 	return nil
 }
 
-// probe asks for the root of the API within the timeout.
+// probe gets the root of the API within the timeout.
 func (c *connection) probe(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return probe(ctx, c.http, c.address)
 }
 
-// close stops every watch and closes every socket that nobody uses; those of the watches close by themselves when they
-// have been idle for a while.
+// close stops every watch and closes every idle socket; those of the watches close by themselves when they have been idle
+// for a while.
 func (c *connection) close() {
 	c.stop()
 	c.sockets.CloseIdleConnections()
 }
 
-// stalled tells whether a cache of the connection has been filling for longer
+// stalled reports whether a cache of the connection has been filling for longer
 // than the limit.
 func (c *connection) stalled(now time.Time, limit time.Duration) bool {
 	c.mu.Lock()
@@ -175,7 +175,7 @@ func (c *connection) stalled(now time.Time, limit time.Duration) bool {
 	return false
 }
 
-// slim takes from a cached object what no controller reads (RC-07): the managed
+// slim removes from a cached object what no controller reads: the managed
 // fields, and the list of images that kubelet reports.
 func slim(obj any) (any, error) {
 	if o, ok := obj.(client.Object); ok {

@@ -33,7 +33,7 @@ type fingerprint struct {
 	initialized bool
 }
 
-// facts are what one pass saw.
+// facts are what one reconciliation observed.
 type facts struct {
 	now         time.Time
 	provisioned bool
@@ -54,7 +54,7 @@ const (
 	stepDisconnect
 )
 
-// next decides about one cluster (RC-01, RC-02, RC-03). A connected cluster
+// next decides about one cluster. A connected cluster
 // whose Secret is gone stays connected: its credentials are still good, and a
 // new Secret or a refused probe ends it.
 func next(s state, f facts) step {
@@ -78,9 +78,9 @@ func next(s state, f facts) step {
 	return stepWait
 }
 
-// recheck is the time until the next look at a cluster by time alone; zero: an
-// event will wake us. A missing Secret is looked for now and then, since one
-// without the cluster-name label sends no event.
+// recheck is the time until a cluster is reconciled again by time alone; zero: an
+// event enqueues it. A missing Secret is read now and then, since one
+// without the cluster-name label causes no event.
 func recheck(s state, f facts, t Timing) time.Duration {
 	switch {
 	case !s.connected && !f.provisioned:
@@ -97,13 +97,13 @@ func (s state) answered(now time.Time, t Timing) state {
 		s.connected, s.since = true, now
 	}
 	s.lastSuccess, s.failures, s.problem = now, 0, ""
-	s.downSince, s.due = time.Time{}, together(now, t.ProbeInterval)
+	s.downSince, s.due = time.Time{}, alignedTime(now, t.ProbeInterval)
 	return s
 }
 
-// together is the time of the next probe, an interval from now and up to a twentieth of it less: probes of many clusters
-// come at the same moments, and a process that has nothing else to do sleeps in between, instead of being woken for each.
-func together(now time.Time, interval time.Duration) time.Time {
+// alignedTime is the time of the next probe, an interval from now and up to a twentieth of it less: probes of many clusters
+// are made at the same moments, and a process that has nothing else to do sleeps in between.
+func alignedTime(now time.Time, interval time.Duration) time.Time {
 	const moments = 20
 	at := now.Add(interval)
 	return at.Add(-at.Sub(at.Truncate(interval / moments)))
@@ -129,7 +129,7 @@ func (s state) failed(now time.Time, problem string, fatal bool, t Timing) state
 }
 
 // backoff is an eighth of the time that the API has not answered, so that a
-// cluster that starts in seconds is met within a second, and one that is down
+// cluster that starts in seconds is connected within a second, and one that is down
 // for minutes costs little.
 func backoff(down time.Duration, t Timing) time.Duration {
 	return min(max(down/8, t.RetryMin), t.RetryMax)

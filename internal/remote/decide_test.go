@@ -81,14 +81,14 @@ func TestProbesComeTogether(t *testing.T) { // RC-02
 		}
 		moments[due] = true
 		// It takes a while until a probe that is due was answered.
-		if again := together(due.Add(80*time.Millisecond), interval).Sub(due); again != interval {
+		if again := alignedTime(due.Add(80*time.Millisecond), interval).Sub(due); again != interval {
 			t.Errorf("the one after it follows %v later", again)
 		}
 	}
 	if len(moments) > 8 { // of 3.7 s
 		t.Errorf("probes of 100 clusters come at %d moments", len(moments))
 	}
-	if now := time.Now(); together(now, interval).Round(0) == together(now, interval) {
+	if now := time.Now(); alignedTime(now, interval).Round(0) == alignedTime(now, interval) {
 		t.Error("who sets the clock moves the probe")
 	}
 }

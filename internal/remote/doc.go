@@ -7,10 +7,11 @@
 // connection (GET / every 10 s, those of many clusters at the same moments),
 // gives it up after five failures in a row, and connects again with a backoff
 // that begins at 250 ms and ends at 30 s.
-// Controllers get a client that reads from a cache what somebody watches and
+// Controllers get a client that reads from a cache what is watched and
 // everything else live, a Node index by provider ID, events of the workload
-// cluster in their own queue, and a wake-up whenever a connection comes, goes,
-// or begins or ceases to fail (RC-01 to RC-08).
+// cluster in their own queue, and their objects enqueued whenever a connection
+// opens, closes, or begins or ceases to fail. Calls are limited, so that slow
+// clusters do not keep the workers of a controller from the others (limiter.go).
 //
 // # Owns
 //

@@ -31,8 +31,9 @@ type api struct {
 	version    int
 	podUID     string
 	stuck      bool // lists of Nodes are refused
-	// hang, where set, is what a GET of a Node waits for.
-	hang chan struct{}
+	// hang, where set, is what a GET of a Node waits for; begun: after its headers were sent.
+	hang  chan struct{}
+	begun bool
 }
 
 func newAPI(t testing.TB) *api {
@@ -59,8 +60,12 @@ func newAPI(t testing.TB) *api {
 	mux.HandleFunc("/api/v1/nodes", a.serveNodes)
 	mux.HandleFunc("/api/v1/nodes/{name}", func(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
-		hang := a.hang
+		hang, begun := a.hang, a.begun
 		a.mu.Unlock()
+		if hang != nil && begun {
+			w.Header().Set("Content-Type", "application/json")
+			_ = http.NewResponseController(w).Flush()
+		}
 		if hang != nil {
 			<-hang
 		}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// everyCluster maps the kinds that every workload cluster has and that controllers look at. To discover them would take
+// everyCluster maps the kinds that every workload cluster has and that controllers read. To discover them would take
 // each connection some calls, and memory for all the kinds beside them.
 func everyCluster() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{
@@ -40,7 +40,7 @@ func everyCluster() meta.RESTMapper {
 	return m
 }
 
-// newMapper maps the kinds of a workload cluster: those that every one has, and others once it was asked for them.
+// newMapper maps the kinds of a workload cluster: those that every one has, and others by discovery.
 func (c *Clusters) newMapper(cfg *rest.Config, calls *http.Client) (meta.RESTMapper, error) {
 	others, err := apiutil.NewDynamicRESTMapper(cfg, calls)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// metrics are the three series per cluster (RC-08).
+// metrics are the three series per cluster.
 type metrics struct {
 	check  *prometheus.GaugeVec
 	checks *prometheus.CounterVec

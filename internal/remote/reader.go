@@ -14,7 +14,7 @@ import (
 )
 
 // alwaysLive reports kinds that are never read from a cache, even where one exists: they are many, large or secret, and
-// must be true at the moment of the read (RC-07).
+// must be current at the moment of the read.
 func alwaysLive(kind any) bool {
 	switch kind.(type) {
 	case *corev1.ConfigMap, *corev1.ConfigMapList, *corev1.Secret, *corev1.SecretList, *corev1.Pod, *corev1.PodList,
@@ -25,12 +25,12 @@ func alwaysLive(kind any) bool {
 	return false
 }
 
-// reader reads from the cache what somebody watches, and else live, so that a read never starts a watch (RC-07). What the
-// cache has needs no call, and so says nothing about the cluster: it does not go through the gate.
+// reader reads from the cache what is watched, and else live, so that a read never starts a watch. A read from the cache needs
+// no call, and so says nothing about the cluster: it takes no permit.
 type reader struct {
 	cache   client.Reader
-	live    client.Reader // its calls go through the gate
-	gate    *gate
+	live    client.Reader
+	limiter *limiter
 	timeout time.Duration
 }
 
@@ -57,7 +57,7 @@ func (r *reader) read(ctx context.Context, kind any, read func(context.Context, 
 	case notWatched(err):
 		return read(ctx, r.live)
 	case apierrors.IsTimeout(err): // the cache is still filling
-		return r.gate.do(ctx, func(ctx context.Context) error {
+		return r.limiter.do(ctx, func(ctx context.Context) error {
 			limited, cancel := context.WithTimeout(ctx, r.timeout)
 			defer cancel()
 			return loading(limited, read(limited, r.cache))

@@ -16,11 +16,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// kubeconfigKey is the key of the kubeconfig in its Secret (RC-01).
+// kubeconfigKey is the key of the kubeconfig in its Secret.
 const kubeconfigKey = "value"
 
-// Reconcile implements reconcile.Reconciler for one Cluster: it looks, decides
-// with next, acts, and asks to be woken at the time of the next probe.
+// Reconcile implements reconcile.Reconciler for one Cluster: it observes, decides
+// with next, acts, and is requeued at the time of the next probe.
 func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := req.NamespacedName
 	var cluster clusterv1.Cluster
@@ -36,11 +36,11 @@ func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s := c.act(ctx, pass{key: key, entry: e, facts: f, kubeconfig: kubeconfig})
+	s := c.act(ctx, task{key: key, entry: e, facts: f, kubeconfig: kubeconfig})
 	return ctrl.Result{RequeueAfter: recheck(s, f, c.cfg.Timing)}, nil
 }
 
-// observe gathers the facts of one pass. The Secret is read only while there is
+// observe reads the facts of one reconciliation. The Secret is read only while there is
 // no connection, or when it changed, so that a probe costs no read of it.
 func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Cluster) (facts, []byte, error) {
 	e.mu.Lock()
@@ -86,8 +86,8 @@ func (e *entry) current() (state, *connection) {
 	return e.state, e.conn
 }
 
-// pass is one Reconcile of one cluster.
-type pass struct {
+// task is one Reconcile of one cluster.
+type task struct {
 	key        client.ObjectKey
 	entry      *entry
 	facts      facts
@@ -95,7 +95,7 @@ type pass struct {
 }
 
 // act carries out what next decides and returns the state after it.
-func (c *Clusters) act(ctx context.Context, p pass) state {
+func (c *Clusters) act(ctx context.Context, p task) state {
 	before, _ := p.entry.current()
 	switch next(before, p.facts) {
 	case stepConnect, stepReconnect:
@@ -108,16 +108,16 @@ func (c *Clusters) act(ctx context.Context, p pass) state {
 	return before
 }
 
-// connect makes a connection with the kubeconfig that was read, in place of the
+// connect opens a connection with the kubeconfig that was read, in place of the
 // one there may be. A failed attempt with a new kubeconfig ends the old
 // connection too: its credentials are those that were replaced.
-func (c *Clusters) connect(ctx context.Context, p pass) state {
+func (c *Clusters) connect(ctx context.Context, p task) state {
 	s, _ := p.entry.current()
 	s.tried = p.facts.print
 	if s.connected {
 		s.connected, s.since = false, p.facts.now
 	}
-	conn, err := c.dial(ctx, p.kubeconfig, p.entry.gate)
+	conn, err := c.dial(ctx, p.kubeconfig, p.entry.limiter)
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
 	if err != nil {
@@ -128,14 +128,14 @@ func (c *Clusters) connect(ctx context.Context, p pass) state {
 }
 
 // check probes the connection.
-func (c *Clusters) check(ctx context.Context, p pass) state {
+func (c *Clusters) check(ctx context.Context, p task) state {
 	s, conn := p.entry.current()
 	if conn == nil { // the component is ending
 		return s
 	}
 	began := time.Now()
 	err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout)
-	conn.gate.probed(time.Since(began), err)
+	conn.limiter.probed(time.Since(began), err)
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
 	if err == nil {
@@ -144,7 +144,7 @@ func (c *Clusters) check(ctx context.Context, p pass) state {
 	p.entry.markDirty() // the Secret may have been renewed
 	s = s.failed(now, c.problem(p.key, s, err), errors.Is(err, errUnauthorized), c.cfg.Timing)
 	if !s.connected {
-		c.log.Info("gave up the connection to workload cluster", "cluster", p.key, "problem", s.problem)
+		c.log.Info("closing the connection to a workload cluster that does not answer", "cluster", p.key, "problem", s.problem)
 		conn = nil
 	}
 	return c.settle(ctx, p, conn, s)
@@ -160,8 +160,8 @@ func (c *Clusters) problem(cluster client.ObjectKey, before state, err error) st
 }
 
 // settle stores the outcome of a step, closes the connection that was replaced,
-// and wakes the controllers where something changed for them.
-func (c *Clusters) settle(ctx context.Context, p pass, conn *connection, after state) state {
+// and notifies the controllers where something changed for them.
+func (c *Clusters) settle(ctx context.Context, p task, conn *connection, after state) state {
 	e := p.entry
 	e.mu.Lock()
 	before, old := e.state, e.conn
@@ -171,20 +171,20 @@ func (c *Clusters) settle(ctx context.Context, p pass, conn *connection, after s
 		old.close()
 	}
 	c.metrics.connected(p.key, after.connected)
-	if old != conn || worthTelling(before, after) {
-		c.wake(ctx, p.key)
+	if old != conn || shouldNotify(before, after) {
+		c.notify(ctx, p.key)
 	}
 	return after
 }
 
-// worthTelling tells whether controllers may decide otherwise now: a probe that
+// shouldNotify reports whether controllers may decide otherwise now: a probe
 // begins or ceases to fail, or fails for another reason.
-func worthTelling(before, after state) bool {
+func shouldNotify(before, after state) bool {
 	return before.connected != after.connected || (before.failures == 0) != (after.failures == 0) ||
 		before.problem != after.problem
 }
 
-// forget drops a cluster that is gone.
+// forget drops a cluster that does not exist any more.
 func (c *Clusters) forget(ctx context.Context, key client.ObjectKey) {
 	c.mu.Lock()
 	e := c.entries[key]
@@ -194,7 +194,7 @@ func (c *Clusters) forget(ctx context.Context, key client.ObjectKey) {
 	if e == nil {
 		return
 	}
-	c.lane.forget(e.gate)
+	c.pool.latencies.Forget(e.limiter)
 	e.mu.Lock()
 	conn := e.conn
 	e.conn, e.state.connected = nil, false
@@ -202,5 +202,5 @@ func (c *Clusters) forget(ctx context.Context, key client.ObjectKey) {
 	if conn != nil {
 		conn.close()
 	}
-	c.wake(ctx, key)
+	c.notify(ctx, key)
 }

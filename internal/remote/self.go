@@ -12,7 +12,7 @@ import (
 
 // Self names the Pod this process runs in, and how that Pod reaches the API of
 // its own cluster. A workload cluster in which the Pod is found is that cluster,
-// and is reached by the in-cluster address (RC-05).
+// and is reached by the in-cluster address.
 type Self struct {
 	// Pod is the Pod's namespace and name; UID is its UID.
 	Pod types.NamespacedName
@@ -44,8 +44,8 @@ func SelfFromEnvironment(getenv func(string) string, inCluster func() (*rest.Con
 	return &Self{Pod: pod, UID: uid, Host: cfg.Host, CAData: cfg.CAData}, nil
 }
 
-// runsOn tells whether the Pod runs on the cluster that r reads. Whoever cannot
-// be asked is not us.
+// runsOn reports whether the Pod runs on the cluster that r reads. A cluster that
+// cannot be read is another one.
 func (s *Self) runsOn(ctx context.Context, r client.Reader) bool {
 	if s == nil {
 		return false

@@ -23,13 +23,13 @@ func (c *Clusters) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("remote").
-		For(&clusterv1.Cluster{}, builder.WithPredicates(worthALook())).
+		For(&clusterv1.Cluster{}, builder.WithPredicates(clusterChanged())).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.secretToCluster)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: c.cfg.Concurrency}).
 		Complete(c)
 }
 
-// secretToCluster names the Cluster of a kubeconfig Secret, and remembers that
+// secretToCluster names the Cluster of a kubeconfig Secret, and records that
 // the Secret has to be read again.
 func (c *Clusters) secretToCluster(_ context.Context, obj client.Object) []reconcile.Request {
 	name := obj.GetLabels()[clusterv1.ClusterNameLabel]
@@ -43,9 +43,9 @@ func (c *Clusters) secretToCluster(_ context.Context, obj client.Object) []recon
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// worthALook drops the updates of a Cluster that change nothing of what next
-// looks at.
-func worthALook() predicate.Predicate {
+// clusterChanged drops the updates of a Cluster that change nothing of what next
+// decides by.
+func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(ev event.UpdateEvent) bool {
 		before, ok1 := ev.ObjectOld.(*clusterv1.Cluster)
 		after, ok2 := ev.ObjectNew.(*clusterv1.Cluster)

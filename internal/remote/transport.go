@@ -56,7 +56,7 @@ func probeURL(cfg *rest.Config) (string, error) {
 	return base.JoinPath("/").String(), nil
 }
 
-// probe asks for the root of the API (RC-02). Every answer counts as a success
+// probe gets the root of the API. Every answer counts as a success
 // except a server error and a refusal of the credentials.
 func probe(ctx context.Context, c *http.Client, address string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

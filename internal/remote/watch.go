@@ -29,8 +29,8 @@ type subscriber struct {
 	to    ClusterMap
 }
 
-// Changed is a source that wakes the controller when a cluster is connected or
-// disconnected, and when its probes begin or cease to fail. A nil map asks for
+// Changed is a source that enqueues objects of the controller when a cluster is connected or
+// disconnected, and when its probes begin or cease to fail. A nil map enqueues
 // the Cluster itself. It also is the way by which events of Watch reach the
 // controller, so every controller that watches has to use it.
 func (c *Clusters) Changed(controller string, to ClusterMap) source.Source {
@@ -47,8 +47,8 @@ func (c *Clusters) Changed(controller string, to ClusterMap) source.Source {
 	})
 }
 
-// wake tells every controller that a cluster's connection changed.
-func (c *Clusters) wake(ctx context.Context, key client.ObjectKey) {
+// notify enqueues what a change of a cluster's connection concerns, for every controller.
+func (c *Clusters) notify(ctx context.Context, key client.ObjectKey) {
 	c.mu.RLock()
 	var all []subscriber
 	for _, subs := range c.subs {
@@ -62,7 +62,7 @@ func (c *Clusters) wake(ctx context.Context, key client.ObjectKey) {
 	}
 }
 
-// WatchRequest asks for the events of one kind of a workload cluster.
+// WatchRequest names the events of one kind of a workload cluster.
 type WatchRequest struct {
 	// Controller is the name given to Changed.
 	Controller string
@@ -70,7 +70,7 @@ type WatchRequest struct {
 	Kind client.Object
 	// Map names the requests that an object concerns.
 	Map func(ctx context.Context, obj client.Object) []reconcile.Request
-	// Changed, if set, tells whether an update is worth a request.
+	// Changed, if set, reports whether an update is to be enqueued.
 	Changed func(before, after client.Object) bool
 }
 
@@ -80,7 +80,7 @@ type watchKey struct {
 }
 
 // Watch sends the events of a kind to the controller's queue until the cluster
-// is disconnected. It may be called in every pass: one (cluster, controller,
+// is disconnected. It may be called in every reconciliation: one (cluster, controller,
 // kind) is watched once, and after a new connection the first call watches
 // again. It does not wait for the cache to fill. The error is ErrNotConnected
 // where there is no connection.
@@ -93,11 +93,6 @@ func (c *Clusters) Watch(ctx context.Context, key client.ObjectKey, w WatchReque
 	if _, ok := conn.watches.Load(id); ok {
 		return nil
 	}
-	return conn.gate.do(ctx, func(ctx context.Context) error { return c.watch(ctx, conn, w) })
-}
-
-func (c *Clusters) watch(ctx context.Context, conn *connection, w WatchRequest) error {
-	id := watchKey{controller: w.Controller, kind: reflect.TypeOf(w.Kind)}
 	done, err := conn.change(ctx)
 	if err != nil {
 		return err
@@ -123,7 +118,7 @@ func (c *Clusters) watch(ctx context.Context, conn *connection, w WatchRequest) 
 	return nil
 }
 
-// change waits until nobody else changes what is watched; the caller has to call
+// change waits until no one else changes what is watched; the caller has to call
 // done.
 func (c *connection) change(ctx context.Context) (done func(), err error) {
 	select {
@@ -148,42 +143,40 @@ func (c *connection) informer(ctx context.Context, kind client.Object, now time.
 	return informer, nil
 }
 
-// indexNodes begins to watch Nodes, with an index over their provider IDs, and wakes the controllers when the cache
+// indexNodes begins to watch Nodes, with an index over their provider IDs, and notifies the controllers when the cache
 // has them.
 func (c *Clusters) indexNodes(ctx context.Context, key client.ObjectKey, conn *connection) error {
 	if conn.nodes.Load() != nil {
 		return nil
 	}
-	return conn.gate.do(ctx, func(ctx context.Context) error {
-		done, err := conn.change(ctx)
-		if err != nil {
-			return err
-		}
-		defer done()
-		if conn.nodes.Load() != nil {
-			return nil
-		}
-		informer, err := conn.informer(ctx, &corev1.Node{}, c.cfg.Clock.Now())
-		if err != nil {
-			return err
-		}
-		if err := conn.cache.IndexField(ctx, &corev1.Node{}, providerIDField, providerIDOf); err != nil {
-			return fmt.Errorf("index the Nodes of the workload cluster: %w", err)
-		}
-		conn.nodes.Store(&filling{Informer: informer, since: time.Now()})
-		go func() {
-			if toolscache.WaitForCacheSync(conn.ended, informer.HasSynced) {
-				c.wake(c.life, key)
-			}
-		}()
+	done, err := conn.change(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if conn.nodes.Load() != nil {
 		return nil
-	})
+	}
+	informer, err := conn.informer(ctx, &corev1.Node{}, c.cfg.Clock.Now())
+	if err != nil {
+		return err
+	}
+	if err := conn.cache.IndexField(ctx, &corev1.Node{}, providerIDField, providerIDOf); err != nil {
+		return fmt.Errorf("index the Nodes of the workload cluster: %w", err)
+	}
+	conn.nodes.Store(&filling{Informer: informer, since: time.Now()})
+	go func() {
+		if toolscache.WaitForCacheSync(conn.ended, informer.HasSynced) {
+			c.notify(c.life, key)
+		}
+	}()
+	return nil
 }
 
 // nodesFilled reports whether the cache has the Nodes, for which it gives a watch that has just begun a moment.
 func (c *connection) nodesFilled(ctx context.Context) bool {
 	nodes := c.nodes.Load()
-	until := nodes.since.Add(queueing)
+	until := nodes.since.Add(maxWait)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !nodes.HasSynced() {

@@ -28,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
@@ -69,10 +70,10 @@ func foreign(text string) client.Object {
 
 func builder(objs ...client.Object) *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Cluster{}).
-		WithIndex(&clusterv1.Machine{}, loop.ClusterField(Name), loop.ClusterNames).
-		WithIndex(&clusterv1.MachineSet{}, loop.ClusterField(Name), loop.ClusterNames).
-		WithIndex(&clusterv1.MachineDeployment{}, loop.ClusterField(Name), loop.ClusterNames).
-		WithIndex(&clusterv1.MachinePool{}, loop.ClusterField(Name), loop.ClusterNames)
+		WithIndex(&clusterv1.Machine{}, membership.ClusterField(Name), membership.ClusterNames).
+		WithIndex(&clusterv1.MachineSet{}, membership.ClusterField(Name), membership.ClusterNames).
+		WithIndex(&clusterv1.MachineDeployment{}, membership.ClusterField(Name), membership.ClusterNames).
+		WithIndex(&clusterv1.MachinePool{}, membership.ClusterField(Name), membership.ClusterNames)
 }
 
 // settle reconciles until a pass neither fails nor writes.

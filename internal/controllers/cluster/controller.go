@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
@@ -43,7 +44,7 @@ type Controller struct {
 	connections Connections
 	writer      *kube.Writer
 	settings    Settings
-	scope       loop.Scope
+	scope       membership.Scope
 	now         func() time.Time
 }
 
@@ -66,7 +67,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, loop.Referrers{
+	c.refs, err = s.References(Name, built, membership.Referrers{
 		New:     func() client.Object { return &clusterv1.Cluster{} },
 		NewList: func() client.ObjectList { return &clusterv1.ClusterList{} }, Refs: references,
 	})
@@ -83,6 +84,7 @@ func (s Settings) withDefaults() Settings {
 func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] {
 	return loop.Controller[*clusterv1.Cluster, Snapshot]{
 		Name: Name, Finalizer: clusterv1.ClusterFinalizer,
+		Urgent:  loop.Urgent{Fields: []string{"initialization", "failureDomains"}, Conditions: []string{clusterv1.ClusterAvailableCondition}},
 		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}

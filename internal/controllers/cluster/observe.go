@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -88,7 +88,7 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {
 	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	sets, machines := &clusterv1.MachineSetList{}, &clusterv1.MachineList{}
-	of := loop.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // nothing in a snapshot is ever changed
+	of := membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // nothing in a snapshot is ever changed
 	for _, list := range []client.ObjectList{deployments, pools, sets, machines} {
 		if err := c.client.List(ctx, list, of...); err != nil {
 			return fmt.Errorf("listing %T of the Cluster: %w", list, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
@@ -42,7 +43,7 @@ type Controller struct {
 	sources, live client.Reader
 	workloads     Workloads
 	writer        *kube.Writer
-	scope         loop.Scope
+	scope         membership.Scope
 	now           func() time.Time
 	hashes        hashes
 }
@@ -67,7 +68,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	}
 	return s.Builder(Name, &addonsv1.ClusterResourceSet{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster),
-			builder.WithPredicates(predicate.Or(loop.ClusterMatters(), predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+			builder.WithPredicates(predicate.Or(membership.ClusterChanged(), predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&addonsv1.ClusterResourceSetBinding{}, handler.EnqueueRequestsFromMapFunc(c.ofBinding)).
 		WatchesRawSource(ofSource(addonsv1.ConfigMapClusterResourceSetResourceKind)).
 		WatchesRawSource(ofSource(addonsv1.SecretClusterResourceSetResourceKind)).

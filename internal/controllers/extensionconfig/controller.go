@@ -81,6 +81,7 @@ func Add(s loop.Setup, extensions *hook.Extensions, settings Settings) error {
 func (c *Controller) definition() loop.Controller[*runtimev1.ExtensionConfig, Snapshot] {
 	return loop.Controller[*runtimev1.ExtensionConfig, Snapshot]{
 		Name: Name, New: func() *runtimev1.ExtensionConfig { return &runtimev1.ExtensionConfig{} },
+		Urgent:  loop.Urgent{Fields: []string{"handlers"}},
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
 }

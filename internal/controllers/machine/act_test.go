@@ -30,6 +30,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
@@ -126,7 +127,7 @@ func world(m *clusterv1.Machine, extra ...client.Object) *fake.ClientBuilder {
 		foreign("apiVersion: b/v1\nkind: FooConfig\nmetadata: {name: b, " + made + "}\n" + readyBootstrap),
 	}, extra...)
 	b := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Machine{}).
-		WithIndex(&clusterv1.Machine{}, loop.ReferenceField(Name), loop.ReferenceKeys(references))
+		WithIndex(&clusterv1.Machine{}, membership.ReferenceField(Name), membership.ReferenceKeys(references))
 	for field, value := range indexes() {
 		b = b.WithIndex(&clusterv1.Machine{}, field, value)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -81,7 +82,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	built, err := s.Builder(Name, &clusterv1.Machine{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return c.ofCluster(ctx, client.ObjectKeyFromObject(o))
-		}), builder.WithPredicates(loop.ClusterMatters())).
+		}), builder.WithPredicates(membership.ClusterChanged())).
 		Watches(&clusterv1.MachineSet{}, c.indexed(bySet), builder.WithPredicates(ownerMatters())).
 		Watches(&clusterv1.MachineDeployment{}, c.indexed(byDeployment), builder.WithPredicates(ownerMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
@@ -89,7 +90,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, loop.Referrers{
+	c.refs, err = s.References(Name, built, membership.Referrers{
 		New: func() client.Object { return &clusterv1.Machine{} }, NewList: newList, Refs: references,
 	})
 	return err
@@ -125,9 +126,13 @@ func nonEmpty(s string) []string {
 func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] {
 	return loop.Controller[*clusterv1.Machine, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineFinalizer,
-		New:     func() *clusterv1.Machine { return &clusterv1.Machine{} },
-		Calm:    []string{"initialization"}, // others look at the spec
-		Enter:   c.enter,
+		New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
+		Urgent: loop.Urgent{ // not initialization: others read the spec
+			Fields:     []string{"nodeRef", "certificatesExpiryDate"},
+			Conditions: []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition},
+			Lapses:     []string{clusterv1.MachineUpToDateCondition},
+		},
+		Adopt:   c.enter,
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
 }

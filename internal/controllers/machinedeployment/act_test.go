@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
 
@@ -46,8 +47,8 @@ func newScheme() *runtime.Scheme {
 // cluster is a management cluster with the objects, the Cluster and the templates.
 func cluster(objects ...client.Object) *fake.ClientBuilder {
 	b := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}).
-		WithIndex(&clusterv1.MachineDeployment{}, loop.ClusterField(Name), loop.ClusterNames).
-		WithIndex(&clusterv1.MachineDeployment{}, loop.ReferenceField(Name), loop.ReferenceKeys(references))
+		WithIndex(&clusterv1.MachineDeployment{}, membership.ClusterField(Name), membership.ClusterNames).
+		WithIndex(&clusterv1.MachineDeployment{}, membership.ReferenceField(Name), membership.ReferenceKeys(references))
 	for _, i := range indexes() {
 		b.WithIndex(i.kind, i.field, i.value)
 	}
@@ -347,7 +348,7 @@ func TestWhoIsWoken(t *testing.T) { // OR-01, DP-19
 	template.SetGroupVersionKind(schema.GroupVersionKind{Group: "x", Version: "v1", Kind: "HostTemplate"})
 	template.SetNamespace("ns")
 	template.SetName("i")
-	if got := loop.Referring(context.Background(), c.client, Name, newList(), template); len(got) != 1 || got[0].Name != "md" {
+	if got := membership.Referring(context.Background(), c.client, Name, newList(), template); len(got) != 1 || got[0].Name != "md" {
 		t.Errorf("a template wakes %v", got)
 	}
 }

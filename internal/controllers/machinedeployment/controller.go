@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
@@ -34,7 +35,7 @@ type Controller struct {
 	writer *kube.Writer
 	// created are the MachineSets that the cache does not show yet.
 	created kube.Pending
-	scope   loop.Scope
+	scope   membership.Scope
 	now     func() time.Time
 }
 
@@ -55,12 +56,12 @@ func Add(s loop.Setup) error {
 	// so that whoever is woken by it finds those Machines there.
 	built, err := s.Builder(Name, &clusterv1.MachineDeployment{}).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet)).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
 		Build(r)
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, loop.Referrers{
+	c.refs, err = s.References(Name, built, membership.Referrers{
 		New: func() client.Object { return &clusterv1.MachineDeployment{} }, NewList: newList, Refs: references,
 	})
 	return err
@@ -70,7 +71,8 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachineDeployment, 
 	return loop.Controller[*clusterv1.MachineDeployment, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineDeploymentFinalizer,
 		New:     func() *clusterv1.MachineDeployment { return &clusterv1.MachineDeployment{} },
-		Enter:   c.enter,
+		Adopt:   c.enter,
+		Urgent:  loop.Urgent{Conditions: []string{clusterv1.MachineDeploymentAvailableCondition}, Replicas: true},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}
 }
@@ -123,7 +125,7 @@ func (c *Controller) ofSet(ctx context.Context, o client.Object) []reconcile.Req
 	}
 	list := &clusterv1.MachineDeploymentList{}
 	cluster := client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.ClusterName}
-	if err := c.client.List(ctx, list, loop.InCluster(Name, cluster)...); err != nil {
+	if err := c.client.List(ctx, list, membership.InCluster(Name, cluster)...); err != nil {
 		return nil
 	}
 	var out []reconcile.Request

@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
@@ -51,7 +52,7 @@ func indexMachine(o client.Object) []string { return []string{o.(*clusterv1.Mach
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters *remote.Clusters) error {
-	s = paced(s)
+	s = debounced(s)
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: time.Now}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, ofCluster, indexMachine); err != nil {
 		return fmt.Errorf("index Machines by Cluster: %w", err)
@@ -66,7 +67,7 @@ func Add(s loop.Setup, clusters *remote.Clusters) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, loop.Referrers{
+	c.refs, err = s.References(Name, built, membership.Referrers{
 		New: func() client.Object { return &clusterv1.MachineHealthCheck{} }, NewList: newList, Refs: references, Also: c.ofRequest,
 	})
 	return err
@@ -76,6 +77,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachineHealthCheck,
 	return loop.Controller[*clusterv1.MachineHealthCheck, Snapshot]{
 		Name:    Name,
 		New:     func() *clusterv1.MachineHealthCheck { return &clusterv1.MachineHealthCheck{} },
+		Urgent:  loop.Urgent{Fields: []string{"targets", "expectedMachines", "currentHealthy", "remediationsAllowed"}},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}
 }

@@ -177,7 +177,7 @@ func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 	if fault.KindOf(err) != fault.Unreachable {
 		return err
 	}
-	if s.Busy = remote.AskAgain(err); s.Busy == 0 {
+	if s.Busy = remote.RetryAfter(err); s.Busy == 0 {
 		s.Disconnected = fault.UserMessage(remote.ErrNotConnected)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 )
 
 // What wakes a health check (HC-10): changes that can change what it says, and no heartbeats. Between two passes over
@@ -24,7 +25,7 @@ func clusterMatters() predicate.Predicate {
 		c, ok := o.(*clusterv1.Cluster)
 		return ok && condition.Set(c.Status.Conditions).IsTrue(clusterv1.ClusterInfrastructureReadyCondition)
 	}
-	return predicate.Or(loop.ClusterMatters(), predicate.Funcs{
+	return predicate.Or(membership.ClusterChanged(), predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		UpdateFunc:  func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) },
@@ -79,10 +80,10 @@ func nodeMatters(before, after client.Object) bool {
 	return !maps.Equal(states(b), states(a))
 }
 
-// paced is the setup with the interval between passes, where passes are kept apart at all (FG-03).
-func paced(s loop.Setup) loop.Setup {
-	if s.Rest > 0 {
-		s.Rest = Interval
+// debounced is the setup with the interval of health checks, where reconciliations are debounced at all.
+func debounced(s loop.Setup) loop.Setup {
+	if s.ReconcileInterval > 0 {
+		s.ReconcileInterval = Interval
 	}
 	return s
 }

@@ -73,10 +73,10 @@ func TestWhoIsWoken(t *testing.T) { // HC-10
 }
 
 func TestPace(t *testing.T) { // HC-10, FG-03
-	if got := paced(loop.Setup{Rest: time.Millisecond}).Rest; got != 5*time.Second {
+	if got := debounced(loop.Setup{ReconcileInterval: time.Millisecond}).ReconcileInterval; got != 5*time.Second {
 		t.Errorf("want passes over a health check 5 s apart, got %s", got)
 	}
-	if got := paced(loop.Setup{}).Rest; got != 0 {
+	if got := debounced(loop.Setup{}).ReconcileInterval; got != 0 {
 		t.Errorf("without the gate every event makes a pass, got one in %s", got)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
@@ -87,8 +88,8 @@ func world() *fake.ClientBuilder {
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m0, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m1, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 	}
-	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, loop.ClusterField(Name), loop.ClusterNames).
-		WithIndex(&clusterv1.Machine{}, loop.ClusterField(Name), loop.ClusterNames).WithObjects(objs...).
+	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, membership.ClusterField(Name), membership.ClusterNames).
+		WithIndex(&clusterv1.Machine{}, membership.ClusterField(Name), membership.ClusterNames).WithObjects(objs...).
 		WithStatusSubresource(&clusterv1.MachinePool{}, &clusterv1.Machine{})
 }
 
@@ -167,7 +168,7 @@ func TestDeletionWhileWritesFail(t *testing.T) { // MP-14
 		s := settled(deleted)
 		s.Pool.Finalizers = []string{clusterv1.MachinePoolFinalizer}
 		return fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachinePool{}).
-			WithIndex(&clusterv1.Machine{}, loop.ClusterField(Name), loop.ClusterNames).WithObjects(
+			WithIndex(&clusterv1.Machine{}, membership.ClusterField(Name), membership.ClusterNames).WithObjects(
 			s.Pool, s.Cluster, crd("foopools.i"), crd("fooconfigs.b"),
 			foreign(`{apiVersion: b/v1, kind: FooConfig, metadata: {name: b, namespace: ns}}`),
 			foreign(`{apiVersion: i/v1, kind: FooPool, metadata: {name: i, namespace: ns}}`))

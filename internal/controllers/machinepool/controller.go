@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/remote"
@@ -52,13 +53,13 @@ func Add(s loop.Setup, clusters *remote.Clusters, allowed policy.Configuration) 
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachinePool{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.poolOfMember)). // also of those that lost their owner
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
 		WatchesRawSource(clusters.Changed(Name, c.poolsOf)).
 		Build(r)
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, loop.Referrers{
+	c.refs, err = s.References(Name, built, membership.Referrers{
 		New: func() client.Object { return &clusterv1.MachinePool{} }, NewList: newList, Refs: references, Also: c.poolOfMember,
 	})
 	if err != nil {
@@ -72,7 +73,8 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachinePool, Snapsh
 	return loop.Controller[*clusterv1.MachinePool, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachinePoolFinalizer,
 		New:     func() *clusterv1.MachinePool { return &clusterv1.MachinePool{} },
-		Enter:   c.enter,
+		Adopt:   c.enter,
+		Urgent:  loop.Urgent{Fields: []string{"initialization"}, Conditions: []string{clusterv1.AvailableCondition}, Replicas: true},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}
 }
@@ -100,7 +102,7 @@ func (c *Controller) poolsOf(ctx context.Context, cluster client.ObjectKey) []re
 
 func (c *Controller) pools(ctx context.Context, cluster client.ObjectKey, keep func(*clusterv1.MachinePool) bool) []reconcile.Request {
 	list := &clusterv1.MachinePoolList{}
-	err := c.client.List(ctx, list, loop.InCluster(Name, cluster)...)
+	err := c.client.List(ctx, list, membership.InCluster(Name, cluster)...)
 	if err != nil {
 		return nil
 	}

@@ -44,7 +44,7 @@ func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 
 // silent is what is known of the Nodes of a workload cluster that did not answer.
 func silent(err error) Nodes {
-	if again := remote.AskAgain(err); again > 0 {
+	if again := remote.RetryAfter(err); again > 0 {
 		return Nodes{Problem: "the workload cluster did not answer", Again: again}
 	}
 	return Nodes{Problem: "the workload cluster is not connected"}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -103,7 +103,7 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Pool.Namespace), client.MatchingLabels(memberLabels(s.Pool)),
-		client.MatchingFields{loop.ClusterField(Name): s.Pool.Spec.ClusterName})
+		client.MatchingFields{membership.ClusterField(Name): s.Pool.Spec.ClusterName})
 	if err != nil {
 		return fmt.Errorf("listing Machines of the pool: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -58,7 +59,7 @@ type Controller struct {
 	workloads                 Workloads
 	writer                    *kube.Writer
 	settings                  Settings
-	scope                     loop.Scope
+	scope                     membership.Scope
 	now                       func() time.Time
 	// intn returns a random number from 0 up to, not including, n.
 	intn func(n int) int
@@ -92,8 +93,8 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machineMatters())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment),
 			builder.WithPredicates(deploymentMatters())).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList),
-			builder.WithPredicates(predicate.Or(loop.ClusterMatters(), predicate.AnnotationChangedPredicate{}))).
+		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList),
+			builder.WithPredicates(predicate.Or(membership.ClusterChanged(), predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
 		Build(r)
 	if err != nil {
@@ -102,18 +103,19 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	newSet := func() client.Object { return &clusterv1.MachineSet{} }
 	c.others = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).
 		Explaining(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineSetNameLabel)
-	if c.templates, err = s.References(Name, built, loop.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
+	if c.templates, err = s.References(Name, built, membership.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
 		return err
 	}
-	c.planes, err = s.References(Name, built, loop.Referrers{New: newSet, NewList: newList, Also: c.ofControlPlane})
+	c.planes, err = s.References(Name, built, membership.Referrers{New: newSet, NewList: newList, Also: c.ofControlPlane})
 	return err
 }
 
 func (c *Controller) definition() loop.Controller[*clusterv1.MachineSet, Snapshot] {
 	return loop.Controller[*clusterv1.MachineSet, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineSetFinalizer,
-		New:   func() *clusterv1.MachineSet { return &clusterv1.MachineSet{} },
-		Enter: c.enter, Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		New:    func() *clusterv1.MachineSet { return &clusterv1.MachineSet{} },
+		Urgent: loop.Urgent{Replicas: true},
+		Adopt:  c.enter, Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 		Answer: func(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
 			if _, ok := q.(AskUsed); ok {
 				return c.readUsed(ctx, s)

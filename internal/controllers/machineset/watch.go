@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -40,12 +40,12 @@ func (c *Controller) ofDeployment(ctx context.Context, o client.Object) []reconc
 	return c.list(ctx, func(set *clusterv1.MachineSet) bool {
 		owner := metav1.GetControllerOfNoCopy(set)
 		return owner != nil && owner.Kind == deploymentKind && owner.Name == o.GetName()
-	}, loop.InCluster(Name, cluster)...)
+	}, membership.InCluster(Name, cluster)...)
 }
 
 // ofCluster names the MachineSets of a Cluster whose connection changed that wait for it.
 func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
-	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 }, loop.InCluster(Name, cluster)...)
+	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 }, membership.InCluster(Name, cluster)...)
 }
 
 // ofControlPlane names the MachineSets of the Cluster of a control plane, which preflight checks look at.
@@ -55,7 +55,7 @@ func (c *Controller) ofControlPlane(ctx context.Context, plane client.Object) []
 		return nil
 	}
 	return c.list(ctx, func(*clusterv1.MachineSet) bool { return true },
-		loop.InCluster(Name, client.ObjectKey{Namespace: plane.GetNamespace(), Name: name})...)
+		membership.InCluster(Name, client.ObjectKey{Namespace: plane.GetNamespace(), Name: name})...)
 }
 
 func (c *Controller) list(ctx context.Context, keep func(*clusterv1.MachineSet) bool, opts ...client.ListOption) []reconcile.Request {

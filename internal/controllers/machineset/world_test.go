@@ -24,6 +24,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -236,8 +237,8 @@ func managementCluster(objs ...client.Object) *fake.ClientBuilder {
 	}
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(base, objs...)...).
 		WithStatusSubresource(&clusterv1.Machine{}, &clusterv1.MachineSet{}).WithIndex(&clusterv1.Machine{}, byCluster, clusterOf).
-		WithIndex(&clusterv1.MachineSet{}, loop.ClusterField(Name), loop.ClusterNames).
-		WithIndex(&clusterv1.MachineSet{}, loop.ReferenceField(Name), loop.ReferenceKeys(templateRefs))
+		WithIndex(&clusterv1.MachineSet{}, membership.ClusterField(Name), membership.ClusterNames).
+		WithIndex(&clusterv1.MachineSet{}, membership.ReferenceField(Name), membership.ReferenceKeys(templateRefs))
 }
 
 func newWorld(t *testing.T, c client.WithWatch) *world {

@@ -18,6 +18,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
@@ -89,7 +90,7 @@ func Add(s loop.Setup, cfg Config) error {
 	c.writer = r.Writer
 	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(loop.OrphanedSecrets())).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(membership.OrphanedSecrets())).
 		WatchesRawSource(cfg.Processes.Source(ofProcess)).
 		WatchesRawSource(cfg.Simulation.Source(ofProcess)).
 		Complete(r)
@@ -98,7 +99,10 @@ func Add(s loop.Setup, cfg Config) error {
 func (c *Controller) definition() loop.Controller[*hostedv1.HostedControlPlane, Snapshot] {
 	return loop.Controller[*hostedv1.HostedControlPlane, Snapshot]{
 		Name: Name, Finalizer: hostedv1.HostedControlPlaneFinalizer,
-		New:     func() *hostedv1.HostedControlPlane { return &hostedv1.HostedControlPlane{} },
+		New: func() *hostedv1.HostedControlPlane { return &hostedv1.HostedControlPlane{} },
+		Urgent: loop.Urgent{
+			Fields: []string{"initialization", "version", "addonsHash"}, Conditions: []string{hostedv1.AvailableCondition},
+		},
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
@@ -90,7 +91,7 @@ func ca() *corev1.Secret {
 }
 
 func build(t testing.TB, objs ...client.Object) *fake.ClientBuilder {
-	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&bootstrapv1.KubeadmConfig{}, loop.ClusterField(Name), loop.ClusterNames).WithObjects(objs...).
+	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&bootstrapv1.KubeadmConfig{}, membership.ClusterField(Name), membership.ClusterNames).WithObjects(objs...).
 		WithStatusSubresource(&bootstrapv1.KubeadmConfig{}, &clusterv1.Cluster{}, &clusterv1.Machine{})
 }
 

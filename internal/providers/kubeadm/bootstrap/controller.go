@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
@@ -61,8 +62,8 @@ func Add(s loop.Setup, clusters *remote.Clusters, tokenTTL time.Duration) error 
 	_, err := s.Builder(Name, &bootstrapv1.KubeadmConfig{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(configOfData), builder.WithPredicates(loop.OrphanedSecrets())).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(reader, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(configOfData), builder.WithPredicates(membership.OrphanedSecrets())).
+		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(reader, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
 		WatchesRawSource(clusters.Changed(Name, c.configsOf)).
 		Build(r)
 	return err
@@ -70,8 +71,11 @@ func Add(s loop.Setup, clusters *remote.Clusters, tokenTTL time.Duration) error 
 
 func (c *Controller) definition() loop.Controller[*bootstrapv1.KubeadmConfig, Snapshot] {
 	return loop.Controller[*bootstrapv1.KubeadmConfig, Snapshot]{
-		Name:    Name,
-		New:     func() *bootstrapv1.KubeadmConfig { return &bootstrapv1.KubeadmConfig{} },
+		Name: Name,
+		New:  func() *bootstrapv1.KubeadmConfig { return &bootstrapv1.KubeadmConfig{} },
+		Urgent: loop.Urgent{
+			Fields: []string{"initialization", "dataSecretName"}, Conditions: []string{bootstrapv1.KubeadmConfigReadyCondition},
+		},
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
 }
@@ -122,7 +126,7 @@ func ownerMatters() predicate.Predicate {
 // configsOf names the KubeadmConfigs of a cluster.
 func (c *Controller) configsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	list := &bootstrapv1.KubeadmConfigList{}
-	err := c.client.List(ctx, list, loop.InCluster(Name, cluster)...)
+	err := c.client.List(ctx, list, membership.InCluster(Name, cluster)...)
 	if err != nil {
 		return nil
 	}

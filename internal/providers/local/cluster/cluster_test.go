@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/gate"
@@ -269,7 +270,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 	w := &world{host: testhost.New()}
 	broken := func() error { err := w.fail; w.fail = nil; return err }
 	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.LocalCluster{}).
-		WithIndex(&infrav1.LocalMachine{}, loop.ClusterField(Name), loop.ClusterNames).
+		WithIndex(&infrav1.LocalMachine{}, membership.ClusterField(Name), membership.ClusterNames).
 		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := broken(); err != nil {

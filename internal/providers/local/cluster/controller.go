@@ -17,6 +17,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/gate"
@@ -56,7 +57,7 @@ func Add(s loop.Setup, cfg Config) error {
 	r := loop.NewReconciler(s, c.driven())
 	c.writer = r.Writer
 	return s.Builder(Name, &infrav1.LocalCluster{}).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(membership.ClusterChanged())).
 		Watches(&controlplanev1.HostedControlPlane{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(ownedOrChanged())).
 		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(gone())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
@@ -66,7 +67,10 @@ func Add(s loop.Setup, cfg Config) error {
 func (c *Controller) driven() loop.Controller[*infrav1.LocalCluster, Snapshot] {
 	return loop.Controller[*infrav1.LocalCluster, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalClusterFinalizer,
-		New:     func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
+		New: func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
+		Urgent: loop.Urgent{
+			Fields: []string{"initialization", "failureDomains", "network"}, Conditions: []string{clusterv1.ReadyCondition},
+		},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
@@ -47,7 +48,7 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 		return s, err
 	}
 	var machines infrav1.LocalMachineList
-	if err := c.client.List(ctx, &machines, loop.InCluster(Name, key)...); err != nil {
+	if err := c.client.List(ctx, &machines, membership.InCluster(Name, key)...); err != nil {
 		return s, fmt.Errorf("listing LocalMachines of Cluster %s: %w", key, err)
 	}
 	for _, m := range machines.Items {

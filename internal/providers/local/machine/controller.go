@@ -16,6 +16,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
@@ -71,7 +72,7 @@ func Add(s loop.Setup, cfg Config) error {
 	b := s.Builder(Name, &infrav1.LocalMachine{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
 	if c.simulation != nil {
 		b = b.WatchesRawSource(c.simulated())
@@ -82,9 +83,11 @@ func Add(s loop.Setup, cfg Config) error {
 func (c *Controller) driven() loop.Controller[*infrav1.LocalMachine, Snapshot] {
 	return loop.Controller[*infrav1.LocalMachine, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachineFinalizer,
-		New:     func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
-		Late:    func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" }, // SetProviderID comes before anything is made
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer,
+		New: func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
+		// SetProviderID comes before anything is created.
+		DeferFinalizer: func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" },
+		Urgent:         loop.Urgent{Fields: []string{"initialization", "interruptible"}, Conditions: []string{clusterv1.ReadyCondition}},
+		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer,
 	}
 }
 

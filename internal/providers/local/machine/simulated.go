@@ -15,6 +15,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -33,7 +34,7 @@ func (c *Controller) simulated() source.Source {
 
 func (c *Controller) ofSimulated(ctx context.Context, cluster types.NamespacedName) []reconcile.Request {
 	var list infrav1.LocalMachineList
-	if err := c.client.List(ctx, &list, loop.InCluster(Name, cluster)...); err != nil {
+	if err := c.client.List(ctx, &list, membership.InCluster(Name, cluster)...); err != nil {
 		return nil
 	}
 	var out []reconcile.Request

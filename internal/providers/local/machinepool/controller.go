@@ -16,6 +16,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/gate"
@@ -47,14 +48,17 @@ func Add(s loop.Setup, allowed policy.Configuration) error {
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(ofPool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(ofLocalMachine)).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(markedOrChanged())).
-		Watches(&clusterv1.Cluster{}, loop.OfCluster(c.client, Name, newList), builder.WithPredicates(loop.ClusterMatters())).
+		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
 		Complete(c.gated(r))
 }
 
 func (c *Controller) driven() loop.Controller[*infrav1.LocalMachinePool, Snapshot] {
 	return loop.Controller[*infrav1.LocalMachinePool, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachinePoolFinalizer,
-		New:     func() *infrav1.LocalMachinePool { return &infrav1.LocalMachinePool{} },
+		New: func() *infrav1.LocalMachinePool { return &infrav1.LocalMachinePool{} },
+		Urgent: loop.Urgent{
+			Fields: []string{"initialization", "ready", "infrastructureMachineKind"}, Conditions: []string{clusterv1.ReadyCondition},
+		},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 		Answer: func(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) { return c.answerLive(ctx, s) },
 	}

@@ -20,6 +20,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
@@ -38,7 +39,7 @@ const podsPerNode = 110
 type Controller struct {
 	client client.Client
 	writer *kube.Writer
-	scope  loop.Scope
+	scope  membership.Scope
 	status infrav1.LocalMachineTemplateStatus
 	// allowed is what nodes may use that ask for nothing.
 	allowed policy.Nodes
@@ -69,7 +70,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if ours, err := c.scope.Has(ctx, o); err != nil || !ours {
+	if included, err := c.scope.Includes(ctx, o); err != nil || !included {
 		return ctrl.Result{}, err
 	}
 	if left := ownedWithin - c.now().Sub(o.CreationTimestamp.Time); left > 0 && len(o.OwnerReferences) == 0 {

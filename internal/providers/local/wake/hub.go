@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -59,5 +59,5 @@ func All(ctx context.Context, c client.Reader, list client.ObjectList) []reconci
 	if err := c.List(ctx, list); err != nil {
 		return nil
 	}
-	return loop.Requests(list)
+	return membership.Requests(list)
 }

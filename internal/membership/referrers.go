@@ -1,4 +1,4 @@
-package loop
+package membership
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -26,53 +27,59 @@ type Referrers struct {
 	// New returns an empty object of the kind, NewList an empty list.
 	New     func() client.Object
 	NewList func() client.ObjectList
-	// Refs returns the references that an object holds. Nil where a provider object wakes nobody but whom Also names, and
-	// its owners.
+	// Refs returns the references that an object holds. Nil where a provider object enqueues only what Also names, and its
+	// owners.
 	Refs func(client.Object) []Reference
-	// Also, where set, names the objects that a provider object wakes whoever owns it; none: its owners are woken.
+	// Also, where set, names the objects that a provider object enqueues whoever owns it; none: its owners are enqueued.
 	Also func(ctx context.Context, provider client.Object) []reconcile.Request
 }
 
-// References returns a reader of provider objects that watches each kind that it reads on behalf of a controller
-// (CL-05). A change wakes the owner of the object; one that has no owner yet wakes those that refer to it by name, so that
-// nobody waits for a timer until it appears.
-func (s Setup) References(name string, c controller.Controller, r Referrers) (*kube.References, error) {
-	kind, err := apiutil.GVKForObject(r.New(), s.Manager.GetScheme())
+// References returns a reader of provider objects that watches each kind that it reads on behalf of the controller c of that
+// name. A change enqueues the owner of the object; one that has no owner yet enqueues those that refer to it by name, so that
+// they are reconciled as soon as it appears. filter is the watch filter of the manager.
+func (r Referrers) References(mgr ctrl.Manager, filter, name string, c controller.Controller) (*kube.References, error) {
+	kind, err := apiutil.GVKForObject(r.New(), mgr.GetScheme())
 	if err != nil {
 		return nil, err
 	}
 	if r.Refs != nil {
-		err := s.Manager.GetFieldIndexer().IndexField(context.Background(), r.New(), ReferenceField(name), ReferenceKeys(r.Refs))
+		err := mgr.GetFieldIndexer().IndexField(context.Background(), r.New(), ReferenceField(name), ReferenceKeys(r.Refs))
 		if err != nil {
 			return nil, fmt.Errorf("index %s by reference: %w", kind.Kind, err)
 		}
 	}
-	reader := s.Manager.GetClient()
-	wake := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.woken(ctx, reader, name, kind.GroupKind(), o)
+	reader := mgr.GetClient()
+	enqueue := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		return r.requests(ctx, reader, index{name, kind.GroupKind()}, o)
 	})
 	return kube.NewReferences(reader, func(u *unstructured.Unstructured) error {
-		return c.Watch(source.Kind[client.Object](s.Manager.GetCache(), u, wake))
-	}).LimitedTo(s.WatchFilter).Explaining(s.Manager.GetRESTMapper(), s.Manager.GetAPIReader()), nil
+		return c.Watch(source.Kind[client.Object](mgr.GetCache(), u, enqueue))
+	}).LimitedTo(filter).Explaining(mgr.GetRESTMapper(), mgr.GetAPIReader()), nil
 }
 
-// woken are who of the kind has to look at a provider object that changed.
-func (r Referrers) woken(ctx context.Context, c client.Reader, name string, kind schema.GroupKind, provider client.Object) []reconcile.Request {
+// index is that of a controller over the references of its kind.
+type index struct {
+	controller string
+	kind       schema.GroupKind
+}
+
+// requests are for the objects of the kind that a change of a provider object concerns.
+func (r Referrers) requests(ctx context.Context, c client.Reader, by index, provider client.Object) []reconcile.Request {
 	if r.Also != nil {
 		if also := r.Also(ctx, provider); len(also) > 0 {
 			return also
 		}
 	}
-	if owners := ownersOf(provider, kind.Group, kind.Kind); len(owners) > 0 || r.Refs == nil {
+	if owners := ownersOf(provider, by.kind); len(owners) > 0 || r.Refs == nil {
 		return owners
 	}
-	return Referring(ctx, c, name, r.NewList(), provider)
+	return Referring(ctx, c, by.controller, r.NewList(), provider)
 }
 
 // ReferenceField is the name of a controller's index of its objects by what they refer to.
 func ReferenceField(controller string) string { return controller + ".reference" }
 
-// ReferenceKeys returns what the index has of an object that holds references.
+// ReferenceKeys returns the keys of an object in that index.
 func ReferenceKeys(refs func(client.Object) []Reference) client.IndexerFunc {
 	return func(o client.Object) []string {
 		var keys []string
@@ -98,10 +105,11 @@ func Referring(ctx context.Context, c client.Reader, controller string, list cli
 	return Requests(list)
 }
 
-func ownersOf(o client.Object, ownerGroup, ownerKind string) []reconcile.Request {
+// ownersOf are the owners of an object that are of a kind.
+func ownersOf(o client.Object, kind schema.GroupKind) []reconcile.Request {
 	var out []reconcile.Request
 	for _, ref := range o.GetOwnerReferences() {
-		if ref.Kind == ownerKind && group(ref.APIVersion) == ownerGroup {
+		if ref.Kind == kind.Kind && groupOf(ref.APIVersion) == kind.Group {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}})
 		}
 	}

@@ -1,4 +1,4 @@
-package loop_test
+package membership_test
 
 import (
 	"testing"
@@ -7,30 +7,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
 )
 
-func TestWatchFilter(t *testing.T) { // PA-02, CT-09
-	labelled := machine(func(m *clusterv1.Machine) { m.Labels[clusterv1.WatchLabel] = "x" })
-	cases := map[string]struct {
-		filter string
-		m      *clusterv1.Machine
-		want   bool
-	}{
-		"no filter":                  {"", machine(nil), true},
-		"no filter, labelled object": {"", labelled, true},
-		"its own":                    {"x", labelled, true},
-		"another's":                  {"y", labelled, false},
-		"not labelled":               {"x", machine(nil), false},
-	}
-	for name, tc := range cases {
-		if got := (loop.Setup{WatchFilter: tc.filter}).Filter().Create(event.CreateEvent{Object: tc.m}); got != tc.want {
-			t.Errorf("%s: got %v", name, got)
-		}
-	}
-}
-
-func TestClusterMatters(t *testing.T) {
+func TestClusterChanged(t *testing.T) {
 	yes := true
 	now := metav1.Now()
 	cases := map[string]struct {
@@ -47,7 +27,7 @@ func TestClusterMatters(t *testing.T) {
 		before := &clusterv1.Cluster{}
 		after := before.DeepCopy()
 		tc.change(after)
-		if got := loop.ClusterMatters().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
+		if got := membership.ClusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}

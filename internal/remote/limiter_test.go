@@ -33,7 +33,7 @@ func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 	fast.add(node("n", "p://1"))
 	b := newBench(t, nil)
 	dial := func(a *api) *connection {
-		conn, err := b.clusters.dial(t.Context(), a.kubeconfig("one"), newGate(b.clusters.lane))
+		conn, err := b.clusters.dial(t.Context(), a.kubeconfig("one"), newLimiter(b.clusters.pool))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 	if err := toFast.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); err != nil {
 		t.Errorf("another cluster: %v", err)
 	}
-	if !toSlow.gate.isSlow() {
+	if !toSlow.limiter.isSlow() {
 		t.Error("the cluster does not count as slow while a call lasts")
 	}
 	if err := toSlow.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); !errors.Is(err, ErrBusy) {
@@ -76,93 +76,93 @@ func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 	if answered.Load() != 1 {
 		t.Errorf("%d calls were answered in the end, want 1", answered.Load())
 	}
-	if err := toSlow.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); err != nil || toSlow.gate.isSlow() {
-		t.Errorf("a cluster that answers again: %v, slow: %v", err, toSlow.gate.isSlow())
+	if err := toSlow.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); err != nil || toSlow.limiter.isSlow() {
+		t.Errorf("a cluster that answers again: %v, slow: %v", err, toSlow.limiter.isSlow())
 	}
 }
 
-// TestSlowClustersShareALane: however many clusters are slow, together they keep few workers.
-func TestSlowClustersShareALane(t *testing.T) { // RC-06
-	l := newLane()
-	var inside []*visit
+// TestSlowClustersShareAPool: however many clusters are slow, together they keep few workers.
+func TestSlowClustersShareAPool(t *testing.T) { // RC-06
+	l := newSlowPool()
+	var inside []*permit
 	for i := range 3 * slowCallsAtOnce {
-		g := newGate(l)
+		g := newLimiter(l)
 		g.slow = true
-		v, err := g.enter(t.Context())
-		if (err == nil) != (i < slowCallsAtOnce+trialsAtOnce) {
+		v, err := g.acquire(t.Context())
+		if (err == nil) != (i < slowCallsAtOnce+probesAtOnce) {
 			t.Errorf("cluster %d: %v", i, err)
 		}
 		if err == nil {
 			inside = append(inside, v)
-			if _, err := g.enter(t.Context()); !errors.Is(err, ErrBusy) {
+			if _, err := g.acquire(t.Context()); !errors.Is(err, ErrBusy) {
 				t.Errorf("a second call to slow cluster %d: %v", i, err)
 			}
 		}
 	}
 	for _, v := range inside {
-		if err := v.end(nil); err != nil {
+		if err := v.release(nil); err != nil {
 			t.Error(err)
 		}
 		v.cancel(nil)
 	}
-	g := newGate(l)
+	g := newLimiter(l)
 	g.slow = true
 	if err := g.do(t.Context(), func(context.Context) error { return nil }); err != nil || g.isSlow() {
 		t.Errorf("a call that takes no time: %v, slow: %v", err, g.isSlow())
 	}
-	if len(l.places) != 0 || len(l.trials) != 0 {
-		t.Errorf("%d places and %d trials are taken, and nobody is there", len(l.places), len(l.trials))
+	if len(l.permits) != 0 || len(l.probes) != 0 {
+		t.Errorf("%d permits and %d probe permits are taken, and no call is under way", len(l.permits), len(l.probes))
 	}
 }
 
-// full returns a lane whose places are taken by clusters that do not answer.
-func full(t *testing.T) *lane {
-	l := newLane()
+// full returns a slow pool whose permits are taken by clusters that do not answer.
+func full(t *testing.T) *slowPool {
+	l := newSlowPool()
 	for range slowCallsAtOnce {
-		g := newGate(l)
+		g := newLimiter(l)
 		g.slow = true
-		v, err := g.enter(t.Context())
+		v, err := g.acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = v.end(nil); v.cancel(nil) })
+		t.Cleanup(func() { _ = v.release(nil); v.cancel(nil) })
 	}
 	return l
 }
 
 // TestQuickAgainWhileOthersHang: a cluster that was slow once, because the machine was busy for a moment, is served again
-// though others, which do not answer, keep all places of the lane; one that is slow still does not keep a worker.
+// though others, which do not answer, keep all permits of the slow pool; one that is slow still does not keep a worker.
 func TestQuickAgainWhileOthersHang(t *testing.T) { // RC-06
 	l := full(t)
-	g := newGate(l)
+	g := newLimiter(l)
 	g.slow = true
 	if err := g.do(t.Context(), func(context.Context) error { return nil }); err != nil || g.isSlow() {
 		t.Errorf("a call that takes no time: %v, slow: %v", err, g.isSlow())
 	}
-	l.least, l.most = time.Millisecond, time.Millisecond
+	l.minBudget, l.maxBudget = time.Millisecond, time.Millisecond
 	g.slow = true
 	if err := g.do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }); !errors.Is(err, ErrBusy) || !g.isSlow() {
 		t.Errorf("a call that takes long: %v, slow: %v", err, g.isSlow())
 	}
-	if len(l.trials) != 0 || g.inside != 0 {
-		t.Errorf("%d trials are taken, and %d are inside", len(l.trials), g.inside)
+	if len(l.probes) != 0 || g.active != 0 {
+		t.Errorf("%d probe permits are taken, and %d calls are under way", len(l.probes), g.active)
 	}
 }
 
-// TestWhoIsTried: a place for trials is not for clusters whose probes are slow or fail, so that those of others find it.
-func TestWhoIsTried(t *testing.T) { // RC-02, RC-06
+// TestWhichClustersGetAProbePermit: a probe permit is not for clusters whose probes are slow or fail, so that those of others find it.
+func TestWhichClustersGetAProbePermit(t *testing.T) { // RC-02, RC-06
 	a := newAPI(t)
 	b := newBench(t, nil)
 	b.connected(a)
-	g := b.clusters.lookup(key).gate
-	g.lane, g.slow = full(t), true
+	g := b.clusters.lookup(key).limiter
+	g.pool, g.slow = full(t), true
 	tried := func() bool {
 		b.clock.SetTime(b.clock.Now().Add(b.clusters.cfg.Timing.ProbeInterval))
 		b.reconcile()
-		v, err := g.enter(t.Context())
+		v, err := g.acquire(t.Context())
 		if err == nil {
-			v.expire() // as its timer does: the cluster stays slow
-			_ = v.end(nil)
+			v.exceed() // as its timer does: the cluster stays slow
+			_ = v.release(nil)
 			v.cancel(nil)
 		}
 		return err == nil
@@ -179,24 +179,24 @@ func TestWhoIsTried(t *testing.T) { // RC-02, RC-06
 		t.Error("not tried, though its probe was quick again")
 	}
 	g.probed(time.Hour, nil)
-	if _, err := g.enter(t.Context()); !errors.Is(err, ErrBusy) {
+	if _, err := g.acquire(t.Context()); !errors.Is(err, ErrBusy) {
 		t.Errorf("after a probe that took long: %v", err)
 	}
 }
 
-// TestHangingCallIsGivenUp: a call that takes long goes on if there is a place in the lane, and is given up if there is
+// TestHangingCallIsGivenUp: a call that takes long goes on if there is a permit of the slow pool, and is canceled if there is
 // none, whatever the API does: with a hundred clusters that hang three workers wait, and no more.
 func TestHangingCallIsGivenUp(t *testing.T) { // RC-04, RC-06
-	l := newLane()
-	l.least, l.most = time.Millisecond, time.Millisecond
+	l := newSlowPool()
+	l.minBudget, l.maxBudget = time.Millisecond, time.Millisecond
 	type outcome struct {
-		g   *gate
+		g   *limiter
 		err error
 	}
 	const clusters, calls = 100, 2
 	answer, outcomes := make(chan struct{}), make(chan outcome, calls*clusters)
 	for range clusters {
-		g := newGate(l)
+		g := newLimiter(l)
 		for range calls {
 			go func() {
 				outcomes <- outcome{g, g.do(context.Background(), func(ctx context.Context) error {
@@ -218,43 +218,43 @@ func TestHangingCallIsGivenUp(t *testing.T) { // RC-04, RC-06
 	close(answer)
 	for range slowCallsAtOnce {
 		if o := <-outcomes; o.err != nil {
-			t.Errorf("a call with a place in the lane: %v", o.err)
+			t.Errorf("a call with a permit of the slow pool: %v", o.err)
 		}
 	}
-	if len(l.places) != 0 {
-		t.Errorf("%d places are taken, and nobody is there", len(l.places))
+	if len(l.permits) != 0 {
+		t.Errorf("%d permits are taken, and no call is under way", len(l.permits))
 	}
 }
 
-// TestFullGate: who waits for a gate that is full is told, and a cluster that turns out slow meanwhile is left alone.
-func TestFullGate(t *testing.T) { // RC-06
-	g := newGate(newLane())
-	var inside []*visit
+// TestFullLimiter: a call that waits for a permit in vain is refused, and a cluster that turns out slow meanwhile is left alone.
+func TestFullLimiter(t *testing.T) { // RC-06
+	g := newLimiter(newSlowPool())
+	var inside []*permit
 	for range callsAtOnce {
-		v, err := g.enter(t.Context())
+		v, err := g.acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		inside = append(inside, v)
 	}
-	if _, err := g.enter(t.Context()); !errors.Is(err, ErrBusy) {
+	if _, err := g.acquire(t.Context()); !errors.Is(err, ErrBusy) {
 		t.Errorf("one more than fit: %v", err)
 	}
 	waiting := make(chan error, 1)
-	go func() { _, err := g.enter(context.Background()); waiting <- err }()
-	inside[0].expire() // as its timer does
-	_ = inside[1].end(nil)
+	go func() { _, err := g.acquire(context.Background()); waiting <- err }()
+	inside[0].exceed() // as its timer does
+	_ = inside[1].release(nil)
 	if err := <-waiting; !errors.Is(err, ErrBusy) {
 		t.Errorf("the cluster is slow by now: %v", err)
 	}
 	if !g.isSlow() {
 		t.Error("a quick call ended, while one that takes long has not")
 	}
-	_ = inside[0].end(nil)
+	_ = inside[0].release(nil)
 	for _, v := range inside[2:] {
-		_ = v.end(nil)
+		_ = v.release(nil)
 	}
-	if g.isSlow() || len(g.slots) != 0 || g.inside != 0 || len(g.lane.places) != 0 {
+	if g.isSlow() || len(g.permits) != 0 || g.active != 0 || len(g.pool.permits) != 0 {
 		t.Errorf("when all have left: %+v", g)
 	}
 	for _, v := range inside {
@@ -262,79 +262,109 @@ func TestFullGate(t *testing.T) { // RC-06
 	}
 }
 
-// joined returns the gate of a cluster that the manager knows.
-func joined(l *lane) *gate {
-	g := newGate(l)
-	l.join(g)
+// TestAnswerThatDoesNotEnd: a call needs its permit until its answer was read: whoever sends an answer byte by byte is as slow as
+// one that does not answer.
+func TestAnswerThatDoesNotEnd(t *testing.T) { // RC-04, RC-06
+	a := newAPI(t)
+	a.add(node("n", "p://1"))
+	b := newBench(t, nil)
+	b.connected(a)
+	conn, err := b.clusters.connection(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func() error { return conn.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}) }
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	a.set(func(a *api) { a.hang, a.begun = hang, true })
+	for range slowCallsAtOnce { // calls to other clusters
+		b.clusters.pool.permits <- struct{}{}
+	}
+	if err := get(); !errors.Is(err, ErrBusy) || fault.KindOf(err) != fault.Unreachable || fault.RetryAfter(err) != slowRetry {
+		t.Errorf("a call whose answer does not end: %v", err)
+	}
+	if !conn.limiter.isSlow() || conn.limiter.active != 0 || len(conn.limiter.permits) != 0 {
+		t.Errorf("slow: %t, %d calls under way, %d permits taken", conn.limiter.isSlow(), conn.limiter.active, len(conn.limiter.permits))
+	}
+	a.set(func(a *api) { a.hang = nil })
+	if err := get(); err != nil || conn.limiter.isSlow() || len(b.clusters.pool.probes) != 0 {
+		t.Errorf("with a probe permit, when it answers: %v, slow: %t, %d probe permits taken", err, conn.limiter.isSlow(), len(b.clusters.pool.probes))
+	}
+}
+
+// joined returns the limiter of a cluster that the manager knows.
+func joined(l *slowPool) *limiter {
+	g := newLimiter(l)
+	l.latencies.Add(g)
 	return g
 }
 
-func TestPatience(t *testing.T) { // RC-06
+func TestBudget(t *testing.T) { // RC-06
 	cases := map[string]struct {
 		reason string
 		usual  time.Duration
 		want   time.Duration
 	}{
-		"nothing known": {"room for the limit of the rate", 0, leastPatience},
-		"quick":         {"tens of milliseconds are no fault", 5 * time.Millisecond, leastPatience},
+		"nothing known": {"room for the limit of the rate", 0, minBudget},
+		"quick":         {"tens of milliseconds are no fault", 5 * time.Millisecond, minBudget},
 		"busy machine":  {"all clusters take long: it is not theirs", 100 * time.Millisecond, time.Second},
-		"all are slow":  {"workers do not wait for ever", 10 * time.Second, mostPatience},
+		"all are slow":  {"workers do not wait for ever", 10 * time.Second, maxBudget},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := newLane()
+			l := newSlowPool()
 			for range 20 {
-				l.took(joined(l), tc.usual)
+				l.latencies.Observe(joined(l), tc.usual)
 			}
-			if got := l.patience(); got != tc.want {
+			if got := l.budget(); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 			}
 		})
 	}
 }
 
-// TestPatienceWithOthers: clusters that take a second for each of many calls stay slow ones. Otherwise each of them would keep
+// TestBudgetWithOthers: clusters that take a second for each of many calls stay slow ones. Otherwise each of them would keep
 // five workers.
-func TestPatienceWithOthers(t *testing.T) { // RC-06
+func TestBudgetWithOthers(t *testing.T) { // RC-06
 	const second = time.Second
 	cases := map[string]struct {
 		reason     string
 		well, slow int // clusters
 		want       time.Duration
 	}{
-		"three of twenty":    {"the others are quick", 17, 3, leastPatience},
-		"most of them":       {"a quarter is quick: so it is not the machine", 5, 15, leastPatience},
-		"one of two":         {"the other is quick", 1, 1, leastPatience},
-		"one for itself":     {"nobody has to wait for it", 0, 1, mostPatience},
-		"all":                {"as on a machine that is busy", 0, 20, mostPatience},
-		"a thousand, a few":  {"the others are quick", 990, 10, leastPatience},
-		"a thousand, nearly": {"the machine is busy", 100, 900, mostPatience},
+		"three of twenty":    {"the others are quick", 17, 3, minBudget},
+		"most of them":       {"a quarter is quick: so it is not the machine", 5, 15, minBudget},
+		"one of two":         {"the other is quick", 1, 1, minBudget},
+		"one for itself":     {"nobody has to wait for it", 0, 1, maxBudget},
+		"all":                {"as on a machine that is busy", 0, 20, maxBudget},
+		"a thousand, a few":  {"the others are quick", 990, 10, minBudget},
+		"a thousand, nearly": {"the machine is busy", 100, 900, maxBudget},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := newLane()
+			l := newSlowPool()
 			for range tc.well {
-				l.took(joined(l), 3*time.Millisecond)
+				l.latencies.Observe(joined(l), 3*time.Millisecond)
 			}
-			var slow []*gate
+			var slow []*limiter
 			for range tc.slow {
 				slow = append(slow, joined(l))
 			}
 			for range 200 { // calls to each, while nobody calls the others
 				for _, g := range slow {
-					l.took(g, min(second, l.patience()))
+					l.latencies.Observe(g, min(second, l.budget()))
 				}
 			}
-			if got := l.patience(); got != tc.want {
+			if got := l.budget(); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 			}
 		})
 	}
 }
 
-// TestPatienceWithErrors: a call that nobody answered tells how long calls take only if it took long. Otherwise, with many
+// TestBudgetWithErrors: a call that nobody answered tells how long calls take only if it took long. Otherwise, with many
 // clusters down on a busy machine, the others would be slow ones.
-func TestPatienceWithErrors(t *testing.T) { // RC-06
+func TestBudgetWithErrors(t *testing.T) { // RC-06
 	const busyMachine, bySuch = 100 * time.Millisecond, time.Second
 	nodes := corev1.Resource("nodes")
 	cases := map[string]struct {
@@ -345,15 +375,15 @@ func TestPatienceWithErrors(t *testing.T) { // RC-06
 		"refused":   {"it never came to the API", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, bySuch},
 		"cut":       {"no answer came", fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), bySuch},
 		"cancelled": {"the caller left", context.Canceled, bySuch},
-		"refusal":   {"the API answered", fmt.Errorf("getting: %w", apierrors.NewNotFound(nodes, "n")), leastPatience},
-		"its error": {"the API answered", apierrors.NewInternalError(io.EOF), leastPatience},
-		"no error":  {"the API answered", nil, leastPatience},
+		"refusal":   {"the API answered", fmt.Errorf("getting: %w", apierrors.NewNotFound(nodes, "n")), minBudget},
+		"its error": {"the API answered", apierrors.NewInternalError(io.EOF), minBudget},
+		"no error":  {"the API answered", nil, minBudget},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := newLane()
+			l := newSlowPool()
 			for range 5 {
-				l.took(joined(l), busyMachine)
+				l.latencies.Observe(joined(l), busyMachine)
 			}
 			for range 15 {
 				g := joined(l)
@@ -362,36 +392,36 @@ func TestPatienceWithErrors(t *testing.T) { // RC-06
 				}
 				g.probed(time.Microsecond, tc.err)
 			}
-			if got := l.patience(); got != tc.want {
+			if got := l.budget(); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 			}
 		})
 	}
 }
 
-// TestPatienceWithGivenUpCalls: no answer within the patience is one that took at least as long.
-func TestPatienceWithGivenUpCalls(t *testing.T) { // RC-06
+// TestBudgetWithGivenUpCalls: no answer within the budget is one that took at least as long.
+func TestBudgetWithGivenUpCalls(t *testing.T) { // RC-06
 	l := full(t)
-	l.least = time.Millisecond
+	l.minBudget = time.Millisecond
 	err := joined(l).do(t.Context(), func(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	if got := l.patience(); !errors.Is(err, ErrBusy) || got != tolerance*l.least {
-		t.Errorf("%v, and the patience is %s, want %s", err, got, tolerance*l.least)
+	if got := l.budget(); !errors.Is(err, ErrBusy) || got != tolerance*l.minBudget {
+		t.Errorf("%v, and the budget is %s, want %s", err, got, tolerance*l.minBudget)
 	}
 }
 
 // TestForgottenClusters: what was known of clusters that are gone counts no more.
 func TestForgottenClusters(t *testing.T) {
-	l := newLane()
+	l := newSlowPool()
 	g := joined(l)
-	l.took(g, time.Millisecond)
-	l.forget(g)
-	l.took(g, time.Millisecond) // the last call ends
-	l.took(joined(l), 10*time.Second)
-	if got := l.patience(); got != mostPatience || len(l.each) != 1 {
-		t.Errorf("%s, of %d clusters: only the slow one is left", got, len(l.each))
+	l.latencies.Observe(g, time.Millisecond)
+	l.latencies.Forget(g)
+	l.latencies.Observe(g, time.Millisecond) // the last call ends
+	l.latencies.Observe(joined(l), 10*time.Second)
+	if got := l.budget(); got != maxBudget {
+		t.Errorf("%s: only the slow one is left", got)
 	}
 }
 
@@ -427,16 +457,16 @@ func TestCachedReadsOfASlowCluster(t *testing.T) { // RC-06, RC-07
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := b.clusters.lookup(key).gate
+	g := b.clusters.lookup(key).limiter
 	g.mu.Lock()
 	g.slow = true
 	g.mu.Unlock()
-	visit, err := g.enter(t.Context())
+	held, err := g.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer visit.cancel(nil)
-	usual := b.clusters.lane.usual
+	defer held.cancel(nil)
+	usual := b.clusters.pool.latencies.QuickestQuarter()
 	for range 10 {
 		if err := c.Get(t.Context(), client.ObjectKey{Name: "n1"}, &corev1.Node{}); err != nil {
 			t.Errorf("a Node by name while a slow call lasts: %v", err)
@@ -451,20 +481,20 @@ func TestCachedReadsOfASlowCluster(t *testing.T) { // RC-06, RC-07
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "s"}, &corev1.Secret{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("a live read while a slow call lasts: %v", err)
 	}
-	if !g.isSlow() || b.clusters.lane.usual != usual {
-		t.Errorf("slow: %t, usual %s, was %s: reads from the cache say nothing about the cluster", g.isSlow(), b.clusters.lane.usual, usual)
+	if !g.isSlow() || b.clusters.pool.latencies.QuickestQuarter() != usual {
+		t.Errorf("slow: %t, usual %s, was %s: reads from the cache say nothing about the cluster", g.isSlow(), b.clusters.pool.latencies.QuickestQuarter(), usual)
 	}
 }
 
-// TestGateOfOtherClients: who calls the cluster past the connection counts as the connection's callers do, and waits for
+// TestLimiterOfOtherClients: who calls the cluster past the connection counts as the connection's callers do, and waits for
 // a slow cluster no more than they do.
-func TestGateOfOtherClients(t *testing.T) { // RC-04, RC-06
+func TestLimiterOfOtherClients(t *testing.T) { // RC-04, RC-06
 	a := newAPI(t)
 	hang := make(chan struct{})
 	a.add(node("n", "p://1"))
 	a.set(func(a *api) { a.hang = hang })
 	b := newBench(t, nil)
-	b.clusters.lane.least, b.clusters.lane.most = time.Hour, time.Hour // none is given up
+	b.clusters.pool.minBudget, b.clusters.pool.maxBudget = time.Hour, time.Hour // none is given up
 	b.connected(a)
 	conn, err := b.clusters.connection(key)
 	if err != nil {
@@ -474,7 +504,7 @@ func TestGateOfOtherClients(t *testing.T) { // RC-04, RC-06
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Wrap(b.clusters.Gate(key))
+	cfg.Wrap(b.clusters.LimitCalls(key))
 	other, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -487,7 +517,7 @@ func TestGateOfOtherClients(t *testing.T) { // RC-04, RC-06
 	for range callsAtOnce {
 		go func() { done <- call() }()
 	}
-	eventually(t, "the gate is full", func() bool { return len(conn.gate.slots) == callsAtOnce })
+	eventually(t, "all permits are taken", func() bool { return len(conn.limiter.permits) == callsAtOnce })
 	if err := conn.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("the connection beside as many calls as it takes: %v", err)
 	}
@@ -500,10 +530,10 @@ func TestGateOfOtherClients(t *testing.T) { // RC-04, RC-06
 			t.Errorf("a call that was let in: %v", err)
 		}
 	}
-	if err := call(); err != nil || len(conn.gate.slots) != 0 {
-		t.Errorf("afterwards: %v, %d calls inside", err, len(conn.gate.slots))
+	if err := call(); err != nil || len(conn.limiter.permits) != 0 {
+		t.Errorf("afterwards: %v, %d calls under way", err, len(conn.limiter.permits))
 	}
-	cfg.Wrap(b.clusters.Gate(client.ObjectKey{Namespace: "ns", Name: "never seen"}))
+	cfg.Wrap(b.clusters.LimitCalls(client.ObjectKey{Namespace: "ns", Name: "never seen"}))
 	if other, err = kubernetes.NewForConfig(cfg); err != nil {
 		t.Fatal(err)
 	}

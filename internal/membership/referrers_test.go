@@ -1,4 +1,4 @@
-package loop
+package membership
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func TestWhoIsWokenByAProviderObject(t *testing.T) { // CL-05
+func TestRequestsOfAProviderObject(t *testing.T) { // CL-05
 	refs := func(o client.Object) []Reference { return []Reference{o.(*clusterv1.Machine).Spec.InfrastructureRef} }
 	also := func(names ...string) func(context.Context, client.Object) []reconcile.Request {
-		return func(context.Context, client.Object) []reconcile.Request { return wake(names...) }
+		return func(context.Context, client.Object) []reconcile.Request { return requestsFor(names...) }
 	}
 	scheme := runtime.NewScheme()
 	if err := clusterv1.AddToScheme(scheme); err != nil {
@@ -46,16 +46,16 @@ func TestWhoIsWokenByAProviderObject(t *testing.T) { // CL-05
 		referrer Referrers
 		want     []reconcile.Request
 	}{
-		"nobody's yet":           {"nobody waits for a timer", "FooMachine", metav1.OwnerReference{}, Referrers{Refs: refs}, wake("m")},
-		"owned":                  {"whatever it is called", "FooMachine", owner(core, "Machine"), Referrers{Refs: refs}, wake("owner")},
-		"owned by another kind":  {"", "FooMachine", owner(core, "MachineSet"), Referrers{Refs: refs}, wake("m")},
-		"owned by another group": {"", "FooMachine", owner("x.example", "Machine"), Referrers{Refs: refs}, wake("m")},
+		"nobody's yet":           {"nobody waits for a timer", "FooMachine", metav1.OwnerReference{}, Referrers{Refs: refs}, requestsFor("m")},
+		"owned":                  {"whatever it is called", "FooMachine", owner(core, "Machine"), Referrers{Refs: refs}, requestsFor("owner")},
+		"owned by another kind":  {"", "FooMachine", owner(core, "MachineSet"), Referrers{Refs: refs}, requestsFor("m")},
+		"owned by another group": {"", "FooMachine", owner("x.example", "Machine"), Referrers{Refs: refs}, requestsFor("m")},
 		"another kind":           {"a name is one of a kind", "BarMachine", metav1.OwnerReference{}, Referrers{Refs: refs}, nil},
-		"only owners":            {"without Refs", "FooMachine", owner(core, "Machine"), Referrers{}, wake("owner")},
+		"only owners":            {"without Refs", "FooMachine", owner(core, "Machine"), Referrers{}, requestsFor("owner")},
 		"only owners, and none":  {"", "FooMachine", metav1.OwnerReference{}, Referrers{}, nil},
-		"also":                   {"whoever owns it", "FooMachine", owner(core, "Machine"), Referrers{Refs: refs, Also: also("p")}, wake("p")},
-		"also, nobody in this":   {"its owners are woken", "FooMachine", owner(core, "Machine"), Referrers{Refs: refs, Also: also()}, wake("owner")},
-		"also, nobody, no owner": {"", "FooMachine", metav1.OwnerReference{}, Referrers{Refs: refs, Also: also()}, wake("m")},
+		"also":                   {"whoever owns it", "FooMachine", owner(core, "Machine"), Referrers{Refs: refs, Also: also("p")}, requestsFor("p")},
+		"also, nobody in this":   {"its owners are woken", "FooMachine", owner(core, "Machine"), Referrers{Refs: refs, Also: also()}, requestsFor("owner")},
+		"also, nobody, no owner": {"", "FooMachine", metav1.OwnerReference{}, Referrers{Refs: refs, Also: also()}, requestsFor("m")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := &unstructured.Unstructured{}
@@ -66,7 +66,7 @@ func TestWhoIsWokenByAProviderObject(t *testing.T) { // CL-05
 				u.SetOwnerReferences([]metav1.OwnerReference{tc.owner})
 			}
 			tc.referrer.NewList = func() client.ObjectList { return &clusterv1.MachineList{} }
-			got := tc.referrer.woken(t.Context(), reader, "test", schema.GroupKind{Group: core, Kind: "Machine"}, u)
+			got := tc.referrer.requests(t.Context(), reader, index{"test", schema.GroupKind{Group: core, Kind: "Machine"}}, u)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: want -, got +:\n%s", tc.reason, diff)
 			}
@@ -74,7 +74,7 @@ func TestWhoIsWokenByAProviderObject(t *testing.T) { // CL-05
 	}
 }
 
-func wake(names ...string) (out []reconcile.Request) {
+func requestsFor(names ...string) (out []reconcile.Request) {
 	for _, name := range names {
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}})
 	}

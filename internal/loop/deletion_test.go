@@ -16,7 +16,7 @@ import (
 func doomed(t *testing.T, window time.Duration) *paced {
 	t.Helper()
 	p := newPaced(t)
-	p.r.pacer = pacer{window: window}
+	p.r.writes.Interval = window
 	p.doom()
 	p.act = func() error { return nil }
 	return p

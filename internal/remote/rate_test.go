@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -32,8 +31,8 @@ func TestRate(t *testing.T) { // RC-06
 			break
 		}
 	}
-	after, ok := RetryAfter(err)
-	if !errors.Is(err, ErrBusy) || fault.KindOf(err) != fault.Unreachable || !ok || after < time.Second {
+	after := fault.RetryAfter(err)
+	if !errors.Is(err, ErrBusy) || fault.KindOf(err) != fault.Unreachable || after < time.Second {
 		t.Errorf("beyond the burst: %v, come back after %s", err, after)
 	}
 	for range 20 {
@@ -43,30 +42,17 @@ func TestRate(t *testing.T) { // RC-06
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	if after, ok := RetryAfter(fmt.Errorf("calling: %w", busy(time.Minute))); !ok || after != time.Minute {
-		t.Errorf("%s, %t", after, ok)
-	}
-	if after, ok := RetryAfter(ErrBusy); !ok || after != busyAgain {
-		t.Errorf("without a time: %s, %t", after, ok)
-	}
-	for _, err := range []error{nil, ErrNotConnected, context.Canceled} {
-		if _, ok := RetryAfter(err); ok {
-			t.Errorf("%v is not about being busy", err)
-		}
-	}
-}
-
-func TestAskAgain(t *testing.T) { // RC-06
+func TestRetryAfter(t *testing.T) { // RC-06
 	for name, tc := range map[string]struct {
 		err  error
 		want time.Duration
 	}{
 		"busy":          {fmt.Errorf("calling: %w", busy(time.Minute)), time.Minute},
+		"always busy":   {fmt.Errorf("calling: %w", ErrBusy), slowRetry},
 		"not connected": {fmt.Errorf("calling: %w", ErrNotConnected), 0},
 		"no answer":     {fault.New(fault.Unreachable, "Refused", "no"), unanswered},
 	} {
-		if got := AskAgain(tc.err); got != tc.want {
+		if got := RetryAfter(tc.err); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}

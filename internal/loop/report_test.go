@@ -21,6 +21,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
 func status(fields map[string]any, conditions ...string) map[string]any {
@@ -39,6 +40,10 @@ func status(fields map[string]any, conditions ...string) map[string]any {
 }
 
 func TestUrgent(t *testing.T) { // FG-03
+	machines := Urgent{
+		Fields: []string{"initialization", "nodeRef"}, Conditions: []string{clusterv1.ReadyCondition, clusterv1.AvailableCondition},
+		Lapses: []string{clusterv1.MachineUpToDateCondition}, Replicas: true,
+	}
 	provisioned := map[string]any{"initialization": map[string]any{"provisioned": true}}
 	replicas := func(n, available float64) map[string]any {
 		return map[string]any{"replicas": n, "availableReplicas": available}
@@ -46,33 +51,36 @@ func TestUrgent(t *testing.T) { // FG-03
 	cases := map[string]struct {
 		reason     string
 		have, want map[string]any
-		also       []string
+		declared   Urgent
 		urgent     bool
 	}{
-		"message":             {"a condition that only says something else", status(nil, "Ready", "False"), status(nil, "Other", "False", "Ready", "False"), nil, false},
-		"phase":               {"a phase is for people", status(map[string]any{"phase": "a"}), status(map[string]any{"phase": "b"}), nil, false},
-		"first":               {"nothing is reached yet", nil, status(map[string]any{"phase": "a"}, "Ready", "False"), nil, false},
-		"initialization":      {"others go on when it is reached", status(nil), status(provisioned), nil, true},
-		"calm here":           {"in this kind nobody looks at it", status(nil), status(provisioned), []string{"initialization"}, false},
-		"unknown field":       {"who knows who waits for it", status(nil), status(map[string]any{"nodeRef": "n"}), nil, true},
-		"field goes":          {"who knows who waits for it", status(map[string]any{"nodeRef": "n"}), status(nil), nil, true},
-		"ready":               {"others count it", status(nil, "Ready", "False"), status(nil, "Ready", "True"), nil, true},
-		"ready at once":       {"it was ready when it was seen first", nil, status(nil, "Ready", "True"), nil, true},
-		"not ready":           {"others count it no more", status(nil, "Available", "True"), status(nil, "Available", "Unknown"), nil, true},
-		"unknown":             {"it is not available either way", status(nil, "Available", "False"), status(nil, "Available", "Unknown"), nil, false},
-		"up to date":          {"everybody expects it", status(nil, "Ready", "False"), status(nil, "Ready", "False", "UpToDate", "True"), nil, false},
-		"not up to date":      {"a rollout begins", status(nil, "UpToDate", "True"), status(nil, "UpToDate", "False"), nil, true},
-		"somebody else's":     {"another writer says it", status(nil, "UpToDate", "True"), status(nil, "Other", "False"), nil, false},
-		"unpaused":            {"it goes on", status(nil, "Paused", "True"), status(nil, "Paused", "False"), nil, true},
-		"some available":      {"more will follow", status(replicas(5, 1)), status(replicas(5, 2)), nil, false},
-		"all available":       {"a rollout goes on", status(replicas(5, 4)), status(replicas(5, 5)), nil, true},
-		"fewer":               {"a rollout goes on", status(replicas(5, 5)), status(replicas(4, 4)), nil, true},
-		"more are wanted":     {"nothing is available yet", status(replicas(5, 5)), status(replicas(6, 5)), nil, false},
-		"all from the start":  {"a rollout goes on", nil, status(replicas(1, 1)), nil, true},
-		"none from the start": {"there is nothing to count", nil, status(replicas(0, 0)), nil, false},
+		"message":             {"a condition that only says something else", status(nil, "Ready", "False"), status(nil, "Other", "False", "Ready", "False"), machines, false},
+		"phase":               {"a phase is for people", status(map[string]any{"phase": "a"}), status(map[string]any{"phase": "b"}), machines, false},
+		"first":               {"nothing is reached yet", nil, status(map[string]any{"phase": "a"}, "Ready", "False"), machines, false},
+		"initialization":      {"others go on when it is reached", status(nil), status(provisioned), machines, true},
+		"calm here":           {"in this kind nobody looks at it", status(nil), status(provisioned), Urgent{}, false},
+		"field":               {"others wait for it", status(nil), status(map[string]any{"nodeRef": "n"}), machines, true},
+		"undeclared field":    {"nothing is known to wait for it", status(nil), status(map[string]any{"new": "n"}), machines, false},
+		"undeclared ready":    {"nothing is known to wait for it", status(nil, "Ready", "False"), status(nil, "Ready", "True"), Urgent{}, false},
+		"undeclared replicas": {"nothing is known to wait for them", status(replicas(5, 4)), status(replicas(5, 5)), Urgent{}, false},
+		"field goes":          {"others wait for it", status(map[string]any{"nodeRef": "n"}), status(nil), machines, true},
+		"ready":               {"others count it", status(nil, "Ready", "False"), status(nil, "Ready", "True"), machines, true},
+		"ready at once":       {"it was ready when it was seen first", nil, status(nil, "Ready", "True"), machines, true},
+		"not ready":           {"others count it no more", status(nil, "Available", "True"), status(nil, "Available", "Unknown"), machines, true},
+		"unknown":             {"it is not available either way", status(nil, "Available", "False"), status(nil, "Available", "Unknown"), machines, false},
+		"up to date":          {"everybody expects it", status(nil, "Ready", "False"), status(nil, "Ready", "False", "UpToDate", "True"), machines, false},
+		"not up to date":      {"a rollout begins", status(nil, "UpToDate", "True"), status(nil, "UpToDate", "False"), machines, true},
+		"somebody else's":     {"another writer says it", status(nil, "UpToDate", "True"), status(nil, "Other", "False"), machines, false},
+		"unpaused":            {"it goes on", status(nil, "Paused", "True"), status(nil, "Paused", "False"), machines, true},
+		"some available":      {"more will follow", status(replicas(5, 1)), status(replicas(5, 2)), machines, false},
+		"all available":       {"a rollout goes on", status(replicas(5, 4)), status(replicas(5, 5)), machines, true},
+		"fewer":               {"a rollout goes on", status(replicas(5, 5)), status(replicas(4, 4)), machines, true},
+		"more are wanted":     {"nothing is available yet", status(replicas(5, 5)), status(replicas(6, 5)), machines, false},
+		"all from the start":  {"a rollout goes on", nil, status(replicas(1, 1)), machines, true},
+		"none from the start": {"there is nothing to count", nil, status(replicas(0, 0)), machines, false},
 	}
 	for name, tc := range cases {
-		if got := urgent(tc.have, tc.want, tc.also); got != tc.urgent {
+		if got := tc.declared.isUrgent(tc.have, tc.want); got != tc.urgent {
 			t.Errorf("%s: urgent %t, but %s", name, got, tc.reason)
 		}
 	}
@@ -111,9 +119,10 @@ func newPaced(t *testing.T) *paced {
 		}).Build()
 	p.r = &Reconciler[*clusterv1.Machine, *clusterv1.Machine]{
 		Client: p.client, Writer: kube.NewWriter(p.client, "test"), Now: func() time.Time { return p.now }, Events: p.records,
-		pacer: pacer{window: time.Second},
+		writes: pacing.Writes[client.ObjectKey, Event]{Interval: time.Second},
 		Controller: Controller[*clusterv1.Machine, *clusterv1.Machine]{
 			Name: "test", New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
+			Urgent:  Urgent{Fields: []string{"nodeRef"}, Conditions: []string{clusterv1.ReadyCondition}},
 			Observe: func(_ context.Context, m *clusterv1.Machine) (*clusterv1.Machine, error) { return m, nil },
 			Decide:  func(*clusterv1.Machine) Plan { return Plan{Actions: p.actions} },
 			Act:     func(context.Context, *clusterv1.Machine, Action) error { return p.act() },
@@ -190,64 +199,19 @@ func TestPaceOfABusyMachine(t *testing.T) { // FG-03
 	}
 }
 
-// writesTook makes the last write end after some time from now, and the last writes take that long.
+// writesTook makes the last writes take that long and end after some time from now.
 func (p *paced) writesTook(each, after time.Duration) {
-	p.r.pacer.usual, p.r.pacer.ended = each, p.now.Add(after)
-}
-
-// TestBusyServerIsForgotten: where nothing is written any more, the pace is no longer that of the last burst of writes.
-func TestBusyServerIsForgotten(t *testing.T) { // FG-03
-	t0 := time.Unix(1e9, 0)
-	p := pacer{window: time.Second}
-	for range 200 {
-		p.took(200*time.Millisecond, t0)
-	}
-	for _, step := range []struct {
-		passed, takes, window time.Duration
-	}{
-		{0, 200 * time.Millisecond, 4 * time.Second},
-		{time.Second, 100 * time.Millisecond, 2 * time.Second},
-		{3 * time.Second, 25 * time.Millisecond, time.Second},
-		{time.Minute, 0, time.Second},
-	} {
-		now := t0.Add(step.passed)
-		if takes, window := p.takes(now).Round(time.Millisecond), p.present(now).Round(10*time.Millisecond); takes != step.takes || window != step.window {
-			t.Errorf("after %s: a write takes %s and the window is %s, want %s and %s", step.passed, takes, window, step.takes, step.window)
-		}
-	}
-	p.took(160*time.Millisecond, t0.Add(time.Minute))
-	if got := p.takes(t0.Add(time.Minute)); got != 10*time.Millisecond {
-		t.Errorf("the next write begins anew: %s", got)
-	}
+	p.r.writes.Wrote(16*each, p.now.Add(after)) // a sample counts for a sixteenth, and what was before is forgotten
 }
 
 // TestPaceOfABusyServer: the longer a write takes, the fewer are made.
 func TestPaceOfABusyServer(t *testing.T) { // FG-03
-	cases := map[string]struct {
-		reason string
-		takes  time.Duration
-		want   time.Duration
-	}{
-		"quick":   {"what a write takes does not matter", 10 * time.Millisecond, time.Second},
-		"busy":    {"a twentieth of the time is for the writes", 100 * time.Millisecond, 2 * time.Second},
-		"drowned": {"somebody may be watching", time.Minute, 5 * time.Second},
-	}
-	now := time.Unix(1e9, 0)
-	for name, tc := range cases {
-		p := pacer{window: time.Second}
-		for range 200 {
-			p.took(tc.takes, now)
-		}
-		if got := p.present(now).Round(10 * time.Millisecond); got != tc.want {
-			t.Errorf("%s: %s: want %s, got %s", name, tc.reason, tc.want, got)
-		}
-	}
 	p := newPaced(t)
 	p.takes = 160 * time.Millisecond
 	p.status.NodeRef.Name = "n" // somebody waits for it
 	p.once(time.Minute)
-	if p.r.pacer.usual != 10*time.Millisecond {
-		t.Errorf("a write is a sixteenth of what is usual: %s", p.r.pacer.usual)
+	if p.r.writes.Latency(p.now) != 10*time.Millisecond {
+		t.Errorf("a write is a sixteenth of what is usual: %s", p.r.writes.Latency(p.now))
 	}
 	p.takes, p.status.NodeRef.Name = 0, "m"
 	p.writesTook(200*time.Millisecond, time.Minute)
@@ -330,66 +294,10 @@ func TestFailureIsReportedAtOnce(t *testing.T) {
 
 func TestNoPace(t *testing.T) { // FG-03: the gate is off
 	p := newPaced(t)
-	p.r.pacer.window = 0
+	p.r.writes.Interval = 0
 	for i := range 3 {
 		p.status.Phase = fmt.Sprint(i)
 		p.pass("every change is written", 0, i+1, 0)
-	}
-}
-
-func TestPacerForgets(t *testing.T) {
-	p := pacer{window: time.Second}
-	now := time.Unix(1e9, 0)
-	for i := range 10 * fewest {
-		p.hold(client.ObjectKey{Name: fmt.Sprint(i)}, now.Add(time.Duration(i)*10*time.Millisecond), awaitedNow)
-	}
-	if n := len(p.objects); n > 2*fewest {
-		t.Errorf("remembers %d objects", n)
-	}
-}
-
-// TestPacerForgetsEvents: objects that were deleted while their events were held back are never asked for again, and kinds
-// without a finalizer have no last pass.
-func TestPacerForgetsEvents(t *testing.T) { // FG-03
-	events := []Event{Normal("Began", "began")}
-	for name, hold := range map[string]func(*pacer, client.ObjectKey, time.Time){
-		"held back": func(p *pacer, key client.ObjectKey, now time.Time) {
-			p.hold(key, now, beginning)
-			p.keep(key, events, now)
-		},
-		"only its events": func(p *pacer, key client.ObjectKey, now time.Time) { p.keep(key, events, now) },
-	} {
-		p, now := &pacer{window: time.Second}, time.Unix(1e9, 0)
-		for i := range 10 * fewest {
-			now = now.Add(10 * time.Millisecond)
-			hold(p, client.ObjectKey{Name: fmt.Sprint(i)}, now)
-		}
-		if n := len(p.objects); n > 2*fewest {
-			t.Errorf("%s: remembers %d objects", name, n)
-		}
-		lasts := client.ObjectKey{Name: fmt.Sprint(10*fewest - 1)}
-		if diff := cmp.Diff(events, p.release(lasts, nil)); diff != "" {
-			t.Errorf("%s: events of a moment ago (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-// TestPacerKeepsEvents: an object that is held back stays remembered for as long as there are passes over it, and those of
-// which only the events are remembered are not taken for old ones.
-func TestPacerKeepsEvents(t *testing.T) { // FG-03
-	events := []Event{Normal("Began", "began")}
-	p, now := &pacer{window: time.Second}, time.Unix(1e9, 0)
-	key := client.ObjectKey{Name: "kept"}
-	p.keep(key, events, now)
-	for i := range 10 * fewest {
-		now = now.Add(10 * time.Millisecond)
-		p.hold(client.ObjectKey{Name: fmt.Sprint(i)}, now, awaitedNow)
-		if i%100 == 0 {
-			p.keep(key, events, now)
-		}
-	}
-	if diff := cmp.Diff(events, p.release(key, nil)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -417,7 +325,7 @@ func TestMetrics(t *testing.T) { // ME-01
 		series int
 		value  float64
 	}{
-		"capi_reconcile_total": {m.passes.WithLabelValues("test", "success"), 1, 2}, "capi_ssa_cache_hits_total": {m.hits.WithLabelValues("Machine", "test"), 1, 1},
+		"capi_reconcile_total": {m.total.WithLabelValues("test", "success"), 1, 2}, "capi_ssa_cache_hits_total": {m.hits.WithLabelValues("Machine", "test"), 1, 1},
 		"capi_ssa_cache_misses_total":      {m.misses.WithLabelValues("Machine", "test"), 1, 1},
 		"slipway_status_writes_held_total": {m.held.WithLabelValues("test"), 1, 1}, "slipway_events_dropped_total": {m.dropped.WithLabelValues("test"), 1, 1},
 	} {
@@ -435,7 +343,7 @@ func TestMetrics(t *testing.T) { // ME-01
 		t.Error("metrics are registered twice")
 	}
 	var none *Metrics
-	none.passed("x", 0, ctrl.Result{}, nil)
+	none.reconciled("x", 0, ctrl.Result{}, nil)
 	none.skipped("x", "y")
 	none.heldBack("x")
 	none.droppedEvent("x")

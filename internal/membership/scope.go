@@ -1,4 +1,4 @@
-package loop
+package membership
 
 import (
 	"context"
@@ -16,42 +16,37 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Scope is what the manager limits itself to; see the package's documentation. The zero value has no limit.
+// Scope is the set of objects that the manager reconciles; see the package's documentation. The zero value has no limit.
 type Scope struct {
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that objects must have; empty: every object is
-	// the manager's.
+	// included.
 	WatchFilter string
-	// Cached reads what the manager sees, Live reads past its cache. Both are needed where there is a filter.
+	// Cached reads the manager's cache, Live past it. Both are needed where there is a filter.
 	Cached, Live client.Reader
 }
 
-// Scope returns what the manager limits itself to.
-func (s Setup) Scope() Scope {
-	return Scope{WatchFilter: s.WatchFilter, Cached: s.Manager.GetClient(), Live: s.Manager.GetAPIReader()}
-}
-
-// hasLabel reports whether an object has the label.
-func (s Scope) hasLabel(o metav1.Object) bool {
+// HasLabel reports whether an object has the label, or needs none.
+func (s Scope) HasLabel(o metav1.Object) bool {
 	return s.WatchFilter == "" || o.GetLabels()[clusterv1.WatchLabel] == s.WatchFilter
 }
 
-// Has reports whether an object is the manager's: it has the label, and so has its Cluster. A Cluster that does not exist
-// keeps nobody away: what belongs to it may have to be deleted. The manager's cache does not have the Clusters of others,
-// so the API server says which of the two it is.
-func (s Scope) Has(ctx context.Context, o client.Object) (bool, error) {
+// Includes reports whether an object is in the scope: it has the label, and so has its Cluster. An object whose Cluster does
+// not exist is included: it may have to be deleted. The manager's cache does not have the Clusters of others, so that the API
+// server is asked which of the two is the case.
+func (s Scope) Includes(ctx context.Context, o client.Object) (bool, error) {
 	if s.WatchFilter == "" {
 		return true, nil
 	}
-	if !s.hasLabel(o) {
+	if !s.HasLabel(o) {
 		return false, nil
 	}
-	name := clusterOf(o)
+	name := ClusterOf(o)
 	if _, isCluster := o.(*clusterv1.Cluster); isCluster || name == "" {
 		return true, nil
 	}
 	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: name}
 	if cluster, err := kube.Cluster(ctx, s.Cached, key); err != nil || cluster != nil {
-		return err == nil && s.hasLabel(cluster), err
+		return err == nil && s.HasLabel(cluster), err
 	}
 	cluster := &metav1.PartialObjectMetadata{}
 	cluster.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind))
@@ -62,12 +57,12 @@ func (s Scope) Has(ctx context.Context, o client.Object) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading Cluster %s: %w", key, err)
 	}
-	return s.hasLabel(cluster), nil
+	return s.HasLabel(cluster), nil
 }
 
-// Hidden names the objects of a kind in a Cluster that lack the label, and that keep says matter; sorted. Whoever creates or
-// deletes because of what it does not see asks this first: a label that is forgotten or taken away must neither multiply
-// Machines nor leave their infrastructure behind. Without a filter nothing is hidden, and nothing is read.
+// Hidden names the members of a Cluster that are of a kind, lack the label, and match keep; sorted. A controller that creates
+// or deletes because of what is not in its cache lists them first: a label that is missing must neither multiply Machines nor
+// leave their infrastructure behind. Without a filter nothing is hidden, and nothing is read.
 func (s Scope) Hidden(ctx context.Context, kind schema.GroupVersionKind, cluster client.ObjectKey, keep func(client.Object) bool) ([]string, error) {
 	if s.WatchFilter == "" {
 		return nil, nil

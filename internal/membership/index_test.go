@@ -1,4 +1,4 @@
-package loop
+package membership
 
 import (
 	"testing"

@@ -1,0 +1,38 @@
+package membership
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// OrphanedSecrets is the predicate for watches on the Secrets of Clusters by the controllers that own them: only Secrets
+// without a controller owner pass, which these adopt again.
+func OrphanedSecrets() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		secret, ok := o.(*corev1.Secret)
+		return ok && secret.Type == clusterv1.ClusterSecretType && metav1.GetControllerOfNoCopy(secret) == nil
+	})
+}
+
+// ClusterChanged is the predicate for watches on Clusters by the controllers of their members: what changes the decisions
+// about members passes, the rest of the status does not.
+func ClusterChanged() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1.Cluster)
+			after, ok2 := e.ObjectNew.(*clusterv1.Cluster)
+			if !ok || !ok2 {
+				return false
+			}
+			return before.Generation != after.Generation ||
+				before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+				isTrue(before.Status.Initialization.InfrastructureProvisioned) != isTrue(after.Status.Initialization.InfrastructureProvisioned) ||
+				isTrue(before.Status.Initialization.ControlPlaneInitialized) != isTrue(after.Status.Initialization.ControlPlaneInitialized)
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
