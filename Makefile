@@ -24,6 +24,7 @@ prerequisites: ## install what is missing on this machine and start Docker
 .PHONY: generate
 generate: crds ## generate CRDs, deepcopy functions and documents
 	@go generate ./internal/cli
+	@go test -vet=off ./test/behaviour -update >/dev/null
 
 .PHONY: crds
 crds:

@@ -1,0 +1,95 @@
+package slipway
+
+import (
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	linkForm    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	headingForm = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
+	fenceForm   = regexp.MustCompile("(?ms)^```.*?^```$")
+	noSlug      = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// TestLinks: each relative link of a document leads to a file or folder, and where it names a heading, to that heading.
+func TestLinks(t *testing.T) {
+	checked := 0
+	for _, page := range documents(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range linkForm.FindAllStringSubmatch(fenceForm.ReplaceAllString(string(text), ""), -1) {
+			target, err := url.Parse(m[1])
+			if err != nil {
+				t.Errorf("%s: %s: %v", page, m[1], err)
+				continue
+			}
+			if target.IsAbs() {
+				continue
+			}
+			checked++
+			checkLink(t, page, target)
+		}
+	}
+	if checked < 100 {
+		t.Errorf("%d links were found, which are too few: are they still written as [text](target)?", checked)
+	}
+}
+
+func checkLink(t *testing.T, page string, target *url.URL) {
+	t.Helper()
+	file := page
+	if target.Path != "" {
+		file = filepath.Join(filepath.Dir(page), target.Path)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("%s links to %s, which does not exist", page, target)
+		return
+	}
+	if target.Fragment == "" || filepath.Ext(file) != ".md" {
+		return
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headingForm.FindAllStringSubmatch(fenceForm.ReplaceAllString(string(text), ""), -1) {
+		if slug(h[1]) == target.Fragment {
+			return
+		}
+	}
+	t.Errorf("%s links to %s, and %s has no such heading", page, target, file)
+}
+
+// slug is how code hosts name a heading in an address.
+func slug(heading string) string {
+	return strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
+}
+
+func documents(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && p != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "dist" || d.Name() == "bin" || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(p) == ".md" {
+			out = append(out, p)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
