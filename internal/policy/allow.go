@@ -100,6 +100,14 @@ func (c Configuration) AllowsListening(at netip.AddrPort) bool {
 	return within(c.ControlPlanes.Addresses, netip.PrefixFrom(a, a.BitLen())) && !slices.Contains(c.ControlPlanes.ReservedPorts, int32(at.Port()))
 }
 
+// DeniedIssuer returns why API servers may not accept tokens of the issuer, empty if they may.
+func (c Configuration) DeniedIssuer(url string) string {
+	if slices.Contains(c.ControlPlanes.Issuers, url) {
+		return ""
+	}
+	return fmt.Sprintf("Issuer %s may not be used, because the API server would connect to it from this host: choose another one, or ask the operator to allow it in controlPlanes.issuers %s", url, where)
+}
+
 // Exceeded returns what one more of a kind would be too many of, empty if it may be created; own and all count those
 // that are there, in the namespace and in all. Setting is the name of the maximum, for example maxima.nodes.
 func (m Maximum) Exceeded(setting, namespace string, own, all int) string {

@@ -25,7 +25,7 @@ type Configuration struct {
 	Nodes Nodes `json:"nodes"`
 	// Networks is where clusters of the Local provider may take their addresses.
 	Networks Networks `json:"networks"`
-	// ControlPlanes is where hosted control planes may listen.
+	// ControlPlanes is where hosted control planes may listen, and what they may connect to.
 	ControlPlanes ControlPlanes `json:"controlPlanes"`
 	// Workloads is how the manager connects to workload clusters.
 	Workloads Workloads `json:"workloads"`
@@ -99,12 +99,16 @@ type Networks struct {
 	WidestPrefix int `json:"widestPrefix"`
 }
 
-// ControlPlanes is where hosted control planes may listen: at the gateway of their cluster's own network, and here.
+// ControlPlanes is where hosted control planes may listen, at the gateway of their cluster's own network and here, and what
+// they may connect to.
 type ControlPlanes struct {
 	// Addresses of this host where hosted control planes may listen besides. Default: none.
 	Addresses []netip.Prefix `json:"addresses"`
 	// ReservedPorts are those where none may listen at these addresses. Default: none.
 	ReservedPorts []int32 `json:"reservedPorts"`
+	// Issuers are the URLs of those whose tokens API servers may accept (spec.authentication of HostedControlPlanes). An API
+	// server is a process of this host and connects to them, and to where they send it. Default: none.
+	Issuers []string `json:"issuers"`
 }
 
 // Workloads is how the manager connects to workload clusters, whose kubeconfigs are Secrets of the namespaces.
@@ -150,7 +154,7 @@ func Default() Configuration {
 			},
 			WidestPrefix: 12,
 		},
-		ControlPlanes: ControlPlanes{Addresses: []netip.Prefix{}, ReservedPorts: []int32{}},
+		ControlPlanes: ControlPlanes{Addresses: []netip.Prefix{}, ReservedPorts: []int32{}, Issuers: []string{}},
 		Workloads:     Workloads{Ranges: []netip.Prefix{}, Proxies: []string{}},
 		Maxima: Maxima{
 			Replicas: 1000, Nodes: Maximum{Namespace: 100, Total: 250}, Networks: Maximum{Namespace: 30, Total: 100},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -63,6 +64,11 @@ func (c Configuration) problems() []error {
 			if !r.IsValid() || r != r.Masked() {
 				wrong("%s: %s has host bits set: use %s", where, r, r.Masked())
 			}
+		}
+	}
+	for _, i := range c.ControlPlanes.Issuers {
+		if u, err := url.Parse(i); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			wrong("controlPlanes.issuers: %q: name an issuer by its URL, with https and without user, query and fragment", i)
 		}
 	}
 	if m := c.Manager.MemoryMiB; m > 0 && m < leastManagerMemory {
