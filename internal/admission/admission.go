@@ -31,7 +31,7 @@ type Request struct {
 	Old    runtime.Object // what it is; nil when it is created
 	DryRun bool           // nothing will be stored
 	Gates  Gates
-	Policy policy.Configuration // what the operator allows; the zero value: everything
+	Policy policy.Configuration // what the operator allows; the zero value: everything but issuers of tokens
 }
 
 // Verdict is the answer to a Request: admitted when there are no errors.

@@ -2,31 +2,25 @@ package admission
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/componentflag"
 )
 
-// validateHostedControlPlane checks the flags of the components. What was stored before the rules and is not changed is
-// let through, so that finalizers and labels of it can be: the controller does not start anything with it.
+// validateHostedControlPlane checks the settings of the components.
 func validateHostedControlPlane(r Request, plane *hostedv1.HostedControlPlane) Verdict {
-	errs := validateSettings(plane.Spec.HostedControlPlaneSettings, field.NewPath("spec"))
-	if old, ok := r.Old.(*hostedv1.HostedControlPlane); ok && len(errs) > 0 {
-		before := map[string]bool{}
-		for _, e := range validateSettings(old.Spec.HostedControlPlaneSettings, field.NewPath("spec")) {
-			before[e.Detail] = true
-		}
-		var added field.ErrorList
-		for _, e := range errs {
-			if !before[e.Detail] {
-				added = append(added, e)
-			}
-		}
-		errs = added
+	var before *hostedv1.HostedControlPlaneSettings
+	if old, ok := r.Old.(*hostedv1.HostedControlPlane); ok {
+		before = &old.Spec.HostedControlPlaneSettings
 	}
+	errs := validateSettings(r, plane.Spec.HostedControlPlaneSettings, before, field.NewPath("spec"))
 	return Verdict{Errors: errs, Warnings: versionWarning(r, plane)}
 }
 
@@ -41,8 +35,40 @@ func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 	return []string{fmt.Sprintf("spec.version: this build includes Kubernetes %s and not %s; the control plane is not started or changed until another build does, or the version is changed", included, want)}
 }
 
-// validateSettings checks what a HostedControlPlane and its template have in common.
-func validateSettings(s hostedv1.HostedControlPlaneSettings, path *field.Path) field.ErrorList {
+// validateSettings checks what a HostedControlPlane and its template have in common. What was stored before the rules, or
+// before the operator changed theirs, and is not changed is let through, so that finalizers and labels can be: the controller
+// does not start anything with it.
+func validateSettings(r Request, s hostedv1.HostedControlPlaneSettings, old *hostedv1.HostedControlPlaneSettings, path *field.Path) field.ErrorList {
+	errs := validateFlags(s, path)
+	if old != nil && len(errs) > 0 {
+		before := map[string]bool{}
+		for _, e := range validateFlags(*old, path) {
+			before[e.Detail] = true
+		}
+		errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return before[e.Detail] })
+	}
+	if old != nil && equality.Semantic.DeepEqual(old.Security, s.Security) {
+		return errs
+	}
+	return append(errs, validateSecurity(r, s, path)...)
+}
+
+// validateSecurity checks what kube-apiserver reads from files, and whom it would connect to.
+func validateSecurity(r Request, s hostedv1.HostedControlPlaneSettings, path *field.Path) field.ErrorList {
+	errs := componentfile.Problems(s.Security, path)
+	if s.Authentication == nil {
+		return errs
+	}
+	for i, a := range s.Authentication.JWT {
+		if why := r.Policy.DeniedIssuer(a.Issuer.URL); why != "" {
+			errs = append(errs, field.Forbidden(path.Child("authentication", "jwt").Index(i).Child("issuer", "url"), why))
+		}
+	}
+	return errs
+}
+
+// validateFlags checks the flags of the components.
+func validateFlags(s hostedv1.HostedControlPlaneSettings, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, c := range []struct {
 		field     string
@@ -59,6 +85,10 @@ func validateSettings(s hostedv1.HostedControlPlaneSettings, path *field.Path) f
 			}
 			if problem := componentflag.Problem(c.component, arg.Name, value); problem != "" {
 				errs = append(errs, field.Forbidden(path.Child(c.field, "extraArgs").Index(i), problem))
+			}
+			if s.PodSecurity != nil && arg.Name == "disable-admission-plugins" && slices.Contains(strings.Split(value, ","), "PodSecurity") {
+				errs = append(errs, field.Forbidden(path.Child("podSecurity"),
+					"has no effect while apiServer.extraArgs disable the admission plugin PodSecurity: remove one of them"))
 			}
 		}
 	}

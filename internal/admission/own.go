@@ -19,7 +19,11 @@ func validateOwnTemplate(r Request) Verdict {
 	meta, spec := templateOf(r.New)
 	errs := meta.Validate(path.Child("metadata"))
 	if template, ok := r.New.(*hostedv1.HostedControlPlaneTemplate); ok {
-		errs = append(errs, validateSettings(template.Spec.Template.Spec, path.Child("spec"))...)
+		var old *hostedv1.HostedControlPlaneSettings
+		if before, ok := r.Old.(*hostedv1.HostedControlPlaneTemplate); ok {
+			old = &before.Spec.Template.Spec
+		}
+		errs = append(errs, validateSettings(r, template.Spec.Template.Spec, old, path.Child("spec"))...)
 	}
 	if r.Old == nil || asksOnly(r) {
 		return Verdict{Errors: errs}

@@ -16,6 +16,9 @@ const (
 	// CertificatesAvailableCondition is true when the certificate authorities and the kubeconfig exist.
 	CertificatesAvailableCondition = "CertificatesAvailable"
 
+	// EncryptionKeysAvailableCondition is true when the keys that data in etcd is encrypted with exist, or are not needed.
+	EncryptionKeysAvailableCondition = "EncryptionKeysAvailable"
+
 	// EtcdClusterAvailableCondition is true while etcd answers.
 	EtcdClusterAvailableCondition = "EtcdClusterAvailable"
 
@@ -57,7 +60,7 @@ type HostedControlPlaneSpec struct {
 // +kubebuilder:validation:MinProperties=1
 type HostedControlPlaneStatus struct {
 	// conditions tell about the state of the control plane. Known types: Available, CertificatesAvailable,
-	// EtcdClusterAvailable, ProcessRunning, VersionCarried, AddonsApplied, AddonsAvailable, RollingOut, Deleting, Paused.
+	// EncryptionKeysAvailable, EtcdClusterAvailable, ProcessRunning, VersionCarried, AddonsApplied, AddonsAvailable, RollingOut, Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

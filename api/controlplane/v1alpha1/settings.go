@@ -28,6 +28,8 @@ type HostedControlPlaneSettings struct {
 	// +optional
 	Etcd Component `json:"etcd,omitempty,omitzero"`
 
+	Security `json:",inline"`
+
 	// certificateValidityDays is how long, in days, the certificates of the control plane's components are valid;
 	// they are renewed well before. It does not concern the certificate authorities. Defaults to 365.
 	// +optional
@@ -46,7 +48,8 @@ type Backend struct {
 
 	// simulated runs nothing: an API server within Slipway itself, with its objects in memory and in one small file,
 	// answers for the cluster. Nodes and Pods are objects with nothing behind them. It says that it is of any version,
-	// and takes no notice of addons, apiServer, controllerManager, scheduler and etcd.
+	// and takes no notice of addons, apiServer, controllerManager, scheduler, etcd, audit, encryption, authentication and
+	// podSecurity.
 	// +optional
 	Simulated *SimulatedBackend `json:"simulated,omitempty"`
 }

@@ -1,0 +1,70 @@
+package componentfile
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/pod-security-admission/admission/api/load"
+	podsecurityv1 "k8s.io/pod-security-admission/admission/api/v1"
+	podsecurityvalidation "k8s.io/pod-security-admission/admission/api/validation"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+)
+
+// exempt is the namespace where the network of a cluster and kube-proxy run, which are privileged.
+const exempt = metav1.NamespaceSystem
+
+// Admission is the file that configures the admission plugin PodSecurity.
+func Admission(p hostedv1.PodSecurity) ([]byte, error) {
+	type plugin struct {
+		Name          string                                 `json:"name"`
+		Configuration podsecurityv1.PodSecurityConfiguration `json:"configuration"`
+	}
+	return json.Marshal(struct {
+		metav1.TypeMeta `json:",inline"`
+		Plugins         []plugin `json:"plugins"`
+	}{configKind("AdmissionConfiguration"), []plugin{{"PodSecurity", podSecurity(p)}}})
+}
+
+func podSecurity(p hostedv1.PodSecurity) podsecurityv1.PodSecurityConfiguration {
+	namespaces := p.Exemptions.Namespaces
+	if !slices.Contains(namespaces, exempt) {
+		namespaces = append(slices.Clone(namespaces), exempt)
+	}
+	return podsecurityv1.PodSecurityConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: podsecurityv1.SchemeGroupVersion.String(), Kind: "PodSecurityConfiguration"},
+		Defaults: podsecurityv1.PodSecurityDefaults{
+			Enforce: string(p.Enforce.Level), EnforceVersion: p.Enforce.Version,
+			Audit: string(p.Audit.Level), AuditVersion: p.Audit.Version,
+			Warn: string(p.Warn.Level), WarnVersion: p.Warn.Version,
+		},
+		Exemptions: podsecurityv1.PodSecurityExemptions{
+			Usernames: p.Exemptions.Usernames, Namespaces: namespaces, RuntimeClasses: p.Exemptions.RuntimeClasses,
+		},
+	}
+}
+
+func podSecurityProblems(p *hostedv1.PodSecurity, path *field.Path) field.ErrorList {
+	text, err := json.Marshal(podSecurity(*p))
+	if err != nil {
+		return field.ErrorList{field.InternalError(path, err)}
+	}
+	config, err := load.LoadFromData(text)
+	if err != nil {
+		return field.ErrorList{field.InternalError(path, err)}
+	}
+	errs := podsecurityvalidation.ValidatePodSecurityConfiguration(config)
+	for _, e := range errs {
+		if standard, ok := strings.CutPrefix(e.Field, "defaults."); ok {
+			if name, isVersion := strings.CutSuffix(standard, "-version"); isVersion {
+				e.Field = name + ".version"
+			} else {
+				e.Field = standard + ".level"
+			}
+		}
+	}
+	return below(path, errs)
+}
