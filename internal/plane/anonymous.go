@@ -1,8 +1,8 @@
 package plane
 
 import (
-	"encoding/json"
-
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
@@ -13,18 +13,11 @@ var healthPaths = [...]string{"/healthz", "/livez", "/readyz", "/version"}
 // whom to trust.
 const clusterInfoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
-// writeAuthentication writes an authentication configuration to path that lets
-// anonymous requests through to the given paths only.
-func writeAuthentication(path string, anonymous ...string) error {
-	conditions := make([]map[string]string, 0, len(anonymous))
-	for _, p := range anonymous {
-		conditions = append(conditions, map[string]string{"path": p})
-	}
-	data, err := json.MarshalIndent(map[string]any{
-		"apiVersion": "apiserver.config.k8s.io/v1",
-		"kind":       "AuthenticationConfiguration",
-		"anonymous":  map[string]any{"enabled": true, "conditions": conditions},
-	}, "", "  ")
+// writeAuthentication writes an authentication configuration to path that
+// accepts tokens of the issuers, nil for none, and lets anonymous requests
+// through to the given paths only.
+func writeAuthentication(path string, issuers *hostedv1.Authentication, anonymous ...string) error {
+	data, err := componentfile.Authentication(issuers, anonymous...)
 	if err != nil {
 		return err
 	}

@@ -156,7 +156,7 @@ func (m *management) admit(g *group, root *rest.Config) error {
 
 func (m *management) configure(endpoint string) (err error) {
 	auth := m.cfg.Dir.Path("pki", "authentication.json")
-	if err := writeAuthentication(auth, healthPaths[:]...); err != nil {
+	if err := writeAuthentication(auth, nil, healthPaths[:]...); err != nil {
 		return err
 	}
 	if m.server, err = apiserver.New(managementFlags(m.pki.folder, endpoint, auth, m.cfg.Profiling), m.listener, nil); err != nil {

@@ -100,7 +100,7 @@ func TestFlagsSayWhatMatters(t *testing.T) {
 	sets := map[string][]string{
 		"management server":      managementFlags(folder, "unix:///s", "/auth", false),
 		"management controllers": managementControllerFlags(folder, "/kubeconfig"),
-		"workload server":        workloadAPIServerFlags(c, folder, "unix:///s", "/auth"),
+		"workload server":        workloadAPIServerFlags(c, folder, "unix:///s", []string{"--authentication-config=/auth"}),
 		"workload controllers":   workloadControllerFlags(c, folder, "/kubeconfig"),
 		"workload scheduler":     workloadSchedulerFlags(c, "/kubeconfig"),
 	}
@@ -220,7 +220,7 @@ func TestWorkloadNeedsItsAuthorities(t *testing.T) {
 
 func TestAnonymousRequests(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "auth.json")
-	if err := writeAuthentication(path, "/readyz", clusterInfoPath); err != nil {
+	if err := writeAuthentication(path, nil, "/readyz", clusterInfoPath); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)

@@ -53,7 +53,7 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 	if err != nil {
 		return err
 	}
-	if err := data.Problem(cfg.Version); err != nil {
+	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys)); err != nil {
 		return err
 	}
 	started := heap.Starting(heap.StartWorkloadMemory)
@@ -91,7 +91,7 @@ func startWorkload(g *group, cfg WorkloadConfig, holder datadir.Holder) error {
 	}
 	err = cfg.Folder.WriteRun(workload.Run{
 		PID: holder.PID, Since: holder.Since, Version: buildinfo.Kubernetes(), Slipway: buildinfo.Version(),
-		Config: cfg.Hash(), Local: local,
+		Config: cfg.Hash(), Local: local, EncryptionKeys: cfg.EncryptionKeys,
 	})
 	if err != nil {
 		return err
@@ -134,11 +134,11 @@ type workloadParts struct {
 }
 
 func workloadComponents(cfg WorkloadConfig, certs workloadPKI, endpoint string, l net.Listener) (p workloadParts, err error) {
-	auth := certs.folder.Path + "/authentication.json"
-	if err := writeAuthentication(auth, append([]string{clusterInfoPath}, healthPaths[:]...)...); err != nil {
+	files, err := workloadFiles(cfg)
+	if err != nil {
 		return p, err
 	}
-	if p.server, err = apiserver.New(workloadAPIServerFlags(cfg.Config, certs.folder, endpoint, auth), l, nil); err != nil {
+	if p.server, err = apiserver.New(workloadAPIServerFlags(cfg.Config, certs.folder, endpoint, files), l, nil); err != nil {
 		return p, err
 	}
 	if p.loops, err = controllers.New(workloadControllerFlags(cfg.Config, certs.folder, certs.kubeconfig("controller-manager"))); err != nil {

@@ -24,18 +24,18 @@ const (
 	minNodes     = 16 // a smaller Pod range is split into at least so many
 )
 
-func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint, authConfig string) []string {
+// workloadAPIServerFlags are the flags of kube-apiserver; files are those that name files with its settings.
+func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint string, files []string) []string {
 	host := c.Endpoint
 	if a, err := c.Address(); err == nil {
 		host = a.Addr().String()
 	}
-	return override([]string{
+	return override(append([]string{
 		"--etcd-servers=" + etcdEndpoint,
 		"--advertise-address=" + host,
 		"--tls-cert-file=" + folder.Cert("apiserver"),
 		"--tls-private-key-file=" + folder.Key("apiserver"),
 		"--client-ca-file=" + folder.Cert(workload.CA),
-		"--authentication-config=" + authConfig,
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
@@ -49,13 +49,13 @@ func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint, 
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-username-headers=X-Remote-User",
-		"--service-account-issuer=https://kubernetes.default.svc." + c.Domain(),
+		"--service-account-issuer=" + c.Issuer(),
 		"--service-account-key-file=" + strings.TrimSuffix(folder.Key(workload.SigningSA), ".key") + ".pub",
 		"--service-account-signing-key-file=" + folder.Key(workload.SigningSA),
 		"--service-cluster-ip-range=" + strings.Join(c.ServiceCIDRs, ","),
 		"--allow-privileged=true",
 		"--profiling=false",
-	}, c.APIServer)
+	}, files...), c.APIServer)
 }
 
 func workloadControllerFlags(c workload.Config, folder pki.Folder, kubeconfig string) []string {

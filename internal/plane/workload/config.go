@@ -8,6 +8,10 @@ import (
 	"net/netip"
 	"os"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/componentflag"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -46,6 +50,11 @@ type Config struct {
 	ControllerManager []string `json:"controllerManager,omitempty"`
 	Scheduler         []string `json:"scheduler,omitempty"`
 	Etcd              []string `json:"etcd,omitempty"`
+
+	// Security is what kube-apiserver reads from files.
+	Security hostedv1.Security `json:"security,omitzero"`
+	// EncryptionKeys stands for the keys in the PKI folder that data in etcd is or was encrypted with; empty: there are none.
+	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 }
 
 // Validate returns a fault of kind Invalid that names the first thing that
@@ -67,7 +76,21 @@ func (c Config) Validate() error {
 			}
 		}
 	}
-	return c.validateFlags()
+	if err := c.validateFlags(); err != nil {
+		return err
+	}
+	return c.validateSecurity()
+}
+
+// validateSecurity refuses what kube-apiserver would not start with.
+func (c Config) validateSecurity() error {
+	if c.Security.Encryption != nil && c.EncryptionKeys == "" {
+		return fault.New(fault.Invalid, ReasonInvalid, "encryption needs keys")
+	}
+	if problems := componentfile.Problems(c.Security, field.NewPath("spec"), c.Issuer()); len(problems) > 0 {
+		return fault.New(fault.Invalid, ReasonInvalid, "%s", problems[0].Error())
+	}
+	return nil
 }
 
 // validateFlags refuses the first flag that the component may not have: the file of the configuration may be older than
@@ -107,6 +130,9 @@ func (c Config) Domain() string {
 	}
 	return c.ServiceDomain
 }
+
+// Issuer is who signs the tokens of ServiceAccounts.
+func (c Config) Issuer() string { return "https://kubernetes.default.svc." + c.Domain() }
 
 // Hash stands for the configuration: a process that runs with another one must
 // be restarted.

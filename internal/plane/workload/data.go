@@ -17,6 +17,8 @@ const (
 	ReasonDataMissing = "DataMissing"
 	// ReasonDataVersion says that the version may not open the data.
 	ReasonDataVersion = "DataVersion"
+	// ReasonEncryptionKeys says that the keys are not those that the data is encrypted with.
+	ReasonEncryptionKeys = "EncryptionKeysChanged"
 )
 
 // Data is what is known of a control plane's data.
@@ -25,6 +27,8 @@ type Data struct {
 	Exists bool
 	// Version of Kubernetes that opened it last; empty: none has.
 	Version string
+	// EncryptionKeys stands for the keys that objects may be encrypted with; empty: none is.
+	EncryptionKeys string
 }
 
 // ReadData returns what is known of the data. The record is the one of the last process, whether or not it lives.
@@ -47,8 +51,17 @@ func (f Folder) ReadData() (Data, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return d, fmt.Errorf("read %s: %w", f.run(), err)
 	}
-	d.Version = r.Version
+	d.Version, d.EncryptionKeys = r.Version, r.EncryptionKeys
 	return d, nil
+}
+
+// KeysProblem returns why the data may not be opened with the keys, nil if it may. It is not opened without those that it
+// may be encrypted with, nor with others: what is encrypted could not be read, and would be lost with the old keys.
+func (d Data) KeysProblem(keys string) error {
+	if d.EncryptionKeys == "" || d.EncryptionKeys == keys {
+		return nil
+	}
+	return fault.New(fault.Invalid, ReasonEncryptionKeys, "The data of the control plane is encrypted with other keys than it is to be started with; restore their Secret from a backup")
 }
 
 // Problem returns why a control plane of the version may not be started with the data, nil if it may. Kubernetes converts

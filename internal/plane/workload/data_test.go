@@ -10,6 +10,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
+// Data that was encrypted once is opened with the same keys only, also when nothing is to be encrypted any more.
+func TestKeysOfData(t *testing.T) { // H8
+	for name, test := range map[string]struct {
+		reason, recorded, keys string
+		opened                 bool
+	}{
+		"never encrypted": {"", "", "", true},
+		"first time":      {"", "", "a", true},
+		"same":            {"", "a", "a", true},
+		"others":          {"Secrets could not be read", "a", "b", false},
+		"none":            {"Secrets could not be read", "a", "", false},
+	} {
+		f := workload.Folder(t.TempDir())
+		if err := f.WriteRun(workload.Run{PID: 1, Version: "v1.36.3", EncryptionKeys: test.recorded}); err != nil {
+			t.Fatal(err)
+		}
+		d, err := f.ReadData()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.KeysProblem(test.keys); (err == nil) != test.opened {
+			t.Errorf("%s: %s: %v", name, test.reason, err)
+		}
+	}
+}
+
 // What wrote the data is known from the record of the last process, whether or not that lives.
 func TestData(t *testing.T) {
 	tests := map[string]struct {

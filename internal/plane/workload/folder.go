@@ -18,6 +18,9 @@ const (
 	EtcdCA    = "etcd-ca"        // kept for tools that expect it: etcd itself is on a unix socket
 	ProxyCA   = "front-proxy-ca" // of the aggregation layer
 	SigningSA = "sa"             // key pair of service account tokens
+
+	// EncryptionKeys is a file with the keys of encryption at rest, in base64 by their provider, in JSON.
+	EncryptionKeys = "encryption-keys.json"
 )
 
 // Folder is the folder of one control plane.
@@ -38,6 +41,9 @@ func (f Folder) Lock() string { return f.path("lock") }
 // Log is the path of the process's log.
 func (f Folder) Log() string { return f.path("log", "control-plane.log") }
 
+// AuditLog is the path of the file that requests are recorded in.
+func (f Folder) AuditLog() string { return f.path("log", "audit.log") }
+
 func (f Folder) run() string { return f.path("run.json") }
 
 func (f Folder) path(elem ...string) string {
@@ -52,6 +58,8 @@ type Run struct {
 	Slipway string    `json:"slipway"` // version of the binary
 	Config  string    `json:"config"`  // Config.Hash
 	Local   string    `json:"local"`   // loopback address and port of the API server, for this machine only
+	// EncryptionKeys stands for the keys that objects may be encrypted with, ever since it is set; empty: none is.
+	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 }
 
 // WriteRun records r.

@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
@@ -37,7 +39,19 @@ func TestValidate(t *testing.T) {
 		"file":             {func(c *workload.Config) { c.ControllerManager = []string{"--root-ca-file=/x"} }, "--root-ca-file"},
 		"folder":           {func(c *workload.Config) { c.Etcd = []string{"--wal-dir=/x"} }, "--wal-dir"},
 		"configuration":    {func(c *workload.Config) { c.Scheduler = []string{"--config=/x"} }, "--config"},
-		"no range at all":  {func(c *workload.Config) { c.ServiceCIDRs = []string{"x"} }, `"x" is not a range`},
+		"issuer":           {func(c *workload.Config) { c.Security.Authentication = issuer("https://issuer.example") }, ""},
+		"plain HTTP":       {func(c *workload.Config) { c.Security.Authentication = issuer("http://issuer.example") }, "spec.authentication.jwt[0].issuer.url"},
+		"own issuer": {func(c *workload.Config) {
+			c.ServiceDomain, c.Security.Authentication = "x.example", issuer("https://kubernetes.default.svc.x.example")
+		}, "disallowed issuers"},
+		"audit": {func(c *workload.Config) {
+			c.Security.Audit = &hostedv1.Audit{Policy: &hostedv1.AuditPolicy{Rules: []hostedv1.AuditRule{{Level: "x"}}}}
+		}, "spec.audit.policy.rules[0].level"},
+		"socket of a KMS": {func(c *workload.Config) {
+			c.EncryptionKeys, c.Security.Encryption = "k", &hostedv1.Encryption{Provider: "kms"}
+		}, "spec.encryption.provider"},
+		"no keys":         {func(c *workload.Config) { c.Security.Encryption = &hostedv1.Encryption{} }, "needs keys"},
+		"no range at all": {func(c *workload.Config) { c.ServiceCIDRs = []string{"x"} }, `"x" is not a range`},
 	}
 	for name, test := range tests {
 		c := config()
@@ -49,6 +63,27 @@ func TestValidate(t *testing.T) {
 		case test.says != "" && (fault.KindOf(err) != fault.Invalid || err == nil || !strings.Contains(err.Error(), test.says)):
 			t.Errorf("%s: got %v, want %q", name, err, test.says)
 		}
+	}
+}
+
+func issuer(url string) *hostedv1.Authentication {
+	prefix := ""
+	return &hostedv1.Authentication{JWT: []hostedv1.JWTAuthenticator{{
+		Issuer:        hostedv1.JWTIssuer{URL: url, Audiences: []string{"demo"}},
+		ClaimMappings: hostedv1.ClaimMappings{Username: hostedv1.PrefixedClaimOrExpression{Claim: "sub", Prefix: &prefix}},
+	}}}
+}
+
+// A configuration without settings that came later has the hash it had: what runs with it is not restarted.
+func TestHashOfWhatWasThereBefore(t *testing.T) {
+	c := config()
+	text, err := json.Marshal(c)
+	if err != nil || strings.Contains(string(text), "security") || strings.Contains(string(text), "encryption") {
+		t.Errorf("%v: %s", err, text)
+	}
+	c.Security.Audit = &hostedv1.Audit{}
+	if c.Hash() == config().Hash() {
+		t.Error("the hash does not stand for what kube-apiserver reads from files")
 	}
 }
 

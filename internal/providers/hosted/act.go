@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
@@ -29,6 +30,8 @@ type (
 		Purpose Purpose
 		Cluster string
 	}
+	// CreateKeys creates the keys that data in etcd is encrypted with.
+	CreateKeys struct{ Cluster string }
 	// WriteKubeconfig makes the cluster's kubeconfig, or makes it anew.
 	WriteKubeconfig struct{ Cluster, Why string }
 	// OwnSecret makes the control plane the owner of a Secret of the cluster again.
@@ -50,6 +53,9 @@ type (
 
 func (a CreateAuthority) String() string {
 	return fmt.Sprintf("create Secret %s: the cluster has no such authority yet", a.Purpose.secret(a.Cluster))
+}
+func (a CreateKeys) String() string {
+	return fmt.Sprintf("create Secret %s: data in etcd is to be encrypted and there are no keys yet", PurposeEncryption.secret(a.Cluster))
 }
 func (a WriteKubeconfig) String() string {
 	return fmt.Sprintf("write Secret %s: %s", PurposeKubeconfig.secret(a.Cluster), a.Why)
@@ -89,6 +95,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 			return err
 		}
 		return c.writer.Create(ctx, newSecret(s, a.Purpose, data))
+	case CreateKeys:
+		return c.writer.Create(ctx, newSecret(s, PurposeEncryption, componentfile.NewKeys()))
 	case WriteKubeconfig:
 		return c.writeKubeconfig(ctx, s)
 	case OwnSecret:
@@ -152,8 +160,9 @@ func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
 	return c.writer.Create(ctx, newSecret(s, PurposeKubeconfig, data))
 }
 
-// files are the authorities as the process reads them, by name within its PKI folder: parsed and encoded again, because
-// a user may have written the Secrets and with them more than certificates and keys.
+// files are the authorities, and the keys of encryption where there are any, as the process reads them, by name within its
+// PKI folder: parsed and encoded again, because a user may have written the Secrets and with them more than certificates
+// and keys.
 func files(s Snapshot) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, purpose := range s.authorities() {
@@ -168,7 +177,12 @@ func files(s Snapshot) (map[string][]byte, error) {
 		}
 		out[name+extension], out[name+".key"] = cert, key
 	}
-	return out, nil
+	if !s.encrypts() {
+		return out, nil
+	}
+	keys, err := keyFile(s)
+	out[workload.EncryptionKeys] = keys
+	return out, err
 }
 
 func reencode(p Purpose, secret *corev1.Secret) (cert, key []byte, err error) {

@@ -2,11 +2,14 @@ package hosted
 
 import (
 	"fmt"
+	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
 // judged is a snapshot with what became of the plan.
@@ -25,6 +28,7 @@ var conditions = condition.Table[judged]{
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: hostedv1.VersionCarriedCondition, Of: judged.versionCarried},
 	{Type: hostedv1.CertificatesAvailableCondition, Of: judged.certificates},
+	{Type: hostedv1.EncryptionKeysAvailableCondition, Of: judged.encryptionKeys},
 	{Type: hostedv1.ProcessRunningCondition, Of: judged.processRunning},
 	{Type: hostedv1.EtcdClusterAvailableCondition, Of: judged.etcd},
 	{Type: hostedv1.AddonsAppliedCondition, Of: judged.addonsApplied},
@@ -72,6 +76,19 @@ func (j judged) certificates() condition.Verdict {
 		if text := problem(purpose, secret); text != "" {
 			return condition.False("Invalid", text)
 		}
+	}
+	return condition.True("Available")
+}
+
+func (j judged) encryptionKeys() condition.Verdict {
+	if !j.encrypts() {
+		return condition.True("NotNeeded")
+	}
+	if j.Cluster == nil {
+		return condition.Unknown("WaitingForCluster", j.waiting)
+	}
+	if _, err := encryptionKeys(j.Snapshot); err != nil {
+		return condition.False(fault.As(err).Reason, fault.UserMessage(err))
 	}
 	return condition.True("Available")
 }
@@ -141,6 +158,9 @@ func (j judged) addonsAvailable() condition.Verdict {
 func (j judged) rollingOut() condition.Verdict {
 	have := j.Process.Version
 	want, included := versionToRun(j.Snapshot)
+	if j.Process.Running && slices.Contains([]string{workload.ReasonInvalid, reasonDenied, reasonEndpoint}, j.reason) {
+		return condition.TrueBecause(j.reason, j.waiting)
+	}
 	if have != "" && have != want && included {
 		return condition.TrueBecause(clusterv1.RollingOutReason, "Restarting the control plane at "+want+", from "+have)
 	}
@@ -156,8 +176,8 @@ func (j judged) available(set condition.Set) condition.Verdict {
 	}
 	return condition.Summarize(set, condition.Reasons{
 		Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,
-	}, condition.Part{Type: hostedv1.CertificatesAvailableCondition}, condition.Part{Type: hostedv1.EtcdClusterAvailableCondition},
-		condition.Part{Type: hostedv1.AddonsAppliedCondition})
+	}, condition.Part{Type: hostedv1.CertificatesAvailableCondition}, condition.Part{Type: hostedv1.EncryptionKeysAvailableCondition},
+		condition.Part{Type: hostedv1.EtcdClusterAvailableCondition}, condition.Part{Type: hostedv1.AddonsAppliedCondition})
 }
 
 func (j judged) orWaiting(otherwise string) string {

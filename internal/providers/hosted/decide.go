@@ -17,6 +17,9 @@ import (
 	versions "github.com/slipwayhq/slipway/internal/version"
 )
 
+// reasonDenied is the reason of a wait for the operator to allow something.
+const reasonDenied = "DeniedByPolicy"
+
 // Default address ranges, for Clusters that name none.
 const (
 	defaultServices = "10.96.0.0/16"
@@ -29,9 +32,10 @@ const (
 //	infrastructure not provisioned, no endpoint        wait
 //	simulated: no endpoint                             choose one                          CP-02
 //	authority missing / unusable                       create / wait for a person          SE-02, CP-15
+//	keys of encryption missing / not those in use      create / wait for a person
 //	kubeconfig missing, of another endpoint, half old  write                               SE-01, CP-14
 //	Secret of ours without owner                       own it                              OR-01
-//	version not included                               wait; what runs goes on running
+//	version not included, issuer not allowed           wait; what runs goes on running
 //	to be started without its data, or with newer      wait
 //	to be started where it may not listen              wait; what runs goes on running
 //	too many; another restarts at its patch version    wait
@@ -60,7 +64,7 @@ func Decide(s Snapshot) loop.Plan {
 			"waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name)
 		return p
 	}
-	if len(p.Actions) > 0 || len(p.Wait) > 0 || !s.simulated() && !decideAuthorities(s, &p) {
+	if len(p.Actions) > 0 || len(p.Wait) > 0 || !s.simulated() && !decideAuthorities(s, &p) || !decideKeys(s, &p) {
 		return p
 	}
 	decideKubeconfig(s, endpoint, &p)
@@ -72,7 +76,7 @@ func Decide(s Snapshot) loop.Plan {
 // decideOwner restores the owner of what was made here. The kubeconfig gets it together with new content.
 func decideOwner(s Snapshot, p *loop.Plan) {
 	written := slices.ContainsFunc(p.Actions, func(a loop.Action) bool { _, ok := a.(WriteKubeconfig); return ok })
-	for _, purpose := range append(s.authorities(), PurposeKubeconfig) {
+	for _, purpose := range append(s.authorities(), PurposeKubeconfig, PurposeEncryption) {
 		secret := s.Secrets[purpose]
 		if secret != nil && lost(secret, s.Plane) && (purpose != PurposeKubeconfig || !written) {
 			p.Do(OwnSecret{Purpose: purpose, Cluster: s.Cluster.Name})
@@ -135,7 +139,11 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	}
 	cfg := configOf(s, endpoint)
 	if err := cfg.Validate(); err != nil {
-		p.WaitFor("ControlPlaneConfigInvalid", "%s", err.Error())
+		p.WaitFor(workload.ReasonInvalid, "%s", err.Error())
+		return
+	}
+	if why := deniedIssuer(s); why != "" && !s.simulated() {
+		p.WaitFor(reasonDenied, "%s", why)
 		return
 	}
 	if !s.Process.Exists || s.Process.Config != cfg.Hash() {
@@ -187,7 +195,7 @@ func decideRoom(s Snapshot, p *loop.Plan) bool {
 	most, setting := s.Policy.Maxima.ControlPlanes, "maxima.controlPlanes"
 	if s.simulated() {
 		if why := s.Policy.DeniedSimulated(); why != "" {
-			p.WaitFor("DeniedByPolicy", "%s", why)
+			p.WaitFor(reasonDenied, "%s", why)
 			return false
 		}
 		most, setting = s.Policy.Maxima.SimulatedControlPlanes, "maxima.simulatedControlPlanes"
@@ -287,6 +295,10 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 	spec := s.Plane.Spec
 	services, pods := ranges(s)
 	run, _ := versionToRun(s)
+	var security hostedv1.Security
+	if !s.simulated() {
+		security = spec.Security
+	}
 	return workload.Config{
 		Cluster: s.Cluster.Name, Version: run,
 		Endpoint:     fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port),
@@ -294,6 +306,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 		CertificateDays: int(spec.CertificateValidityDays), Authorities: fingerprint(s),
 		APIServer: flags(spec.APIServer), ControllerManager: flags(spec.ControllerManager),
 		Scheduler: flags(spec.Scheduler), Etcd: flags(spec.Etcd),
+		Security: security, EncryptionKeys: keyFingerprint(s),
 	}
 }
 

@@ -5,7 +5,7 @@
 // the spec restarts the process in place. Follows the control plane contract (rows CP-*).
 //
 //	Cluster: infrastructure provisioned, endpoint known
-//	   └─► Secrets <cluster>-{ca,etcd,proxy,sa}, <cluster>-kubeconfig
+//	   └─► Secrets <cluster>-{ca,etcd,proxy,sa}, <cluster>-kubeconfig, <cluster>-encryption where it is asked for
 //	          └─► process (etcd, kube-apiserver, kube-controller-manager, kube-scheduler)
 //	                 └─► cluster-info, kubeadm-config, kubelet-config, RBAC, kube-proxy, CoreDNS ─► initialized
 //

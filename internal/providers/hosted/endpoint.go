@@ -34,6 +34,9 @@ type Gateway struct {
 // firstPort that a control plane may listen at besides 443: those below are of the host's own services.
 const firstPort, httpsPort = 1024, 443
 
+// reasonEndpoint is the reason of a wait for another endpoint.
+const reasonEndpoint = "EndpointNotAllowed"
+
 // gatewayAgain is when to look again for the network, of which no watch tells.
 const gatewayAgain = 10 * time.Second
 
@@ -93,7 +96,7 @@ func decideEndpoint(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	case s.Gateway.Problem != "":
 		p.WaitFor("NetworkNotKnown", "%s", s.Gateway.Problem)
 	default:
-		p.WaitFor("EndpointNotAllowed", "%s", denied)
+		p.WaitFor(reasonEndpoint, "%s", denied)
 	}
 	p.RecheckIn(gatewayAgain)
 	return false

@@ -56,7 +56,7 @@ type Process struct {
 	Since time.Time
 	// Version of Kubernetes that runs.
 	Version string
-	// Data is what is known of the database of a process that is to be started.
+	// Data is what is known of the database, whether or not the process runs.
 	Data workload.Data
 	// Config is the hash of the configuration that was last asked for; empty where this program has not asked yet,
 	// so that nothing is known of the process but that it lives.
@@ -100,6 +100,9 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
 // readSecrets reads all Secrets at once: each that is not there yet takes a call.
 func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
 	purposes := append(s.authorities(), PurposeKubeconfig)
+	if s.encrypts() {
+		purposes = append(purposes, PurposeEncryption)
+	}
 	found := make([]*corev1.Secret, len(purposes))
 	reads, ctx := errgroup.WithContext(ctx)
 	for i, purpose := range purposes {

@@ -34,6 +34,7 @@ const (
 	PurposeProxy      Purpose = "proxy"
 	PurposeSA         Purpose = "sa"
 	PurposeKubeconfig Purpose = "kubeconfig"
+	PurposeEncryption Purpose = "encryption"
 )
 
 const (

@@ -44,8 +44,15 @@ func (p *Supervised) Status(_ context.Context, name string) (Process, error) {
 	}, nil
 }
 
-// Start implements Processes.
+// Start implements Processes. The files of a control plane whose data is encrypted with other keys are left as they are.
 func (p *Supervised) Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error {
+	data, err := p.supervisor.Folder(name).ReadData()
+	if err != nil {
+		return err
+	}
+	if err := data.KeysProblem(cfg.EncryptionKeys); err != nil {
+		return err
+	}
 	folder := p.supervisor.Folder(name).PKI()
 	for file, content := range files {
 		if _, err := datadir.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {

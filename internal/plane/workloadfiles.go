@@ -1,0 +1,76 @@
+package plane
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/slipwayhq/slipway/internal/componentfile"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+// Bounds of the audit log, besides those of one event.
+const (
+	auditFiles   = 5  // the one that is written and older ones
+	auditFileMiB = 20 // of each
+)
+
+// workloadFiles writes the files that kube-apiserver reads, from values that were checked, and returns the flags that name
+// them.
+func workloadFiles(cfg WorkloadConfig) ([]string, error) {
+	s := cfg.Security
+	auth := filepath.Join(cfg.Folder.PKI(), "authentication.json")
+	if err := writeAuthentication(auth, s.Authentication, append([]string{clusterInfoPath}, healthPaths[:]...)...); err != nil {
+		return nil, err
+	}
+	flags := []string{"--authentication-config=" + auth}
+	add := func(flag, name string, content []byte, err error) error {
+		path := filepath.Join(cfg.Folder.PKI(), name)
+		if err == nil {
+			_, err = datadir.WriteFile(path, content, 0o600)
+		}
+		flags = append(flags, "--"+flag+"="+path)
+		return err
+	}
+	var errs []error
+	if s.Audit != nil {
+		content, err := componentfile.AuditPolicy(*s.Audit)
+		errs = append(errs, add("audit-policy-file", "audit-policy.json", content, err))
+		flags = append(flags, "--audit-log-path="+cfg.Folder.AuditLog(), "--audit-log-maxsize="+strconv.Itoa(auditFileMiB),
+			"--audit-log-maxbackup="+strconv.Itoa(auditFiles-1), "--audit-log-truncate-enabled=true")
+	}
+	if s.PodSecurity != nil {
+		content, err := componentfile.Admission(*s.PodSecurity)
+		errs = append(errs, add("admission-control-config-file", "admission.json", content, err))
+	}
+	if cfg.EncryptionKeys != "" {
+		content, err := encryption(cfg)
+		errs = append(errs, add("encryption-provider-config", "encryption.json", content, err))
+	}
+	return flags, errors.Join(errs...)
+}
+
+// encryption is the content of the file with the keys that the configuration stands for.
+func encryption(cfg WorkloadConfig) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(cfg.Folder.PKI(), workload.EncryptionKeys))
+	if err != nil {
+		return nil, fmt.Errorf("encryption keys: %w", err)
+	}
+	var data map[string][]byte
+	if err := json.Unmarshal(text, &data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", workload.EncryptionKeys, err)
+	}
+	keys, err := componentfile.ParseKeys(data)
+	if err != nil {
+		return nil, fmt.Errorf("encryption keys: %w", err)
+	}
+	if keys.Fingerprint() != cfg.EncryptionKeys {
+		return nil, fault.New(fault.Invalid, workload.ReasonEncryptionKeys, "the encryption keys in the folder of the control plane are not those of its configuration")
+	}
+	return componentfile.Encryption(cfg.Security.Encryption, keys)
+}

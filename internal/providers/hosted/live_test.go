@@ -1,0 +1,352 @@
+package hosted
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/plane/process"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+)
+
+// live is the controller with real processes, over a management cluster in memory.
+type live struct {
+	*testing.T
+	controller *Controller
+	reconciler *loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]
+	client     client.Client
+	folder     workload.Folder
+}
+
+func newLive(t *testing.T) *live {
+	binary, err := apiserver.Binary()
+	must(t, err)
+	root, err := os.MkdirTemp("", "slipway-") // short enough for sockets
+	must(t, err)
+	supervisor := process.New(t.Context(), process.Config{
+		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: []string{version}, Now: time.Now,
+	})
+	t.Cleanup(func() {
+		if err := supervisor.Remove(context.Background(), "ns.p"); err != nil {
+			t.Error(err)
+		}
+		supervisor.Close()
+		_ = os.RemoveAll(root)
+	})
+	owner := cluster()
+	owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "198.51.100.1", Port: 6443} // on no machine: it is reached beside it
+	api := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(plane(), owner).WithStatusSubresource(&hostedv1.HostedControlPlane{}).Build()
+	c := &Controller{client: api, cache: api, processes: NewSupervised(supervisor), carried: []string{version}, gateways: gateway{}, now: time.Now,
+		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }, inspect: inspected}
+	c.policy.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("198.51.100.1/32")}
+	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: c.definition(), Client: api, Writer: kube.NewWriter(api, Name), Now: c.now}
+	c.writer = r.Writer
+	return &live{t, c, r, api, supervisor.Folder("ns.p")}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until reconciles until the control plane is as it should be, and returns it.
+func (l *live) until(what string, is func(*hostedv1.HostedControlPlane) bool) *hostedv1.HostedControlPlane {
+	l.Helper()
+	got := &hostedv1.HostedControlPlane{}
+	key := client.ObjectKey{Namespace: "ns", Name: "p"}
+	err := wait.PollUntilContextTimeout(l.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		if _, err := l.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: key}); err != nil {
+			return false, err
+		}
+		return l.client.Get(ctx, key, got) == nil && is(got), nil
+	})
+	if err != nil {
+		log, _ := os.ReadFile(l.folder.Log())
+		l.Fatalf("%s: %v\n%+v\n%s", what, err, got.Status, log[max(0, len(log)-4<<10):])
+	}
+	return got
+}
+
+// change changes the spec and returns when the control plane has restarted with it.
+func (l *live) change(what string, change func(*hostedv1.HostedControlPlane)) {
+	l.Helper()
+	before := l.until("a control plane", func(*hostedv1.HostedControlPlane) bool { return true })
+	change(before)
+	must(l.T, l.client.Update(l.Context(), before))
+	l.until(what, func(p *hostedv1.HostedControlPlane) bool {
+		return p.Status.Process.PID != before.Status.Process.PID && condition.Set(p.Status.Conditions).IsTrue("Available")
+	})
+}
+
+// access is the way to the workload cluster as its administrator.
+func (l *live) access() *rest.Config {
+	l.Helper()
+	s, err := l.controller.observe(l.Context(), l.until("a control plane", func(*hostedv1.HostedControlPlane) bool { return true }))
+	must(l.T, err)
+	config, err := access(s)
+	must(l.T, err)
+	return config
+}
+
+func (l *live) api() kubernetes.Interface {
+	l.Helper()
+	api, err := kubernetes.NewForConfig(l.access())
+	must(l.T, err)
+	return api
+}
+
+func (l *live) createSecret(name string) {
+	l.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"word": "of-" + name}}
+	_, err := l.api().CoreV1().Secrets("default").Create(l.Context(), secret, metav1.CreateOptions{})
+	must(l.T, err)
+}
+
+// secretIsReadable reads a Secret of createSecret, through the API and in etcd.
+func (l *live) secretIsReadable(name string, encrypted bool) {
+	l.Helper()
+	secret, err := l.api().CoreV1().Secrets("default").Get(l.Context(), name, metav1.GetOptions{})
+	if err != nil || string(secret.Data["word"]) != "of-"+name {
+		l.Errorf("Secret %s: %v", name, err)
+	}
+	db, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + filepath.Join(l.folder.Etcd(), "client.sock")}, DialTimeout: 10 * time.Second})
+	must(l.T, err)
+	defer func() { _ = db.Close() }()
+	stored, err := db.Get(l.Context(), "/registry/secrets/default/"+name)
+	must(l.T, err)
+	if stored.Count != 1 {
+		l.Fatalf("Secret %s is in etcd %d times", name, stored.Count)
+	}
+	value := string(stored.Kvs[0].Value)
+	if plain := strings.Contains(value, "of-"+name); plain == encrypted || strings.HasPrefix(value, "k8s:enc:secretbox:v1:") != encrypted {
+		l.Errorf("Secret %s in etcd: %.40q, want encrypted %v", name, value, encrypted)
+	}
+}
+
+// Audit, encryption, tokens and Pod Security of a control plane that runs already, and taken away again.
+func TestSecurityOfARealControlPlane(t *testing.T) { // H8, CP-04
+	l := newLive(t)
+	l.until("a control plane", func(p *hostedv1.HostedControlPlane) bool {
+		return condition.Set(p.Status.Conditions).IsTrue("Available")
+	})
+	l.createSecret("early")
+	l.secretIsReadable("early", false)
+
+	issuer, stranger := newIssuer(t), newIssuer(t)
+	l.controller.policy.ControlPlanes.Issuers = []string{issuer.URL}
+	l.change("a control plane with all of it", func(p *hostedv1.HostedControlPlane) {
+		p.Spec.Audit, p.Spec.Encryption = &hostedv1.Audit{}, &hostedv1.Encryption{}
+		p.Spec.Authentication = &hostedv1.Authentication{JWT: []hostedv1.JWTAuthenticator{issuer.trusted()}}
+		p.Spec.PodSecurity = &hostedv1.PodSecurity{Enforce: hostedv1.PodSecurityStandard{Level: "restricted"}}
+	})
+	l.createSecret("hidden")
+	l.secretIsReadable("early", false)
+	l.secretIsReadable("hidden", true)
+	l.recorded("hidden")
+	l.identified(issuer, stranger)
+	l.privilegedPodIsRefused()
+
+	l.strangerIsNotTrusted(stranger)
+	l.change("a control plane without encryption", func(p *hostedv1.HostedControlPlane) { p.Spec.Encryption = nil })
+	l.createSecret("late")
+	l.secretIsReadable("early", false)
+	l.secretIsReadable("hidden", true)
+	l.secretIsReadable("late", false)
+	l.lostKeysAreSaid()
+}
+
+// recorded: who wrote the Secret is in the audit log, and its content is not.
+func (l *live) recorded(name string) {
+	l.Helper()
+	log, err := os.ReadFile(l.folder.AuditLog())
+	must(l.T, err)
+	if !strings.Contains(string(log), `"verb":"create"`) || !strings.Contains(string(log), `"name":"`+name+`"`) || strings.Contains(string(log), "of-"+name) {
+		l.Errorf("the audit log lacks Secret %s, or has its content:\n%.2000s", name, log)
+	}
+	if info, err := os.Stat(l.folder.AuditLog()); err != nil || info.Mode().Perm() != 0o600 {
+		l.Errorf("the audit log is %v, %v", info.Mode(), err)
+	}
+}
+
+// identified: a token of the issuer stands for a user, one of another issuer for none.
+func (l *live) identified(issuer, stranger *issuerServer) {
+	l.Helper()
+	admin := l.access()
+	review := func(token string) (string, error) {
+		config := rest.AnonymousClientConfig(admin)
+		config.BearerToken = token
+		api, err := kubernetes.NewForConfig(config)
+		must(l.T, err)
+		got, err := api.AuthenticationV1().SelfSubjectReviews().Create(l.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		if err != nil {
+			return "", err
+		}
+		return got.Status.UserInfo.Username, nil
+	}
+	var user string
+	err := wait.PollUntilContextTimeout(l.Context(), 200*time.Millisecond, time.Minute, true, func(context.Context) (done bool, err error) {
+		user, err = review(issuer.token(l.T, issuer.URL))
+		return err == nil, nil // the keys of the issuer are read after the start
+	})
+	if err != nil || user != "oidc:jane" {
+		l.Errorf("the token of the issuer is that of %q: %v", user, err)
+	}
+	for what, token := range map[string]string{
+		"another issuer": stranger.token(l.T, stranger.URL), "another that says to be it": stranger.token(l.T, issuer.URL),
+	} {
+		if user, err := review(token); !apierrors.IsUnauthorized(err) {
+			l.Errorf("the token of %s is that of %q: %v", what, user, err)
+		}
+	}
+	if stranger.asked.Load() != 0 {
+		l.Error("the API server connected to an issuer that it was not told of")
+	}
+}
+
+func (l *live) privilegedPodIsRefused() {
+	l.Helper()
+	yes := true
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "c", Image: "i", SecurityContext: &corev1.SecurityContext{Privileged: &yes},
+	}}}}
+	api := l.api()
+	for namespace, says := range map[string]string{"default": "violates PodSecurity", "kube-system": ""} {
+		err := wait.PollUntilContextTimeout(l.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			_, err := api.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if says == "" { // the ServiceAccount is created after the start
+				return err == nil, nil
+			}
+			return err != nil && strings.Contains(err.Error(), says), nil
+		})
+		if err != nil {
+			l.Errorf("a privileged Pod in %s is to be answered with %q: %v", namespace, says, err)
+		}
+	}
+}
+
+// strangerIsNotTrusted: an issuer that the operator does not allow changes nothing, and is said.
+func (l *live) strangerIsNotTrusted(stranger *issuerServer) {
+	l.Helper()
+	p := l.until("a control plane", func(*hostedv1.HostedControlPlane) bool { return true })
+	pid, trusted := p.Status.Process.PID, p.Spec.Authentication.JWT
+	p.Spec.Authentication.JWT = []hostedv1.JWTAuthenticator{stranger.trusted()}
+	must(l.T, l.client.Update(l.Context(), p))
+	p = l.until("a condition about the issuer", func(p *hostedv1.HostedControlPlane) bool {
+		c := condition.Set(p.Status.Conditions).Get(clusterv1.RollingOutCondition)
+		return c != nil && c.Reason == reasonDenied && strings.Contains(c.Message, "controlPlanes.issuers")
+	})
+	if p.Status.Process.PID != pid || stranger.asked.Load() != 0 {
+		l.Error("the control plane has restarted, or connected to the issuer")
+	}
+	p.Spec.Authentication.JWT = trusted
+	must(l.T, l.client.Update(l.Context(), p))
+}
+
+// lostKeysAreSaid: without its Secret the control plane goes on, and no new keys are made.
+func (l *live) lostKeysAreSaid() {
+	l.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-encryption"}}
+	must(l.T, l.client.Delete(l.Context(), secret))
+	l.until("a condition about the keys", func(p *hostedv1.HostedControlPlane) bool {
+		c := condition.Set(p.Status.Conditions).Get(hostedv1.EncryptionKeysAvailableCondition)
+		return c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "restore it from a backup")
+	})
+	if err := l.client.Get(l.Context(), client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
+		l.Errorf("the Secret is back: %v", err)
+	}
+}
+
+// issuerServer is an OpenID Connect provider on loopback.
+type issuerServer struct {
+	*httptest.Server
+	key   *rsa.PrivateKey
+	asked atomic.Int32
+}
+
+func newIssuer(t *testing.T) *issuerServer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	must(t, err)
+	s := &issuerServer{key: key}
+	answer := func(w http.ResponseWriter, body any) {
+		s.asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(body)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"issuer": s.URL, "jwks_uri": s.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"}})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		encode := base64.RawURLEncoding.EncodeToString
+		answer(w, map[string]any{"keys": []map[string]string{{
+			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k", "n": encode(key.N.Bytes()), "e": encode(big.NewInt(int64(key.E)).Bytes()),
+		}}})
+	})
+	s.Server = httptest.NewTLSServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// trusted is what a HostedControlPlane says of the issuer.
+func (s *issuerServer) trusted() hostedv1.JWTAuthenticator {
+	prefix := "oidc:"
+	return hostedv1.JWTAuthenticator{
+		Issuer: hostedv1.JWTIssuer{
+			URL: s.URL, Audiences: []string{"demo"},
+			CertificateAuthority: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})),
+		},
+		ClaimValidationRules: []hostedv1.ClaimValidationRule{{Expression: "claims.sub.size() < 100", Message: "too long"}},
+		ClaimMappings:        hostedv1.ClaimMappings{Username: hostedv1.PrefixedClaimOrExpression{Claim: "sub", Prefix: &prefix}},
+	}
+}
+
+// token is an ID token that says to be of that issuer, signed with the key of this one.
+func (s *issuerServer) token(t *testing.T, issuer string) string {
+	t.Helper()
+	encode := base64.RawURLEncoding.EncodeToString
+	now := time.Now()
+	claims := fmt.Sprintf(`{"iss":%q,"aud":"demo","sub":"jane","iat":%d,"exp":%d}`, issuer, now.Unix(), now.Add(time.Hour).Unix())
+	text := encode([]byte(`{"alg":"RS256","kid":"k","typ":"JWT"}`)) + "." + encode([]byte(claims))
+	sum := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, s.key, crypto.SHA256, sum[:])
+	must(t, err)
+	return text + "." + encode(signature)
+}
