@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,6 +43,24 @@ func read(t *testing.T, c client.Client) *corev1.ConfigMap {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// TestNamedWritersCount: applies under another name of a field manager are counted as those of the controller.
+func TestNamedWritersCount(t *testing.T) { // ME-01
+	c := fakeClient(t)
+	var counted []string
+	w := NewWriter(c, "test")
+	w.OnApply(func(kind string, sent bool) { counted = append(counted, fmt.Sprintf("%s %t", kind, sent)) })
+	want := configMap(map[string]any{"a": "1"})
+	if err := w.Named("capi-x").Apply(t.Context(), nil, want); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Named("capi-x").Apply(t.Context(), read(t, c), want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"ConfigMap true", "ConfigMap false"}, counted); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func TestCreateApplied(t *testing.T) { // MS-09
