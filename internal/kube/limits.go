@@ -13,7 +13,7 @@ import (
 )
 
 // Limits are what the API accepts as the status of each kind, as the schemas of the CRDs say. Much of a status comes from a
-// provider or a workload cluster, which may say anything; one value that is refused would keep all others from being written.
+// provider or a workload cluster, which may report anything; one value that is refused would keep all others from being written.
 type Limits map[schema.GroupVersionKind]*apiextensionsv1.JSONSchemaProps
 
 // NewLimits takes the schemas of the status from CRDs, those of the versions that are stored and written here.

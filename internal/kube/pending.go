@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pending remembers names of objects that were created, or deleted, for an owner, until the cache shows it: whoever
-// counts objects in a cache would do the same once more until then. The zero value is ready to use.
+// Pending remembers names of objects that were created, or deleted, for an owner, until the cache shows it: a controller
+// that counts objects in a cache would do the same once more until then. The zero value is ready to use.
 type Pending struct {
 	mu    sync.Mutex
 	names map[types.UID]map[string]time.Time

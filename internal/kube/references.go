@@ -44,7 +44,7 @@ type References struct {
 }
 
 // NewReferences returns a reader of references. watch is called once for each version of a kind that is read
-// (CL-05), with an empty object of that kind; it may be nil.
+// , with an empty object of that kind; it may be nil.
 func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) error) *References {
 	return &References{
 		reader: reader, watch: watch, refusals: map[schema.GroupVersionKind]unreadable{},
@@ -52,15 +52,15 @@ func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) 
 	}
 }
 
-// LimitedTo keeps away from objects that a label gives to a manager with another watch filter. Those without the label are
-// followed: who refers to them says whose they are.
+// LimitedTo refuses objects whose label is that of a manager with another watch filter. Those without the label are
+// read: they belong to who refers to them.
 func (r *References) LimitedTo(filter string) *References {
 	r.filter = filter
 	return r
 }
 
-// IndexedBy lets List find those that have the label without a look at all others of their kind. name is of the controller:
-// the same index may not be made twice.
+// IndexedBy lets List find those that have the label without reading all others of their kind. name is of the controller:
+// the same index must not be created twice.
 func (r *References) IndexedBy(indexer client.FieldIndexer, name, label string) *References {
 	r.field, r.label = name+"."+label, label
 	r.index = func(u *unstructured.Unstructured) error {
@@ -75,8 +75,8 @@ func (r *References) IndexedBy(indexer client.FieldIndexer, name, label string) 
 }
 
 // Get returns the object that ref points to in the namespace, read in the API version that fulfils the
-// newest contract (CL-03). An object that does not exist is a nil Unstructured and no error. What comes from a
-// cache is not copied: nobody may change it.
+// newest contract. An object that does not exist is a nil Unstructured and no error. What comes from a
+// cache is not copied, and must not be changed.
 func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string) (contract.Object, error) {
 	version, u, err := r.kind(ctx, ref)
 	if err != nil {
@@ -140,7 +140,7 @@ func View[T any](o contract.Object, as func(contract.Object) T) *T {
 }
 
 // List returns the objects of a provider's kind in the namespace that match the labels. What comes from a cache is not
-// copied: nobody may change it.
+// copied, and must not be changed.
 func (r *References) List(ctx context.Context, group, kind, namespace string, labels map[string]string) ([]contract.Object, error) {
 	version, u, err := r.kind(ctx, clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind})
 	if err != nil {
@@ -193,8 +193,7 @@ func (r *References) kind(ctx context.Context, ref clusterv1.ContractVersionedOb
 	return version, u, r.once(r.watched, u, r.watch, "watching")
 }
 
-// once does something for each version of a kind one time: another version is read from a cache of its own. Nothing where do
-// is nil.
+// once calls do one time for each version of a kind: another version is read from a cache of its own. A nil do is not called.
 func (r *References) once(done map[schema.GroupVersionKind]bool, u *unstructured.Unstructured, do func(*unstructured.Unstructured) error, what string) error {
 	if do == nil {
 		return nil

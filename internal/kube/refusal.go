@@ -12,21 +12,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// mostRefusals is how many different causes are told of, in the order of the sentences.
-const mostRefusals = 3
+// maxRefusals is how many different causes are named, in the order of the sentences.
+const maxRefusals = 3
 
-// longestRefusal is how many characters of what the API server says are repeated: webhooks of others say as much as they like.
-const longestRefusal = 400
+// maxRefusalLength is how many characters of an answer of the API server are repeated: webhooks may answer any text.
+const maxRefusalLength = 400
 
 // Refusals says why writes failed, a sentence for each cause, sorted, and the same each time they fail in the same way. names are
 // of the objects that were written, where these change from one try to the next: they are left out. What the API server
 // refuses is said in its words; of other failures the words may change each time, and only their kind is said.
 func Refusals(err error, names ...string) []string {
 	var out []string
-	collect(err, func(cause error) { out = append(out, without(refusal(cause), names)) })
+	collect(err, func(cause error) { out = append(out, withoutNames(refusal(cause), names)) })
 	slices.Sort(out)
 	out = slices.Compact(out)
-	return out[:min(len(out), mostRefusals)]
+	return out[:min(len(out), maxRefusals)]
 }
 
 // collect calls f for each cause that errors were joined and wrapped of.
@@ -69,15 +69,15 @@ func refusal(err error) string {
 	return "an unexpected error, which is in the log"
 }
 
-// without leaves the names out of a sentence, and makes it one line of a bounded length.
-func without(sentence string, names []string) string {
+// withoutNames removes the names from a sentence, and makes it one line of a bounded length.
+func withoutNames(sentence string, names []string) string {
 	for _, name := range names {
 		sentence = strings.ReplaceAll(sentence, ` "`+name+`"`, "")
 		sentence = strings.ReplaceAll(sentence, name, "NAME")
 	}
 	sentence = strings.Join(strings.FieldsFunc(sentence, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
-	if runes := []rune(sentence); len(runes) > longestRefusal {
-		sentence = string(runes[:longestRefusal]) + " …"
+	if runes := []rune(sentence); len(runes) > maxRefusalLength {
+		sentence = string(runes[:maxRefusalLength]) + " …"
 	}
 	return sentence
 }

@@ -39,7 +39,7 @@ func TestRefusals(t *testing.T) {
 		"network":          {"the same", &net.OpError{Op: "read", Err: errors.New("reset")}, []string{"the API server does not answer"}},
 		"a fault": {"says what to do", fmt.Errorf("cloning: %w", fault.New(fault.Invalid, "Bad", "spec.template is missing; add it").From(errors.New("x"))),
 			[]string{"spec.template is missing; add it"}},
-		"endless": {"one line, of a bounded length", long, []string{strings.Repeat("x", longestRefusal) + " …"}},
+		"endless": {"one line, of a bounded length", long, []string{strings.Repeat("x", maxRefusalLength) + " …"}},
 		"lines":   {"no line of a condition can be made up", apierrors.NewBadRequest("bad\r\n* Ready\x1b[2J"), []string{"bad * Ready [2J"}},
 		"none":    {"nothing failed", nil, nil},
 	} {

@@ -12,7 +12,7 @@ import (
 
 // StatusChange is a change of a status that was not written yet.
 type StatusChange struct {
-	// Have is the status as it is, with the fields of other writers too; Want is what this writer says of it.
+	// Have is the status as it is, with the fields of other writers too; Want has the fields of this writer.
 	// Both are as unstructured objects have them.
 	Have, Want map[string]any
 
@@ -60,7 +60,7 @@ func (c *StatusChange) Write(ctx context.Context) error {
 	return nil
 }
 
-// side is what a writer says of an object, or of its subresource.
+// side is what a writer sets of an object, or of its subresource.
 type side struct {
 	fields      map[string]any
 	subresource string

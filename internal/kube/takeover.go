@@ -15,7 +15,7 @@ const FormerManager = "manager"
 const statusSubresource = "status"
 
 // TakeOverStatus makes this writer the owner of fields of a status that the reference implementation has written. As long as
-// both own a field, this writer can change it and never remove it. takes tells for a path below status which are meant:
+// both own a field, this writer can change it and never remove it. takes reports for a path below status which are meant:
 // programs of others may have the same name, and keep theirs. live is the object as a cache has it, newest where it is read
 // past that. It writes nothing where nothing is to be taken over, and reads nothing either.
 func (w *Writer) TakeOverStatus(ctx context.Context, newest client.Reader, live client.Object, takes func(fieldpath.Path) bool) error {

@@ -26,7 +26,7 @@ type Writer struct {
 	client client.Client
 	owner  string
 	writes *Writes
-	// onApply is told of every apply: the kind, and whether it was sent.
+	// onApply is called for every apply: the kind, and whether it was sent.
 	onApply func(kind string, sent bool)
 }
 
@@ -40,7 +40,7 @@ func (w *Writer) As(controller string) *Writer {
 	return &Writer{client: w.client, owner: Prefix + controller, writes: w.writes, onApply: w.onApply}
 }
 
-// OnApply makes f hear of every apply: the kind, and whether it was sent or would have changed nothing.
+// OnApply sets the function that is called for every apply: the kind, and whether it was sent or would have changed nothing.
 func (w *Writer) OnApply(f func(kind string, sent bool)) { w.onApply = f }
 
 func (w *Writer) applied(kind string, sent bool) {
@@ -52,8 +52,8 @@ func (w *Writer) applied(kind string, sent bool) {
 // Writes returns the record of what was written.
 func (w *Writer) Writes() *Writes { return w.writes }
 
-// Apply makes the object be what want says, by server-side apply: want is everything that this controller
-// says of the object outside its status, and fields it said before and does not say now are removed. live is
+// Apply makes the object equal to want, by server-side apply: want has every field outside of the status that this controller
+// sets, and fields that it applied before and are not in want are removed. live is
 // the object as last read, or nil if it does not exist yet. Fields of others are taken over.
 // Want must have apiVersion, kind, name and namespace.
 func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {
@@ -84,7 +84,7 @@ func withUID(o *unstructured.Unstructured, uid types.UID) *unstructured.Unstruct
 	return out
 }
 
-// ApplyStatus makes the status of live be what status says, by server-side apply: status is everything that
+// ApplyStatus makes the status of live equal to status, by server-side apply: status is everything that
 // this controller reports, and what it reported before and does not report now is removed.
 func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any) error {
 	change, err := w.StatusChange(live, status)
@@ -95,7 +95,7 @@ func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any
 }
 
 // Patch changes single fields of an object that has other writers too: change gets a copy of live, and only
-// what it changed is sent. Somebody else's write since live was read is a conflict, never overwritten.
+// what it changed is sent. Another write since live was read is a conflict, never overwritten.
 func (w *Writer) Patch(ctx context.Context, live client.Object, change func(client.Object)) error {
 	before := withoutManagedFields(live)
 	after := before.DeepCopyObject().(client.Object)
@@ -107,7 +107,7 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	if onlyLock(data) {
 		return nil
 	}
-	if w.writes.Stale(live) { // the API server would say the same
+	if w.writes.Stale(live) { // the API server would refuse it for the same reason
 		return w.stale(live)
 	}
 	if _, err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, data)); err != nil {
@@ -116,8 +116,8 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	return nil
 }
 
-// send sends a patch of an object, or of its status, and records what was written. Of the object that comes back it asks
-// for the metadata alone: the API server would encode the rest, and this program decode it, for nothing.
+// send sends a patch of an object, or of its status, and records what was written. It requests only the metadata of the
+// object in return: the API server would encode the rest, and this program decode it, for nothing.
 func (w *Writer) send(
 	ctx context.Context, o client.Object, subresource string, patch client.Patch, with ...client.PatchOption,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -140,8 +140,8 @@ func (w *Writer) send(
 	return answer, nil
 }
 
-// withoutManagedFields returns the object without what is half of it and never changed here. The rest is not copied:
-// nobody may change it.
+// withoutManagedFields returns the object without what is half of it and never changed here. The rest is not copied and must
+// not be changed.
 func withoutManagedFields(o client.Object) client.Object {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		content := maps.Clone(u.Object)
@@ -161,7 +161,7 @@ func withoutManagedFields(o client.Object) client.Object {
 }
 
 // Create creates the object. One that exists already is a success if it has the same controller owner (a
-// repeat after a crash), and else invalid: a person has to say which of the two it shall be.
+// repeat after a crash), and else invalid: a person has to decide which of the two is to exist.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	kind := w.KindOf(obj)
 	err := w.client.Create(ctx, obj, client.FieldOwner(w.owner))
@@ -179,7 +179,7 @@ func (w *Writer) adopted(ctx context.Context, kind string, obj client.Object) er
 	found := obj.DeepCopyObject().(client.Object)
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), found); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil // the cache has not seen it yet; the watch will wake us
+			return nil // the cache has not seen it yet; its event enqueues the owner
 		}
 		return fmt.Errorf("reading %s %s: %w", kind, client.ObjectKeyFromObject(obj), err)
 	}
@@ -191,25 +191,25 @@ func (w *Writer) adopted(ctx context.Context, kind string, obj client.Object) er
 		"%s %s exists and belongs to something else; rename or delete it", kind, client.ObjectKeyFromObject(obj))
 }
 
-// Delete deletes the object if it still is in the state that was read: somebody judged that. One that is gone or going
-// already is a success.
+// Delete deletes the object if it still is in the state that was read, by which it was decided. One that does not exist or is
+// being deleted already is a success.
 func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
-	if w.writes.Stale(obj) { // the API server would say the same
+	if w.writes.Stale(obj) { // the API server would refuse it for the same reason
 		return w.stale(obj)
 	}
 	version := obj.GetResourceVersion()
 	return w.delete(ctx, obj, &version)
 }
 
-// DeleteAnyway deletes the object whatever was written to it since it was read: it goes because what it belongs to does.
-// One that is gone or going already is a success.
+// DeleteAnyway deletes the object whatever was written to it since it was read: it is deleted with its owner.
+// One that does not exist or is being deleted already is a success.
 func (w *Writer) DeleteAnyway(ctx context.Context, obj client.Object) error {
 	return w.delete(ctx, obj, nil)
 }
 
 func (w *Writer) delete(ctx context.Context, obj client.Object, version *string) error {
 	uid := obj.GetUID()
-	if !obj.GetDeletionTimestamp().IsZero() || w.writes.going(uid) {
+	if !obj.GetDeletionTimestamp().IsZero() || w.writes.isDeleted(uid) {
 		return nil
 	}
 	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: version},
@@ -217,11 +217,11 @@ func (w *Writer) delete(ctx context.Context, obj client.Object, version *string)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting %s %s: %w", w.KindOf(obj), client.ObjectKeyFromObject(obj), err)
 	}
-	w.writes.goes(uid)
+	w.writes.markDeleted(uid)
 	return nil
 }
 
-// stale is the conflict that the API server would tell of.
+// stale is the conflict that the API server would answer with.
 func (w *Writer) stale(obj client.Object) error {
 	return fault.New(fault.Conflict, "StaleObject", "%s %s was changed by this program since it was read",
 		w.KindOf(obj), client.ObjectKeyFromObject(obj))
@@ -238,14 +238,14 @@ func compared(live client.Object, want map[string]any) (have, wanted map[string]
 	if have, err = jsonValue(live); err != nil {
 		return nil, nil, fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", live).From(err)
 	}
-	if wanted, err = jsonValue(said(want)); err != nil {
+	if wanted, err = jsonValue(withoutIdentity(want)); err != nil {
 		return nil, nil, fault.New(fault.Bug, "InvalidObject", "what to apply to %T cannot be encoded", live).From(err)
 	}
 	return have, wanted, nil
 }
 
-// said returns want without what identifies the object.
-func said(want map[string]any) map[string]any {
+// withoutIdentity returns want without what identifies the object.
+func withoutIdentity(want map[string]any) map[string]any {
 	out := maps.Clone(want)
 	delete(out, "apiVersion")
 	delete(out, "kind")

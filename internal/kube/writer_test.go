@@ -227,7 +227,7 @@ func TestDelete(t *testing.T) {
 		"twice":                {"the API server has said that it goes", conditional, nil, 2, 0, 1},
 		"twice, anyway":        {"", anyway, nil, 2, 0, 1},
 		"changed meanwhile":    {"what was decided was of another state", conditional, func(t *testing.T, c client.Client, _ *kube.Writer, _ *corev1.Secret) { changed(t, c) }, 1, fault.Conflict, 1},
-		"changed, tried again": {"a delete that failed is not remembered", conditional, func(t *testing.T, c client.Client, _ *kube.Writer, _ *corev1.Secret) { changed(t, c) }, 2, fault.Conflict, 2},
+		"changed, tried again": {"a delete that failed is not maxRemembered", conditional, func(t *testing.T, c client.Client, _ *kube.Writer, _ *corev1.Secret) { changed(t, c) }, 2, fault.Conflict, 2},
 		"changed, anyway":      {"its owner goes whatever it says", anyway, func(t *testing.T, c client.Client, _ *kube.Writer, _ *corev1.Secret) { changed(t, c) }, 1, 0, 1},
 		"changed by this writer": {"the API server would refuse", conditional, func(t *testing.T, _ client.Client, w *kube.Writer, o *corev1.Secret) {
 			if err := w.Patch(t.Context(), o, label); err != nil {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// remembered bounds the memory of Writes.
-const remembered = 4096
+// maxRemembered is how many objects Writes remembers at most.
+const maxRemembered = 4096
 
 // Writes remembers the newest resourceVersion written of each object, and what was deleted, by UID.
 // The zero value is ready to use.
@@ -29,16 +29,16 @@ func (w *Writes) record(obj client.Object) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.newest == nil || len(w.newest) >= remembered {
-		// Objects that are gone are never asked about again. To forget the others costs at most one pass over
-		// a stale snapshot, which every action must stand anyway.
+	if w.newest == nil || len(w.newest) >= maxRemembered {
+		// Objects that do not exist any more never come up again. To forget the others costs at most one
+		// reconciliation of a stale snapshot, which every action has to tolerate anyway.
 		w.newest = map[types.UID]string{}
 	}
 	w.newest[obj.GetUID()] = obj.GetResourceVersion()
 }
 
 // Stale reports whether obj was read before the last write of it by this process reached the cache. The
-// event that brings the newer one will wake the controller.
+// event that brings the newer one enqueues it.
 func (w *Writes) Stale(obj client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,21 +54,21 @@ func (w *Writes) Stale(obj client.Object) bool {
 	return false
 }
 
-// goes remembers that the API server has accepted the deletion of an object. That is final.
-func (w *Writes) goes(uid types.UID) {
+// markDeleted remembers that the API server has accepted the deletion of an object. That is final.
+func (w *Writes) markDeleted(uid types.UID) {
 	if uid == "" {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.deleted == nil || len(w.deleted) >= remembered { // what was forgotten is deleted once more at most
+	if w.deleted == nil || len(w.deleted) >= maxRemembered { // what was forgotten is deleted once more at most
 		w.deleted = map[types.UID]struct{}{}
 	}
 	w.deleted[uid] = struct{}{}
 }
 
-// going reports whether an object was deleted, though the cache may not show it yet.
-func (w *Writes) going(uid types.UID) bool {
+// isDeleted reports whether the deletion of an object was accepted, though the cache may not show it yet.
+func (w *Writes) isDeleted(uid types.UID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, is := w.deleted[uid]
@@ -76,7 +76,7 @@ func (w *Writes) going(uid types.UID) bool {
 }
 
 // KeepOwnFields is a cache transform that drops the managed fields of every program that has nothing to do with this one: they are
-// half of an object's size, and nothing here reads them. It keeps those of this program, and those of an implementation that
+// half of an object's size, and not needed here. It keeps those of this program, and those of an implementation that
 // this one takes over from. Of an unstructured object, which is another controller's, it drops those of the status too:
 // only that controller writes it.
 func KeepOwnFields(in any) (any, error) {
@@ -85,13 +85,13 @@ func KeepOwnFields(in any) (any, error) {
 		keepOwnEntries(o.Object)
 	case client.Object:
 		o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-			return !ours(e.Manager) && !(e.Manager == FormerManager && e.Subresource == statusSubresource)
+			return !isOwnManager(e.Manager) && !(e.Manager == FormerManager && e.Subresource == statusSubresource)
 		}))
 	}
 	return in, nil
 }
 
-// keepOwnEntries does it in place: these objects are trees of maps, and to copy one takes longer than to read it.
+// keepOwnEntries changes the object in place: it is a tree of maps, and a copy takes longer than to decode it.
 func keepOwnEntries(object map[string]any) {
 	meta, ok := object["metadata"].(map[string]any)
 	if !ok {
@@ -105,7 +105,7 @@ func keepOwnEntries(object map[string]any) {
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
 		manager, _ := entry["manager"].(string)
-		if ours(manager) && entry["subresource"] != "status" {
+		if isOwnManager(manager) && entry["subresource"] != "status" {
 			own = append(own, e)
 		}
 	}
@@ -114,6 +114,6 @@ func keepOwnEntries(object map[string]any) {
 	}
 }
 
-func ours(manager string) bool {
+func isOwnManager(manager string) bool {
 	return strings.HasPrefix(manager, Prefix) || strings.HasPrefix(manager, CorePrefix)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Server-side apply takes away, one by one, the fields that a manager said before and does not say now. Where these
+// Server-side apply removes, one by one, the fields that a manager applied before and does not apply now. Where these
 // were all that an object or a list within the object held, an API server leaves null in its place, and the CRD's schema
-// refuses that: the apply fails as invalid, and would each time it is tried. Then what would be null is removed first.
+// refuses that: the apply fails as invalid, and each retry would. Then what would be null is removed first.
 
 // change is one apply: what to send, of what, and the live object that it changes.
 type change struct {
@@ -27,7 +27,7 @@ type change struct {
 	body        *unstructured.Unstructured
 }
 
-// apply applies. What fails because it leaves something empty is removed, and the apply tried again.
+// apply sends the apply. Where it fails because it leaves something empty, that is removed first and the apply repeated.
 func (w *Writer) apply(ctx context.Context, c change) error {
 	patch, err := applying(c.body)
 	if err != nil {
@@ -77,18 +77,18 @@ func (w *Writer) remove(ctx context.Context, c change, nulls map[string]any) err
 }
 
 // emptied returns the merge patch that removes what would be left empty when all fields that are in live and not in
-// want go.
+// want are removed.
 func emptied(fields, live, want map[string]any) map[string]any {
 	out := map[string]any{}
 	for step, below := range fields {
 		key, ok := strings.CutPrefix(step, "f:")
 		inner, _ := below.(map[string]any)
 		have, there := live[key]
-		if !ok || !there || whole(inner) {
+		if !ok || !there || isOwnedWhole(inner) {
 			continue
 		}
 		wanted := want[key]
-		if empty(wanted) {
+		if isEmpty(wanted) {
 			if covers(inner, have) {
 				out[key] = nil
 			}
@@ -105,8 +105,8 @@ func emptied(fields, live, want map[string]any) map[string]any {
 	return out
 }
 
-// empty reports whether nothing is said of what a value holds.
-func empty(v any) bool {
+// isEmpty reports whether a value holds nothing.
+func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		return len(v) == 0
@@ -116,20 +116,20 @@ func empty(v any) bool {
 	return v == nil
 }
 
-// whole reports whether a value is owned as a whole, and goes as that.
-func whole(fields map[string]any) bool {
+// isOwnedWhole reports whether a value is owned as a whole, and is removed as that.
+func isOwnedWhole(fields map[string]any) bool {
 	_, itself := fields["."]
 	return len(fields) == 0 || itself
 }
 
-// covers reports whether nothing is left of a value when the fields go.
+// covers reports whether nothing is left of a value when the fields are removed.
 func covers(fields map[string]any, live any) bool {
 	switch v := live.(type) {
 	case map[string]any:
 		for key, value := range v {
 			below, ok := fields["f:"+key]
 			inner, _ := below.(map[string]any)
-			if !ok || !whole(inner) && !covers(inner, value) {
+			if !ok || !isOwnedWhole(inner) && !covers(inner, value) {
 				return false
 			}
 		}

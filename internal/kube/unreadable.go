@@ -26,13 +26,13 @@ const (
 )
 
 const (
-	// syncedWithin is how long the first read of a kind waits for the cache before the API server is asked why.
-	syncedWithin = 3 * time.Second
-	// refusedFor is how long the answer is good for other objects of the kind.
-	refusedFor = 10 * time.Second
+	// syncTimeout is how long the first read of a kind waits for the cache before the API server is called to find out why.
+	syncTimeout = 3 * time.Second
+	// refusalTTL is how long its answer is reused for other objects of the kind.
+	refusalTTL = 10 * time.Second
 )
 
-// unreadable is why a kind could not be read, and until when nobody has to ask again.
+// unreadable is why a kind could not be read, and until when that is reused.
 type unreadable struct {
 	err   error
 	until time.Time
@@ -86,7 +86,7 @@ func (r *References) exists(ctx context.Context, kind schema.GroupKind, key clie
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// read reads from the cache. What the cache does not have in time it may never have: then the API server is asked why.
+// read reads from the cache. A kind that the cache does not have in time it may never have: then the API server says why.
 func (r *References) read(ctx context.Context, u *unstructured.Unstructured, namespace string, do func(context.Context) error) error {
 	kind := u.GroupVersionKind()
 	if r.live == nil || r.isSynced(kind) {
@@ -95,14 +95,14 @@ func (r *References) read(ctx context.Context, u *unstructured.Unstructured, nam
 	if err := r.refused(kind); err != nil {
 		return err
 	}
-	err := within(ctx, syncedWithin, do)
-	if isLate(err) && ctx.Err() == nil {
+	err := within(ctx, syncTimeout, do)
+	if isTimeout(err) && ctx.Err() == nil {
 		if refused := r.explain(ctx, kind, namespace); refused != nil {
 			return refused
 		}
-		err = within(ctx, refusedFor, do) // it can be read, and takes its time
+		err = within(ctx, refusalTTL, do) // it can be read, and takes its time
 	}
-	if isLate(err) {
+	if isTimeout(err) {
 		return fault.New(fault.Unreachable, "CacheNotFilled", "kind %s of group %s is still being read", kind.Kind, kind.Group).From(err)
 	}
 	r.mu.Lock()
@@ -121,11 +121,11 @@ func within(ctx context.Context, d time.Duration, do func(context.Context) error
 	return err
 }
 
-func isLate(err error) bool {
+func isTimeout(err error) bool {
 	return err != nil && (apierrors.IsTimeout(err) || fault.KindOf(err) == fault.Unreachable)
 }
 
-// explain asks the API server for one object of a kind, and returns why it gives none; nil: it does.
+// explain lists one object of a kind at the API server, and returns why that fails; nil: it does not.
 func (r *References) explain(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -142,7 +142,7 @@ func (r *References) explain(ctx context.Context, kind schema.GroupVersionKind, 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.refusals[kind] = unreadable{err: err, until: time.Now().Add(refusedFor)}
+	r.refusals[kind] = unreadable{err: err, until: time.Now().Add(refusalTTL)}
 	return err
 }
 

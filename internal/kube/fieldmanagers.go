@@ -17,7 +17,7 @@ import (
 )
 
 // CorePrefix starts the names of field managers that Cluster API gives to its controllers, where other programs rely
-// on them (MS-09).
+// on them.
 const CorePrefix = "capi-"
 
 // Named returns a writer whose field manager has exactly this name, which starts with [Prefix] or [CorePrefix]; it
@@ -27,24 +27,24 @@ func (w *Writer) Named(manager string) *Writer {
 }
 
 // CreateApplied creates the object by server-side apply, so that the same field manager can apply changes to it later
-// without being two owners of one field. An object of that name that exists and says something else is a conflict.
+// without being two owners of one field. An object of that name that exists and has other values is a conflict.
 // want gets the UID and the resourceVersion of what was created.
 func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructured) error {
 	patch, err := applying(want)
 	if err != nil {
 		return err
 	}
-	made, err := w.send(ctx, want, "", patch)
+	created, err := w.send(ctx, want, "", patch)
 	if err != nil {
 		return fmt.Errorf("creating %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
 	}
-	want.SetUID(made.UID)
-	want.SetResourceVersion(made.ResourceVersion)
+	want.SetUID(created.UID)
+	want.SetResourceVersion(created.ResourceVersion)
 	return nil
 }
 
-// Covers reports whether applying want would change nothing: live has all of it, and manager has said nothing more
-// of live before. want is an object without status.
+// Covers reports whether applying want would change nothing: live has all of it, and manager has applied nothing more
+// to live before. want is an object without status.
 func Covers(live client.Object, manager string, want map[string]any) (bool, error) {
 	w := &Writer{owner: manager}
 	return w.unchanged(live, want)
@@ -56,7 +56,7 @@ type HandOver struct {
 	From []string
 	// To is the manager that gets them, as fields that it applied.
 	To string
-	// Takes tells which fields move.
+	// Takes reports which fields move.
 	Takes func(fieldpath.Path) bool
 	// Subresource whose fields move; empty: those of the object itself.
 	Subresource string
@@ -104,7 +104,7 @@ func (h HandOver) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFi
 			moved, version = moved.Union(taken), e.APIVersion
 		}
 		if !kept.Empty() {
-			out = append(out, entry(e, kept))
+			out = append(out, entryWith(e, kept))
 		}
 	}
 	if moved.Empty() {
@@ -116,11 +116,11 @@ func (h HandOver) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFi
 			if err := have.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
 				return nil, false, fmt.Errorf("fields of manager %s: %w", e.Manager, err)
 			}
-			out[i] = entry(e, have.Union(moved))
+			out[i] = entryWith(e, have.Union(moved))
 			return out, true, nil
 		}
 	}
-	return append(out, entry(metav1.ManagedFieldsEntry{
+	return append(out, entryWith(metav1.ManagedFieldsEntry{
 		Manager: h.To, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version, FieldsType: "FieldsV1", Subresource: h.Subresource,
 	}, moved)), true, nil
 }
@@ -137,7 +137,7 @@ func (h HandOver) from(e metav1.ManagedFieldsEntry) bool {
 	return false
 }
 
-// split parts the fields of an entry into those that move and the others.
+// split divides the fields of an entry into those that move and the others.
 func (h HandOver) split(e metav1.ManagedFieldsEntry) (taken, kept *fieldpath.Set, err error) {
 	var all fieldpath.Set
 	if err := all.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
@@ -154,7 +154,7 @@ func (h HandOver) split(e metav1.ManagedFieldsEntry) (taken, kept *fieldpath.Set
 	return taken, kept, nil
 }
 
-func entry(e metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFieldsEntry {
+func entryWith(e metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFieldsEntry {
 	raw, err := fields.ToJSON()
 	if err != nil {
 		panic("kube: a set of fields cannot be encoded: " + err.Error()) // it came from JSON
@@ -166,7 +166,7 @@ func entry(e metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFie
 // OwnedKeys are keys of labels and annotations, sorted.
 type OwnedKeys struct{ Labels, Annotations []string }
 
-// OwnedMetadata returns the labels and annotations of o that manager has applied and not given up since.
+// OwnedMetadata returns the labels and annotations of o that manager has applied and still owns.
 func OwnedMetadata(o client.Object, manager string) OwnedKeys {
 	fields, _ := owned(o.GetManagedFields(), manager, "")["f:metadata"].(map[string]any)
 	return OwnedKeys{Labels: keysOf(fields["f:labels"]), Annotations: keysOf(fields["f:annotations"])}

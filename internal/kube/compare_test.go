@@ -81,11 +81,11 @@ func TestFieldSets(t *testing.T) {
 			}
 		}
 	}
-	if again := testing.AllocsPerRun(10, func() { fieldSets.object(entry.FieldsV1.Raw) }); again > 1 {
+	if again := testing.AllocsPerRun(10, func() { parsedFieldSets.object(entry.FieldsV1.Raw) }); again > 1 {
 		t.Errorf("a text that is known costs %v allocations", again)
 	}
 	for _, bad := range []string{"", "[]", "{"} {
-		if got := fieldSets.object([]byte(bad)); got != nil {
+		if got := parsedFieldSets.object([]byte(bad)); got != nil {
 			t.Errorf("%q is no object: %v", bad, got)
 		}
 	}

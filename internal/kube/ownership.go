@@ -2,8 +2,8 @@ package kube
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// OwnsCondition reports whether the controller owns a share of the condition in status.conditions: it applied the
-// condition once, and has not given it up since. Somebody else may have changed it.
+// OwnsCondition reports whether the controller is an owner of the condition in status.conditions: it applied the
+// condition and has not removed it since. Another writer may have changed it.
 func OwnsCondition(o client.Object, controller, conditionType string) bool {
 	return hasCondition(owned(o.GetManagedFields(), Prefix+controller, statusSubresource), conditionType)
 }
@@ -13,7 +13,7 @@ func OwnsCondition(o client.Object, controller, conditionType string) bool {
 func FormerlyOwned(o client.Object, conditionType string) bool {
 	for _, e := range o.GetManagedFields() {
 		if e.Manager == FormerManager && e.Subresource == statusSubresource && e.FieldsV1 != nil &&
-			hasCondition(fieldSets.object(e.FieldsV1.GetRawBytes()), conditionType) {
+			hasCondition(parsedFieldSets.object(e.FieldsV1.GetRawBytes()), conditionType) {
 			return true
 		}
 	}

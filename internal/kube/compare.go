@@ -104,7 +104,7 @@ func indexBy(list []any, fields []string) (map[string]any, bool) {
 }
 
 // owned returns the fields that manager has applied to the object (or to its subresource), in the form of
-// metav1.FieldsV1, or nil where it has applied none. Nobody may change them. An entry without a subresource may hold the
+// metav1.FieldsV1, or nil where it has applied none. They must not be changed. An entry without a subresource may hold the
 // status too: API servers keep them apart, client-go's object tracker does not.
 func owned(entries []metav1.ManagedFieldsEntry, manager, subresource string) map[string]any {
 	var together map[string]any
@@ -112,7 +112,7 @@ func owned(entries []metav1.ManagedFieldsEntry, manager, subresource string) map
 		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.FieldsV1 == nil {
 			continue
 		}
-		fields := fieldSets.object(e.FieldsV1.Raw)
+		fields := parsedFieldSets.object(e.FieldsV1.Raw)
 		if fields == nil {
 			continue
 		}
@@ -175,7 +175,7 @@ func lookUp(step string, in any) (any, bool) {
 		value, ok := m[rest]
 		return value, ok
 	case "k":
-		keys := fieldSets.object([]byte(rest))
+		keys := parsedFieldSets.object([]byte(rest))
 		if keys == nil {
 			return nil, false
 		}
