@@ -2,12 +2,12 @@
 // the kernel is to kill first.
 //
 // Does: lets a control plane start without collecting garbage, keeps the heap small afterwards, and lets it grow for as
-// long as there is much to do.
+// long as the process is busy.
 //
-// Owns: the percent and the limit that package debug sets for the whole process. A GOGC or GOMEMLIMIT in the environment is
-// the user's word, and stays.
+// Owns: the percent and the limit that package debug sets for the whole process. A GOGC or GOMEMLIMIT in the environment
+// takes precedence.
 //
-// Never: knows who runs in the process.
+// Never: knows what runs in the process.
 //
 // Read first: Starting, Collect.
 package heap

@@ -29,7 +29,7 @@ const (
 // limit that was set before, as by GOMEMLIMIT, holds in between where it is the
 // smaller one, and afterwards. Where GOGC is set, neither does anything.
 func Starting(memory int64) (started func()) {
-	if theirs() {
+	if userConfigured() {
 		return func() {}
 	}
 	debug.SetGCPercent(gcWhileStarting)
@@ -42,102 +42,103 @@ func Starting(memory int64) (started func()) {
 	}
 }
 
-// Room is how much garbage may come together while there is much to do.
-type Room struct {
+// Headroom is how much garbage may accumulate while the process is busy.
+type Headroom struct {
 	bytes int64
 	// A heap of which more than large bytes are in use may grow by percent of them.
 	large   int64
 	percent int
 }
 
-// Management is the room of a management cluster, with or without controllers. What an API server allocates for a write
-// does not depend on how much it stores, what a collection takes does: a large heap may grow to three times its size.
-func Management() Room { return Room{bytes: 192 << 20, large: 96 << 20, percent: 200} }
+// Management is the headroom of a management cluster, with or without controllers. What an API server allocates for a write
+// does not depend on how much it stores, but the cost of a collection does: a large heap may grow to three times its size.
+func Management() Headroom { return Headroom{bytes: 192 << 20, large: 96 << 20, percent: 200} }
 
-// Manager is the room of controllers alone. A hundred clusters do not make their heap a large one.
-func Manager() Room { return Room{bytes: 40 << 20, large: 128 << 20, percent: 150} }
+// Manager is the headroom of controllers alone. A hundred clusters do not make their heap a large one.
+func Manager() Headroom { return Headroom{bytes: 40 << 20, large: 128 << 20, percent: 150} }
 
-// much is what a process that has much to do allocates, in bytes per second. What the collector takes depends on it, and
-// not on the size of the heap: a larger one takes as much longer to collect as it is collected less often. quiet is how soon
-// after a collection a process is looked at that may have ceased to have much to do.
 const (
-	much  = 8 << 20
-	quiet = 10 * time.Second
+	// busyAllocRate is what a busy process allocates at least, in bytes per second. The cost of the collector depends on it,
+	// and not on the size of the heap: a larger one takes as much longer to collect as it is collected less often.
+	busyAllocRate = 8 << 20
+	// idleCheck is how long after a collection it is checked whether the process is still busy.
+	idleCheck = 10 * time.Second
 )
 
-// Collect keeps the heap small for as long as the process runs, and watches the collector: while much is allocated, the heap
-// may grow by the room between two collections; when that is over, memory goes back to the system. A third of the processor
-// time of a busy API server is the collector's otherwise. Where GOGC is set, it does nothing.
-func Collect(room Room) {
-	if theirs() {
+// Collect keeps the heap small for as long as the process runs, and watches the collector: while the process is busy, the heap
+// may grow by the headroom between two collections; afterwards memory is returned to the system. Otherwise a third of the
+// processor time of a busy API server is the collector's. Where GOGC is set, it does nothing.
+func Collect(headroom Headroom) {
+	if userConfigured() {
 		return
 	}
 	debug.SetGCPercent(gcWhileRunning)
-	c := &collector{room: room, last: look(), percent: gcWhileRunning}
-	c.quiet = time.AfterFunc(quiet, func() { c.calm(look()) })
-	c.quiet.Stop()
-	c.next()
+	c := &collector{headroom: headroom, last: readSample(), percent: gcWhileRunning}
+	c.idle = time.AfterFunc(idleCheck, func() { c.checkIdle(readSample()) })
+	c.idle.Stop()
+	c.watch()
 }
 
-// theirs reports whether the user has said how garbage is to be collected.
-func theirs() bool { return os.Getenv("GOGC") != "" }
+// userConfigured reports whether the user has configured the collector.
+func userConfigured() bool { return os.Getenv("GOGC") != "" }
 
 type collector struct {
-	room Room
+	headroom Headroom
 
 	mu      sync.Mutex
-	last    sight
+	last    sample
 	percent int
-	quiet   *time.Timer
+	idle    *time.Timer
 }
 
-// sight is what is seen of the heap at a time.
-type sight struct {
+// sample is the state of the heap at a time.
+type sample struct {
 	at time.Time
-	// live was in use after the last collection, allocated has been since the process began; bytes.
+	// live was in use after the last collection, allocated is the total since the process began; bytes.
 	live, allocated int64
 }
 
-// busy reports whether much was allocated since an earlier sight.
-func (s sight) busy(since sight) bool {
-	return float64(s.allocated-since.allocated) >= much*s.at.Sub(since.at).Seconds()
+// isBusy reports whether the process was busy since an earlier sample.
+func (s sample) isBusy(since sample) bool {
+	return float64(s.allocated-since.allocated) >= busyAllocRate*s.at.Sub(since.at).Seconds()
 }
 
-// next makes the end of the next collection known.
-func (c *collector) next() {
+// watch calls collected after the next collection, and every one after that.
+func (c *collector) watch() {
 	type sentinel struct{ _ *sentinel }
 	runtime.AddCleanup(&sentinel{}, func(c *collector) {
-		c.collected(look())
-		c.next()
+		c.collected(readSample())
+		c.watch()
 	}, c)
 }
 
 // collected is called after every collection.
-func (c *collector) collected(now sight) {
+func (c *collector) collected(now sample) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	little := !now.busy(c.last)
+	busy := now.isBusy(c.last)
 	c.last = now
-	if little && c.percent == gcWhileRunning {
+	if !busy && c.percent == gcWhileRunning {
 		return
 	}
-	c.set(percent(c.room, now.live))
-	c.quiet.Reset(quiet)
+	c.set(percent(c.headroom, now.live))
+	c.idle.Reset(idleCheck)
 }
 
-// calm is called when there was no collection for long.
-func (c *collector) calm(now sight) {
-	if c.calms(now) {
+// checkIdle is called when there was no collection for a while.
+func (c *collector) checkIdle(now sample) {
+	if c.shrinks(now) {
 		debug.FreeOSMemory()
 	}
 }
 
-func (c *collector) calms(now sight) bool {
+// shrinks makes the heap small where the process is not busy any more, and reports whether.
+func (c *collector) shrinks(now sample) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.busy(c.last) {
+	if now.isBusy(c.last) {
 		c.last = now
-		c.quiet.Reset(quiet)
+		c.idle.Reset(idleCheck)
 		return false
 	}
 	c.set(gcWhileRunning)
@@ -151,16 +152,16 @@ func (c *collector) set(percent int) {
 	}
 }
 
-// percent lets a heap grow by its room: to collect takes the longer the larger it is.
-func percent(room Room, live int64) int {
-	if live >= room.large {
-		return room.percent
+// percent is the GC percent by which a heap may grow by its headroom: the larger it is, the longer a collection takes.
+func percent(h Headroom, live int64) int {
+	if live >= h.large {
+		return h.percent
 	}
-	return max(gcWhileRunning, int(100*room.bytes/max(live, 1)))
+	return max(gcWhileRunning, int(100*h.bytes/max(live, 1)))
 }
 
-func look() sight {
+func readSample() sample {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(samples)
-	return sight{at: time.Now(), live: int64(samples[0].Value.Uint64()), allocated: int64(samples[1].Value.Uint64())}
+	return sample{at: time.Now(), live: int64(samples[0].Value.Uint64()), allocated: int64(samples[1].Value.Uint64())}
 }

@@ -12,20 +12,20 @@ const mib = 1 << 20
 
 func TestPercent(t *testing.T) {
 	tests := map[string]struct {
-		reason string
-		room   Room
-		live   int64
-		want   int
+		reason   string
+		headroom Headroom
+		live     int64
+		want     int
 	}{
 		"small heap":   {"it may grow by the room", Management(), 96 * mib, 200},
 		"large heap":   {"a collection takes long", Manager(), 128 * mib, 150},
 		"much stored":  {"a write costs the same, a collection more", Management(), 1024 * mib, 200},
 		"between":      {"it may grow by half of itself, which is more", Manager(), 127 * mib, 50},
-		"empty heap":   {"nothing is divided by zero", Room{bytes: 100, large: 1}, 0, 10000},
+		"empty heap":   {"nothing is divided by zero", Headroom{bytes: 100, large: 1}, 0, 10000},
 		"heap of room": {"it may double", Manager(), 40 * mib, 100},
 	}
 	for name, tc := range tests {
-		if got := percent(tc.room, tc.live); got != tc.want {
+		if got := percent(tc.headroom, tc.live); got != tc.want {
 			t.Errorf("%s: %s: want %d, got %d", name, tc.reason, tc.want, got)
 		}
 	}
@@ -36,13 +36,13 @@ func TestCollector(t *testing.T) {
 	before := debug.SetGCPercent(gcWhileRunning)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	for name, live := range map[string]int64{"small": 96 * mib, "large": 2048 * mib} {
-		now := sight{at: time.Unix(1e9, 0), live: live}
-		c := &collector{room: Management(), last: now, percent: gcWhileRunning}
-		c.quiet = time.AfterFunc(time.Hour, func() {})
-		t.Cleanup(func() { c.quiet.Stop() })
+		now := sample{at: time.Unix(1e9, 0), live: live}
+		c := &collector{headroom: Management(), last: now, percent: gcWhileRunning}
+		c.idle = time.AfterFunc(time.Hour, func() {})
+		t.Cleanup(func() { c.idle.Stop() })
 		for _, step := range []struct {
 			what   string
-			see    func(sight)
+			see    func(sample)
 			later  time.Duration
 			allocs int64
 			want   int
@@ -50,9 +50,9 @@ func TestCollector(t *testing.T) {
 			{"a collection now and then", c.collected, time.Minute, 48 * mib, 50},
 			{"much allocated before one", c.collected, time.Second, 48 * mib, 200},
 			{"little before one, with the room", c.collected, 50 * time.Second, 192 * mib, 200},
-			{"none for long, and much to do", c.calm, 10 * time.Second, 81 * mib, 200},
-			{"and still", c.calm, 10 * time.Second, 81 * mib, 200},
-			{"little to do", c.calm, 10 * time.Second, 5 * mib, 50},
+			{"none for long, and much to do", c.checkIdle, 10 * time.Second, 81 * mib, 200},
+			{"and still", c.checkIdle, 10 * time.Second, 81 * mib, 200},
+			{"little to do", c.checkIdle, 10 * time.Second, 5 * mib, 50},
 		} {
 			now.at, now.allocated = now.at.Add(step.later), now.allocated+step.allocs
 			step.see(now)
@@ -64,10 +64,10 @@ func TestCollector(t *testing.T) {
 }
 
 func TestLook(t *testing.T) {
-	first := look()
+	first := readSample()
 	kept := make([]byte, 64*mib)
 	runtime.GC()
-	then := look()
+	then := readSample()
 	runtime.KeepAlive(kept)
 	if then.allocated-first.allocated < 64*mib || then.live < 64*mib {
 		t.Errorf("after allocating 64 MiB: from %+v to %+v", first, then)
