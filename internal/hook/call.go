@@ -186,12 +186,12 @@ type request struct {
 	body   []byte
 }
 
-// guarded makes the call when slot and circuits allow it, and tells the circuits what became of it.
+// guarded makes the call with a permit, when the circuits allow it, and reports the outcome to them.
 func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
-	if err := t.enter(ctx); err != nil {
+	if err := t.acquire(ctx); err != nil {
 		return nil, nil, err
 	}
-	defer func() { <-t.slots }()
+	defer func() { <-t.permits }()
 	permits, err := e.permit(t)
 	if err != nil {
 		return nil, nil, err
@@ -203,21 +203,22 @@ func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Re
 	return answer, raw, err
 }
 
-// enter waits for a slot, but not for long: whoever waits holds up a controller's other objects.
-func (t target) enter(ctx context.Context) error {
+// acquire waits for a permit, but not for long: a worker that waits does not serve the other objects of its controller. The
+// permit is returned by a receive from t.permits.
+func (t target) acquire(ctx context.Context) error {
 	select {
-	case t.slots <- struct{}{}:
+	case t.permits <- struct{}{}:
 		return nil
 	default:
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
-	case t.slots <- struct{}{}:
+	case t.permits <- struct{}{}:
 		return nil
 	case <-timer.C:
 		return fault.New(fault.Unreachable, ReasonBusy,
-			"the extension has %d calls to answer; this one is made later", inFlight)
+			"the extension has %d calls to answer; this one is made later", callsAtOnce)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -48,9 +48,9 @@ const (
 	discoveryTimeout = 10 * time.Second
 	maxHandlers      = 512
 
-	// inFlight is how many calls to one extension go on at once, patience how long another one waits for its turn.
-	inFlight = 4
-	patience = 200 * time.Millisecond
+	// callsAtOnce is how many calls to one extension are under way at once, maxWait how long another one waits for a permit.
+	callsAtOnce = 4
+	maxWait     = 200 * time.Millisecond
 
 	// rediscover is how often a healthy extension is asked for its handlers.
 	rediscover = 10 * time.Minute

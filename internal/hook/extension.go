@@ -73,8 +73,8 @@ func settingsOf(c *runtimev1.ExtensionConfig) (settings, error) {
 
 // extension is all that is known of one ExtensionConfig. The registry's mutex protects the fields that change.
 type extension struct {
-	name  string
-	slots chan struct{}
+	name    string
+	permits chan struct{}
 	// circuit is open while the extension cannot be reached.
 	circuit *breaker.Breaker
 	// circuits of the handlers, by their paths: open while the extension is reached and gives no answer that can be used.

@@ -180,7 +180,7 @@ func TestSlowExtensionIsBounded(t *testing.T) {
 			results <- reasonOf(w.Call(context.Background(), cluster("ns"), "hang.slow", call))
 		})
 	}
-	for range 20 - inFlight { // those that found no slot come back although nobody was let go
+	for range 20 - callsAtOnce { // those that found no slot come back although nobody was let go
 		if got := <-results; got != ReasonBusy {
 			t.Errorf("got %q, want %s: a limit of ours is no failure of the extension, so that Ignore does not hide it", got, ReasonBusy)
 		}
@@ -189,12 +189,12 @@ func TestSlowExtensionIsBounded(t *testing.T) {
 	if err := w.Call(t.Context(), cluster("ns"), "go.quick", call); err != nil {
 		t.Errorf("the other extension: %v", err)
 	}
-	if n := inside.Load(); n != inFlight {
-		t.Errorf("%d calls in flight, want %d", n, inFlight)
+	if n := inside.Load(); n != callsAtOnce {
+		t.Errorf("%d calls in flight, want %d", n, callsAtOnce)
 	}
 	close(let)
 	wg.Wait()
-	for range inFlight {
+	for range callsAtOnce {
 		if got := <-results; got != "" {
 			t.Errorf("a call that was let go: %q", got)
 		}

@@ -132,7 +132,7 @@ func (e *Extensions) announce(c *runtimev1.ExtensionConfig) (*extension, error) 
 		x = nil
 	}
 	if x == nil {
-		x = &extension{name: c.Name, announced: e.cfg.Now(), slots: make(chan struct{}, inFlight), circuit: e.newCircuit(), settings: s}
+		x = &extension{name: c.Name, announced: e.cfg.Now(), permits: make(chan struct{}, callsAtOnce), circuit: e.newCircuit(), settings: s}
 		e.byName[c.Name] = x
 		e.order = append(e.order, x)
 		slices.SortFunc(e.order, byCreation)
@@ -154,7 +154,7 @@ func (e *Extensions) connect(x *extension, endpoint wire.Endpoint) error {
 	if x.conn != nil && x.conn.Endpoint() == endpoint {
 		return nil
 	}
-	conn, err := wire.New(endpoint, wire.Options{Certificates: e.cfg.Certificates, Keep: 2 * inFlight})
+	conn, err := wire.New(endpoint, wire.Options{Certificates: e.cfg.Certificates, Keep: 2 * callsAtOnce})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type Independent interface {
 // atOnce is how many independent actions of a plan are carried out at the same time.
 const atOnce = 10
 
-// carryOut carries out the actions of a plan. The first that fails ends the pass; its independent neighbours are done.
+// carryOut carries out the actions of a plan. The first that fails ends the reconciliation; its independent neighbours are done.
 func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome {
 	var out Outcome
 	for rest := plan.Actions; len(rest) > 0; {

@@ -54,7 +54,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	election := rest.CopyConfig(cfg.REST) // a lease does not wait until other writes are done
-	cfg.REST.Wrap(atMost(writesAtOnce))
+	cfg.REST.Wrap(limitWrites(writesAtOnce))
 	measured, err := newInformers(scheme, ctrlmetrics.Registry)
 	if err != nil {
 		return err

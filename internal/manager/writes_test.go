@@ -34,7 +34,7 @@ func newServer(t *testing.T) server {
 func TestWritesWaitForEachOther(t *testing.T) {
 	const at, all = 2, 5
 	s := newServer(t)
-	wrap := atMost(at)
+	wrap := limitWrites(at)
 	var clients sync.WaitGroup
 	for range all { // each with a transport of its own, as the manager's clients have
 		clients.Go(func() {
@@ -80,7 +80,7 @@ func (b *body) Close() error {
 
 func TestAWriteThatWaitsCanBeGivenUp(t *testing.T) {
 	s := newServer(t)
-	c := atMost(1)(http.DefaultTransport)
+	c := limitWrites(1)(http.DefaultTransport)
 	first, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, s.url, nil)
 	if err != nil {
 		t.Fatal(err)
