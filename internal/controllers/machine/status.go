@@ -83,21 +83,17 @@ func nodeInfo(s Snapshot) *corev1.NodeSystemInfo {
 //
 //	being deleted, nothing left to do         Deleted
 //	being deleted                             Deleting
-//	an object of contract v1beta1 gave up     Failed
 //	being updated in place                    Updating
 //	has a Node, infrastructure provisioned    Running
 //	infrastructure provisioned                Provisioned
 //	bootstrap data there                      Provisioning
 //	otherwise                                 Pending
 func phase(s Snapshot, p loop.Plan, status clusterv1.MachineStatus) clusterv1.MachinePhase {
-	d := status.Deprecated.V1Beta1
 	switch {
 	case deleting(s) && p.Idle():
 		return clusterv1.MachinePhaseDeleted
 	case deleting(s):
 		return clusterv1.MachinePhaseDeleting
-	case d.FailureReason != nil || d.FailureMessage != nil:
-		return clusterv1.MachinePhaseFailed
 	case updating(s):
 		return clusterv1.MachinePhaseUpdating
 	case status.NodeRef.IsDefined() && isTrue(status.Initialization.InfrastructureProvisioned):
