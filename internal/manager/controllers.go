@@ -135,7 +135,7 @@ func addHosted(ctx context.Context, s loop.Setup, cfg Config, p planes) error {
 	}
 	return hosted.Add(s, hosted.Config{
 		Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(p.simulated), Carried: supervisor.Versions(),
-		Gate: p.clusters.LimitCalls, Gateways: gateways, Policy: cfg.Policy, ReservedPorts: cfg.reservedPorts(),
+		Workloads: p.clusters, Gateways: gateways, Policy: cfg.Policy, ReservedPorts: cfg.reservedPorts(),
 	})
 }
 

@@ -112,7 +112,7 @@ func (c *Clusters) Start(ctx context.Context) error {
 
 // Client returns a client of the workload cluster. It reads kinds that are
 // watched from a cache and everything else live; ConfigMaps, Secrets, Pods,
-// DaemonSets, PersistentVolumes and VolumeAttachments always live. The error is
+// DaemonSets, Deployments, PersistentVolumes and VolumeAttachments always live. The error is
 // ErrNotConnected where there is no connection. Its calls fail with ErrBusy
 // where too many wait for a cluster that answers slowly. Do not keep the client
 // for longer than one reconciliation.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -35,6 +36,9 @@ type Config struct {
 	Self *Self
 	// Registerer receives the metrics. Nil: no metrics are registered.
 	Registerer prometheus.Registerer
+	// Watched limits which objects of a kind are watched, and so kept; kinds that are not in it are watched as a whole.
+	// They have to be kinds that are always read live.
+	Watched map[client.Object]cache.ByObject
 	// Clock gives the time. Default: the wall clock.
 	Clock clock.PassiveClock
 }

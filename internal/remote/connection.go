@@ -120,7 +120,7 @@ func (c *Clusters) buildClients(conn *connection, cfg *rest.Config) error {
 	// The cache has no time limit for its calls: a watch is one call.
 	conn.cache, err = cache.New(cfg, cache.Options{
 		HTTPClient: conn.http, Scheme: c.cfg.Scheme, Mapper: mapper,
-		ReaderFailOnMissingInformer: true, DefaultTransform: slim,
+		ReaderFailOnMissingInformer: true, DefaultTransform: slim, ByObject: c.cfg.Watched,
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the cache of the workload cluster: %w", err)

@@ -18,7 +18,7 @@ import (
 func alwaysLive(kind any) bool {
 	switch kind.(type) {
 	case *corev1.ConfigMap, *corev1.ConfigMapList, *corev1.Secret, *corev1.SecretList, *corev1.Pod, *corev1.PodList,
-		*appsv1.DaemonSet, *appsv1.DaemonSetList, *corev1.PersistentVolume, *corev1.PersistentVolumeList,
+		*appsv1.DaemonSet, *appsv1.DaemonSetList, *appsv1.Deployment, *appsv1.DeploymentList, *corev1.PersistentVolume, *corev1.PersistentVolumeList,
 		*storagev1.VolumeAttachment, *storagev1.VolumeAttachmentList:
 		return true
 	}

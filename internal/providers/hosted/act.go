@@ -141,8 +141,8 @@ func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
 
 // limitCalls makes calls go through the gate of the cluster, where there is one.
 func (c *Controller) limitCalls(config *rest.Config, cluster *clusterv1.Cluster) {
-	if c.gate != nil {
-		config.Wrap(c.gate(client.ObjectKeyFromObject(cluster)))
+	if c.workloads != nil {
+		config.Wrap(c.workloads.LimitCalls(client.ObjectKeyFromObject(cluster)))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/remote"
 )
 
 // Name of the controller.
@@ -55,8 +56,17 @@ type Config struct {
 	Policy policy.Configuration
 	// Carried lists the Kubernetes versions that the processes can run.
 	Carried []string
-	// Gate limits the calls to the workload cluster of a Cluster; nil: nothing does.
-	Gate func(cluster client.ObjectKey) func(http.RoundTripper) http.RoundTripper
+	// Workloads are the connections to the workload clusters.
+	Workloads Workloads
+}
+
+// Workloads is what the controller needs of the connections to the workload clusters.
+type Workloads interface {
+	// LimitCalls limits the calls to the workload cluster of a Cluster.
+	LimitCalls(cluster client.ObjectKey) func(http.RoundTripper) http.RoundTripper
+	// Watch sends events of the workload cluster to a controller that has the source Changed.
+	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
+	Changed(controller string, to remote.ClusterMap) source.Source
 }
 
 // Controller reconciles HostedControlPlanes.
@@ -75,7 +85,7 @@ type Controller struct {
 	inspect    func(context.Context, *rest.Config, addons.Params) (addons.State, error)
 	reserved   []uint16
 	policy     policy.Configuration
-	gate       func(client.ObjectKey) func(http.RoundTripper) http.RoundTripper
+	workloads  Workloads // nil in tests: none is connected
 	furnish    func(context.Context, *rest.Config, addons.Params) error
 	now        func() time.Time
 }
@@ -84,7 +94,7 @@ type Controller struct {
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), processes: cfg.Processes, simulation: cfg.Simulation,
-		carried: cfg.Carried, gateways: cfg.Gateways, reserved: cfg.ReservedPorts, policy: cfg.Policy, gate: cfg.Gate, furnish: addons.Apply, inspect: addons.Inspect, now: time.Now,
+		carried: cfg.Carried, gateways: cfg.Gateways, reserved: cfg.ReservedPorts, policy: cfg.Policy, workloads: cfg.Workloads, furnish: addons.Apply, inspect: addons.Inspect, now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
@@ -93,6 +103,7 @@ func Add(s loop.Setup, cfg Config) error {
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(membership.OrphanedSecrets())).
 		WatchesRawSource(cfg.Processes.Source(ofProcess)).
 		WatchesRawSource(cfg.Simulation.Source(ofProcess)).
+		WatchesRawSource(cfg.Workloads.Changed(Name, c.ofConnection)).
 		Complete(r)
 }
 

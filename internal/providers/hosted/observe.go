@@ -80,10 +80,13 @@ func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlP
 		return s, fmt.Errorf("asking for the process: %w", err)
 	}
 	s.Process = status
-	s.Addons = c.addons.get(nameOf(plane))
 	if s.Cluster == nil {
 		return s, nil
 	}
+	if err := c.watchAddons(ctx, s); err != nil {
+		return s, err
+	}
+	s.Addons = c.addons.get(nameOf(plane))
 	return s, c.readSecrets(ctx, &s)
 }
 

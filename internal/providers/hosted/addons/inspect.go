@@ -22,6 +22,12 @@ type State struct {
 
 const namespace = metav1.NamespaceSystem
 
+// Names of the DaemonSet and of the Deployment.
+const (
+	KubeProxy = "kube-proxy"
+	CoreDNS   = "coredns"
+)
+
 // Inspect reads how the add-ons of the params fare.
 func Inspect(ctx context.Context, access *rest.Config, p Params) (State, error) {
 	client, err := kubernetes.NewForConfig(access)
@@ -29,7 +35,7 @@ func Inspect(ctx context.Context, access *rest.Config, p Params) (State, error) 
 		return State{}, fmt.Errorf("connecting to the workload cluster: %w", err)
 	}
 	if p.KubeProxy {
-		set, err := client.AppsV1().DaemonSets(namespace).Get(ctx, "kube-proxy", metav1.GetOptions{})
+		set, err := client.AppsV1().DaemonSets(namespace).Get(ctx, KubeProxy, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return State{Problem: "DaemonSet kube-proxy does not exist in the workload cluster: change spec.addons, or create it"}, nil
@@ -42,7 +48,7 @@ func Inspect(ctx context.Context, access *rest.Config, p Params) (State, error) 
 		}
 	}
 	if p.CoreDNS {
-		deployment, err := client.AppsV1().Deployments(namespace).Get(ctx, "coredns", metav1.GetOptions{})
+		deployment, err := client.AppsV1().Deployments(namespace).Get(ctx, CoreDNS, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return State{Problem: "Deployment coredns does not exist in the workload cluster: change spec.addons, or create it"}, nil
