@@ -360,6 +360,7 @@ func testOwnKinds(t *testing.T, w *world) {
 		value := "/secrets#unix:///run/etcd.sock"
 		hcp.Spec.APIServer.ExtraArgs = []hostedv1.Arg{{Name: "etcd-servers-overrides", Value: &value}}
 	})
+	testSecurity(t, w, hcp)
 	refused(t, w, lc, "cannot be changed: create a new cluster", func() {
 		lc.Spec.Backend.Container.Network.Subnet = "172.31.0.0/16"
 	})
@@ -388,6 +389,27 @@ func testOwnKinds(t *testing.T, w *world) {
 		metadata: {name: union, namespace: default}, spec: {backend: {}}}`)
 	if err := w.client.Create(t.Context(), union); err == nil {
 		t.Error("a machine of no backend was accepted")
+	}
+}
+
+// testSecurity: CP-01: what files of kube-apiserver are made from.
+func testSecurity(t *testing.T, w *world, hcp *hostedv1.HostedControlPlane) {
+	t.Helper()
+	for says, s := range map[string]hostedv1.Security{
+		"controlPlanes.issuers": {Authentication: &hostedv1.Authentication{JWT: []hostedv1.JWTAuthenticator{{ // the API server would connect to it
+			Issuer:        hostedv1.JWTIssuer{URL: "https://issuer.example", Audiences: []string{"demo"}},
+			ClaimMappings: hostedv1.ClaimMappings{Username: hostedv1.PrefixedClaimOrExpression{Expression: "claims.sub"}},
+		}}}},
+		"secretbox": {Encryption: &hostedv1.Encryption{Provider: "kms"}},
+		"may not be more than 256": {Audit: &hostedv1.Audit{Policy: &hostedv1.AuditPolicy{
+			Rules: []hostedv1.AuditRule{{Level: "None", Users: []string{strings.Repeat("a", 257)}}},
+		}}},
+	} {
+		refused(t, w, hcp, says, func() { hcp.Spec.APIServer, hcp.Spec.Security = hostedv1.Component{}, s })
+	}
+	hcp.Spec.Security = hostedv1.Security{Audit: &hostedv1.Audit{}, Encryption: &hostedv1.Encryption{}}
+	if err := w.client.Update(t.Context(), hcp); err != nil || hcp.Spec.Audit == nil || hcp.Spec.Encryption.Provider != "secretbox" {
+		t.Errorf("audit and encryption with defaults: %v, %+v", err, hcp.Spec.Security)
 	}
 }
 

@@ -215,6 +215,7 @@ func ownKinds() []kind {
 			object:   func() runtime.Object { return &hostedv1.HostedControlPlane{} },
 			touched: []string{
 				`.?spec.?version`, `.?spec.?apiServer`, `.?spec.?controllerManager`, `.?spec.?scheduler`, `.?spec.?etcd`,
+				`.?spec.?audit`, `.?spec.?encryption`, `.?spec.?authentication`, `.?spec.?podSecurity`,
 			},
 		},
 		{
