@@ -57,13 +57,6 @@ func connectedTo(t *testing.T, server *apiserver.Server) (*Controller, workqueue
 	return ctl, queue
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // enqueued waits for a request.
 func enqueued(t *testing.T, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	t.Helper()
