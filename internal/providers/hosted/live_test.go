@@ -79,13 +79,6 @@ func newLive(t *testing.T) *live {
 	return &live{t, c, r, api, supervisor.Folder("ns.p")}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // until reconciles until the control plane is as it should be, and returns it.
 func (l *live) until(what string, is func(*hostedv1.HostedControlPlane) bool) *hostedv1.HostedControlPlane {
 	l.Helper()
