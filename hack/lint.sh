@@ -8,6 +8,6 @@ if [ -n "$unformatted" ]; then
 fi
 # Without the profile that the binary is built with: vet would compile all of Kubernetes once more, with it and without.
 go vet -pgo=off ./...
-# The v1beta1 surface is deprecated by design and has to be served all the same (row CO-02): SA1019 is not looked at.
+# The v1beta1 surface is deprecated by design and has to be served all the same: SA1019 is not looked at.
 go tool -modfile hack/tools/go.mod staticcheck -checks inherit,-SA1019 ./...
 (cd sdk && go vet ./...)

@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Gates are the feature gates (FG-01) that admission depends on.
+// Gates are the feature gates that admission depends on.
 type Gates struct {
 	ClusterTopology                bool
 	KubeadmBootstrapFormatIgnition bool

@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// defaultCluster puts the v before the version of the topology (CL-34).
+// defaultCluster puts the v before the version of the topology.
 func defaultCluster(in *clusterv1.Cluster) (runtime.Object, bool) {
 	version := withV(in.Spec.Topology.Version)
 	if version == in.Spec.Topology.Version {
@@ -38,7 +38,7 @@ func validateCluster(r Request, cluster *clusterv1.Cluster) Verdict {
 	return Verdict{Errors: errs}
 }
 
-// validateClusterName checks that the name can be the value of the label that every object of the cluster has (CL-30).
+// validateClusterName checks that the name can be the value of the label that every object of the cluster has.
 func validateClusterName(name string) field.ErrorList {
 	if problems := validation.IsValidLabelValue(name); len(problems) > 0 {
 		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name,
@@ -47,7 +47,7 @@ func validateClusterName(name string) field.ErrorList {
 	return nil
 }
 
-// validateClusterShape checks that the cluster consists of something (CL-31).
+// validateClusterShape checks that the cluster consists of something.
 func validateClusterShape(cluster *clusterv1.Cluster, gates Gates, path *field.Path) field.ErrorList {
 	if cluster.Spec.InfrastructureRef.IsDefined() || cluster.Spec.ControlPlaneRef.IsDefined() ||
 		cluster.Spec.Topology.IsDefined() {
@@ -78,7 +78,7 @@ func validateKept(old, cluster *clusterv1.Cluster, gates Gates) field.ErrorList 
 	return errs
 }
 
-// validateRanges checks that each range of addresses is one (CL-31).
+// validateRanges checks that each range of addresses is one.
 func validateRanges(ranges clusterv1.NetworkRanges, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, block := range ranges.CIDRBlocks {
@@ -90,7 +90,7 @@ func validateRanges(ranges clusterv1.NetworkRanges, path *field.Path) field.Erro
 	return errs
 }
 
-// validateTopology checks the gate (CL-32) and the version.
+// validateTopology checks the gate and the version.
 func validateTopology(cluster *clusterv1.Cluster, gates Gates, path *field.Path) field.ErrorList {
 	if !cluster.Spec.Topology.IsDefined() {
 		return nil

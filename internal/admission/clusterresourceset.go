@@ -7,7 +7,7 @@ import (
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 )
 
-// defaultClusterResourceSet sets the strategy: resources are applied once (RS-04).
+// defaultClusterResourceSet sets the strategy: resources are applied once.
 func defaultClusterResourceSet(in *addonsv1.ClusterResourceSet) (runtime.Object, bool) {
 	if in.Spec.Strategy != "" {
 		return in, false
@@ -18,7 +18,7 @@ func defaultClusterResourceSet(in *addonsv1.ClusterResourceSet) (runtime.Object,
 }
 
 // validateClusterResourceSet refuses a selector of nothing or everything, and changes of what decides where and how
-// resources were applied already (RS-01).
+// resources were applied already.
 func validateClusterResourceSet(r Request, set *addonsv1.ClusterResourceSet) Verdict {
 	spec := field.NewPath("spec")
 	errs := validateSelector(set.Spec.ClusterSelector, spec.Child("clusterSelector"))
@@ -32,7 +32,7 @@ func validateClusterResourceSet(r Request, set *addonsv1.ClusterResourceSet) Ver
 	return Verdict{Errors: errs}
 }
 
-// validateClusterResourceSetBinding refuses to let a binding speak for another cluster (RS-06).
+// validateClusterResourceSetBinding refuses to let a binding speak for another cluster.
 func validateClusterResourceSetBinding(r Request, binding *addonsv1.ClusterResourceSetBinding) Verdict {
 	old, isUpdate := r.Old.(*addonsv1.ClusterResourceSetBinding)
 	if !isUpdate || old.Spec.ClusterName == "" {

@@ -18,7 +18,7 @@ import (
 // extensionPort is the port of a Service that names none.
 const extensionPort = int32(443)
 
-// defaultExtensionConfig sets the selector that selects everything, and the port of the Service (RT-01, RT-03).
+// defaultExtensionConfig sets the selector that selects everything, and the port of the Service.
 func defaultExtensionConfig(in *runtimev1.ExtensionConfig) (runtime.Object, bool) {
 	service := &in.Spec.ClientConfig.Service
 	port := service.IsDefined() && service.Port == nil
@@ -35,8 +35,8 @@ func defaultExtensionConfig(in *runtimev1.ExtensionConfig) (runtime.Object, bool
 	return out, true
 }
 
-// validateExtensionConfig checks what RT-01 and RT-02 say, and warns of deprecated hooks (RT-25): of those that the
-// extension had handlers for when it was last asked.
+// validateExtensionConfig checks the gate, the name and the address of the extension. It warns of deprecated hooks that the
+// extension had handlers for at its last discovery.
 func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *hooks.Catalog) Verdict {
 	if !r.Gates.RuntimeSDK {
 		return Verdict{Errors: field.ErrorList{field.Forbidden(field.NewPath("spec"),
@@ -56,7 +56,7 @@ func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *h
 	return Verdict{Errors: errs, Warnings: deprecationWarnings(c, catalog)}
 }
 
-// validateInjection checks the annotation of RT-05.
+// validateInjection checks the annotation that names the Secret with the certificate authority.
 func validateInjection(c *runtimev1.ExtensionConfig) field.ErrorList {
 	text, ok := c.Annotations[runtimev1.InjectCAFromSecretAnnotation]
 	if parts := strings.Split(text, "/"); !ok || len(parts) == 2 && parts[0] != "" && parts[1] != "" {

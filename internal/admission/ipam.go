@@ -9,7 +9,7 @@ import (
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 )
 
-// validateIPAddress checks an address when it is made, and that it stays as it is (IA-09).
+// validateIPAddress checks an address when it is made, and that it stays as it is.
 func validateIPAddress(r Request, address *ipamv1.IPAddress) Verdict {
 	spec := field.NewPath("spec")
 	if old, isUpdate := r.Old.(*ipamv1.IPAddress); isUpdate {
@@ -38,7 +38,7 @@ func validateIPAddress(r Request, address *ipamv1.IPAddress) Verdict {
 	return Verdict{Errors: append(errs, validatePool(address.Spec.PoolRef, spec.Child("poolRef"))...)}
 }
 
-// validateIPAddressClaim checks that a claim names a pool, and stays with it (IA-09).
+// validateIPAddressClaim checks that a claim names a pool, and stays with it.
 func validateIPAddressClaim(r Request, claim *ipamv1.IPAddressClaim) Verdict {
 	path := field.NewPath("spec", "poolRef")
 	if old, isUpdate := r.Old.(*ipamv1.IPAddressClaim); isUpdate && old.Spec.PoolRef != claim.Spec.PoolRef {

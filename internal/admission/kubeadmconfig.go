@@ -6,7 +6,7 @@ import (
 )
 
 // validateKubeadmConfigTemplate checks what the configs will be made from. The spec may be changed at any time, so no
-// exception for the topology controller's dry runs is needed (KB-28).
+// exception for the topology controller's dry runs is needed.
 func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfigTemplate) Verdict {
 	path := field.NewPath("spec", "template")
 	errs := template.Spec.Template.ObjectMeta.Validate(path.Child("metadata"))
@@ -14,7 +14,7 @@ func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfi
 	return Verdict{Errors: errs}
 }
 
-// validateKubeadmConfig checks a bootstrap configuration (KB-26).
+// validateKubeadmConfig checks a bootstrap configuration.
 func validateKubeadmConfig(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateFiles(spec, path.Child("files"))...)

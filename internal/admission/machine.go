@@ -6,10 +6,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// defaultNodeDeletionTimeoutSeconds is how long a deleted Machine waits for its Node to go (MA-27).
+// defaultNodeDeletionTimeoutSeconds is how long a deleted Machine waits for its Node to go.
 const defaultNodeDeletionTimeoutSeconds = 10
 
-// defaultMachine sets the cluster label, the v of the version and the node deletion timeout (MA-27).
+// defaultMachine sets the cluster label, the v of the version and the node deletion timeout.
 func defaultMachine(in *clusterv1.Machine) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
@@ -54,7 +54,7 @@ func validateMachine(r Request, machine *clusterv1.Machine) Verdict {
 	if old, isUpdate := r.Old.(*clusterv1.Machine); isUpdate {
 		errs = append(errs, validateSame(old.Spec.ClusterName, machine.Spec.ClusterName, spec.Child("clusterName"))...)
 	}
-	// A Machine of a pool has no bootstrap data: the pool's infrastructure bootstraps it (MP-07).
+	// A Machine of a pool has no bootstrap data: the pool's infrastructure bootstraps it.
 	if _, ofPool := machine.Labels[clusterv1.MachinePoolNameLabel]; !ofPool {
 		errs = append(errs, validateBootstrap(machine.Spec.Bootstrap, spec.Child("bootstrap"))...)
 	}
@@ -64,7 +64,7 @@ func validateMachine(r Request, machine *clusterv1.Machine) Verdict {
 	return Verdict{Errors: errs}
 }
 
-// validateBootstrap checks that bootstrap data comes from somewhere (MA-27, MP-15).
+// validateBootstrap checks that bootstrap data comes from somewhere.
 func validateBootstrap(bootstrap clusterv1.Bootstrap, path *field.Path) field.ErrorList {
 	if bootstrap.ConfigRef.IsDefined() || bootstrap.DataSecretName != nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-// defaultMachineDeployment sets replicas, selector, strategy, and what the Machines get (DP-17).
+// defaultMachineDeployment sets replicas, selector, strategy, and what the Machines get.
 func defaultMachineDeployment(in, old *clusterv1.MachineDeployment) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
@@ -72,7 +72,7 @@ func addLabels(to *map[string]string, add map[string]string) bool {
 	return true
 }
 
-// defaultStrategy makes the strategy RollingUpdate with one Machine more and none less (DP-06), and says whether that
+// defaultStrategy makes the strategy RollingUpdate with one Machine more and none less, and says whether that
 // changed anything.
 func defaultStrategy(s *clusterv1.MachineDeploymentRolloutStrategy) bool {
 	changed := false
@@ -107,7 +107,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdic
 	}
 	errs = append(errs, validateReplicas(r, d.Spec.Replicas, replicasOf(r.Old), spec.Child("replicas"))...)
 	errs = append(errs, validateAutoscaler(d.Annotations)...)
-	errs = append(errs, validateSkippedChecks(d.Annotations)...) // MachineSets get it (DP-05)
+	errs = append(errs, validateSkippedChecks(d.Annotations)...) // MachineSets get it
 	errs = append(errs, validateTemplateSelector(d.Spec.Selector, d.Spec.Template.Labels, spec)...)
 	errs = append(errs, validateStrategy(d.Spec.Rollout.Strategy, spec.Child("rollout", "strategy"))...)
 	errs = append(errs, validateAmount(d.Spec.Remediation.MaxInFlight, spec.Child("remediation", "maxInFlight"))...)
@@ -132,7 +132,7 @@ func validateTemplateSelector(s metav1.LabelSelector, template map[string]string
 	return nil
 }
 
-// validateStrategy checks the numbers of a rollout (DP-06).
+// validateStrategy checks the numbers of a rollout.
 func validateStrategy(s clusterv1.MachineDeploymentRolloutStrategy, path *field.Path) field.ErrorList {
 	rolling := path.Child("rollingUpdate")
 	errs := validateAmount(s.RollingUpdate.MaxSurge, rolling.Child("maxSurge"))
@@ -171,7 +171,7 @@ func isNone(v *intstr.IntOrString) bool {
 	return err == nil && n == 0
 }
 
-// validateMachineNaming checks that a template makes names (MS-06): they differ, and are those of objects.
+// validateMachineNaming checks that a template makes names: they differ, and are those of objects.
 func validateMachineNaming(n clusterv1.MachineNamingSpec, path *field.Path) field.ErrorList {
 	if n.Template == "" {
 		return nil

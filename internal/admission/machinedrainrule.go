@@ -7,7 +7,7 @@ import (
 )
 
 // validateMachineDrainRule checks what the CRD does not: that only drained Pods have an order, and that every selector
-// can be read, since a drain stops at a rule that cannot (MD-09). Behaviors, and how many entries there may be and that
+// can be read, since a drain stops at a rule that cannot. Behaviors, and how many entries there may be and that
 // they differ, are rules of the CRD.
 func validateMachineDrainRule(rule *clusterv1.MachineDrainRule) Verdict {
 	spec := field.NewPath("spec")

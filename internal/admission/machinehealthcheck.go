@@ -14,7 +14,7 @@ import (
 // sooner, so that less would remediate every Machine for ever.
 const minNodeStartupTimeoutSeconds = 30
 
-// defaultMachineHealthCheck sets the cluster label and the time that a Node gets to appear (HC-01, HC-12).
+// defaultMachineHealthCheck sets the cluster label and the time that a Node gets to appear.
 func defaultMachineHealthCheck(in *clusterv1.MachineHealthCheck) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
@@ -43,7 +43,7 @@ func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) 
 	return Verdict{Errors: errs}
 }
 
-// validateTrigger checks that the limits of the short circuit can be read (HC-05).
+// validateTrigger checks that the limits of the short circuit can be read.
 func validateTrigger(trigger clusterv1.MachineHealthCheckRemediationTriggerIf, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if most := trigger.UnhealthyLessThanOrEqualTo; most != nil {

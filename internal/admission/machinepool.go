@@ -6,7 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// defaultMachinePool sets replicas, minReadySeconds, and what the Machines of the pool get (MP-15).
+// defaultMachinePool sets replicas, minReadySeconds, and what the Machines of the pool get.
 func defaultMachinePool(in, old *clusterv1.MachinePool) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// defaultMachineSet sets cluster label, replicas (MS-22), the order of deletion, a selector where there is none, and
+// defaultMachineSet sets cluster label, replicas, the order of deletion, a selector where there is none, and
 // what the Machines get.
 func defaultMachineSet(in, old *clusterv1.MachineSet) (runtime.Object, bool) {
 	out := in.DeepCopy()
@@ -85,7 +85,7 @@ func emptySelector(s metav1.LabelSelector) bool {
 	return len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 
-// validateSkippedChecks checks the annotation that skips preflight checks (MS-17, MS-23).
+// validateSkippedChecks checks the annotation that skips preflight checks.
 func validateSkippedChecks(annotations map[string]string) field.ErrorList {
 	text, ok := annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation]
 	if !ok || text == "" {

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// defaultReplicas is the number of replicas where none is set (MS-22, AS-01): 1, or where an autoscaler is in charge (both
+// defaultReplicas is the number of replicas where none is set: 1, or where an autoscaler is in charge (both
 // of its annotations are whole numbers) its lower limit for a new object, and for an old one the number that it had,
 // within the limits. old is nil for a new object, and for one that had no number.
 func defaultReplicas(annotations map[string]string, old *int32) int32 {

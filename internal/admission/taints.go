@@ -13,7 +13,7 @@ type taintRules struct {
 	gates        Gates
 }
 
-// validateTaints refuses taints when their gate is off, and those that belong to others (MA-17).
+// validateTaints refuses taints when their gate is off, and those that belong to others.
 func validateTaints(taints []clusterv1.MachineTaint, rules taintRules, path *field.Path) field.ErrorList {
 	if len(taints) == 0 {
 		return nil

@@ -37,7 +37,7 @@ type Part struct {
 	Only []string
 }
 
-// weight orders what a reader has to know first (row CO-01): issues, then what is unknown, then the rest.
+// weight orders what a reader has to know first: issues, then what is unknown, then the rest.
 type weight int
 
 const (

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// LingerAfter is how long the deletion of an object may take until messages of its owner name it (MA-22, MS-20, DP-12).
+// LingerAfter is how long the deletion of an object may take until messages of its owner name it.
 const LingerAfter = 15 * time.Minute
 
 // Lingering names the members whose deletion takes long, with the stages at which they are, which the reasons of their

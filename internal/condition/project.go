@@ -5,7 +5,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Legacy is one deprecated v1beta1 condition and the condition that it is made from (row CO-02).
+// Legacy is one deprecated v1beta1 condition and the condition that it is made from.
 type Legacy struct {
 	// Type of the v1beta1 condition.
 	Type clusterv1.ConditionType

@@ -1,4 +1,4 @@
-// Package conversion turns objects of Cluster API's groups from one served version into another (CV-01).
+// Package conversion turns objects of Cluster API's groups from one served version into another.
 //
 // Does: Convert, for every kind that has more than one version. v1beta2 is the hub: every other version (a spoke) is
 // turned into it, and made from it. The functions for each field come from the API module; what they leave to their

@@ -26,7 +26,7 @@ func kubeadmSpecs(spoke, hub runtime.Object) (*bootstrapv1beta1.KubeadmConfigSpe
 }
 
 // timeoutsUp gives the two timeouts of the older form the places that kubeadm's own newer configuration has for
-// them: the wait for the API server counts for init and for joining, the one for discovery when joining (KB-07).
+// them: the wait for the API server counts for init and for joining, the one for discovery when joining.
 func timeoutsUp(in *bootstrapv1beta1.KubeadmConfigSpec, out *bootstrapv1.KubeadmConfigSpec) {
 	if in.ClusterConfiguration != nil && in.ClusterConfiguration.APIServer.TimeoutForControlPlane != nil {
 		seconds := clusterv1.ConvertToSeconds(in.ClusterConfiguration.APIServer.TimeoutForControlPlane)

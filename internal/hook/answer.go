@@ -151,7 +151,7 @@ func check(response hooks.Response) error {
 	return nil
 }
 
-// aggregate joins the answers of all handlers of a hook (RT-13).
+// aggregate joins the answers of all handlers of a hook.
 func aggregate(answers []hooks.Response, into hooks.Response) {
 	message, retry := "", int32(0)
 	for _, answer := range answers {

@@ -21,7 +21,7 @@ const (
 	keptBytes   = 32 << 20
 )
 
-// answers keeps answers until their time is over (RT-14). The longest unused go first where there are too many.
+// answers keeps answers until their time is over. The longest unused go first where there are too many.
 type answers struct {
 	now func() time.Time
 

@@ -154,8 +154,8 @@ func named(err error, t target) error {
 	return &out
 }
 
-// encode returns the request in the version that the handler serves (RT-16), with the settings of its extension below
-// those of the request (RT-04).
+// encode returns the request in the version that the handler serves, with the settings of its extension below
+// those of the request.
 func (e *Extensions) encode(t target, served hooks.Hook, original runtime.Object) ([]byte, error) {
 	converted, err := e.catalog.Down(original, served.ID)
 	if err != nil {

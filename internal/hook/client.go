@@ -15,31 +15,31 @@ type Client interface {
 	// Handlers names the handlers of a hook that apply to an object, "<handler>.<extension>", in the order in which
 	// CallAll calls them.
 	Handlers(ctx context.Context, hook hooks.Name, of client.Object) ([]string, error)
-	// Call calls one handler by its name (RT-08). A handler that is not registered or does not apply to the object's
-	// namespace is an error of kind Invalid (RT-03).
+	// Call calls one handler by its name. A handler that is not registered or does not apply to the object's
+	// namespace is an error of kind Invalid.
 	Call(ctx context.Context, of client.Object, handler string, x Exchange) error
-	// CallAll calls all handlers of the request's hook one after the other, and stops at the first error (RT-12). The
-	// response gets the lowest retryAfterSeconds that is not 0, and all messages (RT-13); nothing else of the answers.
+	// CallAll calls all handlers of the request's hook one after the other, and stops at the first error. The
+	// response gets the lowest retryAfterSeconds that is not 0, and all messages; nothing else of the answers.
 	CallAll(ctx context.Context, of client.Object, x Exchange) error
 }
 
 // Exchange is a request and where its response goes.
 type Exchange struct {
-	// Request is not changed. Its settings win over those of the ExtensionConfig (RT-04).
+	// Request is not changed. Its settings win over those of the ExtensionConfig.
 	Request runtime.Object
 	// Response is overwritten when the call succeeds. It is of the same version of the hook as Request.
 	Response hooks.Response
 
 	// Input names what the answer depends on, such as UID and generation of the object and the versions in the request.
-	// An answer with retryAfterSeconds is given again, without a call, until its time is over or the input changes
-	// (RT-14). Empty: the whole request, which changes with every write to the object.
+	// An answer with retryAfterSeconds is given again, without a call, until its time is over or the input changes.
+	// Empty: the whole request, which changes with every write to the object.
 	Input string
 	// Reuse is how long an answer without retryAfterSeconds may be given again for the same input: for hooks that only
 	// compute something. 0: never. At most 24 h.
 	Reuse time.Duration
 }
 
-// handler policies and limits (RT-07).
+// handler policies and limits.
 const (
 	// DefaultTimeout of a handler that names none, MaxTimeout of any.
 	DefaultTimeout = 10 * time.Second

@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Discover asks an extension for its handlers (RT-06), and returns what is known then. When the answer cannot be used, the
+// Discover asks an extension for its handlers, and returns what is known then. When the answer cannot be used, the
 // handlers of the last discovery that succeeded stay, and the time of the next try is further away with every failure.
 // The only error is that of the context.
 func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (State, error) {
@@ -106,7 +106,7 @@ func (e *Extensions) readDiscovery(answer wire.Answer, h hooks.Hook, err error) 
 	return response, err
 }
 
-// handlersIn checks a list of handlers. One that breaks a rule makes all of it invalid (RT-07); the message names all
+// handlersIn checks a list of handlers. One that breaks a rule makes all of it invalid; the message names all
 // that is wrong, in the order of the names.
 func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler, error) {
 	if n := len(d.Handlers); n > maxHandlers {
@@ -200,7 +200,7 @@ func handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error) {
 	return out, errors.Join(problems...)
 }
 
-// StatusHandlers returns handlers as the status of their ExtensionConfig lists them (RT-06, RT-08).
+// StatusHandlers returns handlers as the status of their ExtensionConfig lists them.
 func StatusHandlers(extension string, handlers []Handler) []runtimev1.ExtensionHandler {
 	out := make([]runtimev1.ExtensionHandler, 0, len(handlers))
 	for _, h := range handlers {
@@ -213,7 +213,7 @@ func StatusHandlers(extension string, handlers []Handler) []runtimev1.ExtensionH
 	return out
 }
 
-// deprecated lists the hooks of handlers that are deprecated, each once, sorted (RT-25).
+// deprecated lists the hooks of handlers that are deprecated, each once, sorted.
 func (e *Extensions) deprecated(handlers []Handler) []hooks.ID {
 	var out []hooks.ID
 	for _, h := range handlers {

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// metrics are those of RT-18, and what tells a healthy extension from others.
+// metrics are those that Cluster API documents for hooks, and what tells a healthy extension from others.
 type metrics struct {
 	requests     *prometheus.CounterVec
 	durations    *prometheus.HistogramVec

@@ -26,7 +26,7 @@ func (b Breakage) String() string {
 }
 
 // Broken returns what the removal of versions of hooks would break, by the handlers that the extensions list in their
-// status (RT-25). It is sorted by extension, then hook.
+// status. It is sorted by extension, then hook.
 func Broken(removed []hooks.ID, configs []runtimev1.ExtensionConfig) []Breakage {
 	var out []Breakage
 	for i := range configs {

@@ -32,16 +32,16 @@ const (
 	ReasonUnknownHook = "UnknownHook"
 	// ReasonNotRegistered: no extension has the handler.
 	ReasonNotRegistered = "NotRegistered"
-	// ReasonNamespaceMismatch: the handler is not for objects of the namespace (RT-03).
+	// ReasonNamespaceMismatch: the handler is not for objects of the namespace.
 	ReasonNamespaceMismatch = "NamespaceMismatch"
 	// ReasonHookMismatch: the handler serves another hook, or a version that the request cannot be converted to.
 	ReasonHookMismatch = "HookMismatch"
-	// ReasonInvalidDiscovery: the list of handlers breaks a rule (RT-07).
+	// ReasonInvalidDiscovery: the list of handlers breaks a rule.
 	ReasonInvalidDiscovery = "InvalidDiscovery"
 )
 
 // callError reports whether an error is one that failure policies are about and that circuits count: the extension was not
-// reached, or what came back was no answer. Everything else was said by somebody who is there (RT-11).
+// reached, or what came back was no answer. Everything else was said by somebody who is there.
 func callError(f *fault.Fault) bool {
 	switch f.Reason {
 	case ReasonNotJSON,

@@ -24,9 +24,9 @@ import (
 type Config struct {
 	// Catalog of the hooks; nil: those of Cluster API.
 	Catalog *hooks.Catalog
-	// NamespaceLabels reads the labels of a namespace, for namespaceSelectors (RT-03). Required.
+	// NamespaceLabels reads the labels of a namespace, for namespaceSelectors. Required.
 	NamespaceLabels func(ctx context.Context, namespace string) (labels.Set, error)
-	// Certificates is the client certificate to show (RT-17); nil: none.
+	// Certificates is the client certificate to show; nil: none.
 	Certificates *wire.Certificates
 	// Registerer of the metrics; nil: they are not exported.
 	Registerer prometheus.Registerer
@@ -48,7 +48,7 @@ type Extensions struct {
 	mu     sync.RWMutex
 	primed bool
 	byName map[string]*extension
-	order  []*extension // by creation, then name (RT-12)
+	order  []*extension // by creation, then name
 	subs   []func(extension string)
 }
 
@@ -168,7 +168,7 @@ func (e *Extensions) connect(x *extension, endpoint wire.Endpoint) error {
 	return nil
 }
 
-// byCreation orders extensions as they were registered (RT-12).
+// byCreation orders extensions as they were registered.
 func byCreation(a, b *extension) int {
 	if !a.settings.created.Equal(&b.settings.created) {
 		return a.settings.created.Compare(b.settings.created.Time)
@@ -176,7 +176,7 @@ func byCreation(a, b *extension) int {
 	return strings.Compare(a.name, b.name)
 }
 
-// Forget removes an extension (RT-21). Calls to it that are under way end as they do.
+// Forget removes an extension. Calls to it that are under way end as they do.
 func (e *Extensions) Forget(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package nodemeta says which labels and annotations of a Machine belong on its Node.
 //
-// Does: picks them by the domain of their key (MA-11, MA-12), with further keys by regular expression.
+// Does: picks them by the domain of their key, with further keys by regular expression.
 //
 // Owns: nothing.
 //

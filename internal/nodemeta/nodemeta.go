@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Labels returns those labels of a Machine, or of the template of one, that belong on its Node (MA-11): of the prefix
+// Labels returns those labels of a Machine, or of the template of one, that belong on its Node: of the prefix
 // node-role.kubernetes.io, of the domains node-restriction.kubernetes.io and node.cluster.x-k8s.io and their
 // subdomains, and those that one of the expressions matches. The result is never nil.
 func Labels(labels map[string]string, also ...*regexp.Regexp) map[string]string {
@@ -18,7 +18,7 @@ func Labels(labels map[string]string, also ...*regexp.Regexp) map[string]string 
 	})
 }
 
-// Annotations does the same for annotations (MA-12): those of the domain node.cluster.x-k8s.io and its subdomains, and
+// Annotations does the same for annotations: those of the domain node.cluster.x-k8s.io and its subdomains, and
 // those that one of the expressions matches.
 func Annotations(annotations map[string]string, also ...*regexp.Regexp) map[string]string {
 	return pick(annotations, func(key, domain string) bool {

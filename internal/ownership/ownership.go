@@ -163,7 +163,7 @@ func ControllerOf(o metav1.Object, self types.UID) Controller {
 	return Other
 }
 
-// Strays returns the names of the Nodes whose annotations (MA-10) name a Machine that does not exist, of a MachineSet
+// Strays returns the names of the Nodes whose annotations name a Machine that does not exist, of a MachineSet
 // that is ours, sorted.
 func Strays(cluster types.NamespacedName, nodes []corev1.Node, ours, exists func(name string) bool) []string {
 	var out []string

@@ -30,10 +30,10 @@ type route struct {
 }
 
 // New returns an extension with the handlers, for the hooks of Cluster API. It fails when a name, a timeout or a
-// failure policy breaks a rule of discovery (RT-07): all that is wrong is named at once.
+// failure policy breaks a rule of discovery: all that is wrong is named at once.
 func New(handlers ...Handler) (*Extension, error) { return NewFor(hooks.Default(), handlers...) }
 
-// NewFor is [New] for the hooks of a catalog, which may have several versions of a hook (RT-16).
+// NewFor is [New] for the hooks of a catalog, which may have several versions of a hook.
 func NewFor(c *hooks.Catalog, handlers ...Handler) (*Extension, error) {
 	x := &Extension{routes: map[string]route{}, registry: prometheus.NewRegistry()}
 	x.metrics = newMetrics(x.registry)
@@ -84,7 +84,7 @@ func resolve(c *hooks.Catalog, h Handler) (route, error) {
 	return route{handler: h, hook: hook, call: h.bind(hook)}, h.check()
 }
 
-// check is what discovery demands of a handler (RT-07).
+// check is what discovery demands of a handler.
 func (h Handler) check() error {
 	var problems []error
 	if p := validation.IsDNS1123Label(h.Name); len(p) > 0 {
@@ -101,7 +101,7 @@ func (h Handler) check() error {
 	return errors.Join(problems...)
 }
 
-// discovered is the answer to the Discovery hook: the names of all handlers (RT-06).
+// discovered is the answer to the Discovery hook: the names of all handlers.
 func (x *Extension) discovered() *hooksv1.DiscoveryResponse {
 	out := &hooksv1.DiscoveryResponse{}
 	out.SetStatus(hooksv1.ResponseStatusSuccess)

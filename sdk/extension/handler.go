@@ -14,15 +14,15 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// DefaultTimeout is what a caller grants a handler that names no timeout (RT-07).
+// DefaultTimeout is what a caller grants a handler that names no timeout.
 const DefaultTimeout = hooksv1.DefaultHandlersTimeoutSeconds * time.Second
 
-// MaxTimeout is the longest timeout that a handler may ask for (RT-07).
+// MaxTimeout is the longest timeout that a handler may ask for.
 const MaxTimeout = 30 * time.Second
 
 // Handler is one handler of an extension. Make it with [On].
 type Handler struct {
-	// Name is unique within the extension and a DNS label (RT-07).
+	// Name is unique within the extension and a DNS label.
 	Name string
 	// Timeout that the caller is asked for, in whole seconds up to [MaxTimeout]; zero: [DefaultTimeout]. The context
 	// of a call ends with it.
@@ -59,7 +59,7 @@ type response[R any] interface {
 // On returns a handler for a hook. The hook is the function of the API module that stands for it, for instance
 // hooksv1.BeforeClusterCreate; do has to take its request and response, which the compiler checks. The response comes
 // with status Success; do changes what it wants to say. It may be called by several goroutines at once, and again with
-// the same request (RT-12).
+// the same request.
 func On[Q, R any, PQ request[Q], PR response[R]](name string, _ func(PQ, PR), do func(context.Context, PQ, PR)) Handler {
 	return Handler{Name: name, request: PQ(new(Q)), bind: func(hook hooks.Hook) handlerFunc {
 		return func(ctx context.Context, body []byte) (reply, error) {

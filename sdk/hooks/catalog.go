@@ -14,7 +14,7 @@ import (
 // Response is what every response can do; one that can ask to be called again is a [RetryResponse] too.
 type Response = hooksv1.ResponseObject
 
-// RetryResponse is the response of a blocking hook: retryAfterSeconds of more than 0 blocks (RT-14).
+// RetryResponse is the response of a blocking hook: retryAfterSeconds of more than 0 blocks.
 type RetryResponse = hooksv1.RetryResponseObject
 
 // Tag groups hooks in the documentation.
@@ -46,7 +46,7 @@ type Hook struct {
 	Deprecation *Deprecation
 }
 
-// Blocking reports whether a handler can hold the caller back with retryAfterSeconds (RT-14).
+// Blocking reports whether a handler can hold the caller back with retryAfterSeconds.
 func (h Hook) Blocking() bool {
 	_, ok := h.NewResponse().(RetryResponse)
 	return ok
@@ -79,7 +79,7 @@ type Catalog struct {
 }
 
 // New returns the catalog of the hooks. It refuses hooks that are there twice or incomplete, deprecation records that
-// break RT-25, and versions of one hook that no conversion connects (RT-16).
+// break the rules of deprecation, and versions of one hook that no conversion connects.
 func New(hooks []Hook, conversions ...Conversion) (*Catalog, error) {
 	c := &Catalog{
 		hooks: map[ID]Hook{}, versions: map[Name][]string{}, requests: map[reflect.Type]ID{},

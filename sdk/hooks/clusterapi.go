@@ -12,7 +12,7 @@ import (
 // Group of all hooks of Cluster API.
 const Group = "hooks.runtime.cluster.x-k8s.io"
 
-// Discovery asks an extension for its handlers (RT-06).
+// Discovery asks an extension for its handlers.
 var Discovery = v1alpha1("Discovery")
 
 // ClusterAPI returns the hooks of Cluster API v1.14 in every version there is: the list to make a catalog of, alone or

@@ -9,7 +9,7 @@ import (
 )
 
 // Conversion connects two neighbouring versions of a hook. The two rules of the Runtime SDK make it possible: every
-// request can be said in the older version, every response in the newer one (RT-16).
+// request can be said in the older version, every response in the newer one.
 type Conversion struct {
 	Hook Name
 	// Newer and Older are neighbours: no version of the hook in the catalog is between them.

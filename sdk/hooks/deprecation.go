@@ -42,7 +42,7 @@ type Window struct {
 	Releases int
 }
 
-// WindowOf returns the window of a stability (RT-25).
+// WindowOf returns the window of a stability.
 func WindowOf(s Stability) Window {
 	return [...]Window{
 		Alpha: {},
@@ -81,7 +81,7 @@ func (d Deprecation) Advice() string {
 	return advice
 }
 
-// check says what is wrong with the record of a version, by the rules of RT-25.
+// check says what is wrong with the record of a version, by the rules of deprecation.
 func (d Deprecation) check(s Stability) error {
 	minor, date, err := d.Since.parse()
 	if err != nil {

@@ -4,14 +4,14 @@
 //	Catalog ── Hook (one version of one hook) ── ID{Group, Version, Name}
 //	   │          ├─ NewRequest, NewResponse      Go types, those of sigs.k8s.io/cluster-api/api
 //	   │          ├─ Tag, Summary, Description    for people and for the OpenAPI document
-//	   │          └─ Deprecation                  since when, what instead, when it goes (RT-25)
-//	   └── Conversion (two neighbouring versions) ── RequestDown, ResponseUp (RT-16)
+//	   │          └─ Deprecation                  since when, what instead, when it goes
+//	   └── Conversion (two neighbouring versions) ── RequestDown, ResponseUp
 //
 // Does: [ClusterAPI] returns the hooks of Cluster API; [New] makes a catalog of any list of hooks and refuses one that
-// breaks the rules of RT-25. Several versions of one hook may be in a catalog at the same time: a caller uses the newest,
+// breaks the rules of deprecation. Several versions of one hook may be in a catalog at the same time: a caller uses the newest,
 // and [Catalog.Down] and [Catalog.Up] translate for handlers that are registered for an older one.
 //
-// Owns: the words of the documentation of every hook, and the path below which a hook is served ([ID.Path], RT-09).
+// Owns: the words of the documentation of every hook, and the path below which a hook is served ([ID.Path]).
 //
 // Never: calls, serves or stores anything; a catalog never changes once it is made, and is safe to share.
 //

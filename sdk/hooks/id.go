@@ -53,7 +53,7 @@ func (id ID) ResponseKind() string { return id.Hook + "Response" }
 func (id ID) String() string { return id.APIVersion() + ", Hook=" + id.Hook }
 
 // Path returns the path below which the hook is served, in lower case as of the hook's name: it ends with the handler,
-// or with the hook where handler is empty, as for Discovery (RT-09).
+// or with the hook where handler is empty, as for Discovery.
 func (id ID) Path(handler string) string {
 	path := "/" + id.Group + "/" + id.Version + "/" + strings.ToLower(id.Hook)
 	if handler == "" {

@@ -27,7 +27,7 @@ const (
 )
 
 // maxName leaves room for the suffixes that the objects of a cluster get, within the 63 characters of a label
-// value (CL-30).
+// value.
 const maxName = 50
 
 // Get reads the Cluster. If there is none of that name, the error is a fault that says which there are.

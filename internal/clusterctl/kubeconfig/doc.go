@@ -1,6 +1,6 @@
 // Package kubeconfig hands out the kubeconfig of a workload cluster.
 //
-// Does: reads the Secret `<cluster>-kubeconfig` that the control plane provider keeps (CX-08, SE-01), and when it
+// Does: reads the Secret `<cluster>-kubeconfig` that the control plane provider keeps, and when it
 // is not there says what it waits for.
 //
 // Owns: nothing in the API.

@@ -26,7 +26,7 @@ func Shared(o *unstructured.Unstructured) bool {
 	return o.GetName() == networkName && (o.GetKind() == "ClusterResourceSet" || o.GetKind() == "ConfigMap")
 }
 
-// network installs the network in every cluster that is labelled so (RS-01).
+// network installs the network in every cluster that is labelled so.
 func (c Cluster) network() *addonsv1.ClusterResourceSet {
 	return &addonsv1.ClusterResourceSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterResourceSet"},

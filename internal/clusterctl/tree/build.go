@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Options say what the tree shows; they are the flags of `describe cluster` (CX-09).
+// Options say what the tree shows; they are the flags of `describe cluster`.
 type Options struct {
 	// ShowConditions names the objects whose conditions become rows: "all", a kind, or kind/name, in any case.
 	ShowConditions []string

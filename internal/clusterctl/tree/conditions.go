@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// conditionsOf reads the conditions of an object in any layout that the contract allows (CT-07, CT-12):
+// conditionsOf reads the conditions of an object in any layout that the contract allows:
 //
 //	                      wanted v1beta2                 wanted v1beta1
 //	v1beta2 contract      status.conditions              status.deprecated.v1beta1.conditions

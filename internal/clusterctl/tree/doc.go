@@ -14,5 +14,5 @@
 //
 // Never: writes to the API, or knows a provider's kinds: they are found through references.
 //
-// Read first: [Object], then [Build]. Rule: CX-09.
+// Read first: [Object], then [Build].
 package tree

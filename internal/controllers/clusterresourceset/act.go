@@ -53,7 +53,7 @@ func addOwner(o client.Object, set *addonsv1.ClusterResourceSet) {
 	o.SetOwnerReferences(append(refs, owner))
 }
 
-// unbind deletes a binding, or removes the entry and the ownership of the set (RS-06, RS-08).
+// unbind deletes a binding, or removes the entry and the ownership of the set.
 func (c *Controller) unbind(ctx context.Context, s Snapshot, a Unbind) error {
 	i := slices.IndexFunc(s.Bound, func(b *addonsv1.ClusterResourceSetBinding) bool { return b.Name == a.Cluster })
 	if i < 0 {
@@ -126,7 +126,7 @@ func (c *Controller) record(ctx context.Context, s Snapshot, m Member, results [
 		if err := c.writer.Create(ctx, b); err != nil || b.ResourceVersion != "" {
 			return err
 		}
-		return fault.New(fault.Conflict, "BindingExists", "another set has made the binding of Cluster %s just now", b.Name) // RS-09
+		return fault.New(fault.Conflict, "BindingExists", "another set has made the binding of Cluster %s just now", b.Name)
 	}
 	return c.writer.Patch(ctx, m.Binding, func(o client.Object) {
 		b := o.(*addonsv1.ClusterResourceSetBinding)
@@ -142,7 +142,7 @@ func (c *Controller) record(ctx context.Context, s Snapshot, m Member, results [
 	})
 }
 
-// newBinding is the binding of a cluster (RS-06): named as the cluster.
+// newBinding is the binding of a cluster: named as the cluster.
 func newBinding(s Snapshot, m Member, results []addonsv1.ResourceBinding) *addonsv1.ClusterResourceSetBinding {
 	b := &addonsv1.ClusterResourceSetBinding{
 		ObjectMeta: metav1.ObjectMeta{

@@ -41,8 +41,8 @@ func applyObjects(ctx context.Context, workload client.Client, objects []*unstru
 	return failed
 }
 
-// applyObject creates the object (RS-04), or makes an existing one what it says, leaving alone what it does not say
-// (RS-05). One that names no namespace goes to "default", as with kubectl.
+// applyObject creates the object, or makes an existing one what it says, leaving alone what it does not say.
+// One that names no namespace goes to "default", as with kubectl.
 func applyObject(ctx context.Context, workload client.Client, o *unstructured.Unstructured, reconcile bool) error {
 	name := func() string { return strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/") }
 	kind := o.GetKind()
@@ -111,7 +111,7 @@ func (e applyError) Error() string {
 }
 
 // As says of which kind the error is: that of the failure which is worth another try soonest. A binding that another
-// set wrote first is such (RS-09).
+// set wrote first is such.
 func (e applyError) As(target any) bool {
 	out, ok := target.(**fault.Fault)
 	if !ok {

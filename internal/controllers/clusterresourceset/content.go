@@ -22,14 +22,14 @@ import (
 type Content struct {
 	// Hash stands for all of it.
 	Hash string
-	// Objects in the order in which to apply them (RS-03).
+	// Objects in the order in which to apply them.
 	Objects []*unstructured.Unstructured
 	// Problem says what of it cannot be read; empty: nothing. There are no objects then.
 	Problem string
 }
 
-// read reads the data of a ConfigMap or Secret (RS-02): keys in their order, documents in theirs, and the objects of
-// one value by what others need first (RS-03).
+// read reads the data of a ConfigMap or Secret: keys in their order, documents in theirs, and the objects of
+// one value by what others need first.
 func read(data map[string][]byte) Content {
 	sum := sha256.New()
 	var c Content

@@ -16,8 +16,8 @@ import (
 // Decide says what to do about a ClusterResourceSet.
 //
 //	               not applied yet      applied, content changed   applied
-//	ApplyOnce      create               nothing                    nothing     RS-04
-//	Reconcile      create or change     create or change           nothing     RS-05
+//	ApplyOnce      create               nothing                    nothing
+//	Reconcile      create or change     create or change           nothing
 //
 // All clusters are served by one action, because one that fails must not hold up the others.
 func Decide(s Snapshot) loop.Plan {
@@ -108,7 +108,7 @@ func pending(s Snapshot, m Member) []Resource {
 	return out
 }
 
-// served reports whether anything can be applied to the cluster now (RS-09). A paused cluster is left alone: it may be
+// served reports whether anything can be applied to the cluster now. A paused cluster is left alone: it may be
 // on its way to another management cluster.
 func served(m Member) bool {
 	reached := m.Cluster.Status.Initialization.ControlPlaneInitialized
@@ -124,7 +124,7 @@ func reconciles(set *addonsv1.ClusterResourceSet) bool {
 	return set.Spec.Strategy == string(addonsv1.ClusterResourceSetStrategyReconcile)
 }
 
-// ownedBy reports whether the set is among the owners, in the present version of its API (OR-01).
+// ownedBy reports whether the set is among the owners, in the present version of its API.
 func ownedBy(owners []metav1.OwnerReference, set *addonsv1.ClusterResourceSet) bool {
 	return slices.ContainsFunc(owners, func(ref metav1.OwnerReference) bool {
 		return ref.UID == set.UID && ref.APIVersion == addonsv1.GroupVersion.String()

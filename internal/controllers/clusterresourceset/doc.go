@@ -10,7 +10,7 @@
 //	   └─ ClusterResourceSetBinding ┘ ◄── hash, applied, when ───────────┘
 //
 // Contents are read when they are needed, past every cache: the process watches no more of ConfigMaps than their
-// metadata, and of Secrets only those of the type for resource sets (RC-07).
+// metadata, and of Secrets only those of the type for resource sets.
 //
 // Owns: of ClusterResourceSets: finalizer and status. ClusterResourceSetBindings: in each the entry of the set, and
 // its owner reference. The owner reference of the set on its ConfigMaps and Secrets. In workload clusters: whatever

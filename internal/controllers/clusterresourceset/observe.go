@@ -47,7 +47,7 @@ type Resource struct {
 	Ref addonsv1.ResourceRef
 	// Source is its metadata; nil where it does not exist.
 	Source *metav1.PartialObjectMetadata
-	// WrongType is true for a Secret that is not of the type for resource sets (RS-02).
+	// WrongType is true for a Secret that is not of the type for resource sets.
 	WrongType bool
 	// Hash stands for its content; empty where it is not known.
 	Hash string
@@ -126,7 +126,7 @@ func (c *Controller) readClusters(ctx context.Context, s *Snapshot, bindings map
 	return nil
 }
 
-// selects reports whether the set applies to the cluster (RS-01). A selector of everything selects nothing.
+// selects reports whether the set applies to the cluster. A selector of everything selects nothing.
 func selects(set *addonsv1.ClusterResourceSet, cluster *clusterv1.Cluster) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.ClusterSelector)
 	return err == nil && !selector.Empty() && selector.Matches(labels.Set(cluster.Labels))

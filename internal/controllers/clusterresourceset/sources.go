@@ -15,7 +15,7 @@ import (
 )
 
 // newSources returns a cache of its own for what resources come from: of ConfigMaps the metadata, of Secrets the
-// metadata of those of the one type (RC-07). The manager's cache has only those that belong to a cluster.
+// metadata of those of the one type. The manager's cache has only those that belong to a cluster.
 func newSources(s loop.Setup, settings Settings) (cache.Cache, error) {
 	options := cache.Options{
 		HTTPClient: s.Manager.GetHTTPClient(), Scheme: s.Manager.GetScheme(), Mapper: s.Manager.GetRESTMapper(),

@@ -22,7 +22,7 @@ var conditions = condition.Table[judged]{
 	{Type: addonsv1.ClusterResourceSetResourcesAppliedCondition, Of: judged.resourcesApplied},
 }
 
-// legacy is the projection to v1beta1 (CO-02).
+// legacy is the projection to v1beta1.
 var legacy = []condition.Legacy{{
 	Type: addonsv1.ResourcesAppliedV1Beta1Condition, From: addonsv1.ClusterResourceSetResourcesAppliedCondition,
 	Reason:   legacyReason,
@@ -45,7 +45,7 @@ type judged struct {
 	err error
 }
 
-// Report says the status of a ClusterResourceSet after a pass (RS-07).
+// Report says the status of a ClusterResourceSet after a pass.
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	if !s.Set.DeletionTimestamp.IsZero() {
 		return loop.Report{}

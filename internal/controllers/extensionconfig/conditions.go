@@ -16,7 +16,7 @@ import (
 const (
 	// AnsweringCondition is False while an extension, or a handler of it, is not called because calls failed.
 	AnsweringCondition = "Answering"
-	// UsesDeprecatedHooksCondition is True when handlers serve versions of hooks that go (RT-25).
+	// UsesDeprecatedHooksCondition is True when handlers serve versions of hooks that go.
 	UsesDeprecatedHooksCondition = "UsesDeprecatedHooks"
 
 	answeringReason         = "Answering"
@@ -35,15 +35,15 @@ var conditions = condition.Table[Snapshot]{
 	{Type: UsesDeprecatedHooksCondition, Polarity: condition.Negative, Of: Snapshot.usesDeprecatedHooks},
 }
 
-// legacy is the projection to v1beta1 (CO-02).
+// legacy is the projection to v1beta1.
 var legacy = []condition.Legacy{{
 	Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, From: runtimev1.ExtensionConfigDiscoveredCondition,
 	Reason:   func(string) string { return runtimev1.DiscoveryFailedV1Beta1Reason },
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError },
 }}
 
-// discovered is RT-06; the message says why not, what is used meanwhile, and when it is tried again: a Secret that cannot
-// be used wakes us when it changes.
+// discovered says whether the last discovery succeeded; the message says why not, what is used meanwhile, and when it is
+// retried. A Secret that cannot be used enqueues the ExtensionConfig when it changes.
 func (s Snapshot) discovered() condition.Verdict {
 	var parts []string
 	switch {

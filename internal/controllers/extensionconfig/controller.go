@@ -30,7 +30,7 @@ const Name = "extensionconfig"
 
 // Settings of the controller. The zero value is the default.
 type Settings struct {
-	// ReadOnly takes over what the status says and writes nothing (RT-20): for a manager besides the one that discovers.
+	// ReadOnly takes over what the status says and writes nothing: for a manager besides the one that discovers.
 	ReadOnly bool
 }
 
@@ -55,7 +55,7 @@ type Controller struct {
 	driver     reconcile.Reconciler
 }
 
-// Add adds the controller to the manager, and what makes the extensions known to others when the manager starts (RT-19).
+// Add adds the controller to the manager, and what makes the extensions known to others when the manager starts.
 func Add(s loop.Setup, extensions *hook.Extensions, settings Settings) error {
 	live, err := metadata.NewForConfig(s.Manager.GetConfig())
 	if err != nil {

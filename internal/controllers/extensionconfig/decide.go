@@ -22,9 +22,9 @@ func (i Inject) String() string {
 
 // Decide says what to do about an ExtensionConfig.
 //
-//	Secret not usable              wait; its watch wakes us. The handlers known so far stay     RT-05
-//	caBundle is not the Secret's   inject; the change wakes us                                   RT-05
-//	new spec, or it is time        ask for the handlers; when to ask again is in the answer      RT-06
+//	Secret not usable              wait; its watch enqueues it. The handlers known so far stay
+//	caBundle is not the Secret's   inject; the change enqueues it
+//	new spec, or it is time        ask for the handlers; when to ask again is in the answer
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Injection != nil {

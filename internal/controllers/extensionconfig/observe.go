@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// authorityKey is the key of a Secret that holds the certificates of an authority (RT-05).
+// authorityKey is the key of a Secret that holds the certificates of an authority.
 const authorityKey = "ca.crt"
 
 // Snapshot is everything that a decision about an ExtensionConfig looks at.

@@ -19,7 +19,7 @@ type follower interface {
 	follow(extension string, secret client.ObjectKey)
 }
 
-// secrets watches the metadata of exactly the Secrets that ExtensionConfigs refer to (RT-05): the manager's cache holds
+// secrets watches the metadata of exactly the Secrets that ExtensionConfigs refer to: the manager's cache holds
 // those of clusters only, and nobody needs the content of the others in memory.
 type secrets struct {
 	client metadata.Interface

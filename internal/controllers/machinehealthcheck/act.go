@@ -96,7 +96,7 @@ func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wa
 	return nil
 }
 
-// request creates the remediation request, then says on the Machine what became of that (HC-08).
+// request creates the remediation request, then says on the Machine what became of that.
 func (c *Controller) request(ctx context.Context, s Snapshot, a Request) error {
 	m := targetOf(s, a.Machine).Machine
 	err := c.writer.Create(ctx, newRequest(s, m))

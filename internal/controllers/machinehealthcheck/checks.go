@@ -50,7 +50,7 @@ func (f *finding) wait(d time.Duration) {
 	}
 }
 
-// rank orders reasons: what somebody asked for, what the Machine says, what the Node says (HC-06).
+// rank orders reasons: what somebody asked for, what the Machine says, what the Node says.
 func rank(reason string) int {
 	return slices.Index([]string{
 		clusterv1.MachineHealthCheckHasRemediateAnnotationReason, clusterv1.MachineHealthCheckUnhealthyMachineReason,
@@ -74,12 +74,12 @@ func merge(findings ...finding) finding {
 	return out
 }
 
-// examine makes the checks of one health check on one Machine (HC-01).
+// examine makes the checks of one health check on one Machine.
 //
 //	annotation remediate-machine                   always
 //	conditions of the Machine   ┐
 //	the Node appears in time    ├ workers: once the control plane is initialized and the infrastructure is there;
-//	the Node exists             │ control plane Machines: always (HC-03)
+//	the Node exists             │ control plane Machines: always
 //	conditions of the Node      ┘
 //
 // While the infrastructure is not ready after it was there once, nobody is examined ([Snapshot.outage]).
@@ -104,7 +104,7 @@ func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t Target) fi
 	return f
 }
 
-// guarded reports whether it is too early to judge the Machine (HC-03).
+// guarded reports whether it is too early to judge the Machine.
 func guarded(s Snapshot, m *clusterv1.Machine) bool {
 	if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; controlPlane {
 		return false
@@ -154,7 +154,7 @@ func checkStartup(s Snapshot, timeoutSeconds *int32, m *clusterv1.Machine, f *fi
 	}
 }
 
-// startupBase is the time from which a Node could start: when the last of what it needs was there (HC-02).
+// startupBase is the time from which a Node could start: when the last of what it needs was there.
 func startupBase(cluster *clusterv1.Cluster, m *clusterv1.Machine) time.Time {
 	base := m.CreationTimestamp.Time
 	for _, t := range []string{clusterv1.ClusterControlPlaneInitializedCondition, clusterv1.ClusterInfrastructureReadyCondition} {

@@ -24,7 +24,7 @@ import (
 // Name of the controller.
 const Name = "machinehealthcheck"
 
-// Interval is the least time between two passes over one MachineHealthCheck (HC-10).
+// Interval is the least time between two passes over one MachineHealthCheck.
 const Interval = 5 * time.Second
 
 // Workloads is what the controller needs of the workload clusters.
@@ -111,7 +111,7 @@ func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile
 	return c.checks(ctx, cluster, func(check *clusterv1.MachineHealthCheck) bool { return selects(check, m) })
 }
 
-// ofRequest names the health checks whose Machine a remediation request is for: both have the same name (HC-08).
+// ofRequest names the health checks whose Machine a remediation request is for: both have the same name.
 func (c *Controller) ofRequest(ctx context.Context, o client.Object) []reconcile.Request {
 	m := &clusterv1.Machine{}
 	if c.client.Get(ctx, client.ObjectKeyFromObject(o), m) != nil {
@@ -144,7 +144,7 @@ func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) e
 	})
 }
 
-// selects reports whether a Machine is one that the health check looks at (HC-07): of its cluster, selected, and
+// selects reports whether a Machine is one that the health check looks at: of its cluster, selected, and
 // neither paused nor marked to be skipped. A selector that cannot be read selects nothing.
 func selects(check *clusterv1.MachineHealthCheck, m *clusterv1.Machine) bool {
 	for _, mark := range []string{clusterv1.MachineSkipRemediationAnnotation, clusterv1.PausedAnnotation} {

@@ -17,7 +17,7 @@ import (
 //	             HealthCheckSucceeded   OwnerRemediated or a remediation request
 //	healthy      True                   given up
 //	under way    as it was              as it was
-//	unhealthy    False                  asked for, unless there are too many unhealthy Machines (HC-05)
+//	unhealthy    False                  asked for, unless there are too many unhealthy Machines
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Cluster == nil {
@@ -116,7 +116,7 @@ func together(s Snapshot, t Target, own finding) finding {
 	return merge(all...)
 }
 
-// unhealthy is how many Machines are not healthy: what the limit counts (HC-05).
+// unhealthy is how many Machines are not healthy: what the limit counts.
 func (a assessment) unhealthy() int { return len(a.targets) - a.healthy }
 
 func (a assessment) allowed() bool {
@@ -161,7 +161,7 @@ func (a assessment) wants(t judged) wishes {
 	return w
 }
 
-// externally says how external remediation of the Machine stands, and whether there shall be a request (HC-08).
+// externally says how external remediation of the Machine stands, and whether there shall be a request.
 func (a assessment) externally(t judged) (condition.Verdict, bool) {
 	waiting := condition.False(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for remediation")
 	have := get(t, clusterv1.MachineExternallyRemediatedCondition)

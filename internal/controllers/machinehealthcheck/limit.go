@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// limit is the short circuit (HC-05): how many Machines may be unhealthy for any to be remediated.
+// limit is the short circuit: how many Machines may be unhealthy for any to be remediated.
 type limit struct {
 	lowest, highest int
 	// text is the limit as the spec says it.

@@ -167,7 +167,7 @@ func (s Snapshot) outage() string {
 		s.Cluster.Name)
 }
 
-// readNodes reads the Nodes of the targets. A workload cluster that does not answer is a fact, not an error (HC-11). A
+// readNodes reads the Nodes of the targets. A workload cluster that does not answer is a fact, not an error. A
 // new connection wakes who waits for it; nothing but time wakes who was not answered over a connection that is there.
 func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
@@ -215,7 +215,7 @@ func (c *Controller) askForNodes(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// external reports whether somebody else than the Machine's owner remediates (HC-08).
+// external reports whether somebody else than the Machine's owner remediates.
 func external(check *clusterv1.MachineHealthCheck) bool {
 	return check.Spec.Remediation.TemplateRef.IsDefined()
 }

@@ -14,13 +14,13 @@ var conditions = condition.Table[assessment]{
 	{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Of: assessment.remediationAllowed},
 }
 
-// legacy is the projection to v1beta1 (CO-02).
+// legacy is the projection to v1beta1.
 var legacy = []condition.Legacy{{
 	Type: clusterv1.RemediationAllowedV1Beta1Condition, From: clusterv1.MachineHealthCheckRemediationAllowedCondition,
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning },
 }}
 
-// Report says the status of a MachineHealthCheck after a pass (HC-09). While no Machine can be judged, it stays what
+// Report says the status of a MachineHealthCheck after a pass. While no Machine can be judged, it stays what
 // it was.
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	if s.Cluster != nil && s.outage() != "" {
@@ -80,7 +80,7 @@ func (a assessment) remediationAllowed() condition.Verdict {
 	return condition.True(clusterv1.MachineHealthCheckRemediationAllowedReason)
 }
 
-// events tells once when remediation stops (HC-05).
+// events tells once when remediation stops.
 func (a assessment) events() []loop.Event {
 	was := condition.Set(a.Check.Status.Conditions).IsFalse(clusterv1.MachineHealthCheckRemediationAllowedCondition)
 	if v := a.remediationAllowed(); !was && !a.allowed() {

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/membership"
 )
 
-// What wakes a health check (HC-10): changes that can change what it says, and no heartbeats. Between two passes over
+// What wakes a health check: changes that can change what it says, and no heartbeats. Between two passes over
 // one health check lies an interval, so that hundreds of Machines that come into being together are looked at
 // together.
 

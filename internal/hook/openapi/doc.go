@@ -1,7 +1,7 @@
 // Package openapi is the OpenAPI document of the hooks that this binary knows, and a page to read it in.
 //
 // Does: makes the document from the catalog (sdk/hooks/openapi) with the descriptions of fields that
-// `make generate` collects from the Go types; renders it as one HTML page without scripts; serves both (RT-22).
+// `make generate` collects from the Go types; renders it as one HTML page without scripts; serves both.
 //
 // Owns: the paths below /runtime-sdk/ on the server of the webhooks.
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Certificates is the client certificate that extensions see (RT-17), read from two files and read again when they change.
+// Certificates is the client certificate that extensions see, read from two files and read again when they change.
 // A nil Certificates shows none.
 type Certificates struct {
 	cert, key string

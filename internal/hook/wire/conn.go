@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// MaxAnswer is the largest answer that is read, in bytes (RT-10).
+	// MaxAnswer is the largest answer that is read, in bytes.
 	MaxAnswer = 20 << 20
 	// connectWithin bounds what goes on in the background once nobody waits for it any more.
 	connectWithin = 10 * time.Second

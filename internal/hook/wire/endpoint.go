@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// DefaultPort is the port of a Service that names none (RT-01).
+// DefaultPort is the port of a Service that names none.
 const DefaultPort = 443
 
 // Endpoint is where an extension is and how to know it.
@@ -23,7 +23,7 @@ type Endpoint struct {
 	CA string
 }
 
-// EndpointOf returns the endpoint of a clientConfig: its url, or the Service's name in the cluster (RT-09).
+// EndpointOf returns the endpoint of a clientConfig: its url, or the Service's name in the cluster.
 func EndpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
 	e := Endpoint{CA: string(c.CABundle)}
 	switch s := c.Service; {

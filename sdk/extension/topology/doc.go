@@ -16,7 +16,7 @@
 //	}
 //
 // Does: GeneratePatches ([Patcher]), ValidateTopology ([Validator]) and reading of variables ([Get]), those named
-// builtin included (RT-24).
+// builtin included.
 //
 // Owns: nothing.
 //

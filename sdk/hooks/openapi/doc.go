@@ -1,4 +1,4 @@
-// Package openapi describes the hooks of a catalog as an OpenAPI 3.0 document (RT-22).
+// Package openapi describes the hooks of a catalog as an OpenAPI 3.0 document.
 //
 //	catalog ─▶ Document ─▶ paths: one operation for every version of every hook, at ID.Path
 //	                   └─▶ components.schemas: requests, responses and all they hold, by reflection over the Go types

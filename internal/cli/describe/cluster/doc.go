@@ -1,6 +1,6 @@
 // Package cluster is the verb "describe cluster".
 //
-// Does: prints the objects of a cluster as a tree, with what each says of itself (CX-09): for people as a table, for
+// Does: prints the objects of a cluster as a tree, with what each says of itself: for people as a table, for
 // programs as JSON or YAML.
 //
 // Owns: nothing.

@@ -1,6 +1,6 @@
 // Package openapi is the verb "extension openapi".
 //
-// Does: prints the OpenAPI document of all hooks, or the page to read it in (RT-22).
+// Does: prints the OpenAPI document of all hooks, or the page to read it in.
 //
 // Owns: nothing.
 //

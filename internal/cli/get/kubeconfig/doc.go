@@ -1,6 +1,6 @@
 // Package kubeconfig is the verb "get kubeconfig".
 //
-// Does: prints the kubeconfig of a workload cluster (CX-08).
+// Does: prints the kubeconfig of a workload cluster.
 //
 // Owns: nothing.
 //

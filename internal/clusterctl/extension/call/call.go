@@ -2,7 +2,7 @@
 //
 // Does: finds the handler by its name, makes a request from YAML, and calls it with the manager's own client (package
 // hook): settings merged, namespaceSelector applied, converted to the version the handler serves. An extension behind a
-// Service is reached through the API server, which can resolve it (RT-26).
+// Service is reached through the API server, which can resolve it.
 //
 // Owns: nothing.
 //
@@ -189,7 +189,7 @@ func dial(c client.Client, config *runtimev1.ExtensionConfig, o Options) (*hook.
 	return extensions, func() { extensions.Forget(config.Name); done() }, nil
 }
 
-// throughAPIServer puts a proxy in place of the Service, which sends requests through the API server (RT-26).
+// throughAPIServer puts a proxy in place of the Service, which sends requests through the API server.
 func throughAPIServer(config *runtimev1.ExtensionConfig, cluster *rest.Config) (*proxy.Proxy, error) {
 	service := config.Spec.ClientConfig.Service
 	port := int32(443)

@@ -130,7 +130,7 @@ func prepare() (*Extension, error) {
 		URL: &url.URL{Scheme: "https", Host: address}, dir: dir, ended: make(chan struct{}),
 		Client: &http.Client{
 			Transport:     &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, ForceAttemptHTTP2: true},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // RT-10
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }

@@ -32,7 +32,7 @@ import (
 // Limits of what is passed on.
 const (
 	maxRequest  = 64 << 20
-	maxResponse = 21 << 20 // a manager reads 20 MiB (RT-10): one more, so that it sees what is wrong
+	maxResponse = 21 << 20 // a manager reads 20 MiB: one more, so that it sees what is wrong
 )
 
 // Options say where a proxy listens and where requests go.

@@ -42,7 +42,7 @@ type Local struct {
 	CA  []byte
 	// Namespace that it is called for; empty: all.
 	Namespace string
-	// Settings that are added to every request (RT-04).
+	// Settings that are added to every request.
 	Settings map[string]string
 }
 

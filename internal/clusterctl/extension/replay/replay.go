@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// within is how long one call may take: the longest timeout that a handler may have (RT-07).
+	// within is how long one call may take: the longest timeout that a handler may have.
 	within = 30 * time.Second
-	// maxResponse is what a manager reads at most (RT-10).
+	// maxResponse is what a manager reads at most.
 	maxResponse = 20 << 20
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 )
 
-// The keys of a data Secret (KB-02, BC-02).
+// The keys of a data Secret.
 const (
 	valueKey  = "value"
 	formatKey = "format"
@@ -112,7 +112,7 @@ func (c *Controller) deleteToken(ctx context.Context, s Snapshot, name string) e
 	return nil
 }
 
-// writeData makes the data Secret what it should be, whoever made it (KB-02).
+// writeData makes the data Secret what it should be, whoever made it.
 func (c *Controller) writeData(ctx context.Context, s Snapshot) error {
 	data, err := s.data()
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *Controller) adopt(ctx context.Context, s Snapshot) error {
 	})
 }
 
-// dataSecret is all that this controller says of the data Secret (KB-02, BC-02).
+// dataSecret is all that this controller says of the data Secret.
 func dataSecret(s Snapshot, data Data) *unstructured.Unstructured {
 	encode := base64.StdEncoding.EncodeToString
 	u := &unstructured.Unstructured{Object: map[string]any{

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 )
 
-// Reasons of waits. Those that v1beta1 conditions know have their names (KB-03).
+// Reasons of waits. Those that v1beta1 conditions know have their names.
 const (
 	waitOwner          = "WaitingForOwner"
 	waitCluster        = "WaitingForCluster"
@@ -35,7 +35,7 @@ const afterOwning = time.Second
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	switch _, updating := s.Config.Annotations[clusterv1.UpdateInProgressAnnotation]; {
-	case s.Owner == nil: // KB-01, BC-10
+	case s.Owner == nil:
 		p.WaitFor(waitOwner, "Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig")
 	case s.ending():
 		decideEnd(s, &p)
@@ -45,7 +45,7 @@ func Decide(s Snapshot) loop.Plan {
 		if !s.made() {
 			p.WaitFor(waitCluster, "Cluster %s is being deleted", s.Cluster.Name)
 		}
-	case updating: // KB-25
+	case updating:
 		p.WaitFor(waitUpdate, "Waiting for the in-place update of %s %s to end", s.Owner.Kind, s.Owner.Name)
 	case !s.made():
 		decideFirst(s, &p)
@@ -60,7 +60,7 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// lost reports whether the data Secret should belong to this KubeadmConfig, and does not (OR-01): a backup has no
+// lost reports whether the data Secret should belong to this KubeadmConfig, and does not: a backup has no
 // owners, or those of an earlier life or an earlier version of the API.
 func lost(s Snapshot) bool {
 	if s.Written == nil || s.Written.Name != s.Config.Name || s.Written.Type != clusterv1.ClusterSecretType {
@@ -70,7 +70,7 @@ func lost(s Snapshot) bool {
 	return owner == nil || earlier(*owner, s) && (owner.UID != s.Config.UID || owner.APIVersion != bootstrapv1.GroupVersion.String())
 }
 
-// decideFirst makes the data for the first time (KB-04).
+// decideFirst makes the data for the first time.
 func decideFirst(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Owner.ControlPlane:
@@ -152,7 +152,7 @@ func connected(s Snapshot, p *loop.Plan) bool {
 	return false
 }
 
-// decideRefresh keeps the token of a Machine alive until it has a Node (KB-10).
+// decideRefresh keeps the token of a Machine alive until it has a Node.
 func decideRefresh(s Snapshot, p *loop.Plan) {
 	if s.Owner.Joined || !discovery.Valid(s.token()) || !connected(s, p) {
 		return
@@ -166,7 +166,7 @@ func decideRefresh(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(again)
 }
 
-// decideRotation keeps data with a young token ready for the next machine of a pool (KB-11).
+// decideRotation keeps data with a young token ready for the next machine of a pool.
 func decideRotation(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.token() == "" && !discovery.NeedsToken(s.Config.Spec.JoinConfiguration.Discovery):
@@ -223,7 +223,7 @@ func doToken(need discovery.Need, s Snapshot, p *loop.Plan) {
 	}
 }
 
-// takenBy says to whom the Secret with the data's name belongs, if it cannot become ours (KB-02): one that
+// takenBy says to whom the Secret with the data's name belongs, if it cannot become ours: one that
 // an earlier KubeadmConfig of the same name left, or nobody's, can.
 func takenBy(s Snapshot) string {
 	secret := s.Material.Data

@@ -18,7 +18,7 @@
 // and its status; the Secret of the same name (keys value and format); in workload clusters the Secrets
 // kube-system/bootstrap-token-<id> with the label [discovery.OwnerLabel].
 //
-// Never: makes data again for a Machine that has it (KB-25, BC-05), reads what a machine did with it, or makes
+// Never: makes data again for a Machine that has it, reads what a machine did with it, or makes
 // certificates. Control plane machines wait with a message that says so: `kubeadm init` and joining control
 // planes fit in beside [payload.Join], and formats beside cloud-config in formats.
 //

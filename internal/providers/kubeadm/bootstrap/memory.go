@@ -10,8 +10,8 @@ import (
 )
 
 // trusted is for how long the workload cluster is not asked again about a token that was just written there: the passes of
-// a Machine that comes into being follow each other closely, and calls to its cluster are limited (RC-06). It is well
-// below the third of a token's life after which it is looked at anyway (KB-10).
+// a Machine that comes into being follow each other closely, and calls to its cluster are limited. It is well
+// below the third of a token's life after which it is looked at anyway.
 const trusted = time.Minute
 
 // tokens remembers what this process last wrote about tokens. The zero value is empty.

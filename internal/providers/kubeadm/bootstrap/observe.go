@@ -24,11 +24,11 @@ const (
 	kindMachinePool   = "MachinePool"
 	kindKubeadmConfig = "KubeadmConfig"
 
-	// caKey holds the certificate in a cluster's CA Secret (SE-02).
+	// caKey holds the certificate in a cluster's CA Secret.
 	caKey = corev1.TLSCertKey
 )
 
-// caSecret returns the name of the Secret with the CA of a cluster (SE-02).
+// caSecret returns the name of the Secret with the CA of a cluster.
 func caSecret(cluster string) string { return cluster + "-ca" }
 
 // observe reads what every pass needs.
@@ -73,7 +73,7 @@ func (c *Controller) readWritten(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// ownerOf returns the Machine or MachinePool that owns the KubeadmConfig, or nil (KB-01).
+// ownerOf returns the Machine or MachinePool that owns the KubeadmConfig, or nil.
 func (c *Controller) ownerOf(ctx context.Context, config *bootstrapv1.KubeadmConfig) (*Owner, error) {
 	for _, ref := range config.OwnerReferences {
 		if groupOf(ref.APIVersion) != clusterv1.GroupVersion.Group {
@@ -168,7 +168,7 @@ func (c *Controller) material(ctx context.Context, s Snapshot) (*Material, error
 	return m, err
 }
 
-// controlPlaneVersion reads spec.version of the control plane object, where a template may ask for it (KB-16).
+// controlPlaneVersion reads spec.version of the control plane object, where a template may ask for it.
 func (c *Controller) controlPlaneVersion(ctx context.Context, s Snapshot) (string, error) {
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if !ref.IsDefined() || !hasTemplate(s.Config.Spec) {

@@ -79,7 +79,7 @@ func (s Snapshot) data() (Data, error) {
 	return render(s)
 }
 
-// made reports whether bootstrap data exists and the status or the owner says so (KB-27).
+// made reports whether bootstrap data exists and the status or the owner says so.
 func (s Snapshot) made() bool { return s.dataSecretName() != "" }
 
 // dataSecretName is the name that is reported: what was reported before, else what the owner uses already

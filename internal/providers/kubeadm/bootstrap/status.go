@@ -18,7 +18,7 @@ type view struct {
 	out  loop.Outcome
 }
 
-// table is all conditions of a KubeadmConfig (KB-03); the driver adds Paused.
+// table is all conditions of a KubeadmConfig; the driver adds Paused.
 func table() condition.Table[view] {
 	return condition.Table[view]{
 		{Type: bootstrapv1.KubeadmConfigCertificatesAvailableCondition, Of: view.certificates},
@@ -37,7 +37,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	}
 	if status.DataSecretName != "" {
 		made := true
-		status.Initialization.DataSecretCreated = &made // BC-03
+		status.Initialization.DataSecretCreated = &made
 	}
 	legacy := condition.Project(v.legacy(), condition.Set(status.Conditions), s.Config.GetV1Beta1Conditions())
 	status.Deprecated = &bootstrapv1.KubeadmConfigDeprecatedStatus{

@@ -1,7 +1,7 @@
 // Package kubeadmapi writes kubeadm's configuration files.
 //
 // Does: turns the kubeadm sections of a KubeadmConfig into the YAML that the kubeadm of a given Kubernetes
-// version reads: API version v1beta3 before Kubernetes 1.31, v1beta4 from there on (KB-07). The two differ
+// version reads: API version v1beta3 before Kubernetes 1.31, v1beta4 from there on. The two differ
 // in the shape of arguments, in where timeouts live, and in what they know at all; what an older kubeadm
 // does not know is left out.
 //

@@ -19,7 +19,7 @@ const (
 )
 
 // APIVersionFor returns the API version to write for a Kubernetes version such as "v1.36.3": v1beta4 from
-// 1.31 on, v1beta3 before (KB-07). The error is an Invalid fault.
+// 1.31 on, v1beta3 before. The error is an Invalid fault.
 func APIVersionFor(kubernetesVersion string) (APIVersion, error) {
 	v, err := version.ParseSemantic(kubernetesVersion)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/yamltext"
 )
 
-// diskSetup writes partitions by device (KB-18). cloud-init can hold one entry per device.
+// diskSetup writes partitions by device. cloud-init can hold one entry per device.
 func diskSetup(partitions []bootstrapv1.Partition) (*yamltext.Node, error) {
 	var entries []yamltext.Entry
 	seen := map[string]bool{}

@@ -33,8 +33,8 @@ func TokenOf(in bootstrapv1.Discovery) string {
 	return in.BootstrapToken.Token
 }
 
-// Complete returns in with what the user left open filled in (KB-08, KB-09). File discovery is left as it is
-// (KB-12). Without any hash to pin the CA by, the machine is told to trust what it finds.
+// Complete returns in with what the user left open filled in. File discovery is left as it is.
+// Without any hash to pin the CA by, the machine is told to trust what it finds.
 func Complete(in bootstrapv1.Discovery, facts Facts) bootstrapv1.Discovery {
 	if in.File.IsDefined() {
 		return in

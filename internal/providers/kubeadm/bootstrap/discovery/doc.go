@@ -1,8 +1,8 @@
 // Package discovery decides how a joining machine finds and trusts its cluster.
 //
-// Does: fills in the discovery section of a JoinConfiguration (KB-08, KB-09), describes bootstrap tokens as
+// Does: fills in the discovery section of a JoinConfiguration, describes bootstrap tokens as
 // the Secrets they are in the workload cluster, and decides when a token has to be made, extended or
-// replaced, as functions of the time (KB-10, KB-11).
+// replaced, as functions of the time.
 //
 //	remaining time of a token   TTL ── 5/6 ───────── 1/2 ───────── 0
 //	Machine without a Node      keep │ extend to TTL …

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// DefaultTTL is how long a token lives unless it is extended (KB-09).
+	// DefaultTTL is how long a token lives unless it is extended.
 	DefaultTTL = 15 * time.Minute
 	// TokenGroup is the group that RBAC for joining nodes is bound to.
 	TokenGroup = "system:bootstrappers:kubeadm:default-node-token"
@@ -53,7 +53,7 @@ const (
 	Replace
 )
 
-// Refresh decides about the token of a Machine that has no Node yet (KB-10), and when to look again.
+// Refresh decides about the token of a Machine that has no Node yet, and when to look again.
 func Refresh(s State, now time.Time, ttl time.Duration) (Need, time.Duration) {
 	need := Nothing
 	switch {
@@ -66,7 +66,7 @@ func Refresh(s State, now time.Time, ttl time.Duration) (Need, time.Duration) {
 	return need, ttl / 3
 }
 
-// Rotate decides about the token that the data of a MachinePool carries (KB-11), and when to look again. The
+// Rotate decides about the token that the data of a MachinePool carries, and when to look again. The
 // token itself is not extended: data that was handed out long ago must not stay valid.
 func Rotate(s State, now time.Time, ttl time.Duration) (Need, time.Duration) {
 	if !s.Found {

@@ -19,7 +19,7 @@ const (
 	maxPassword = 4 << 10
 )
 
-// files resolves content and templates of the user's files (KB-15, KB-16).
+// files resolves content and templates of the user's files.
 func (in Input) files() ([]File, error) {
 	out := make([]File, 0, len(in.Spec.Files))
 	left := MaxContent
@@ -54,7 +54,7 @@ func (in Input) content(f bootstrapv1.File) ([]byte, error) {
 	return in.expand(f.Path, content)
 }
 
-// expand renders content as a Go template (KB-16). Without a control plane version, .controlPlane is empty:
+// expand renders content as a Go template. Without a control plane version, .controlPlane is empty:
 // a template can ask for it with "if" or "with", and one that uses .controlPlane.version regardless is an
 // error rather than a file with a hole.
 func (in Input) expand(path string, content []byte) ([]byte, error) {
@@ -151,7 +151,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// users fills in passwords that come from Secrets (KB-15, KB-17).
+// users fills in passwords that come from Secrets.
 func (in Input) users() ([]bootstrapv1.User, error) {
 	out := make([]bootstrapv1.User, 0, len(in.Spec.Users))
 	for _, u := range in.Spec.Users {

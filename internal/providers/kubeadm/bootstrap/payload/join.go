@@ -26,7 +26,7 @@ type Input struct {
 }
 
 // Join returns what a worker does to join the cluster. Sections of the spec that belong to kubeadm init are
-// ignored (KB-06). Errors are Invalid faults: the KubeadmConfig or what it refers to has to change.
+// ignored. Errors are Invalid faults: the KubeadmConfig or what it refers to has to change.
 func Join(in Input) (Payload, error) {
 	files, err := in.files()
 	if err != nil {
@@ -77,7 +77,7 @@ func ownFile(path string, content []byte) File {
 	return File{Path: path, Owner: ownFileOwner, Permissions: ownFileMode, Content: content}
 }
 
-// kubeadmLine runs kubeadm and tells of its success (KB-20, KB-21).
+// kubeadmLine runs kubeadm and tells of its success.
 func kubeadmLine(command, config string, verbosity *int32) string {
 	line := fmt.Sprintf("kubeadm %s --config %s", command, config)
 	if verbosity != nil {
@@ -87,7 +87,7 @@ func kubeadmLine(command, config string, verbosity *int32) string {
 }
 
 // WithUninitializedTaint returns the options with the taint that keeps pods away from a new worker until its
-// Machine has passed labels and taints on to it (KB-22, BC-09). It is added even to an empty list, and not
+// Machine has passed labels and taints on to it. It is added even to an empty list, and not
 // twice; the argument is not changed.
 func WithUninitializedTaint(in bootstrapv1.NodeRegistrationOptions) bootstrapv1.NodeRegistrationOptions {
 	want := clusterv1.NodeUninitializedTaint

@@ -15,7 +15,7 @@ const (
 	execVersion = "client.authentication.k8s.io/v1"
 )
 
-// discoveryKubeconfig writes the kubeconfig of file discovery (KB-12): server and CA are the cluster's where
+// discoveryKubeconfig writes the kubeconfig of file discovery: server and CA are the cluster's where
 // the user does not say, the user entry is as given.
 func discoveryKubeconfig(in bootstrapv1.FileDiscoveryKubeConfig, endpoint string, ca []byte) ([]byte, error) {
 	cluster := clientcmdv1.Cluster{

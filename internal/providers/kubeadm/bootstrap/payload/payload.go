@@ -8,7 +8,7 @@ import (
 
 // Paths on the machine.
 const (
-	// SentinelPath is the file whose presence means that kubeadm succeeded (KB-21, BC-08).
+	// SentinelPath is the file whose presence means that kubeadm succeeded.
 	SentinelPath = "/run/cluster-api/bootstrap-success.complete"
 	// JoinConfigPath is the configuration file of kubeadm join.
 	JoinConfigPath = "/run/kubeadm/kubeadm-join-config.yaml"
