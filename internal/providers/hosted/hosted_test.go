@@ -34,6 +34,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 const version = "v1.36.3"
 
 var now = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
