@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
@@ -107,7 +107,7 @@ func (w *restored) poolPass(pool *clusterv1.MachinePool) {
 		switch a := action.(type) {
 		case machinepool.Join:
 			pool.OwnerReferences = []metav1.OwnerReference{owner("Cluster", c, false)}
-		case machinepool.Own:
+		case link.Own:
 			ownership.Own(w.localPools[a.Name], owner("MachinePool", pool, true))
 		case machinepool.AdoptMachine:
 			ownership.Own(w.machines[a.Machine], owner("MachinePool", pool, true))
@@ -123,7 +123,7 @@ func (w *restored) poolPass(pool *clusterv1.MachinePool) {
 func (w *restored) poolSnapshot(pool *clusterv1.MachinePool, c *clusterv1.Cluster) machinepool.Snapshot {
 	s := machinepool.Snapshot{Now: restoredNow(), Pool: pool, Cluster: c, Nodes: machinepool.Nodes{Items: map[string]corev1.Node{}}}
 	if lp := w.localPools[pool.Name]; lp != nil {
-		s.Infra = ptr(contract.InfraMachinePool(asProvider(lp, "LocalMachinePool")))
+		s.Infra = contract.InfraMachinePool(asProvider(lp, "LocalMachinePool"))
 		for _, name := range slices.Sorted(maps.Keys(w.locals)) {
 			if l := w.locals[name]; s.Infra.MachineKind.Or("") != "" && l.Labels[clusterv1.MachinePoolNameLabel] == pool.Name {
 				s.InfraMachines = append(s.InfraMachines, asProvider(l, "LocalMachine"))
@@ -196,16 +196,16 @@ func (w *restored) localPass(l *infrav1.LocalMachine) {
 	}
 }
 
-// infraOf is the infrastructure machine of a Machine of a pool, or nil.
-func (w *restored) infraOf(m *clusterv1.Machine) *contract.InfraMachineView {
+// infraOf is the infrastructure machine of a Machine of a pool.
+func (w *restored) infraOf(m *clusterv1.Machine) contract.InfraMachineView {
 	if l := w.locals[m.Spec.InfrastructureRef.Name]; l != nil {
-		return ptr(contract.InfraMachine(asProvider(l, "LocalMachine")))
+		return contract.InfraMachine(asProvider(l, "LocalMachine"))
 	}
-	return nil
+	return contract.InfraMachineView{}
 }
 
 // control makes a Machine of a pool the controller of its LocalMachine.
-func (w *restored) control(m *clusterv1.Machine, a machine.Own) {
+func (w *restored) control(m *clusterv1.Machine, a link.Own) {
 	ownership.Own(w.locals[a.Name], owner("Machine", m, true))
 }
 

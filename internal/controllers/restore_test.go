@@ -25,6 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/remote"
@@ -217,7 +218,7 @@ func (w *restored) clusterPass(c *clusterv1.Cluster) {
 		"status":   map[string]any{"initialization": map[string]any{"controlPlaneInitialized": true}, "externalManagedControlPlane": true},
 	}}
 	view := contract.ControlPlane(contract.Object{Unstructured: plane, Contract: contract.V1Beta2})
-	s := cluster.Snapshot{Now: restoredNow(), Cluster: c, ControlPlane: &view, Connection: remote.Health{Connected: w.connected[c.Name]}}
+	s := cluster.Snapshot{Now: restoredNow(), Cluster: c, ControlPlane: view, Connection: remote.Health{Connected: w.connected[c.Name]}}
 	p := cluster.Decide(s)
 	for _, a := range p.Actions {
 		if strings.HasPrefix(a.String(), "delete") {
@@ -363,7 +364,7 @@ func (w *restored) machinePass(m *clusterv1.Machine) {
 	for _, action := range p.Actions {
 		switch a := action.(type) {
 		case machine.SyncNode:
-		case machine.Own:
+		case link.Own:
 			w.control(m, a)
 		default: // to join the Cluster would take it away from its MachineSet
 			w.forbid("Machine %s: %s", m.Name, a)

@@ -99,25 +99,33 @@ func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObj
 	return contract.Object{Unstructured: u, Contract: version}, nil
 }
 
-// Look returns the object that an object of ours refers to, and what a person has to change before it can be read;
-// empty: nothing. A reference that is not set points to nothing, and so does one by an object that is being deleted to what
-// cannot exist: its kind is not installed (any more), or there never was one of that name. What the manager may not read does
-// exist, for all it knows.
-func (r *References) Look(ctx context.Context, from client.Object, ref clusterv1.ContractVersionedObjectReference) (contract.Object, string, error) {
+// Follow returns the object that an object of ours refers to. One that cannot be read is not there and has a Problem, which says
+// what a person has to change. A reference that is not set points to nothing, and so does one by an object that is being deleted
+// to what cannot exist: its kind is not installed (any more), or there never was one of that name. What the manager may not read
+// does exist, for all it knows.
+func (r *References) Follow(ctx context.Context, from client.Object, ref clusterv1.ContractVersionedObjectReference) (contract.Object, error) {
 	if !ref.IsDefined() {
-		return contract.Object{}, "", nil
+		return contract.Object{}, nil
 	}
 	o, err := r.Get(ctx, ref, from.GetNamespace())
 	f := fault.As(err)
 	if f == nil || f.Kind != fault.Invalid {
-		return o, "", err
+		return o, err
 	}
 	if !from.GetDeletionTimestamp().IsZero() {
 		if left, err := r.mayExist(ctx, f.Reason, from.GetNamespace(), ref); err != nil || !left {
-			return contract.Object{}, "", err
+			return contract.Object{}, err
 		}
 	}
-	return contract.Object{}, f.Message, nil
+	return contract.Object{Problem: f.Message}, nil
+}
+
+// Look is Follow, for who keeps the problem apart from the object.
+func (r *References) Look(ctx context.Context, from client.Object, ref clusterv1.ContractVersionedObjectReference) (contract.Object, string, error) {
+	o, err := r.Follow(ctx, from, ref)
+	problem := o.Problem
+	o.Problem = ""
+	return o, problem, err
 }
 
 // mayExist reports whether an object may be there although it could not be read for this reason.

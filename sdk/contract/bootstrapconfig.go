@@ -22,17 +22,19 @@ func BootstrapConfig(o Object) BootstrapConfigView {
 	return BootstrapConfigView{
 		Object:            o,
 		DataSecretCreated: o.flag("status.initialization.dataSecretCreated", "status.ready"),
-		DataSecretName:    read[string](o.Object, "status.dataSecretName").checked(secretName),
+		DataSecretName:    read[string](o, "status.dataSecretName").checked(secretName),
 	}
 }
 
-// Err returns what is wrong with the first field that cannot be read, nil where all can.
+// Err implements [View].
 func (v BootstrapConfigView) Err() error {
 	return cmp.Or(v.DataSecretCreated.Err(), v.DataSecretName.Err())
 }
 
-// ReportedFailure returns the terminal failure that the config of a pool reports, whatever contract it follows.
-func (v BootstrapConfigView) ReportedFailure() Failure { return v.reported() }
+// Completion implements [View].
+func (v BootstrapConfigView) Completion() Completion {
+	return Completion{Flag: v.DataSecretCreated, Result: v.DataSecretName}
+}
 
 func secretName(name string) error {
 	if len(name) > maxSecretName {

@@ -180,11 +180,11 @@ func TestInfraMachinePoolNonsense(t *testing.T) {
 	long := strings.Repeat("x", 600)
 	for name, tc := range map[string]struct{ text, want string }{
 		"negative replicas": {`status: {replicas: -3}`, "field status.replicas: want 0 or more, have -3"},
-		"replicas":          {`status: {replicas: many}`, "field status.replicas: want int32, have string"},
+		"replicas":          {`status: {replicas: many}`, "field status.replicas: want number, have string"},
 		"empty provider ID": {`spec: {providerIDList: [a, ""]}`, "field spec.providerIDList: item 1 is empty"},
 		"long provider ID":  {`spec: {providerIDList: [` + long + `]}`, "field spec.providerIDList: item 0 has 600 characters, 512 at most are possible"},
 		"too many":          {`spec: {providerIDList: [` + strings.Repeat("a,", 10001) + `]}`, "field spec.providerIDList: there are 10001 items, 10000 at most are possible"},
-		"no list":           {`spec: {providerIDList: abc}`, "field spec.providerIDList: want []string, have string"},
+		"no list":           {`spec: {providerIDList: abc}`, "field spec.providerIDList: want array, have string"},
 		"kind":              {`status: {infrastructureMachineKind: "no kind/at all"}`, `field status.infrastructureMachineKind: "no kind/at all" is not the name of a kind`},
 		"long kind":         {`status: {infrastructureMachineKind: ` + long + `}`, "field status.infrastructureMachineKind: 600 characters are not the name of a kind"},
 		"provisioned":       {`status: {initialization: {provisioned: "yes"}}`, "field status.initialization.provisioned: want bool, have string"},

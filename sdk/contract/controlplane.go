@@ -1,6 +1,10 @@
 package contract
 
-import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+import (
+	"cmp"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
 
 // ControlPlaneView is a control plane as the contract sees it (rows CP-*).
 type ControlPlaneView struct {
@@ -27,32 +31,41 @@ func ControlPlane(o Object) ControlPlaneView {
 	v := ControlPlaneView{
 		Object:            o,
 		Initialized:       o.flag("status.initialization.controlPlaneInitialized", "status.initialized"),
-		Endpoint:          read[Endpoint](o.Object, "spec.controlPlaneEndpoint"),
-		ExternalManaged:   read[bool](o.Object, "status.externalManagedControlPlane"),
-		SpecVersion:       read[string](o.Object, "spec.version"),
-		SpecReplicas:      read[int32](o.Object, "spec.replicas"),
+		Endpoint:          read[Endpoint](o, "spec.controlPlaneEndpoint"),
+		ExternalManaged:   read[bool](o, "status.externalManagedControlPlane"),
+		SpecVersion:       read[string](o, "spec.version"),
+		SpecReplicas:      read[int32](o, "spec.replicas"),
 		Versions:          versions(o),
-		Replicas:          read[int32](o.Object, "status.replicas"),
-		ReadyReplicas:     read[int32](o.Object, "status.readyReplicas"),
-		AvailableReplicas: read[int32](o.Object, "status.availableReplicas"),
-		UpToDateReplicas:  read[int32](o.Object, "status.upToDateReplicas"),
+		Replicas:          read[int32](o, "status.replicas"),
+		ReadyReplicas:     read[int32](o, "status.readyReplicas"),
+		AvailableReplicas: read[int32](o, "status.availableReplicas"),
+		UpToDateReplicas:  read[int32](o, "status.upToDateReplicas"),
 	}
 	if o.Contract == V1Beta1 {
-		v.UpToDateReplicas = read[int32](o.Object, "status.updatedReplicas")
-		v.AvailableReplicas = available(either(v.SpecReplicas, v.Replicas), read[int32](o.Object, "status.unavailableReplicas"))
+		v.UpToDateReplicas = read[int32](o, "status.updatedReplicas")
+		v.AvailableReplicas = available(either(v.SpecReplicas, v.Replicas), read[int32](o, "status.unavailableReplicas"))
 	}
 	return v
 }
 
+// Completion implements [View].
+func (v ControlPlaneView) Completion() Completion { return Completion{Flag: v.Initialized} }
+
+// Err implements [View].
+func (v ControlPlaneView) Err() error {
+	return cmp.Or(v.Initialized.Err(), v.Endpoint.Err(), v.ExternalManaged.Err(), v.SpecVersion.Err(), v.SpecReplicas.Err(), v.Versions.Err(),
+		v.Replicas.Err(), v.ReadyReplicas.Err(), v.AvailableReplicas.Err(), v.UpToDateReplicas.Err())
+}
+
 func versions(o Object) Field[[]clusterv1.StatusVersion] {
-	list := read[[]clusterv1.StatusVersion](o.Object, "status.versions")
+	list := read[[]clusterv1.StatusVersion](o, "status.versions")
 	if list.presence == Found || list.presence == Unreadable {
 		return list
 	}
-	one := read[string](o.Object, "status.version")
+	one := read[string](o, "status.version")
 	out := Field[[]clusterv1.StatusVersion]{presence: one.presence, path: one.path, cause: one.cause}
 	if version, ok := one.Get(); ok {
-		out.value = []clusterv1.StatusVersion{{Version: version, Replicas: read[int32](o.Object, "status.replicas").Or(0)}}
+		out.value = []clusterv1.StatusVersion{{Version: version, Replicas: read[int32](o, "status.replicas").Or(0)}}
 	}
 	return out
 }
@@ -63,7 +76,7 @@ func available(wanted, unavailable Field[int32]) Field[int32] {
 	n, ok := wanted.Get()
 	down, counted := unavailable.Get()
 	if !ok || !counted {
-		return Field[int32]{presence: Missing, path: unavailable.path}
+		return Field[int32]{presence: min(wanted.presence, unavailable.presence), path: unavailable.path, cause: cmp.Or(wanted.cause, unavailable.cause)}
 	}
 	wanted.value, wanted.path = int32(max(0, min(int64(n), int64(n)-int64(down)))), unavailable.path
 	return wanted

@@ -2,21 +2,23 @@ package contract
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 )
 
-// Presence says what was found where a contract puts a field.
+// Presence says what was found where a contract puts a field, or where a reference points to.
 type Presence int
 
 const (
-	// NotSet means that the contract version of the object has no such field.
+	// NotSet means that there is nothing to look for: the contract has no such field, or the reference is not set.
 	NotSet Presence = iota
-	// Missing means that the object could have the field and does not.
+	// Missing means that the field, or the object, could be there and is not.
 	Missing
-	// Unreadable means that what is there has another type than the contract says.
+	// Unreadable means that there is something which is not what the contract says, or which may not be read.
 	Unreadable
-	// Found means that Get returns the value.
+	// Found means that there is a value, or an object.
 	Found
 )
 
@@ -42,6 +44,15 @@ func (f Field[T]) Or(fallback T) T {
 	return fallback
 }
 
+// Current returns the value as it is now: the zero value where the object does not have the field, and last, the value that was
+// read before, where the field cannot be read.
+func (f Field[T]) Current(last T) T {
+	if f.presence == Unreadable {
+		return last
+	}
+	return f.value
+}
+
 // Path returns where the field was looked for, for messages.
 func (f Field[T]) Path() string { return f.path }
 
@@ -53,10 +64,10 @@ func (f Field[T]) Err() error {
 	return fmt.Errorf("field %s: %w", f.path, f.cause)
 }
 
-// read returns the field at a dotted path.
-func read[T any](object map[string]any, path string) Field[T] {
+// read returns the field at a dotted path; of an object that is not there, every field is missing.
+func read[T any](o Object, path string) Field[T] {
 	f := Field[T]{presence: Missing, path: path}
-	raw, ok := dig(object, strings.Split(path, "."))
+	raw, ok := dig(o.content(), strings.Split(path, "."))
 	if !ok || raw == nil {
 		return f
 	}
@@ -70,11 +81,34 @@ func read[T any](object map[string]any, path string) Field[T] {
 	}
 	if err != nil {
 		var zero T
-		f.presence, f.value, f.cause = Unreadable, zero, fmt.Errorf("want %T, have %T", zero, raw)
+		f.presence, f.value, f.cause = Unreadable, zero, mismatch(err)
 		return f
 	}
 	f.presence = Found
 	return f
+}
+
+// mismatch says in the words of JSON what stands where something else should.
+func mismatch(err error) error {
+	var is *json.UnmarshalTypeError
+	if !errors.As(err, &is) {
+		return err
+	}
+	want := "number"
+	switch is.Type.Kind() {
+	case reflect.Bool:
+		want = "bool"
+	case reflect.String:
+		want = "string"
+	case reflect.Slice:
+		want = "array"
+	case reflect.Map, reflect.Struct:
+		want = "object"
+	}
+	if is.Field != "" {
+		return fmt.Errorf("%s: want %s, have %s", is.Field, want, is.Value)
+	}
+	return fmt.Errorf("want %s, have %s", want, is.Value)
 }
 
 // checked returns the field, unreadable where its value is one that the core's objects cannot take over.

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -23,24 +24,32 @@ func InfraCluster(o Object) InfraClusterView {
 	return InfraClusterView{
 		Object:               o,
 		Provisioned:          o.flag("status.initialization.provisioned", "status.ready"),
-		ControlPlaneEndpoint: read[Endpoint](o.Object, "spec.controlPlaneEndpoint"),
+		ControlPlaneEndpoint: read[Endpoint](o, "spec.controlPlaneEndpoint"),
 		FailureDomains:       failureDomains(o),
 	}
+}
+
+// Completion implements [View].
+func (v InfraClusterView) Completion() Completion { return Completion{Flag: v.Provisioned} }
+
+// Err implements [View].
+func (v InfraClusterView) Err() error {
+	return cmp.Or(v.Provisioned.Err(), v.ControlPlaneEndpoint.Err(), v.FailureDomains.Err())
 }
 
 // failureDomains reads the list of contract v1beta2, and the map of v1beta1 wherever one is found.
 func failureDomains(o Object) Field[[]clusterv1.FailureDomain] {
 	const path = "status.failureDomains"
-	if raw, ok := dig(o.Object, []string{"status", "failureDomains"}); ok {
+	if raw, ok := dig(o.content(), []string{"status", "failureDomains"}); ok {
 		if _, isMap := raw.(map[string]any); !isMap {
-			return read[[]clusterv1.FailureDomain](o.Object, path)
+			return read[[]clusterv1.FailureDomain](o, path)
 		}
 	}
 	type spec struct {
 		ControlPlane *bool             `json:"controlPlane"`
 		Attributes   map[string]string `json:"attributes"`
 	}
-	m := read[map[string]spec](o.Object, path)
+	m := read[map[string]spec](o, path)
 	out := Field[[]clusterv1.FailureDomain]{presence: m.presence, path: path, cause: m.cause}
 	for _, name := range slices.Sorted(maps.Keys(m.value)) {
 		out.value = append(out.value, clusterv1.FailureDomain{

@@ -1,6 +1,10 @@
 package contract
 
-import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+import (
+	"cmp"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
 
 // InfraMachineView is an infrastructure machine as the contract sees it (rows IM-*).
 type InfraMachineView struct {
@@ -22,17 +26,27 @@ type InfraMachineView struct {
 
 // InfraMachine returns the view of an infrastructure machine.
 func InfraMachine(o Object) InfraMachineView {
-	domain, inSpec := read[string](o.Object, "status.failureDomain"), read[string](o.Object, "spec.failureDomain")
+	domain, inSpec := read[string](o, "status.failureDomain"), read[string](o, "spec.failureDomain")
 	if o.Contract == V1Beta1 {
 		domain = inSpec
 	}
 	return InfraMachineView{
 		Object:            o,
 		Provisioned:       o.flag("status.initialization.provisioned", "status.ready"),
-		ProviderID:        read[string](o.Object, "spec.providerID"),
+		ProviderID:        read[string](o, "spec.providerID"),
 		FailureDomain:     domain,
 		SpecFailureDomain: inSpec,
-		Addresses:         read[[]clusterv1.MachineAddress](o.Object, "status.addresses"),
-		Interruptible:     read[bool](o.Object, "status.interruptible"),
+		Addresses:         read[[]clusterv1.MachineAddress](o, "status.addresses"),
+		Interruptible:     read[bool](o, "status.interruptible"),
 	}
+}
+
+// Completion implements [View].
+func (v InfraMachineView) Completion() Completion {
+	return Completion{Flag: v.Provisioned, Result: v.ProviderID}
+}
+
+// Err implements [View].
+func (v InfraMachineView) Err() error {
+	return cmp.Or(v.Provisioned.Err(), v.ProviderID.Err(), v.FailureDomain.Err(), v.SpecFailureDomain.Err(), v.Addresses.Err(), v.Interruptible.Err())
 }

@@ -33,20 +33,20 @@ func InfraMachinePool(o Object) InfraMachinePoolView {
 	return InfraMachinePoolView{
 		Object: o,
 		Provisioned: anyTrue(
-			read[bool](o.Object, "status.initialization.provisioned"), read[bool](o.Object, "status.ready")),
-		ProviderIDList: read[[]string](o.Object, "spec.providerIDList").checked(providerIDs),
-		Replicas:       read[int32](o.Object, "status.replicas").checked(replicas),
-		MachineKind:    read[string](o.Object, "status.infrastructureMachineKind").checked(kind),
+			read[bool](o, "status.initialization.provisioned"), read[bool](o, "status.ready")),
+		ProviderIDList: read[[]string](o, "spec.providerIDList").checked(providerIDs),
+		Replicas:       read[int32](o, "status.replicas").checked(replicas),
+		MachineKind:    read[string](o, "status.infrastructureMachineKind").checked(kind),
 	}
 }
 
-// Err returns what is wrong with the first field that cannot be read, nil where all can.
+// Err implements [View].
 func (v InfraMachinePoolView) Err() error {
 	return cmp.Or(v.Provisioned.Err(), v.ProviderIDList.Err(), v.Replicas.Err(), v.MachineKind.Err())
 }
 
-// ReportedFailure returns the terminal failure that the pool reports, whatever contract it follows.
-func (v InfraMachinePoolView) ReportedFailure() Failure { return v.reported() }
+// Completion implements [View].
+func (v InfraMachinePoolView) Completion() Completion { return Completion{Flag: v.Provisioned} }
 
 func providerIDs(list []string) error {
 	if len(list) > maxProviderIDs {

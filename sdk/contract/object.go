@@ -9,10 +9,60 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Object is a provider object together with the contract version that its API version fulfils.
+// Object is a provider object together with the contract version that its API version fulfils. The zero value is one that
+// does not exist.
 type Object struct {
 	*unstructured.Unstructured
 	Contract Version
+	// Problem says what a person has to change before the object can be used: without an Unstructured, why it cannot be read.
+	Problem string
+}
+
+// Presence tells whether there is an object and, if not, why: Missing, Unreadable or Found.
+func (o Object) Presence() Presence {
+	switch {
+	case o.Unstructured != nil:
+		return Found
+	case o.Problem != "":
+		return Unreadable
+	}
+	return Missing
+}
+
+// Target returns the object that a view of it sees.
+func (o Object) Target() Object { return o }
+
+func (o Object) content() map[string]any {
+	if o.Unstructured == nil {
+		return nil
+	}
+	return o.Unstructured.Object
+}
+
+// View is what the views of all contracts have in common. One of an object that does not exist has no field.
+type View interface {
+	// Target returns the object that is seen.
+	Target() Object
+	// Completion tells whether the object has done what it is for.
+	Completion() Completion
+	// Err returns what is wrong with the first field that cannot be read, nil where all can.
+	Err() error
+}
+
+// Completion is how a provider object says that it has done what it is for.
+type Completion struct {
+	// Flag is true then.
+	Flag Field[bool]
+	// Result is what it has to name then; NotSet where the contract asks for nothing.
+	Result Field[string]
+}
+
+// Done reports whether the flag is true and the result is there.
+func (c Completion) Done() bool { return c.Flag.Or(false) && !c.Unnamed() }
+
+// Unnamed reports whether the object says that it is done, and not what came of it.
+func (c Completion) Unnamed() bool {
+	return c.Flag.Or(false) && c.Result.presence != NotSet && c.Result.Or("") == ""
 }
 
 // Endpoint is where an API server answers.
@@ -28,9 +78,9 @@ func (e Endpoint) IsValid() bool { return e.Host != "" && e.Port > 0 }
 // flag returns the boolean at the v1beta2 path, or at the v1beta1 path for objects of that contract.
 func (o Object) flag(v1beta2, v1beta1 string) Field[bool] {
 	if o.Contract == V1Beta1 {
-		return read[bool](o.Object, v1beta1)
+		return read[bool](o, v1beta1)
 	}
-	return read[bool](o.Object, v1beta2)
+	return read[bool](o, v1beta2)
 }
 
 // Failure is the terminal failure that objects of contract v1beta1 may report (CT-08).
@@ -42,14 +92,14 @@ func (o Object) Failure() Failure {
 	if o.Contract != V1Beta1 {
 		return Failure{}
 	}
-	return o.reported()
+	return o.ReportedFailure()
 }
 
-// reported is the failure that the object reports, whatever contract it follows.
-func (o Object) reported() Failure {
+// ReportedFailure returns the terminal failure that the object reports, whatever contract it follows.
+func (o Object) ReportedFailure() Failure {
 	return Failure{
-		Reason:  read[string](o.Object, "status.failureReason").Or(""),
-		Message: read[string](o.Object, "status.failureMessage").Or(""),
+		Reason:  read[string](o, "status.failureReason").Or(""),
+		Message: read[string](o, "status.failureMessage").Or(""),
 	}
 }
 
@@ -59,7 +109,7 @@ func (o Object) reported() Failure {
 func (o Object) Condition(conditionType string) Field[metav1.Condition] {
 	path := "status.conditions[" + conditionType + "]"
 	for _, list := range []string{"status.conditions", "status.v1beta2.conditions"} {
-		raw, ok := read[[]any](o.Object, list).Get()
+		raw, ok := read[[]any](o, list).Get()
 		if !ok {
 			continue
 		}

@@ -18,9 +18,9 @@ func RemediationTemplate(o Object) RemediationTemplateView {
 	return RemediationTemplateView{
 		Object:             o,
 		RequestKind:        RequestKind(o.GetKind()),
-		RequestLabels:      read[map[string]string](o.Object, "spec.template.metadata.labels"),
-		RequestAnnotations: read[map[string]string](o.Object, "spec.template.metadata.annotations"),
-		RequestSpec:        read[map[string]any](o.Object, "spec.template.spec"),
+		RequestLabels:      read[map[string]string](o, "spec.template.metadata.labels"),
+		RequestAnnotations: read[map[string]string](o, "spec.template.metadata.annotations"),
+		RequestSpec:        read[map[string]any](o, "spec.template.spec"),
 	}
 }
 

@@ -8,16 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
 // The actions of the controller. Each may be repeated.
 type (
-	// Own makes the Cluster an owner of one of its provider objects.
-	Own struct {
-		What       part
-		Kind, Name string
-	}
 	// SetEndpoint takes over the endpoint of a provider object.
 	SetEndpoint struct {
 		Host string
@@ -30,16 +26,8 @@ type (
 	Delete struct{ Kind, Name string }
 	// DeleteBinding deletes the record of what was applied to the Cluster.
 	DeleteBinding struct{ Name string }
-	// DeleteReference deletes one of the Cluster's provider objects.
-	DeleteReference struct {
-		What       part
-		Kind, Name string
-	}
 )
 
-func (a Own) String() string {
-	return fmt.Sprintf("own %s %s: it is the Cluster's %s", a.Kind, a.Name, a.What)
-}
 func (a SetEndpoint) String() string {
 	return fmt.Sprintf("set endpoint %s:%d: %s reports it", a.Host, a.Port, a.From)
 }
@@ -52,14 +40,10 @@ func (a Delete) String() string {
 func (a DeleteBinding) String() string {
 	return fmt.Sprintf("delete ClusterResourceSetBinding %s: the Cluster is deleted", a.Name)
 }
-func (a DeleteReference) String() string {
-	return fmt.Sprintf("delete %s %s: the Cluster is deleted", a.Kind, a.Name)
-}
-
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
 	switch a := action.(type) {
-	case Own:
-		return c.writer.Patch(ctx, s.reference(a.What), func(o client.Object) { own(s.Cluster, o) })
+	case link.Own, link.Delete:
+		return link.Act(ctx, c.writer, a, s.infra(), s.control())
 	case SetEndpoint:
 		return c.writer.Patch(ctx, s.Cluster, func(o client.Object) {
 			o.(*clusterv1.Cluster).Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
@@ -74,17 +58,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writer.DeleteAnyway(ctx, s.find(a))
 	case DeleteBinding:
 		return c.writer.DeleteAnyway(ctx, s.Binding)
-	case DeleteReference:
-		return c.writer.DeleteAnyway(ctx, s.reference(a.What))
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the cluster controller does not know how to %s", action)
-}
-
-func (s Snapshot) reference(what part) client.Object {
-	if what == infrastructure {
-		return s.Infra.Unstructured
-	}
-	return s.ControlPlane.Unstructured
 }
 
 // find returns the object that an action names; Decide names only what is there.

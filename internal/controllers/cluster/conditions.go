@@ -10,7 +10,9 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // conditions is the table of CL-09 and CL-14 to CL-24.
@@ -53,35 +55,32 @@ func (j judged) deleting() condition.Verdict { // CL-14
 	return condition.True(clusterv1.ClusterDeletingDeletionCompletedReason)
 }
 
-func (j judged) infrastructureReady() condition.Verdict { // CL-16
-	return j.mirror(j.infra(), mirrored{
-		conditionType: clusterv1.ReadyCondition, good: clusterv1.ReadyReason, bad: clusterv1.NotReadyReason,
-		fallback: isTrue(j.reached.InfrastructureProvisioned), waiting: "status.initialization.provisioned is false",
-	})
-}
+func (j judged) infrastructureReady() condition.Verdict { return j.mirror(j.infra()) }
 
-func (j judged) controlPlaneAvailable() condition.Verdict { // CL-17
+func (j judged) controlPlaneAvailable() condition.Verdict {
 	if message := unsupportedMessage(j.Snapshot); message != "" {
 		return condition.False(noController, message)
 	}
-	m := mirrored{
-		conditionType: clusterv1.AvailableCondition, good: clusterv1.AvailableReason, bad: clusterv1.NotAvailableReason,
-		fallback: isTrue(j.reached.ControlPlaneInitialized), waiting: "status.initialization.controlPlaneInitialized is false",
-	}
-	if l := j.control(); l.object != nil && l.object.Condition(clusterv1.AvailableCondition).Presence() == missing && l.object.Contract == older {
-		m.conditionType = clusterv1.ReadyCondition
-	}
-	return j.mirror(j.control(), m)
+	return j.mirror(j.control())
 }
 
-func (j judged) controlPlaneInitialized() condition.Verdict { // CL-09
+// mirror repeats the condition of a provider object, which a topology may still have to create.
+func (j judged) mirror(l link.Link) condition.Verdict {
+	if l.Presence() == contract.NotSet && j.Cluster.Spec.Topology.IsDefined() {
+		return condition.False(clusterv1.ObjectDoesNotExistReason, "Waiting for the topology of the Cluster to be reconciled")
+	}
+	return l.Verdict()
+}
+
+func (j judged) controlPlaneInitialized() condition.Verdict {
 	l := j.control()
+	problem := l.Problem()
 	switch {
 	case isTrue(j.reached.ControlPlaneInitialized):
 		return condition.True(clusterv1.ClusterControlPlaneInitializedReason)
-	case l.problem != "":
-		return condition.Unknown(clusterv1.ClusterControlPlaneInitializedInternalErrorReason, l.problem)
-	case !l.ref.IsDefined():
+	case problem != "":
+		return condition.Unknown(clusterv1.ClusterControlPlaneInitializedInternalErrorReason, problem)
+	case l.Presence() == contract.NotSet:
 		return condition.False(clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the first control plane Machine to have its status.nodeRef set")
 	}
 	if message := unsupportedMessage(j.Snapshot); message != "" {

@@ -79,9 +79,6 @@ func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
 // a control plane that has no object (CL-25). Nil where nothing is known.
 func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
 	if s.Cluster.Spec.ControlPlaneRef.IsDefined() {
-		if s.ControlPlane == nil {
-			return nil
-		}
 		v := s.ControlPlane
 		status := clusterv1.ClusterControlPlaneStatus{
 			DesiredReplicas: found(v.SpecReplicas.Get()), Replicas: found(v.Replicas.Get()), UpToDateReplicas: found(v.UpToDateReplicas.Get()),

@@ -20,18 +20,18 @@ func TestDecide(t *testing.T) {
 	}{
 		"settled": {"nothing to do", settled(), nil},
 		"nothing there": {"CL-06: waits for both, with a timer", fresh(),
-			[]string{"wait: FooCluster i does not exist yet", "wait: FooPlane p does not exist yet", "recheck: 30s"}},
+			[]string{"wait: Waiting for FooCluster i to be created", "wait: Waiting for FooPlane p to be created", "recheck: 30s"}},
 		"not ours": {"CL-04, OR-01: owner and label come first", fresh(func(s *Snapshot) {
 			v := contract.InfraCluster(object("kind: FooCluster\nmetadata: {name: i}\n"+waiting, contract.V1Beta2))
-			s.Infra, s.ControlPlane = &v, control("status: {}")
-		}), []string{"do: own FooCluster i: it is the Cluster's infrastructure", "wait: FooPlane p is not ready as control plane yet"}},
+			s.Infra, s.ControlPlane = v, control("status: {}")
+		}), []string{"do: own FooCluster i: it is the Cluster's infrastructure", "wait: Waiting for FooPlane p to report status.initialization.controlPlaneInitialized"}},
 		"provisioning": {"CL-08: a watch tells when it is done", fresh(func(s *Snapshot) { s.Infra, s.ControlPlane = infra(waiting), control("status: {}") }),
-			[]string{"wait: FooCluster i is not ready as infrastructure yet", "wait: FooPlane p is not ready as control plane yet"}},
+			[]string{"wait: Waiting for FooCluster i to report status.initialization.provisioned", "wait: Waiting for FooPlane p to report status.initialization.controlPlaneInitialized"}},
 		"endpoint of infrastructure": {"CL-08: copied while there is none", fresh(func(s *Snapshot) { s.Infra, s.ControlPlane = infra(readyInfra), control("status: {}") }),
-			[]string{"do: set endpoint h:6443: FooCluster reports it", "wait: FooPlane p is not ready as control plane yet"}},
+			[]string{"do: set endpoint h:6443: FooCluster reports it", "wait: Waiting for FooPlane p to report status.initialization.controlPlaneInitialized"}},
 		"endpoint of unprovisioned infrastructure": {"CL-08: not copied before it is provisioned", fresh(func(s *Snapshot) {
 			s.Infra, s.ControlPlane = infra("spec: {controlPlaneEndpoint: {host: h, port: 6443}}\n"+waiting), control(readyControl)
-		}), []string{"wait: FooCluster i is not ready as infrastructure yet"}},
+		}), []string{"wait: Waiting for FooCluster i to report status.initialization.provisioned"}},
 		"endpoint of control plane": {"CL-09: where the control plane supplies it", settled(func(s *Snapshot) {
 			s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{}
 			s.Infra = infra("status: {initialization: {provisioned: true}}")
@@ -40,11 +40,13 @@ func TestDecide(t *testing.T) {
 		"endpoint stays": {"CL-08: a valid endpoint is never replaced", settled(func(s *Snapshot) {
 			s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "mine", Port: 1}
 		}), nil},
-		"infrastructure lost": {"CL-06: a person has to say what shall be", settled(func(s *Snapshot) { s.Infra = nil }),
-			[]string{"wait: FooCluster i has been deleted after the infrastructure was in use: restore it, or delete the Cluster"}},
-		"control plane lost": {"CL-06", settled(func(s *Snapshot) { s.ControlPlane = nil }),
-			[]string{"wait: FooPlane p has been deleted after the control plane was in use: restore it, or delete the Cluster"}},
-		"kind not installed": {"CL-03, CL-06: looked at again later, since nothing can be watched", fresh(func(s *Snapshot) { s.InfraProblem, s.ControlPlane = "install it", control(readyControl) }),
+		"infrastructure lost": {"CL-06: a person has to say what shall be", settled(func(s *Snapshot) { s.Infra = contract.InfraClusterView{} }),
+			[]string{"wait: FooCluster i has been deleted while it was in use: restore it, or delete Cluster c"}},
+		"control plane lost": {"CL-06", settled(func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }),
+			[]string{"wait: FooPlane p has been deleted while it was in use: restore it, or delete Cluster c"}},
+		"kind not installed": {"CL-03, CL-06: looked at again later, since nothing can be watched", fresh(func(s *Snapshot) {
+			s.Infra, s.ControlPlane = contract.InfraCluster(contract.Object{Problem: "install it"}), control(readyControl)
+		}),
 			[]string{"wait: install it", "recheck: 30s"}},
 		"no references": {"CL-07: nothing to wait for", fresh(noControlPlaneRef, func(s *Snapshot) {
 			s.Cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
@@ -71,7 +73,9 @@ func TestDecide(t *testing.T) {
 }
 
 func TestDecideDeletion(t *testing.T) {
-	gone := func(s *Snapshot) { s.Infra, s.ControlPlane, s.Pools, s.Machines = nil, nil, nil, nil }
+	gone := func(s *Snapshot) {
+		s.Infra, s.ControlPlane, s.Pools, s.Machines = contract.InfraClusterView{}, contract.ControlPlaneView{}, nil, nil
+	}
 	going := metav1.NewTime(now)
 	cases := map[string]struct {
 		reason string
@@ -107,7 +111,7 @@ func TestDecideDeletion(t *testing.T) {
 			s.Infra.SetDeletionTimestamp(&going)
 		}), []string{"wait: * FooCluster: i"}},
 		"all gone":   {"CL-12, CL-06: nothing left; what is missing is not missed", settled(deleted, gone), nil},
-		"unreadable": {"a person has to help", settled(deleted, gone, func(s *Snapshot) { s.InfraProblem = "no label" }), []string{"wait: * no label"}},
+		"unreadable": {"a person has to help", settled(deleted, gone, func(s *Snapshot) { s.Infra = contract.InfraCluster(contract.Object{Problem: "no label"}) }), []string{"wait: * no label"}},
 		"hook": {"CL-13: nothing is deleted before the hook allows it", settled(deleted, topology, func(s *Snapshot) { s.Settings.DeleteHook = true }),
 			[]string{"wait: Waiting for the BeforeClusterDelete hook to allow the deletion"}},
 		"hook allows": {"CL-13", settled(deleted, gone, topology, func(s *Snapshot) {
@@ -126,28 +130,3 @@ func TestDecideDeletion(t *testing.T) {
 }
 
 func topology(s *Snapshot) { s.Cluster.Spec.Topology.ClassRef.Name = "class" }
-
-func TestOwn(t *testing.T) { // CL-04, OR-01
-	cluster := settled().Cluster
-	o := object("metadata: {labels: {a: b}, ownerReferences: [{kind: Other, name: o, uid: o}, {kind: Cluster, name: c, uid: restored}]}", contract.V1Beta2)
-	own(cluster, o)
-	want := []metav1.OwnerReference{{Kind: "Other", Name: "o", UID: "o"},
-		{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster", Name: "c", UID: "cluster", Controller: ptr(false)}}
-	if diff := cmp.Diff(want, o.GetOwnerReferences()); diff != "" {
-		t.Errorf("an owner from before a restore is replaced, others stay (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"a": "b", clusterv1.ClusterNameLabel: "c"}, o.GetLabels()); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
-	if !owned(cluster, o) {
-		t.Error("what own makes is owned")
-	}
-	cluster.Spec.Topology.ClassRef.Name = "class"
-	if owned(cluster, o) {
-		t.Error("with a topology the Cluster is the controller")
-	}
-	own(cluster, o)
-	if owner := metav1.GetControllerOf(o.Unstructured); owner == nil || owner.UID != "cluster" || len(o.GetOwnerReferences()) != 2 {
-		t.Errorf("owners %v", o.GetOwnerReferences())
-	}
-}

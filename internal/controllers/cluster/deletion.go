@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // decideDeletion removes what belongs to the Cluster, one stage after the other
@@ -68,7 +69,7 @@ func awaitHidden(s Snapshot, p *loop.Plan) {
 func deleteControlPlane(s Snapshot, p *loop.Plan) {
 	var left pending
 	ref := s.Cluster.Spec.ControlPlaneRef
-	deleteLink(s.control(), p, &left)
+	left.link(p, s.control())
 	for _, m := range s.machines(true) {
 		if ref.IsDefined() {
 			left.add("Machine", m.Name)
@@ -81,7 +82,7 @@ func deleteControlPlane(s Snapshot, p *loop.Plan) {
 
 func deleteInfrastructure(s Snapshot, p *loop.Plan) {
 	var left pending
-	deleteLink(s.infra(), p, &left)
+	left.link(p, s.infra())
 	left.wait(p, clusterv1.ClusterDeletingWaitingForInfrastructureDeletionReason)
 }
 
@@ -92,18 +93,6 @@ func deleteBinding(s Snapshot, p *loop.Plan) {
 	}
 	p.Do(DeleteBinding{Name: s.Binding.Name})
 	p.RecheckIn(bindingRecheck)
-}
-
-func deleteLink(l link, p *loop.Plan, left *pending) {
-	switch {
-	case l.problem != "":
-		left.lines = append(left.lines, "* "+l.problem)
-	case l.object != nil:
-		if l.object.GetDeletionTimestamp().IsZero() {
-			p.Do(DeleteReference{What: l.what, Kind: l.ref.Kind, Name: l.ref.Name})
-		}
-		left.add(l.ref.Kind, l.ref.Name)
-	}
 }
 
 // pending is what a stage waits for, by kind in the order of its adding.
@@ -129,6 +118,16 @@ func (w *pending) remove(p *loop.Plan, kind string, o metav1.Object) {
 		p.Do(Delete{Kind: kind, Name: o.GetName()})
 	}
 	w.add(kind, o.GetName())
+}
+
+// link deletes what a reference points to, and waits for it.
+func (w *pending) link(p *loop.Plan, l link.Link) {
+	switch l.Remove(p) {
+	case contract.Unreadable:
+		w.lines = append(w.lines, "* "+l.Problem())
+	case contract.Found:
+		w.add(l.Ref.Kind, l.Ref.Name)
+	}
 }
 
 func (w *pending) wait(p *loop.Plan, reason string) {

@@ -13,7 +13,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -24,13 +23,9 @@ type Snapshot struct {
 	Now      time.Time
 	Settings Settings
 	Cluster  *clusterv1.Cluster
-	// Infra and ControlPlane are nil where there is no reference, or nothing at
-	// the other end of it.
-	Infra        *contract.InfraClusterView
-	ControlPlane *contract.ControlPlaneView
-	// InfraProblem and ControlPlaneProblem say what a person has to change
-	// before the reference can be read.
-	InfraProblem, ControlPlaneProblem string
+	// Infra and ControlPlane are what the references point to.
+	Infra        contract.InfraClusterView
+	ControlPlane contract.ControlPlaneView
 	// What belongs to the Cluster by its label, each sorted by name.
 	Deployments []clusterv1.MachineDeployment
 	Pools       []clusterv1.MachinePool
@@ -74,14 +69,14 @@ func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (S
 }
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
-	o, problem, err := c.refs.Look(ctx, s.Cluster, s.Cluster.Spec.InfrastructureRef)
-	s.Infra, s.InfraProblem = kube.View(o, contract.InfraCluster), problem
+	o, err := c.refs.Follow(ctx, s.Cluster, s.Cluster.Spec.InfrastructureRef)
+	s.Infra = contract.InfraCluster(o)
 	return err
 }
 
 func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
-	o, problem, err := c.refs.Look(ctx, s.Cluster, s.Cluster.Spec.ControlPlaneRef)
-	s.ControlPlane, s.ControlPlaneProblem = kube.View(o, contract.ControlPlane), problem
+	o, err := c.refs.Follow(ctx, s.Cluster, s.Cluster.Spec.ControlPlaneRef)
+	s.ControlPlane = contract.ControlPlane(o)
 	return err
 }
 

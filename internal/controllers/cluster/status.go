@@ -5,8 +5,8 @@ import (
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // Report says the status of a Cluster after a pass.
@@ -18,7 +18,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		FailureDomains:     failureDomains(s),
 		ObservedGeneration: s.Cluster.Status.ObservedGeneration,
 	}
-	if out.Err == nil && !broken(s) { // CL-28
+	if out.Err == nil && !link.IsBroken(s.infra(), s.control()) {
 		status.ObservedGeneration = s.Cluster.Generation
 	}
 	j := judged{Snapshot: s, plan: p, out: out, reached: status.Initialization}
@@ -28,19 +28,14 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, status.Initialization)}
 }
 
-// broken reports whether a pass without errors still is one in error (CL-06, CL-28).
-func broken(s Snapshot) bool {
-	return !deleting(s) && (s.infra().lost() || s.control().lost() || s.InfraProblem != "" || s.ControlPlaneProblem != "")
-}
-
 // initialization says what has been reached; it is never taken back (CL-07 to CL-10).
 func initialization(s Snapshot) clusterv1.ClusterInitializationStatus {
 	out := s.Cluster.Status.Initialization
 	yes := true
-	if s.infra().done || !s.Cluster.Spec.InfrastructureRef.IsDefined() && !deleting(s) {
+	if l := s.infra(); l.IsDone() || l.Reached {
 		out.InfrastructureProvisioned = &yes
 	}
-	if s.control().done || !s.Cluster.Spec.ControlPlaneRef.IsDefined() && hasControlPlaneNode(s) {
+	if l := s.control(); l.IsDone() || l.Reached {
 		out.ControlPlaneInitialized = &yes
 	}
 	return out
@@ -57,10 +52,10 @@ func hasControlPlaneNode(s Snapshot) bool {
 }
 
 func failureDomains(s Snapshot) []clusterv1.FailureDomain {
-	if s.Infra == nil || !s.Infra.Provisioned.Or(false) {
+	if !s.infra().IsDone() {
 		return s.Cluster.Status.FailureDomains
 	}
-	return s.Infra.FailureDomains.Or(nil)
+	return s.Infra.FailureDomains.Current(s.Cluster.Status.FailureDomains)
 }
 
 // phase is the Cluster's place in its life (CL-26). Decided from top to bottom:
@@ -87,7 +82,7 @@ func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1Deprecat
 	out := &clusterv1.ClusterV1Beta1DeprecatedStatus{
 		Conditions: condition.Project(legacy(s), withLegacyReady(s, set), s.Cluster.GetV1Beta1Conditions()),
 	}
-	f := failure(s)
+	f := link.Failure(s.infra(), s.control())
 	if f.Reason != "" {
 		reason := capierrors.ClusterStatusError(f.Reason)
 		out.FailureReason = &reason
@@ -96,22 +91,6 @@ func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1Deprecat
 		out.FailureMessage = &f.Message
 	}
 	return out
-}
-
-// failure is what a provider object of contract v1beta1 says; it changes nothing else (CL-29).
-func failure(s Snapshot) contract.Failure {
-	for _, l := range []link{s.infra(), s.control()} {
-		if l.object == nil {
-			continue
-		}
-		if f := l.object.Failure(); f != (contract.Failure{}) {
-			if f.Message != "" {
-				f.Message = "Failure detected from " + l.ref.Kind + " " + l.ref.Name + ": " + f.Message
-			}
-			return f
-		}
-	}
-	return contract.Failure{}
 }
 
 // events are recorded once, when something is reached, or a reference turns out not to be readable.
@@ -124,13 +103,5 @@ func events(s Snapshot, in clusterv1.ClusterInitializationStatus) []loop.Event {
 	if isTrue(in.ControlPlaneInitialized) && !isTrue(before.ControlPlaneInitialized) {
 		out = append(out, loop.Normal("ControlPlaneInitialized", "Control plane of Cluster %s is initialized", s.Cluster.Name))
 	}
-	for _, r := range []struct{ condition, problem string }{
-		{clusterv1.ClusterInfrastructureReadyCondition, s.InfraProblem}, {clusterv1.ClusterControlPlaneAvailableCondition, s.ControlPlaneProblem},
-	} {
-		before := condition.Set(s.Cluster.Status.Conditions).Get(r.condition)
-		if r.problem != "" && (before == nil || before.Message != r.problem) {
-			out = append(out, loop.Warning("ReferenceUnreadable", "%s", r.problem))
-		}
-	}
-	return out
+	return append(out, link.Events(s.Cluster.Status.Conditions, s.infra(), s.control())...)
 }

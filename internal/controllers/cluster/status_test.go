@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 func status(s Snapshot, out loop.Outcome) clusterv1.ClusterStatus {
@@ -54,7 +55,7 @@ func TestConditions(t *testing.T) {
 			s.Infra = infra("status: {}")
 		}), nil, "InfrastructureReady", condition.False("NotReady", "FooCluster status.initialization.provisioned is false; it lacks the label cluster.x-k8s.io/watch-filter=blue: set it if its provider runs with --watch-filter")},
 		"infra invalid":     {"CL-16", settled(func(s *Snapshot) { s.Infra = infra("status: {conditions: [{type: Ready, status: Maybe}]}") }), nil, "InfrastructureReady", condition.Unknown("InvalidConditionReported", `field status.conditions[Ready]: status is "Maybe", want True, False or Unknown`)},
-		"infra problem":     {"CL-16", fresh(func(s *Snapshot) { s.InfraProblem = "install it" }), nil, "InfrastructureReady", condition.Unknown("InternalError", "install it")},
+		"infra problem":     {"CL-16", fresh(func(s *Snapshot) { s.Infra = contract.InfraCluster(contract.Object{Problem: "install it"}) }), nil, "InfrastructureReady", condition.Unknown("InternalError", "install it")},
 		"infra missing":     {"CL-16", fresh(), nil, "InfrastructureReady", condition.False("ObjectDoesNotExist", "FooCluster does not exist")},
 		"infra deleted":     {"CL-16", settled(noInfra), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooCluster has been deleted while the Cluster still exists")},
 		"infra deleted too": {"CL-16", settled(noInfra, deleted), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooCluster has been deleted")},
@@ -73,7 +74,7 @@ func TestConditions(t *testing.T) {
 		"plane invalid": {"CL-17", settled(func(s *Snapshot) {
 			s.ControlPlane = control("status: {conditions: [{type: Available, status: Maybe}]}")
 		}), nil, "ControlPlaneAvailable", condition.Unknown("InvalidConditionReported", `field status.conditions[Available]: status is "Maybe", want True, False or Unknown`)},
-		"plane problem":   {"CL-17", fresh(func(s *Snapshot) { s.ControlPlaneProblem = "install it" }), nil, "ControlPlaneAvailable", condition.Unknown("InternalError", "install it")},
+		"plane problem":   {"CL-17", fresh(func(s *Snapshot) { s.ControlPlane = contract.ControlPlane(contract.Object{Problem: "install it"}) }), nil, "ControlPlaneAvailable", condition.Unknown("InternalError", "install it")},
 		"plane missing":   {"CL-17", fresh(), nil, "ControlPlaneAvailable", condition.False("ObjectDoesNotExist", "FooPlane does not exist")},
 		"plane deleted":   {"CL-17", settled(noControl), nil, "ControlPlaneAvailable", condition.False("ObjectDeleted", "FooPlane has been deleted while the Cluster still exists")},
 		"no plane object": {"CL-17", fresh(noControlPlaneRef), nil, "ControlPlaneAvailable", condition.False("NotAvailable", "The control plane is not there yet")},
@@ -83,7 +84,7 @@ func TestConditions(t *testing.T) {
 		"not initialized":         {"CL-09", fresh(), nil, "ControlPlaneInitialized", condition.False("NotInitialized", "Control plane not yet initialized")},
 		"initialized by Machines": {"CL-10", fresh(noControlPlaneRef, func(s *Snapshot) { s.Machines = []clusterv1.Machine{machine("cp", ofControlPlane, withNode)} }), nil, "ControlPlaneInitialized", condition.True("Initialized")},
 		"no Machine with Node":    {"CL-10", fresh(noControlPlaneRef, func(s *Snapshot) { s.Machines = []clusterv1.Machine{machine("w", withNode)} }), nil, "ControlPlaneInitialized", condition.False("NotInitialized", "Waiting for the first control plane Machine to have its status.nodeRef set")},
-		"initialized unknown":     {"CL-09", fresh(func(s *Snapshot) { s.ControlPlaneProblem = "install it" }), nil, "ControlPlaneInitialized", condition.Unknown("InternalError", "install it")},
+		"initialized unknown":     {"CL-09", fresh(func(s *Snapshot) { s.ControlPlane = contract.ControlPlane(contract.Object{Problem: "install it"}) }), nil, "ControlPlaneInitialized", condition.Unknown("InternalError", "install it")},
 
 		"workers available": {"CL-18", settled(), nil, "WorkersAvailable", condition.True("Available")},
 		"no workers":        {"CL-18", settled(noWorkers), nil, "WorkersAvailable", condition.True("NoWorkers")},
@@ -179,8 +180,8 @@ func TestConditions(t *testing.T) {
 }
 
 func noWorkers(s *Snapshot) { s.Pools, s.Machines = nil, nil }
-func noControl(s *Snapshot) { s.ControlPlane = nil }
-func noInfra(s *Snapshot)   { s.Infra = nil }
+func noControl(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }
+func noInfra(s *Snapshot)   { s.Infra = contract.InfraClusterView{} }
 func noInfraRef(s *Snapshot) {
 	s.Cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
 }

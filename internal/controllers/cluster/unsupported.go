@@ -5,6 +5,8 @@ import (
 	"time"
 
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 // it counts as one that nothing will reconcile; 0: it does. A provider of KubeadmControlPlanes may run beside this program: the
 // first thing that its controller writes is a finalizer, then status.
 func unsupported(s Snapshot) (time.Duration, bool) {
-	if s.ControlPlane == nil || isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
+	if s.ControlPlane.Presence() != contract.Found || isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
 		return 0, false
 	}
 	o := s.ControlPlane.Object

@@ -35,7 +35,7 @@ func TestUnsupportedControlPlane(t *testing.T) {
 			s := fresh(func(s *Snapshot) {
 				v := contract.ControlPlane(object(tc.text, contract.V1Beta2))
 				v.SetCreationTimestamp(metav1.NewTime(ago(tc.age)))
-				s.Infra, s.ControlPlane = infra(readyInfra), &v
+				s.Infra, s.ControlPlane = infra(readyInfra), v
 			})
 			p := Decide(s)
 			if p.Recheck != tc.recheck {
@@ -52,7 +52,7 @@ func TestUnsupportedControlPlane(t *testing.T) {
 	}
 	s := settled(func(s *Snapshot) {
 		v := contract.ControlPlane(object(kubeadm+"metadata: {name: p}", contract.V1Beta2))
-		s.ControlPlane = &v
+		s.ControlPlane = v
 	})
 	if c := condition.Set(status(s, loop.Outcome{}).Conditions).Get("ControlPlaneInitialized"); c.Status != metav1.ConditionTrue {
 		t.Errorf("a control plane that runs, restored without its status: %+v", c)

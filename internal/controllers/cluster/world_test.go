@@ -31,24 +31,24 @@ func object(text string, version contract.Version) contract.Object {
 
 const ownedMeta = `namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c}, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, name: c, uid: cluster, controller: false}]`
 
-func infra(rest string) *contract.InfraClusterView {
+func infra(rest string) contract.InfraClusterView {
 	v := contract.InfraCluster(object("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, "+ownedMeta+"}\n"+rest, contract.V1Beta2))
-	return &v
+	return v
 }
 
-func olderInfra(rest string) *contract.InfraClusterView {
+func olderInfra(rest string) contract.InfraClusterView {
 	v := contract.InfraCluster(object("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, "+ownedMeta+"}\n"+rest, contract.V1Beta1))
-	return &v
+	return v
 }
 
-func control(rest string) *contract.ControlPlaneView {
+func control(rest string) contract.ControlPlaneView {
 	v := contract.ControlPlane(object("apiVersion: p/v1\nkind: FooPlane\nmetadata: {name: p, "+ownedMeta+"}\n"+rest, contract.V1Beta2))
-	return &v
+	return v
 }
 
-func olderControl(rest string) *contract.ControlPlaneView {
+func olderControl(rest string) contract.ControlPlaneView {
 	v := contract.ControlPlane(object("apiVersion: p/v1\nkind: FooPlane\nmetadata: {name: p, "+ownedMeta+"}\n"+rest, contract.V1Beta1))
-	return &v
+	return v
 }
 
 const (
@@ -87,7 +87,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 // fresh is a Cluster that has just been created, and has nothing yet.
 func fresh(changes ...func(*Snapshot)) Snapshot {
 	return settled(append([]func(*Snapshot){func(s *Snapshot) {
-		s.Infra, s.ControlPlane, s.Pools, s.Machines, s.Connection = nil, nil, nil, nil, remote.Health{}
+		s.Infra, s.ControlPlane, s.Pools, s.Machines, s.Connection = contract.InfraClusterView{}, contract.ControlPlaneView{}, nil, nil, remote.Health{}
 		s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{}
 		s.Cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{}
 	}}, changes...)...)
@@ -96,7 +96,7 @@ func fresh(changes ...func(*Snapshot)) Snapshot {
 func deleted(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr(metav1.NewTime(now)) }
 
 func noControlPlaneRef(s *Snapshot) {
-	s.Cluster.Spec.ControlPlaneRef, s.ControlPlane = clusterv1.ContractVersionedObjectReference{}, nil
+	s.Cluster.Spec.ControlPlaneRef, s.ControlPlane = clusterv1.ContractVersionedObjectReference{}, contract.ControlPlaneView{}
 }
 
 func labels() map[string]string { return map[string]string{clusterv1.ClusterNameLabel: "c"} }

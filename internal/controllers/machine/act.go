@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
@@ -21,11 +21,6 @@ import (
 type (
 	// Join labels the Machine with its Cluster, and adopts it if nobody owns it.
 	Join struct{ Cluster string }
-	// Own makes the Machine the controller of one of its provider objects.
-	Own struct {
-		What       part
-		Kind, Name string
-	}
 	// TakeOver makes the spec follow bootstrap and infrastructure.
 	TakeOver struct{}
 	// SyncNode says on the Node which Machine it is of.
@@ -39,11 +34,6 @@ type (
 		Pods    int
 		attempt *attempt
 	}
-	// DeleteReference deletes one of the Machine's provider objects.
-	DeleteReference struct {
-		What       part
-		Kind, Name string
-	}
 	// NoteProviderID writes into the spec of a Machine that is deleted what its infrastructure says.
 	NoteProviderID struct{ ID string }
 	// DeleteNode deletes the Node from the workload cluster.
@@ -56,13 +46,7 @@ type attempt struct {
 	results drain.Results
 }
 
-// Independent implements loop.Independent.
-func (Own) Independent() {}
-
-func (a Join) String() string { return "join Cluster " + a.Cluster }
-func (a Own) String() string {
-	return fmt.Sprintf("own %s %s: it is the Machine's %s", a.Kind, a.Name, a.What)
-}
+func (a Join) String() string     { return "join Cluster " + a.Cluster }
 func (a TakeOver) String() string { return "take over what bootstrap and infrastructure report" }
 func (a SyncNode) String() string {
 	return fmt.Sprintf("sync labels, annotations and taints to Node %s", a.Node)
@@ -70,9 +54,6 @@ func (a SyncNode) String() string {
 func (a Cordon) String() string { return fmt.Sprintf("cordon Node %s: its Machine is deleted", a.Node) }
 func (a Evict) String() string {
 	return fmt.Sprintf("evict %d Pods from Node %s: its Machine is deleted", a.Pods, a.Node)
-}
-func (a DeleteReference) String() string {
-	return fmt.Sprintf("delete %s %s: the Machine is deleted", a.Kind, a.Name)
 }
 func (a NoteProviderID) String() string {
 	return fmt.Sprintf("note the provider ID %s, by which its Node is found when the infrastructure is gone", a.ID)
@@ -85,8 +66,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { join(s, o) })
-	case Own:
-		return c.own(ctx, s, a)
+	case link.Own, link.Delete:
+		return link.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
 	case TakeOver:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { follow(s, o.(*clusterv1.Machine)) })
 	case SyncNode:
@@ -95,8 +76,6 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.cordon(ctx, s)
 	case Evict:
 		return c.evict(ctx, s, a)
-	case DeleteReference:
-		return c.writer.DeleteAnyway(ctx, s.reference(a.What))
 	case NoteProviderID:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { o.(*clusterv1.Machine).Spec.ProviderID = a.ID })
 	case DeleteNode:
@@ -112,22 +91,6 @@ func join(s Snapshot, o client.Object) {
 		return
 	}
 	ownership.Label(o, clusterv1.ClusterNameLabel, s.Cluster.Name)
-}
-
-// own hands a provider object over from whoever made it (a MachineSet, a pool, a
-// control plane) to the Machine. One that another Machine controls stays (MA-06).
-func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
-	object := s.reference(a.What)
-	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "Machine" && owner.UID != s.Machine.UID && owner.Name != s.Machine.Name {
-		return fault.New(fault.Invalid, "OwnedByOther", "%s %s belongs to Machine %s; give this Machine one of its own", a.Kind, a.Name, owner.Name)
-	}
-	return c.writer.Patch(ctx, object, func(o client.Object) {
-		ownership.Label(o, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
-		o.SetOwnerReferences(slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
-			return ref.Controller != nil && *ref.Controller
-		}))
-		ownership.Own(o, *metav1.NewControllerRef(s.Machine, clusterv1.GroupVersion.WithKind("Machine")))
-	})
 }
 
 // syncNode patches the Node under its resourceVersion, and only if that changes
@@ -151,11 +114,4 @@ func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) e
 		return nil
 	}
 	return err
-}
-
-func (s Snapshot) reference(what part) client.Object {
-	if what == bootstrapConfig {
-		return s.Bootstrap.Unstructured
-	}
-	return s.Infra.Unstructured
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // workloads is one workload cluster behind a fake client.
@@ -311,15 +312,28 @@ func TestPaused(t *testing.T) { // PA-01
 	}
 }
 
-func TestOwnLeavesOtherMachinesAlone(t *testing.T) { // MA-06
-	c := world(bare(fresh()), foreign("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: taken, namespace: ns, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: other, uid: other, controller: true}]}")).Build()
-	ctl, _ := controller(c, workloads{})
-	s := fresh(func(s *Snapshot) {
-		s.Infra = infra("")
+func TestObjectOfAnotherMachine(t *testing.T) { // MA-06
+	const theirs = "FooMachine i belongs to Machine other: refer to an object of its own in Machine m"
+	taken := func(s *Snapshot) {
 		s.Infra.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Machine", Name: "other", UID: "other", Controller: ptr(true)}})
-	})
-	if err := ctl.own(context.Background(), s, Own{What: infrastructure, Kind: "FooMachine", Name: "taken"}); fault.KindOf(err) != fault.Invalid {
-		t.Errorf("%v", err)
+	}
+	s := fresh(func(s *Snapshot) { s.Infra, s.Bootstrap = infra(readyInfra), bootstrap(readyBootstrap) }, taken)
+	p := Decide(s)
+	want := []string{"do: take over what bootstrap and infrastructure report", "wait: " + theirs}
+	if diff := cmp.Diff(want, texts(p)); diff != "" {
+		t.Errorf("it is left alone (-want +got):\n%s", diff)
+	}
+	follow(s, s.Machine)
+	got := status(s, loop.Outcome{})
+	if c := condition.Set(got.Conditions).Get("InfrastructureReady"); c.Status != "Unknown" || c.Message != theirs {
+		t.Errorf("what a person has to do: %v", c)
+	}
+	if s.Machine.Spec.ProviderID != "" || got.Initialization.InfrastructureProvisioned != nil || len(got.Addresses) != 0 || got.ObservedGeneration != 0 {
+		t.Errorf("something was taken over from another Machine's infrastructure: %+v %+v", s.Machine.Spec, got)
+	}
+	s = settled(deleted, noNode, func(s *Snapshot) { s.Bootstrap = contract.BootstrapConfigView{} }, taken)
+	if p := Decide(s); !p.Idle() {
+		t.Errorf("the other Machine's infrastructure is deleted: %v", texts(p))
 	}
 }
 
@@ -503,6 +517,20 @@ func TestUnreadableControlPlane(t *testing.T) { // MD-01
 	s.ControlPlane.Unreadable = false
 	if !leavesNode(s) {
 		t.Error("there is nobody to ask where there is no control plane")
+	}
+}
+
+// A control plane that says something unreadable about who manages it is not one that has nobody to ask.
+func TestUnreadableExternalControlPlane(t *testing.T) { // MD-01
+	m := settled(deleted).Machine
+	m.Finalizers = []string{clusterv1.MachineFinalizer}
+	cluster := settled().Cluster
+	cluster.Name, m.Spec.ClusterName = "managed", "managed"
+	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachine", Name: "odd"}
+	odd := foreign("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: odd, namespace: ns}\nstatus: {externalManagedControlPlane: 'yes'}")
+	s := observed(t, m, workloads{client: workload().Build()}, cluster, odd)
+	if diff := cmp.Diff(ControlPlane{Unreadable: true}, s.ControlPlane); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -84,38 +84,10 @@ func (j judged) bootstrapConfigReady() condition.Verdict {
 	if !bootstrap.ConfigRef.IsDefined() { // MA-04
 		return condition.True(clusterv1.MachineBootstrapDataSecretProvidedReason)
 	}
-	return j.mirror(j.bootstrap(), isTrue(j.reached.BootstrapDataSecretCreated), "status.initialization.dataSecretCreated is false")
+	return j.bootstrap().Verdict()
 }
 
-func (j judged) infrastructureReady() condition.Verdict { // MA-07
-	return j.mirror(j.infra(), isTrue(j.reached.InfrastructureProvisioned), "status.initialization.provisioned is false")
-}
-
-// mirror repeats the Ready condition of a provider object; one without it is
-// judged by how far it has come.
-func (j judged) mirror(l link, reached bool, waiting string) condition.Verdict {
-	switch {
-	case l.problem != "":
-		return condition.Unknown(clusterv1.InternalErrorReason, l.problem)
-	case l.lost() && !deleting(j.Snapshot):
-		return condition.False(clusterv1.ObjectDeletedReason, l.ref.Kind+" has been deleted while the Machine still exists")
-	case l.object == nil && deleting(j.Snapshot):
-		return condition.False(clusterv1.ObjectDeletedReason, l.ref.Kind+" has been deleted")
-	case l.object == nil:
-		return condition.False(clusterv1.ObjectDoesNotExistReason, l.ref.Kind+" does not exist")
-	}
-	f := l.object.Ready()
-	if err := f.Err(); err != nil {
-		return condition.Unknown(clusterv1.InvalidConditionReportedReason, err.Error())
-	}
-	if c, ok := f.Get(); ok {
-		return condition.Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
-	}
-	if reached {
-		return condition.True(clusterv1.ReadyReason)
-	}
-	return condition.False(clusterv1.NotReadyReason, l.ref.Kind+" "+waiting+ownership.MissingWatchLabel(j.Machine, l.object))
-}
+func (j judged) infrastructureReady() condition.Verdict { return j.infra().Verdict() }
 
 // noNode is the verdict over a Node that cannot be looked at, Absent where it can
 // be (MA-19, MA-20). before is the condition as it was.

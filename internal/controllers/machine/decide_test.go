@@ -38,18 +38,18 @@ func TestDecide(t *testing.T) {
 		}), nil},
 		"controlled": {"MA-02: belongs to its controller", settled(ofPool), nil},
 		"nothing there": {"waits for both, with a timer", fresh(),
-			[]string{"wait: FooConfig b does not exist yet", "wait: FooMachine i does not exist yet", "recheck: 30s"}},
+			[]string{"wait: Waiting for FooConfig b to be created", "wait: Waiting for FooMachine i to be created", "recheck: 30s"}},
 		"made by a set": {"MA-06: the Machine takes over", fresh(func(s *Snapshot) {
 			b, i := contract.BootstrapConfig(unowned("FooConfig", "")), contract.InfraMachine(unowned("FooMachine", ""))
-			s.Bootstrap, s.Infra = &b, &i
+			s.Bootstrap, s.Infra = b, i
 		}), []string{"do: own FooConfig b: it is the Machine's bootstrap config", "do: own FooMachine i: it is the Machine's infrastructure"}},
 		"bootstrap to come": {"MA-04", fresh(func(s *Snapshot) { s.Bootstrap, s.Infra = bootstrap("status: {}"), infra("status: {}") }),
-			[]string{"wait: FooConfig b has not finished as the Machine's bootstrap config yet", "wait: FooMachine i has not finished as the Machine's infrastructure yet"}},
+			[]string{"wait: Waiting for FooConfig b to report status.initialization.dataSecretCreated", "wait: Waiting for FooMachine i to report status.initialization.provisioned"}},
 		"bootstrap done": {"MA-04: the name of the Secret is copied", fresh(func(s *Snapshot) { s.Bootstrap, s.Infra = bootstrap(readyBootstrap), infra("status: {}") }),
-			[]string{"do: take over what bootstrap and infrastructure report", "wait: FooMachine i has not finished as the Machine's infrastructure yet"}},
+			[]string{"do: take over what bootstrap and infrastructure report", "wait: Waiting for FooMachine i to report status.initialization.provisioned"}},
 		"no provider ID": {"MA-05: provisioned is not enough", fresh(func(s *Snapshot) {
 			s.Bootstrap, s.Infra = bootstrap("status: {}"), infra("status: {initialization: {provisioned: true}}")
-		}), []string{"wait: FooConfig b has not finished as the Machine's bootstrap config yet", "wait: FooMachine i has not finished as the Machine's infrastructure yet"}},
+		}), []string{"wait: Waiting for FooConfig b to report status.initialization.dataSecretCreated", "wait: Waiting for FooMachine i to set spec.providerID: it reports status.initialization.provisioned"}},
 		"infrastructure done": {"MA-05", settled(func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), []string{"do: take over what bootstrap and infrastructure report"}},
 		"placed elsewhere":    {"MA-05, IM-03: the spec is what the user asks for; where the machine is stands in the status", settled(func(s *Snapshot) { s.Machine.Spec.FailureDomain = "b" }), nil},
 		"moved by provider": {"MA-05, IM-03: the deprecated field of either contract is followed", settled(func(s *Snapshot) {
@@ -58,12 +58,14 @@ func TestDecide(t *testing.T) {
 		"older contract": {"MA-05: v1beta1 has other fields", fresh(func(s *Snapshot) {
 			s.Bootstrap, s.Infra = bootstrap(readyBootstrap), infraOf(contract.V1Beta1, "spec: {providerID: x://1, failureDomain: z}\nstatus: {ready: true}")
 		}), []string{"do: take over what bootstrap and infrastructure report"}},
-		"infrastructure lost": {"MA-07: waiting for a person", settled(func(s *Snapshot) { s.Infra = nil }),
-			[]string{"wait: FooMachine i has been deleted after the Machine was provisioned: delete the Machine"}},
-		"bootstrap lost": {"MA-04: its work is done", settled(func(s *Snapshot) { s.Bootstrap = nil }), nil},
-		"kind not installed": {"looked at again later", fresh(func(s *Snapshot) { s.InfraProblem, s.Bootstrap = "install it", bootstrap("status: {}") }),
-			[]string{"wait: FooConfig b has not finished as the Machine's bootstrap config yet", "wait: install it", "recheck: 30s"}},
-		"pool Machine":  {"MP-07: no bootstrap config to wait for", fresh(ofPool, func(s *Snapshot) { s.Infra = infra("status: {}") }), []string{"wait: FooMachine i has not finished as the Machine's infrastructure yet"}},
+		"infrastructure lost": {"MA-07: waiting for a person", settled(func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }),
+			[]string{"wait: FooMachine i has been deleted while it was in use: restore it, or delete Machine m"}},
+		"bootstrap lost": {"MA-04: its work is done", settled(func(s *Snapshot) { s.Bootstrap = contract.BootstrapConfigView{} }), nil},
+		"kind not installed": {"looked at again later", fresh(func(s *Snapshot) {
+			s.Infra, s.Bootstrap = contract.InfraMachine(contract.Object{Problem: "install it"}), bootstrap("status: {}")
+		}),
+			[]string{"wait: Waiting for FooConfig b to report status.initialization.dataSecretCreated", "wait: install it", "recheck: 30s"}},
+		"pool Machine":  {"MP-07: no bootstrap config to wait for", fresh(ofPool, func(s *Snapshot) { s.Infra = infra("status: {}") }), []string{"wait: Waiting for FooMachine i to report status.initialization.provisioned"}},
 		"new Node":      {"MA-10, MA-18: one patch", settled(func(s *Snapshot) { s.Node.Item = node() }), []string{"do: sync labels, annotations and taints to Node n"}},
 		"not available": {"MA-23: woken when it will be", settled(was(metav1.Condition{Type: "Ready", Status: "True", LastTransitionTime: metav1.NewTime(ago(4 * time.Second))}), func(s *Snapshot) { s.Machine.Spec.MinReadySeconds = ptr[int32](10) }), []string{"recheck: 6s"}},
 		"connection down": {"MA-20: woken when the grace is over", settled(func(s *Snapshot) {
@@ -107,14 +109,14 @@ func TestDecideDeletion(t *testing.T) {
 		s      Snapshot
 		want   []string
 	}{
-		"infrastructure first": {"MD-14", settled(deleted, external, drained), []string{"do: delete FooMachine i: the Machine is deleted", "wait: FooMachine i still exists", "recheck: 15m0s"}},
+		"infrastructure first": {"MD-14", settled(deleted, external, drained), []string{"do: delete FooMachine i: the Machine is deleted", "wait: Waiting for FooMachine i to be deleted", "recheck: 15m0s"}},
 		"infrastructure goes": {"MD-14: awaited, not deleted twice", settled(deleted, external, drained, func(s *Snapshot) {
 			s.Infra.SetDeletionTimestamp(ptr(metav1.NewTime(now)))
-		}), []string{"wait: FooMachine i still exists", "recheck: 15m0s"}},
-		"then bootstrap": {"MD-14", settled(deleted, external, drained, func(s *Snapshot) { s.Infra = nil }), []string{"do: delete FooConfig b: the Machine is deleted", "wait: FooConfig b still exists", "recheck: 15m0s"}},
+		}), []string{"wait: Waiting for FooMachine i to be deleted", "recheck: 15m0s"}},
+		"then bootstrap": {"MD-14", settled(deleted, external, drained, func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), []string{"do: delete FooConfig b: the Machine is deleted", "wait: Waiting for FooConfig b to be deleted", "recheck: 15m0s"}},
 		"then the Node":  {"MD-15", goneBut(), deleteNode},
 		"Node gone":      {"MD-16: nothing left", goneBut(noNode), nil},
-		"unreadable":     {"a person has to help", settled(deleted, func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "no label" }), []string{"wait: no label", "recheck: 30s"}},
+		"unreadable":     {"a person has to help", settled(deleted, func(s *Snapshot) { s.Infra = contract.InfraMachine(contract.Object{Problem: "no label"}) }), []string{"wait: no label", "recheck: 30s"}},
 		"cluster deleted too": {"MD-01: the Node goes with it", goneBut(func(s *Snapshot) {
 			s.Cluster.DeletionTimestamp = ptr(metav1.NewTime(now))
 		}), nil},
@@ -133,7 +135,7 @@ func TestDecideDeletion(t *testing.T) {
 		"busy":             {"MD-15: asked again soon", goneBut(down), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 5s"}},
 		"not connected":    {"MD-15: waits until the timeout", goneBut(down, func(s *Snapshot) { s.Connection = remote.Health{} }), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 10s"}},
 		"never connected":  {"MD-15: given up", goneBut(down, deletedSince(time.Minute)), nil},
-		"pool Machine":     {"MP-07: has no bootstrap config", settled(ofPool, deleted, external, drained, func(s *Snapshot) { s.Infra = nil }), deleteNode},
+		"pool Machine":     {"MP-07: has no bootstrap config", settled(ofPool, deleted, external, drained, func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), deleteNode},
 		"no bootstrap ref": {"MD-14: what is missing is not missed", settled(deleted, noProviders, noNode), nil},
 	}
 	for name, tc := range cases {

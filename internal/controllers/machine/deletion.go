@@ -111,7 +111,7 @@ func hooks(s Snapshot, prefix string) []string {
 // noteProviderID makes the Node known that a Machine may have got, or may still get, while its deletion began: nothing else
 // leads to it when the infrastructure is gone.
 func noteProviderID(s Snapshot, p *loop.Plan) {
-	if leavesNode(s) || s.Machine.Spec.ProviderID != "" || s.Infra == nil {
+	if leavesNode(s) || s.Machine.Spec.ProviderID != "" {
 		return
 	}
 	if id := s.Infra.ProviderID.Or(""); id != "" {
@@ -120,24 +120,11 @@ func noteProviderID(s Snapshot, p *loop.Plan) {
 }
 
 func deleteInfrastructure(s Snapshot, p *loop.Plan) {
-	deleteLink(s.infra(), p, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
+	s.infra().Delete(p, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
 }
 
 func deleteBootstrap(s Snapshot, p *loop.Plan) {
-	deleteLink(s.bootstrap(), p, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason)
-}
-
-func deleteLink(l link, p *loop.Plan, reason string) {
-	switch {
-	case l.problem != "":
-		p.WaitFor(reason, "%s", l.problem)
-		p.RecheckIn(missingRecheck)
-	case l.object != nil:
-		if l.object.GetDeletionTimestamp().IsZero() {
-			p.Do(DeleteReference{What: l.what, Kind: l.ref.Kind, Name: l.ref.Name})
-		}
-		p.WaitFor(reason, "%s %s still exists", l.ref.Kind, l.ref.Name)
-	}
+	s.bootstrap().Delete(p, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason)
 }
 
 // deleteNode deletes the Node, at least once, and until the timeout (MD-15). That

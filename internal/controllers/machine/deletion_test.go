@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 const (
@@ -102,7 +103,7 @@ func TestStages(t *testing.T) {
 	down := func(s *Snapshot) { s.Node = Node{Down: true} }
 	unseen := func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }
 	unnoted := func(s *Snapshot) { s.Machine.Spec.ProviderID, s.Machine.Status.NodeRef.Name = "", "" }
-	removed := func(s *Snapshot) { s.Infra, s.Bootstrap = nil, nil }
+	removed := func(s *Snapshot) { s.Infra, s.Bootstrap = contract.InfraMachineView{}, contract.BootstrapConfigView{} }
 	cases := map[string]struct {
 		reason string
 		s      Snapshot
@@ -123,7 +124,7 @@ func TestStages(t *testing.T) {
 		"no drain timeout":            {"MD-03: 0 is none", settled(deleted, external, timeouts(0, 0), drainingSince(99*time.Hour)), cordon},
 		"pre-terminate began":         {"MD-03, MD-13: never drained again", settled(deleted, external, terminating, attached), infraNext},
 		"infrastructure goes":         {"MD-03", settled(deleted, external, func(s *Snapshot) { s.Infra.SetDeletionTimestamp(ptr(metav1.NewTime(now))) }), []string{"WaitingForInfrastructureDeletion"}},
-		"infrastructure gone":         {"MD-03", settled(deleted, external, func(s *Snapshot) { s.Infra = nil }), []string{"do: delete FooConfig b: the Machine is deleted", "WaitingForBootstrapDeletion"}},
+		"infrastructure gone":         {"MD-03", settled(deleted, external, func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), []string{"do: delete FooConfig b: the Machine is deleted", "WaitingForBootstrapDeletion"}},
 		"cluster goes":                {"MD-01", settled(deleted, external, attached, func(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr(metav1.NewTime(now)) }), infraNext},
 		"control plane goes":          {"MD-01", settled(deleted, external, attached, func(s *Snapshot) { s.ControlPlane.Deleting = true }), infraNext},
 		"no control plane left":       {"MD-01", settled(deleted, attached), infraNext},
@@ -176,7 +177,7 @@ func TestRecheck(t *testing.T) { // MD-03, MD-04, MD-12
 		"volumes":        {"as drains", settled(deletedSince(80*time.Second), external, drained, attached, detachingSince(80*time.Second)), 10 * time.Second},
 		"volume timeout": {"given up in time", settled(deletedSince(29*time.Second), external, timeouts(0, 30), drained, attached, detachingSince(29*time.Second)), time.Second},
 		"busy": {"MD-15: no event tells that the workload cluster has time again", settled(deleted, external, func(s *Snapshot) {
-			s.Node, s.Infra, s.Bootstrap = Node{Down: true}, nil, nil
+			s.Node, s.Infra, s.Bootstrap = Node{Down: true}, contract.InfraMachineView{}, contract.BootstrapConfigView{}
 			s.Machine.Spec.Deletion = clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: ptr[int32](1), NodeVolumeDetachTimeoutSeconds: ptr[int32](1), NodeDeletionTimeoutSeconds: ptr[int32](0)}
 			drainingSince(time.Minute)(s)
 			detachingSince(time.Minute)(s)

@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // A drain is looked at again after an eighth of the time it has lasted: soon after it began, when most Pods leave, and
@@ -131,7 +132,7 @@ func leaving(s Snapshot) bool {
 	d := s.Machine.Status.Deletion
 	i := s.infra()
 	return d != nil && !d.WaitForPreTerminateHookStartTime.IsZero() ||
-		i.problem == "" && (i.object == nil || !i.object.GetDeletionTimestamp().IsZero())
+		i.IsGone() || i.Presence() == contract.Found && !i.Object().GetDeletionTimestamp().IsZero()
 }
 
 func drainStart(s Snapshot) metav1.Time {

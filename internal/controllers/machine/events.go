@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
@@ -13,13 +14,7 @@ func events(j judged, status clusterv1.MachineStatus) []loop.Event {
 	if status.NodeRef.IsDefined() && !j.Machine.Status.NodeRef.IsDefined() { // MA-08
 		list = append(list, loop.Normal("SuccessfulSetNodeRef", "%s", status.NodeRef.Name))
 	}
-	for _, r := range []struct{ condition, problem string }{
-		{clusterv1.MachineInfrastructureReadyCondition, j.InfraProblem}, {clusterv1.MachineBootstrapConfigReadyCondition, j.BootstrapProblem},
-	} {
-		if before := j.before(r.condition); r.problem != "" && (before == nil || before.Message != r.problem) {
-			list = append(list, loop.Warning("ReferenceUnreadable", "%s", r.problem))
-		}
-	}
+	list = append(list, link.Events(j.Machine.Status.Conditions, j.infra(), j.bootstrap())...)
 	switch failed := j.out.Failed.(type) {
 	case Cordon: // MD-11
 		list = append(list, loop.Warning("FailedDrainNode", "Node %s could not be cordoned; it is tried again", failed.Node))

@@ -16,12 +16,10 @@ import (
 func legacy() []condition.Legacy {
 	return []condition.Legacy{
 		{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.MachineReadyCondition},
-		{Type: clusterv1.BootstrapReadyV1Beta1Condition, From: clusterv1.MachineBootstrapConfigReadyCondition,
-			Reason: renamed(clusterv1.NotReadyReason, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason), Severity: severity},
-		{Type: clusterv1.InfrastructureReadyV1Beta1Condition, From: clusterv1.MachineInfrastructureReadyCondition,
-			Reason: renamed(clusterv1.NotReadyReason, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason), Severity: severity},
+		bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),
+		infrastructure.Legacy(clusterv1.InfrastructureReadyV1Beta1Condition, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason),
 		{Type: clusterv1.MachineNodeHealthyV1Beta1Condition, From: clusterv1.MachineNodeHealthyCondition,
-			Reason: legacyNodeReason, Severity: severity},
+			Reason: legacyNodeReason, Severity: nodeSeverity},
 		{Type: clusterv1.MachineHealthCheckSucceededV1Beta1Condition, From: clusterv1.MachineHealthCheckSucceededCondition,
 			Reason: legacyHealthReason, Severity: warning},
 		{Type: clusterv1.MachineOwnerRemediatedV1Beta1Condition, From: clusterv1.MachineOwnerRemediatedCondition,
@@ -136,18 +134,6 @@ func legacyHealthReason(r string) string {
 	return r
 }
 
-func renamed(reason, name string) func(string) string {
-	return func(r string) string {
-		switch r {
-		case reason:
-			return name
-		case clusterv1.ObjectDeletedReason:
-			return clusterv1.DeletedV1Beta1Reason
-		}
-		return r
-	}
-}
-
 func legacyNodeReason(r string) string {
 	switch r {
 	case clusterv1.MachineNodeNotHealthyReason:
@@ -162,12 +148,11 @@ func legacyNodeReason(r string) string {
 	return r
 }
 
-// severity tells what is only waited for from what a person has to look at.
-func severity(reason string) clusterv1.ConditionSeverity {
+func nodeSeverity(reason string) clusterv1.ConditionSeverity {
 	switch reason {
-	case clusterv1.ObjectDeletedReason, clusterv1.MachineNodeDeletedReason:
+	case clusterv1.MachineNodeDeletedReason:
 		return clusterv1.ConditionSeverityError
-	case clusterv1.MachineNodeNotHealthyReason, clusterv1.InvalidConditionReportedReason, clusterv1.InternalErrorReason:
+	case clusterv1.MachineNodeNotHealthyReason:
 		return clusterv1.ConditionSeverityWarning
 	}
 	return clusterv1.ConditionSeverityInfo

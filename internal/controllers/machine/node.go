@@ -55,7 +55,7 @@ func sync(s Snapshot, node *corev1.Node) {
 	if owner := metav1.GetControllerOf(m); owner != nil {
 		node.Annotations[clusterv1.OwnerKindAnnotation], node.Annotations[clusterv1.OwnerNameAnnotation] = owner.Kind, owner.Name
 	}
-	if s.Infra != nil && s.Infra.Interruptible.Or(false) {
+	if s.Infra.Interruptible.Or(false) {
 		node.Labels[clusterv1.InterruptibleLabel] = "" // MA-15
 	}
 	node.Spec.Taints = without(node.Spec.Taints, clusterv1.NodeUninitializedTaint)

@@ -29,13 +29,9 @@ type Snapshot struct {
 	Machine  *clusterv1.Machine
 	// Cluster is nil where it does not exist.
 	Cluster *clusterv1.Cluster
-	// Bootstrap and Infra are nil where there is no reference, or nothing at the
-	// other end of it.
-	Bootstrap *contract.BootstrapConfigView
-	Infra     *contract.InfraMachineView
-	// BootstrapProblem and InfraProblem say what a person has to change before the
-	// reference can be read.
-	BootstrapProblem, InfraProblem string
+	// Bootstrap and Infra are what the references point to.
+	Bootstrap contract.BootstrapConfigView
+	Infra     contract.InfraMachineView
 	// Set is the MachineSet that made the Machine, of the Deployment. Both are nil where one of them is not there.
 	Set        *clusterv1.MachineSet
 	Deployment *clusterv1.MachineDeployment
@@ -93,14 +89,14 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 }
 
 func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
-	o, problem, err := c.refs.Look(ctx, s.Machine, s.Machine.Spec.Bootstrap.ConfigRef)
-	s.Bootstrap, s.BootstrapProblem = kube.View(o, contract.BootstrapConfig), problem
+	o, err := c.refs.Follow(ctx, s.Machine, s.Machine.Spec.Bootstrap.ConfigRef)
+	s.Bootstrap = contract.BootstrapConfig(o)
 	return err
 }
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
-	o, problem, err := c.refs.Look(ctx, s.Machine, s.Machine.Spec.InfrastructureRef)
-	s.Infra, s.InfraProblem = kube.View(o, contract.InfraMachine), problem
+	o, err := c.refs.Follow(ctx, s.Machine, s.Machine.Spec.InfrastructureRef)
+	s.Infra = contract.InfraMachine(o)
 	return err
 }
 
@@ -141,15 +137,14 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) || s.Cluster == nil {
 		return nil
 	}
-	o, problem, err := c.refs.Look(ctx, s.Machine, s.Cluster.Spec.ControlPlaneRef)
+	o, err := c.refs.Follow(ctx, s.Machine, s.Cluster.Spec.ControlPlaneRef)
 	if err != nil {
 		return err
 	}
-	s.ControlPlane.Unreadable = problem != ""
-	if o.Unstructured != nil {
-		s.ControlPlane.Deleting = !o.GetDeletionTimestamp().IsZero()
-		s.ControlPlane.External = contract.ControlPlane(o).ExternalManaged.Or(false)
-	}
+	external := contract.ControlPlane(o).ExternalManaged
+	s.ControlPlane.Unreadable = o.Presence() == contract.Unreadable || external.Err() != nil
+	s.ControlPlane.External = external.Or(false)
+	s.ControlPlane.Deleting = o.Presence() == contract.Found && !o.GetDeletionTimestamp().IsZero()
 	list := &clusterv1.MachineList{}
 	err = c.client.List(ctx, list, client.InNamespace(s.Machine.Namespace), client.MatchingFields{byCluster: s.Machine.Spec.ClusterName},
 		client.UnsafeDisableDeepCopy)
@@ -247,7 +242,7 @@ func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
 // left to do is to delete it: it may have come too late for the cache (MD-15). Unstructured objects are never cached.
 func (c *Controller) findLastNode(ctx context.Context, s *Snapshot) error {
 	id := s.Machine.Spec.ProviderID
-	if !deleting(*s) || id == "" || !s.infra().gone() || !s.bootstrap().gone() || leavesNode(*s) {
+	if !deleting(*s) || id == "" || !s.infra().IsGone() || !s.bootstrap().IsGone() || leavesNode(*s) {
 		return nil
 	}
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
@@ -274,7 +269,7 @@ func clusterKey(m *clusterv1.Machine) client.ObjectKey {
 
 // providerID is what was taken over, or what is about to be.
 func providerID(s Snapshot) string {
-	if s.Machine.Spec.ProviderID != "" || s.Infra == nil || !s.Infra.Provisioned.Or(false) {
+	if s.Machine.Spec.ProviderID != "" || !s.infra().IsDone() {
 		return s.Machine.Spec.ProviderID
 	}
 	return s.Infra.ProviderID.Or("")

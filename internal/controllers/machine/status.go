@@ -9,6 +9,7 @@ import (
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -27,11 +28,11 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		Deletion:               deletionStatus(s, p),
 		ObservedGeneration:     old.ObservedGeneration,
 	}
-	if s.infra().done {
-		status.Addresses = s.Infra.Addresses.Or(nil)
-		status.FailureDomain = s.Infra.FailureDomain.Or("")
+	if s.infra().IsDone() {
+		status.Addresses = s.Infra.Addresses.Current(old.Addresses)
+		status.FailureDomain = s.Infra.FailureDomain.Current(old.FailureDomain)
 	}
-	if out.Err == nil && !broken(s) {
+	if out.Err == nil && !link.IsBroken(s.bootstrap(), s.infra()) && (deleting(s) || len(s.Node.Rivals) == 0) {
 		status.ObservedGeneration = s.Machine.Generation
 	}
 	j := judged{Snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef,
@@ -45,20 +46,15 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(j, status)}
 }
 
-// broken reports whether a pass without errors still is one in error.
-func broken(s Snapshot) bool {
-	return !deleting(s) && (s.infra().lost() || s.InfraProblem != "" || s.BootstrapProblem != "" || len(s.Node.Rivals) > 0)
-}
-
 // initialization says what has been reached; it is never taken back (MA-04, MA-05).
 func initialization(s Snapshot) clusterv1.MachineInitializationStatus {
 	out := s.Machine.Status.Initialization
 	yes := true
 	bootstrap := s.Machine.Spec.Bootstrap
-	if s.bootstrap().done || !bootstrap.ConfigRef.IsDefined() && bootstrap.DataSecretName != nil {
+	if s.bootstrap().IsDone() || !bootstrap.ConfigRef.IsDefined() && bootstrap.DataSecretName != nil {
 		out.BootstrapDataSecretCreated = &yes
 	}
-	if s.infra().done {
+	if s.infra().IsDone() {
 		out.InfrastructureProvisioned = &yes
 	}
 	return out
@@ -118,7 +114,7 @@ func certificatesExpiry(s Snapshot) metav1.Time {
 		return metav1.Time{}
 	}
 	text, ok := s.Machine.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation]
-	if !ok && s.Bootstrap != nil {
+	if !ok && s.Bootstrap.Presence() == contract.Found {
 		text = s.Bootstrap.GetAnnotations()[clusterv1.MachineCertificatesExpiryDateAnnotation]
 	}
 	at, err := time.Parse(time.RFC3339, text)
@@ -148,21 +144,9 @@ func deprecated(j judged, set condition.Set) *clusterv1.MachineV1Beta1Deprecated
 // failure is what a provider object of contract v1beta1 says, or that the
 // infrastructure was taken away (MA-07).
 func failure(s Snapshot) contract.Failure {
-	if s.infra().lost() && !deleting(s) {
-		ref := s.Machine.Spec.InfrastructureRef
+	if l := s.infra(); l.IsLost() && !deleting(s) {
 		return contract.Failure{Reason: string(capierrors.InvalidConfigurationMachineError),
-			Message: ref.Kind + " " + ref.Name + " has been deleted after the Machine was provisioned"}
+			Message: l.String() + " has been deleted after the Machine was provisioned"}
 	}
-	for _, l := range []link{s.bootstrap(), s.infra()} {
-		if l.object == nil {
-			continue
-		}
-		if f := l.object.Failure(); f != (contract.Failure{}) {
-			if f.Message != "" {
-				f.Message = "Failure detected from " + l.ref.Kind + " " + l.ref.Name + ": " + f.Message
-			}
-			return f
-		}
-	}
-	return contract.Failure{}
+	return link.Failure(s.bootstrap(), s.infra())
 }

@@ -46,13 +46,13 @@ func TestConditions(t *testing.T) {
 		want      condition.Verdict
 	}{
 		"not deleting":        {"MD-16", settled(), nil, "Deleting", condition.False("NotDeleting", "")},
-		"deleting infra":      {"MD-14", settled(deleted), nil, "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "FooMachine i still exists")},
-		"deleting bootstrap":  {"MD-14", settled(deleted, func(s *Snapshot) { s.Infra = nil }), nil, "Deleting", condition.TrueBecause("WaitingForBootstrapDeletion", "FooConfig b still exists")},
+		"deleting infra":      {"MD-14", settled(deleted), nil, "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "Waiting for FooMachine i to be deleted")},
+		"deleting bootstrap":  {"MD-14", settled(deleted, func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), nil, "Deleting", condition.TrueBecause("WaitingForBootstrapDeletion", "Waiting for FooConfig b to be deleted")},
 		"deleting Node":       {"MD-15", settled(deleted, noProviders, external), nil, "Deleting", condition.TrueBecause("DeletingNode", "Node n still exists")},
 		"deleting Node fails": {"MD-15: what it waits for is the news", settled(deleted, noProviders, external), errors.New("x"), "Deleting", condition.TrueBecause("DeletingNode", "Node n still exists")},
 		"deletion completed":  {"MD-16", settled(deleted, noProviders, noNode), nil, "Deleting", condition.True("DeletionCompleted")},
 		"deletion fails":      {"MD-14", settled(deleted), errors.New("x"), "Deleting", condition.TrueBecause("InternalError", "Could not delete FooMachine i: the Machine is deleted; it is tried again")},
-		"deletion conflicts":  {"a conflict is no news", settled(deleted), fault.New(fault.Conflict, "x", "x"), "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "FooMachine i still exists")},
+		"deletion conflicts":  {"a conflict is no news", settled(deleted), fault.New(fault.Conflict, "x", "x"), "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "Waiting for FooMachine i to be deleted")},
 
 		"not updating": {"MA-21", settled(), nil, "Updating", condition.False("NotUpdating", "")},
 		"updating":     {"MA-21", settled(inPlace), nil, "Updating", condition.True("InPlaceUpdating")},
@@ -70,16 +70,16 @@ func TestConditions(t *testing.T) {
 		"not up to date yet": {"MA-24", settled(ofDeployment(), inPlace), nil, "UpToDate", condition.False("Updating", "* In-place update in progress")},
 
 		"data secret provided": {"MA-04", settled(func(s *Snapshot) {
-			s.Bootstrap, s.Machine.Spec.Bootstrap.ConfigRef = nil, clusterv1.ContractVersionedObjectReference{}
+			s.Bootstrap, s.Machine.Spec.Bootstrap.ConfigRef = contract.BootstrapConfigView{}, clusterv1.ContractVersionedObjectReference{}
 		}), nil, "BootstrapConfigReady", condition.True("DataSecretProvided")},
 		"pool Machine":       {"MA-04, MP-07: the empty name is one", settled(ofPool), nil, "BootstrapConfigReady", condition.True("DataSecretProvided")},
 		"bootstrap ready":    {"mirrored", settled(), nil, "BootstrapConfigReady", condition.True("Fine")},
 		"bootstrap fallback": {"CT-07: judged by the flag", settled(func(s *Snapshot) { s.Bootstrap = bootstrap("status: {}") }), nil, "BootstrapConfigReady", condition.True("Ready")},
 		"bootstrap waits":    {"CT-07", fresh(func(s *Snapshot) { s.Bootstrap = bootstrap("status: {}") }), nil, "BootstrapConfigReady", condition.False("NotReady", "FooConfig status.initialization.dataSecretCreated is false")},
 		"bootstrap invalid":  {"CT-07", settled(func(s *Snapshot) { s.Bootstrap = bootstrap("status: {conditions: [{type: Ready, status: Maybe}]}") }), nil, "BootstrapConfigReady", condition.Unknown("InvalidConditionReported", `field status.conditions[Ready]: status is "Maybe", want True, False or Unknown`)},
-		"bootstrap problem":  {"a person has to help", fresh(func(s *Snapshot) { s.BootstrapProblem = "install it" }), nil, "BootstrapConfigReady", condition.Unknown("InternalError", "install it")},
+		"bootstrap problem":  {"a person has to help", fresh(func(s *Snapshot) { s.Bootstrap = contract.BootstrapConfig(contract.Object{Problem: "install it"}) }), nil, "BootstrapConfigReady", condition.Unknown("InternalError", "install it")},
 		"bootstrap missing":  {"not yet", fresh(), nil, "BootstrapConfigReady", condition.False("ObjectDoesNotExist", "FooConfig does not exist")},
-		"bootstrap deleted":  {"it was there", settled(func(s *Snapshot) { s.Bootstrap = nil }), nil, "BootstrapConfigReady", condition.False("ObjectDeleted", "FooConfig has been deleted while the Machine still exists")},
+		"bootstrap deleted":  {"it was there", settled(func(s *Snapshot) { s.Bootstrap = contract.BootstrapConfigView{} }), nil, "BootstrapConfigReady", condition.False("ObjectDeleted", "FooConfig has been deleted while the Machine still exists")},
 		"bootstrap goes too": {"MD-14", settled(deleted, noProviders), nil, "BootstrapConfigReady", condition.False("ObjectDeleted", "FooConfig has been deleted")},
 
 		"infra ready":    {"mirrored", settled(), nil, "InfrastructureReady", condition.True("Fine")},
@@ -92,10 +92,13 @@ func TestConditions(t *testing.T) {
 		"infra bad": {"mirrored", settled(func(s *Snapshot) {
 			s.Infra = infra("status: {conditions: [{type: Ready, status: 'False', reason: Quota, message: no more}]}")
 		}), nil, "InfrastructureReady", condition.False("Quota", "no more")},
-		"infra invalid":  {"CT-07", settled(func(s *Snapshot) { s.Infra = infra("status: {conditions: [{type: Ready, status: Maybe}]}") }), nil, "InfrastructureReady", condition.Unknown("InvalidConditionReported", `field status.conditions[Ready]: status is "Maybe", want True, False or Unknown`)},
-		"infra problem":  {"a person has to help", fresh(func(s *Snapshot) { s.InfraProblem = "install it" }), nil, "InfrastructureReady", condition.Unknown("InternalError", "install it")},
+		"infra invalid": {"CT-07", settled(func(s *Snapshot) { s.Infra = infra("status: {conditions: [{type: Ready, status: Maybe}]}") }), nil, "InfrastructureReady", condition.Unknown("InvalidConditionReported", `field status.conditions[Ready]: status is "Maybe", want True, False or Unknown`)},
+		"infra unreadable": {"CT-07: a field that cannot be read is not one that is to come", fresh(func(s *Snapshot) {
+			s.Infra = infra("spec: {providerID: [x]}\nstatus: {initialization: {provisioned: true}, conditions: [{type: Ready, status: 'True'}]}")
+		}), nil, "InfrastructureReady", condition.Unknown("InternalError", "FooMachine i reports what its contract does not allow: field spec.providerID: want string, have array")},
+		"infra problem":  {"a person has to help", fresh(func(s *Snapshot) { s.Infra = contract.InfraMachine(contract.Object{Problem: "install it"}) }), nil, "InfrastructureReady", condition.Unknown("InternalError", "install it")},
 		"infra missing":  {"not yet", fresh(), nil, "InfrastructureReady", condition.False("ObjectDoesNotExist", "FooMachine does not exist")},
-		"infra deleted":  {"MA-07", settled(func(s *Snapshot) { s.Infra = nil }), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooMachine has been deleted while the Machine still exists")},
+		"infra deleted":  {"MA-07", settled(func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooMachine has been deleted while the Machine still exists")},
 		"infra goes too": {"MD-14", settled(deleted, noProviders), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooMachine has been deleted")},
 
 		"Node ready":            {"MA-19", settled(), nil, "NodeReady", condition.True("NodeReady")},
@@ -242,6 +245,18 @@ func TestStatus(t *testing.T) { // MA-04, MA-05, MA-08
 	}
 }
 
+// What was read of a field before stays for as long as it cannot be read.
+func TestUnreadableAddresses(t *testing.T) { // MA-05, CT-07
+	s := settled(func(s *Snapshot) {
+		s.Machine.Status.Addresses = clusterv1.MachineAddresses{{Type: "InternalIP", Address: "10.0.0.1"}}
+		s.Infra = infra("spec: {providerID: x://1}\nstatus: {initialization: {provisioned: true}, addresses: none}")
+	})
+	got := status(s, loop.Outcome{})
+	if len(got.Addresses) != 1 || got.ObservedGeneration != 0 || !isTrue(got.Initialization.InfrastructureProvisioned) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestDeprecated(t *testing.T) { // CO-02, MA-07
 	type brief struct{ Type, Status, Severity, Reason string }
 	read := func(s Snapshot) []brief {
@@ -267,7 +282,7 @@ func TestDeprecated(t *testing.T) { // CO-02, MA-07
 	if got := read(settled(nodeSays("Ready", "False", "x")))[3]; got != (brief{"NodeHealthy", "False", "Warning", "NodeConditionsFailed"}) {
 		t.Errorf("%v", got)
 	}
-	lost := status(settled(func(s *Snapshot) { s.Infra = nil }), loop.Outcome{}).Deprecated.V1Beta1
+	lost := status(settled(func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), loop.Outcome{}).Deprecated.V1Beta1
 	if lost.FailureReason == nil || *lost.FailureReason != "InvalidConfiguration" {
 		t.Errorf("MA-07: %v", lost.FailureReason)
 	}

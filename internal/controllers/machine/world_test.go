@@ -32,16 +32,16 @@ func object(text string, version contract.Version) contract.Object {
 
 const ownedMeta = `namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c}, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: m, uid: machine, controller: true}]`
 
-func infra(rest string) *contract.InfraMachineView { return infraOf(contract.V1Beta2, rest) }
+func infra(rest string) contract.InfraMachineView { return infraOf(contract.V1Beta2, rest) }
 
-func infraOf(version contract.Version, rest string) *contract.InfraMachineView {
+func infraOf(version contract.Version, rest string) contract.InfraMachineView {
 	v := contract.InfraMachine(object("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: i, "+ownedMeta+"}\n"+rest, version))
-	return &v
+	return v
 }
 
-func bootstrap(rest string) *contract.BootstrapConfigView {
+func bootstrap(rest string) contract.BootstrapConfigView {
 	v := contract.BootstrapConfig(object("apiVersion: b/v1\nkind: FooConfig\nmetadata: {name: b, "+ownedMeta+"}\n"+rest, contract.V1Beta2))
-	return &v
+	return v
 }
 
 const (
@@ -99,7 +99,7 @@ func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*Snapshot)
 // fresh is a Machine that has just been created, and has nothing yet.
 func fresh(changes ...func(*Snapshot)) Snapshot {
 	return settled(append([]func(*Snapshot){func(s *Snapshot) {
-		s.Infra, s.Bootstrap, s.Node = nil, nil, Node{Asked: true}
+		s.Infra, s.Bootstrap, s.Node = contract.InfraMachineView{}, contract.BootstrapConfigView{}, Node{Asked: true}
 		s.Machine.Spec.ProviderID, s.Machine.Spec.FailureDomain, s.Machine.Spec.Bootstrap.DataSecretName = "", "", nil
 		s.Machine.Status = clusterv1.MachineStatus{}
 	}}, changes...)...)
@@ -138,7 +138,9 @@ func drained(s *Snapshot) {
 	s.Pods = &drain.View{Now: now, Node: s.Node.Item}
 }
 
-func noProviders(s *Snapshot) { s.Infra, s.Bootstrap = nil, nil }
+func noProviders(s *Snapshot) {
+	s.Infra, s.Bootstrap = contract.InfraMachineView{}, contract.BootstrapConfigView{}
+}
 
 func noNode(s *Snapshot) { s.Node.Item = nil }
 
@@ -151,7 +153,7 @@ func ofPool(s *Snapshot) {
 	s.Machine.Labels[clusterv1.MachinePoolNameLabel] = "mp"
 	s.Machine.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "mp", UID: "mp", Controller: ptr(true)}}
 	s.Machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr("")}
-	s.Bootstrap = nil
+	s.Bootstrap = contract.BootstrapConfigView{}
 	if s.Node.Item != nil {
 		sync(*s, s.Node.Item)
 	}

@@ -9,32 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
-)
-
-// part is one of the two provider objects of a pool.
-type part string
-
-const (
-	bootstrapConfig part = "bootstrap config"
-	infrastructure  part = "infrastructure"
 )
 
 // The actions of the controller. Each may be repeated.
 type (
 	// Join makes the pool belong to its Cluster.
 	Join struct{ Cluster string }
-	// Own makes the pool the controller of one of its provider objects.
-	Own struct {
-		Kind, Name string
-		What       part
-	}
 	// TakeOver makes the spec follow bootstrap and infrastructure.
 	TakeOver struct{}
 	// CreateMachine represents an infrastructure machine as a Machine.
@@ -60,11 +47,6 @@ type (
 		UID  types.UID
 		Why  string
 	}
-	// DeleteReference deletes one of the pool's provider objects.
-	DeleteReference struct {
-		Kind, Name string
-		What       part
-	}
 )
 
 // Independent implements loop.Independent: one Machine holds up no other.
@@ -74,10 +56,7 @@ func (SyncMachine) Independent()   {}
 func (SyncTimeouts) Independent()  {}
 func (JudgeMachine) Independent()  {}
 
-func (a Join) String() string { return "join Cluster " + a.Cluster }
-func (a Own) String() string {
-	return fmt.Sprintf("own %s %s: it is the pool's %s", a.Kind, a.Name, a.What)
-}
+func (a Join) String() string     { return "join Cluster " + a.Cluster }
 func (a TakeOver) String() string { return "take over what bootstrap and infrastructure report" }
 func (a CreateMachine) String() string {
 	return fmt.Sprintf("create Machine %s for its %s", a.Name, a.Kind)
@@ -97,16 +76,12 @@ func (a JudgeMachine) String() string {
 func (a DeleteMachine) String() string { return fmt.Sprintf("delete Machine %s: %s", a.Name, a.Why) }
 func (a MarkNode) String() string      { return fmt.Sprintf("mark Node %s as one of the pool", a.Node) }
 func (a DeleteNode) String() string    { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
-func (a DeleteReference) String() string {
-	return fmt.Sprintf("delete %s %s: the pool is deleted", a.Kind, a.Name)
-}
-
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { ownership.Join(o, s.Cluster) })
-	case Own:
-		return c.own(ctx, s, a)
+	case link.Own, link.Delete:
+		return link.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
 	case TakeOver:
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { follow(s, o.(*clusterv1.MachinePool)) })
 	case CreateMachine:
@@ -128,22 +103,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.markNode(ctx, s, a)
 	case DeleteNode:
 		return c.deleteNode(ctx, s, a)
-	case DeleteReference:
-		return c.writer.DeleteAnyway(ctx, reference(s, a.What))
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the machinepool controller does not know how to %s", action)
-}
-
-func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
-	var failure error
-	err := c.writer.Patch(ctx, reference(s, a.What), func(o client.Object) {
-		ownership.Label(o, clusterv1.ClusterNameLabel, s.Pool.Spec.ClusterName)
-		failure = controllerutil.SetControllerReference(s.Pool, o, c.client.Scheme())
-	})
-	if failure != nil {
-		return fault.New(fault.Invalid, "OwnedByOther", "%s %s belongs to another object; give the pool one of its own", a.Kind, a.Name).From(failure)
-	}
-	return err
 }
 
 // judge applies one condition of a Machine; the others are the Machine controller's.
@@ -185,11 +146,4 @@ func machineOf(s Snapshot, name string) *clusterv1.Machine {
 		}
 	}
 	return nil
-}
-
-func reference(s Snapshot, what part) client.Object {
-	if what == bootstrapConfig {
-		return s.Bootstrap.Unstructured
-	}
-	return s.Infra.Unstructured
 }

@@ -2,14 +2,12 @@ package machinepool
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -45,8 +43,8 @@ var conditions = condition.Table[judged]{
 // legacy is the projection to v1beta1 (CO-02).
 var legacy = []condition.Legacy{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.AvailableCondition},
-	{Type: clusterv1.BootstrapReadyV1Beta1Condition, From: clusterv1.BootstrapConfigReadyCondition},
-	{Type: clusterv1.InfrastructureReadyV1Beta1Condition, From: clusterv1.InfrastructureReadyCondition},
+	bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),
+	infrastructure.Legacy(clusterv1.InfrastructureReadyV1Beta1Condition, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason),
 	{Type: clusterv1.ReplicasReadyV1Beta1Condition, From: clusterv1.MachinesReadyCondition,
 		Reason: func(string) string { return clusterv1.WaitingForReplicasReadyV1Beta1Reason }},
 }
@@ -71,64 +69,14 @@ func (j judged) deleting() condition.Verdict {
 }
 
 func (j judged) bootstrapConfigReady() condition.Verdict {
-	bootstrap := j.Pool.Spec.Template.Spec.Bootstrap
-	ref := bootstrap.ConfigRef
-	switch {
-	case ref.Name == "":
+	l := j.bootstrap()
+	if l.Presence() == contract.NotSet {
 		return condition.True(dataSecretProvided)
-	case bootstrapProblem(j.Snapshot) != "":
-		return condition.Unknown(clusterv1.InternalErrorReason, bootstrapProblem(j.Snapshot))
-	case j.Bootstrap == nil:
-		return absent(ref, isTrue(j.Pool.Status.Initialization.BootstrapDataSecretCreated), !j.Pool.DeletionTimestamp.IsZero())
 	}
-	ready := j.Bootstrap.DataSecretCreated.Or(false)
-	if ready && !bootstrapped(j.Snapshot) {
-		return condition.False(clusterv1.NotReadyReason, unnamedSecret(ref))
-	}
-	return mirror(j.Bootstrap.Object, ready, notYet(ref, "status.initialization.dataSecretCreated", j.Bootstrap.ReportedFailure())+ownership.MissingWatchLabel(j.Pool, j.Bootstrap))
+	return l.Verdict()
 }
 
-func (j judged) infrastructureReady() condition.Verdict {
-	ref := j.Pool.Spec.Template.Spec.InfrastructureRef
-	switch {
-	case infraProblem(j.Snapshot) != "":
-		return condition.Unknown(clusterv1.InternalErrorReason, infraProblem(j.Snapshot))
-	case j.Infra == nil:
-		return absent(ref, isTrue(j.Pool.Status.Initialization.InfrastructureProvisioned), !j.Pool.DeletionTimestamp.IsZero())
-	}
-	return mirror(j.Infra.Object, j.Infra.Provisioned.Or(false), notYet(ref, "status.initialization.provisioned", j.Infra.ReportedFailure())+ownership.MissingWatchLabel(j.Pool, j.Infra))
-}
-
-// notYet says that a provider object has not done its work, and why, where it reports a failure.
-func notYet(ref clusterv1.ContractVersionedObjectReference, flag string, f contract.Failure) string {
-	if f == (contract.Failure{}) {
-		return fmt.Sprintf("%s %s is false", ref.Kind, flag)
-	}
-	return fmt.Sprintf("%s %s is false, and it reports a failure: %s", ref.Kind, flag, strings.Trim(f.Reason+": "+f.Message, ": "))
-}
-
-// absent is the verdict over an object that is not there: deleted where it was there before.
-func absent(ref clusterv1.ContractVersionedObjectReference, before, deleting bool) condition.Verdict {
-	if before || deleting {
-		return condition.False(clusterv1.ObjectDeletedReason, ref.Kind+" has been deleted")
-	}
-	return condition.Unknown(clusterv1.ObjectDoesNotExistReason, ref.Kind+" does not exist")
-}
-
-// mirror repeats the Ready condition of a provider object; one without it is judged by its flag (CT-07).
-func mirror(o contract.Object, ready bool, fallback string) condition.Verdict {
-	f := o.Ready()
-	if err := f.Err(); err != nil {
-		return condition.Unknown(clusterv1.InvalidConditionReportedReason, err.Error())
-	}
-	if c, ok := f.Get(); ok {
-		return condition.Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
-	}
-	if ready {
-		return condition.True(clusterv1.ReadyReason)
-	}
-	return condition.False(clusterv1.NotReadyReason, fallback)
-}
+func (j judged) infrastructureReady() condition.Verdict { return j.infra().Verdict() }
 
 func (j judged) machinesReady() condition.Verdict {
 	reasons := condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason}

@@ -1,35 +1,29 @@
 package machinepool
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sort"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/nodemeta"
 	"github.com/slipwayhq/slipway/internal/ownership"
-	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // recordRecheck is when it is looked whether the status was written that puts a pool on record; it may be held back.
 const recordRecheck = 5 * time.Second
 
-// Decide says what to do about a MachinePool.
+// Decide says what to do about a MachinePool: about its provider objects what package link says, and then
 //
-//	                    bootstrap config, infrastructure pool
-//	not there yet       wait; the watch on their kind wakes us
-//	there, not ours     own it: controller owner, cluster label                      MP-01, MP-02
-//	reporting           take over data secret, provider IDs, replicas                MP-02, MP-04, MP-09
-//	has machines        one Machine for each, none for those that are gone;
-//	                    they follow the template in place
-//	back from a backup  wait for the rest of it                                      OR-01
-//	has none            mark the Nodes; delete Nodes whose instance is gone          MP-05
+//	bootstrap config done                   take over the name of the data secret
+//	infrastructure done                     take over provider IDs and, where others scale, replicas
+//	infrastructure has machines             one Machine for each, none for those that are gone; they follow the template in
+//	                                        place; a pool that comes back from a backup waits for the rest of it first
+//	infrastructure has none                 mark the Nodes; delete Nodes whose instance is gone
 func Decide(s Snapshot) loop.Plan {
 	p := decide(s)
 	p.RecheckIn(s.Nodes.Again)
@@ -65,60 +59,12 @@ func decide(s Snapshot) loop.Plan {
 }
 
 func decideReferences(s Snapshot, p *loop.Plan) {
-	decideBootstrap(s, p)
-	ref := s.Pool.Spec.Template.Spec.InfrastructureRef
-	problem := infraProblem(s)
-	switch {
-	case s.Infra != nil && !owned(s.Infra.Object, s):
-		p.Do(Own{Kind: ref.Kind, Name: ref.Name, What: infrastructure})
-	case problem != "":
-		p.WaitFor("InfrastructureUnreadable", "%s", problem)
-		if s.KindProblem != "" {
-			p.RecheckIn(unreadableRecheck) // a kind that is not installed is not watched
-		}
-	case s.Infra == nil:
-		p.WaitFor("InfrastructureNotFound", "%s %s does not exist yet", ref.Kind, ref.Name)
-	case !s.Infra.Provisioned.Or(false):
-		p.WaitFor("InfrastructureNotProvisioned", "%s %s is not provisioned yet", ref.Kind, ref.Name)
-	case s.Infra.Replicas.Or(0) > 0 && len(s.Infra.ProviderIDList.Or(nil)) == 0: // MP-04
-		p.WaitFor("WaitingForProviderIDs", "%s %s has replicas and no provider IDs yet", ref.Kind, ref.Name)
+	s.bootstrap().Decide(p)
+	infra := s.infra()
+	infra.Decide(p)
+	if hasUsableInfra(s) && infra.IsDone() && s.Infra.Replicas.Or(0) > 0 && len(s.Infra.ProviderIDList.Or(nil)) == 0 {
+		p.WaitFor("WaitingForProviderIDs", "Waiting for %s to set %s: it reports %d replicas", infra, s.Infra.ProviderIDList.Path(), s.Infra.Replicas.Or(0))
 	}
-}
-
-func decideBootstrap(s Snapshot, p *loop.Plan) {
-	ref := s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef
-	if ref.Name == "" {
-		return
-	}
-	problem := bootstrapProblem(s)
-	switch {
-	case s.Bootstrap != nil && !owned(s.Bootstrap.Object, s):
-		p.Do(Own{Kind: ref.Kind, Name: ref.Name, What: bootstrapConfig})
-	case problem != "":
-		p.WaitFor("BootstrapConfigUnreadable", "%s", problem)
-	case s.Bootstrap == nil:
-		p.WaitFor("BootstrapConfigNotFound", "%s %s does not exist yet", ref.Kind, ref.Name)
-	case !s.Bootstrap.DataSecretCreated.Or(false):
-		p.WaitFor(clusterv1.WaitingForBootstrapDataReason, "%s %s has not created the bootstrap data yet", ref.Kind, ref.Name)
-	case !bootstrapped(s):
-		p.WaitFor(clusterv1.WaitingForBootstrapDataReason, "%s", unnamedSecret(ref))
-	}
-}
-
-// bootstrapped reports whether the bootstrap config has created its Secret and says which it is.
-func bootstrapped(s Snapshot) bool {
-	return s.Bootstrap != nil && s.Bootstrap.DataSecretCreated.Or(false) && s.Bootstrap.DataSecretName.Or("") != ""
-}
-
-func unnamedSecret(ref clusterv1.ContractVersionedObjectReference) string {
-	return fmt.Sprintf("Waiting for %s %s to name the Secret with the bootstrap data in status.dataSecretName: it reports that the Secret is created",
-		ref.Kind, ref.Name)
-}
-
-// owned reports whether the pool is the controller of the object, which carries the cluster label.
-func owned(o contract.Object, s Snapshot) bool {
-	owner := metav1.GetControllerOf(o.Unstructured)
-	return owner != nil && owner.UID == s.Pool.UID && o.GetLabels()[clusterv1.ClusterNameLabel] == s.Pool.Spec.ClusterName
 }
 
 // takeOver reports whether the spec has to follow what bootstrap and infrastructure say.
@@ -132,11 +78,11 @@ func takeOver(s Snapshot) bool {
 
 // follow makes the spec what bootstrap and infrastructure say. What they do not say stays (sticky).
 func follow(s Snapshot, pool *clusterv1.MachinePool) {
-	if bootstrapped(s) {
+	if s.bootstrap().IsDone() {
 		name := s.Bootstrap.DataSecretName.Or("")
 		pool.Spec.Template.Spec.Bootstrap.DataSecretName = &name
 	}
-	if s.Infra == nil || !s.Infra.Provisioned.Or(false) {
+	if !s.infra().IsDone() {
 		return
 	}
 	if takesList(s) {
@@ -150,7 +96,7 @@ func follow(s Snapshot, pool *clusterv1.MachinePool) {
 // deniedReplicas says that the pool asks for more replicas than the operator allows, or that its infrastructure has more: the
 // spec of one that others scale does not follow then, and no more Machines than are allowed are created.
 func deniedReplicas(s Snapshot) string {
-	if denied := s.Policy.DeniedReplicas(deref(s.Pool.Spec.Replicas)); denied != "" || s.Infra == nil {
+	if denied := s.Policy.DeniedReplicas(deref(s.Pool.Spec.Replicas)); denied != "" {
 		return denied
 	}
 	return s.Policy.DeniedReplicas(s.Infra.Replicas.Or(0))
@@ -159,7 +105,7 @@ func deniedReplicas(s Snapshot) string {
 // listed reports whether the infrastructure's list of provider IDs is one to go by: an empty list is, once it says
 // that it has no replicas (MP-04).
 func listed(s Snapshot) bool {
-	if s.Infra == nil || !s.Infra.Provisioned.Or(false) || s.Infra.ProviderIDList.Err() != nil {
+	if !s.infra().IsDone() || s.Infra.ProviderIDList.Err() != nil {
 		return false
 	}
 	replicas, counted := s.Infra.Replicas.Get()
@@ -174,7 +120,7 @@ func scaledByOthers(pool *clusterv1.MachinePool) bool {
 
 // decideNodes looks after the Nodes of a pool without Machines (MP-05).
 func decideNodes(s Snapshot, p *loop.Plan) {
-	if hasMachines(s) || !s.Nodes.Known || s.Infra == nil || infraProblem(s) != "" {
+	if hasMachines(s) || !s.Nodes.Known || !hasUsableInfra(s) {
 		return
 	}
 	for _, id := range sortedIDs(s) {

@@ -6,29 +6,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-const (
-	// defaultNodeDeletionTimeout is how long deleting the Nodes may hold up the pool (MP-14).
-	defaultNodeDeletionTimeout = 10 * time.Second
-	// unreadableRecheck is when a reference that cannot be read is followed again: a kind that is not installed, or
-	// without the contract's label, cannot be watched.
-	unreadableRecheck = 30 * time.Second
-)
+// defaultNodeDeletionTimeout is how long deleting the Nodes may hold up the pool.
+const defaultNodeDeletionTimeout = 10 * time.Second
 
-// decideDeletion removes what belongs to the pool, and waits until it is gone (MP-14):
+// decideDeletion removes what belongs to the pool, and waits until it is gone:
 // infrastructure and Machines, then the bootstrap config, then the Nodes.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
-	template := s.Pool.Spec.Template.Spec
-	switch {
-	case s.InfraProblem != "":
-		p.WaitFor(waitingForInfrastructure, "%s", s.InfraProblem)
-		p.RecheckIn(unreadableRecheck)
-	case s.Infra != nil:
-		if s.Infra.GetDeletionTimestamp().IsZero() {
-			p.Do(DeleteReference{Kind: template.InfrastructureRef.Kind, Name: s.Infra.GetName(), What: infrastructure})
-		}
-		p.WaitFor(waitingForInfrastructure, "%s %s still exists", template.InfrastructureRef.Kind, s.Infra.GetName())
-	}
+	s.infra().Delete(&p, waitingForInfrastructure)
 	for _, m := range s.Machines {
 		if m.DeletionTimestamp.IsZero() {
 			p.Do(DeleteMachine{Name: m.Name, Why: "the pool is deleted"})
@@ -42,16 +27,8 @@ func decideDeletion(s Snapshot) loop.Plan {
 	if len(p.Wait) > 0 {
 		return p
 	}
-	switch {
-	case s.BootstrapProblem != "":
-		p.WaitFor(waitingForBootstrap, "%s", s.BootstrapProblem)
-		p.RecheckIn(unreadableRecheck)
-		return p
-	case s.Bootstrap != nil:
-		if s.Bootstrap.GetDeletionTimestamp().IsZero() {
-			p.Do(DeleteReference{Kind: template.Bootstrap.ConfigRef.Kind, Name: s.Bootstrap.GetName(), What: bootstrapConfig})
-		}
-		p.WaitFor(waitingForBootstrap, "%s %s still exists", template.Bootstrap.ConfigRef.Kind, s.Bootstrap.GetName())
+	s.bootstrap().Delete(&p, waitingForBootstrap)
+	if len(p.Wait) > 0 {
 		return p
 	}
 	decideNodeDeletion(s, &p)

@@ -29,20 +29,20 @@ func object(text string, version contract.Version) contract.Object {
 	return contract.Object{Unstructured: u, Contract: version}
 }
 
-const ownedMeta = `, labels: {cluster.x-k8s.io/cluster-name: c}, ownerReferences: [{kind: MachinePool, name: p, uid: pool, controller: true}]`
+const ownedMeta = `, labels: {cluster.x-k8s.io/cluster-name: c}, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachinePool, name: p, uid: pool, controller: true}]`
 
-func infra(status string) *contract.InfraMachinePoolView {
+func infra(status string) contract.InfraMachinePoolView {
 	return infraOf(contract.V1Beta2, `spec: {providerIDList: [x://0, x://1]}`, status)
 }
 
-func infraOf(version contract.Version, spec, status string) *contract.InfraMachinePoolView {
+func infraOf(version contract.Version, spec, status string) contract.InfraMachinePoolView {
 	v := contract.InfraMachinePool(object("apiVersion: i/v1\nkind: FooPool\nmetadata: {name: i, namespace: ns"+ownedMeta+"}\n"+spec+"\nstatus: "+status, version))
-	return &v
+	return v
 }
 
-func bootstrap(status string) *contract.BootstrapConfigView {
+func bootstrap(status string) contract.BootstrapConfigView {
 	v := contract.BootstrapConfig(object("apiVersion: b/v1\nkind: FooConfig\nmetadata: {name: b, namespace: ns"+ownedMeta+"}\nstatus: "+status, contract.V1Beta2))
-	return &v
+	return v
 }
 
 const provisioned = `{initialization: {provisioned: true}, replicas: 2}`
@@ -143,13 +143,17 @@ func TestDecide(t *testing.T) {
 		"not joined": {"MP-01: owner and label first", settled(func(s *Snapshot) { s.Pool.OwnerReferences = nil }), []string{"do: join Cluster c"}},
 		"restored": {"OR-01: the owner's UID is that of the Cluster that exists now",
 			settled(func(s *Snapshot) { s.Pool.OwnerReferences[0].UID = "old" }), []string{"do: join Cluster c"}},
-		"references missing": {"MP-02", settled(func(s *Snapshot) { s.Infra, s.Bootstrap = nil, nil }),
-			[]string{"wait: FooConfig b does not exist yet", "wait: FooPool i does not exist yet"}},
+		"references missing": {"MP-02", settled(func(s *Snapshot) {
+			s.Infra, s.Bootstrap = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}
+		}),
+			[]string{"wait: Waiting for FooConfig b to be created", "wait: Waiting for FooPool i to be created"}},
 		"references not owned": {"MP-02: both become the pool's", settled(func(s *Snapshot) {
 			s.Infra.SetOwnerReferences(nil)
 			s.Bootstrap.SetLabels(nil)
-		}), []string{"do: own FooConfig b: it is the pool's bootstrap config", "do: own FooPool i: it is the pool's infrastructure"}},
-		"kind missing": {"CT-04: what a person has to do", settled(func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "install the provider" }), []string{"wait: install the provider"}},
+		}), []string{"do: own FooConfig b: it is the MachinePool's bootstrap config", "do: own FooPool i: it is the MachinePool's infrastructure"}},
+		"kind missing": {"CT-04: what a person has to do", settled(func(s *Snapshot) {
+			s.Infra = contract.InfraMachinePool(contract.Object{Problem: "install the provider"})
+		}), []string{"wait: install the provider"}},
 		"data secret": {"MP-02: the name is taken over", settled(func(s *Snapshot) { s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil }),
 			[]string{"do: take over what bootstrap and infrastructure report"}},
 		"data secret rotated": {"MP-02, KB-11: and taken over again", settled(func(s *Snapshot) {
@@ -158,16 +162,16 @@ func TestDecide(t *testing.T) {
 		"data secret without a name": {"MP-02: nothing to take over", settled(func(s *Snapshot) {
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil
 			s.Bootstrap = bootstrap(`{initialization: {dataSecretCreated: true}}`)
-		}), []string{"wait: Waiting for FooConfig b to name the Secret with the bootstrap data in status.dataSecretName: it reports that the Secret is created"}},
+		}), []string{"wait: Waiting for FooConfig b to set status.dataSecretName: it reports status.initialization.dataSecretCreated"}},
 		"unreadable data secret": {"said, and the last one stays", settled(func(s *Snapshot) {
 			s.Bootstrap = bootstrap(`{dataSecretName: [x], initialization: {dataSecretCreated: true}}`)
-		}), []string{"wait: FooConfig b reports what its contract does not allow: field status.dataSecretName: want string, have []interface {}"}},
+		}), []string{"wait: FooConfig b reports what its contract does not allow: field status.dataSecretName: want string, have array"}},
 		"unreadable list": {"no Node is deleted for it", settled(func(s *Snapshot) {
 			s.Infra = infraOf(contract.V1Beta2, `spec: {providerIDList: [""]}`, `{ready: true, replicas: 0}`)
 			s.Nodes.Retired = []corev1.Node{node("n9", "x://9")}
 		}), []string{"wait: FooPool i reports what its contract does not allow: field spec.providerIDList: item 0 is empty"}},
 		"kind of the machines missing": {"X15: Machines are neither made nor removed", settled(withMachines, func(s *Snapshot) {
-			s.Machines, s.InfraMachines, s.KindProblem = []clusterv1.Machine{running("m0")}, nil, "install FooMachine"
+			s.Machines, s.InfraMachines, s.Infra.Problem = []clusterv1.Machine{running("m0")}, nil, "install FooMachine"
 		}), []string{"wait: install FooMachine"}},
 		"label of the template": {"MP-07: Machines follow in place", settled(withMachines, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
@@ -200,11 +204,11 @@ func TestDecide(t *testing.T) {
 			s.Pool.Annotations = map[string]string{clusterv1.ReplicasManagedByAnnotation: "autoscaler"}
 			s.Pool.Spec.Replicas = ptr[int32](1)
 		}), []string{"do: create Machine m0 for its FooMachine", "wait: " + tooMany}},
-		"data not created": {"MP-02", settled(func(s *Snapshot) { s.Bootstrap = bootstrap(`{}`) }), []string{"wait: FooConfig b has not created the bootstrap data yet"}},
+		"data not created": {"MP-02", settled(func(s *Snapshot) { s.Bootstrap = bootstrap(`{}`) }), []string{"wait: Waiting for FooConfig b to report status.initialization.dataSecretCreated"}},
 		"provider IDs":     {"MP-04", settled(func(s *Snapshot) { s.Pool.Spec.ProviderIDList = nil }), []string{"do: take over what bootstrap and infrastructure report"}},
 		"no provider IDs yet": {"MP-04: replicas without provider IDs", settled(func(s *Snapshot) {
 			s.Infra = infraOf(contract.V1Beta2, "spec: {}", provisioned)
-		}), []string{"wait: FooPool i has replicas and no provider IDs yet"}},
+		}), []string{"wait: Waiting for FooPool i to set spec.providerIDList: it reports 2 replicas"}},
 		"scaled to zero": {"MP-04: an empty list is right for no replicas", settled(func(s *Snapshot) {
 			s.Infra = infraOf(contract.V1Beta2, "spec: {}", `{ready: true, replicas: 0}`)
 			s.Nodes.Items = nil
@@ -258,36 +262,38 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 		want   []string
 	}{
 		"infrastructure and machines first": {"", settled(deleted, withMachines, func(s *Snapshot) { s.Machines = []clusterv1.Machine{machine("m0", "")} }),
-			[]string{"do: delete FooPool i: the pool is deleted", "do: delete Machine m0: the pool is deleted", "wait: FooPool i still exists", "wait: Machines of the pool still exist: m0"}},
+			[]string{"do: delete FooPool i: the MachinePool is deleted", "do: delete Machine m0: the pool is deleted", "wait: Waiting for FooPool i to be deleted", "wait: Machines of the pool still exist: m0"}},
 		"timeouts": {"MP-07: they follow while Machines are deleted", settled(deleted, withMachines, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{running("m0")}
 			s.Machines[0].DeletionTimestamp = s.Pool.DeletionTimestamp
 			s.Pool.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr[int32](1)
-			s.Infra = nil
+			s.Infra = contract.InfraMachinePoolView{}
 		}), []string{"do: sync Machine m0: the timeouts of its deletion changed", "wait: Machines of the pool still exist: m0"}},
-		"then bootstrap": {"", settled(deleted, func(s *Snapshot) { s.Infra = nil }),
-			[]string{"do: delete FooConfig b: the pool is deleted", "wait: FooConfig b still exists"}},
-		"then nodes": {"", settled(deleted, func(s *Snapshot) { s.Infra, s.Bootstrap = nil, nil }),
+		"then bootstrap": {"", settled(deleted, func(s *Snapshot) { s.Infra = contract.InfraMachinePoolView{} }),
+			[]string{"do: delete FooConfig b: the MachinePool is deleted", "wait: Waiting for FooConfig b to be deleted"}},
+		"then nodes": {"", settled(deleted, func(s *Snapshot) {
+			s.Infra, s.Bootstrap = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}
+		}),
 			[]string{"do: delete Node n0: the pool is deleted", "do: delete Node n1: the pool is deleted"}},
-		"infrastructure unreadable": {"it may still be there", settled(deleted, func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "label its CRD" }), []string{"wait: label its CRD"}},
+		"infrastructure unreadable": {"it may still be there", settled(deleted, func(s *Snapshot) { s.Infra = contract.InfraMachinePool(contract.Object{Problem: "label its CRD"}) }), []string{"wait: label its CRD"}},
 		"bootstrap unreadable": {"", settled(deleted, func(s *Snapshot) {
-			s.Infra, s.Bootstrap, s.BootstrapProblem = nil, nil, "label its CRD"
+			s.Infra, s.Bootstrap = contract.InfraMachinePoolView{}, contract.BootstrapConfig(contract.Object{Problem: "label its CRD"})
 		}), []string{"wait: label its CRD"}},
 		"nodes unreachable": {"until the timeout", settled(deleted, func(s *Snapshot) {
-			s.Infra, s.Bootstrap, s.Nodes = nil, nil, Nodes{Problem: "no answer"}
+			s.Infra, s.Bootstrap, s.Nodes = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}, Nodes{Problem: "no answer"}
 			s.Pool.Status.NodeRefs = []corev1.ObjectReference{{Name: "n0"}}
 		}), []string{"wait: Nodes of the pool cannot be deleted: no answer"}},
 		"timeout": {"the pool goes although Nodes stay", settled(deleted, func(s *Snapshot) {
-			s.Infra, s.Bootstrap = nil, nil
+			s.Infra, s.Bootstrap = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}
 			s.Now = now.Add(11 * time.Second)
 		}), nil},
 		"no timeout": {"0 waits for ever", settled(deleted, func(s *Snapshot) {
-			s.Infra, s.Bootstrap = nil, nil
+			s.Infra, s.Bootstrap = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}
 			s.Pool.Spec.Template.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](0)
 			s.Now = now.Add(time.Hour)
 		}), []string{"do: delete Node n0: the pool is deleted", "do: delete Node n1: the pool is deleted"}},
 		"cluster goes too": {"its Nodes go with it", settled(deleted, func(s *Snapshot) {
-			s.Infra, s.Bootstrap = nil, nil
+			s.Infra, s.Bootstrap = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}
 			s.Cluster.DeletionTimestamp = s.Pool.DeletionTimestamp
 		}), nil},
 	}
@@ -302,10 +308,12 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 
 func TestUnreadableIsLookedAtAgain(t *testing.T) { // MP-14
 	for _, p := range []loop.Plan{
-		Decide(settled(deleted, func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "label its CRD" })),
-		Decide(settled(deleted, func(s *Snapshot) { s.Infra, s.Bootstrap, s.BootstrapProblem = nil, nil, "label its CRD" })),
+		Decide(settled(deleted, func(s *Snapshot) { s.Infra = contract.InfraMachinePool(contract.Object{Problem: "label its CRD"}) })),
+		Decide(settled(deleted, func(s *Snapshot) {
+			s.Infra, s.Bootstrap = contract.InfraMachinePoolView{}, contract.BootstrapConfig(contract.Object{Problem: "label its CRD"})
+		})),
 	} {
-		if p.Recheck != unreadableRecheck {
+		if p.Recheck != 30*time.Second {
 			t.Errorf("again in %s: nobody watches a kind that cannot be read", p.Recheck)
 		}
 	}
@@ -323,31 +331,35 @@ func TestConditions(t *testing.T) { // MP-12
 			"MachinesReady": "True Ready", "MachinesUpToDate": "True UpToDate", "ScalingUp": "False NotScalingUp",
 			"ScalingDown": "False NotScalingDown", "Remediating": "False NotRemediating", "Deleting": "False NotDeleting",
 		}},
-		"nothing yet": {"", settled(func(s *Snapshot) { s.Infra, s.Bootstrap, s.Nodes = nil, nil, Nodes{} }), wants{
-			"Available":            "Unknown AvailableUnknown: * BootstrapConfigReady: FooConfig does not exist\n* InfrastructureReady: FooPool does not exist",
-			"BootstrapConfigReady": "Unknown ObjectDoesNotExist: FooConfig does not exist", "InfrastructureReady": "Unknown ObjectDoesNotExist: FooPool does not exist",
+		"nothing yet": {"", settled(func(s *Snapshot) {
+			s.Infra, s.Bootstrap, s.Nodes = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}, Nodes{}
+		}), wants{
+			"Available":            "False NotAvailable: * BootstrapConfigReady: FooConfig does not exist\n* InfrastructureReady: FooPool does not exist",
+			"BootstrapConfigReady": "False ObjectDoesNotExist: FooConfig does not exist", "InfrastructureReady": "False ObjectDoesNotExist: FooPool does not exist",
 			"MachinesReady": "True NoReplicas", "ScalingUp": "True ScalingUp: Scaling up from 0 to 2 replicas",
 		}},
 		"IP2-07 mirrored": {"Ready of the infrastructure is the pool's InfrastructureReady", settled(func(s *Snapshot) {
 			s.Infra = infra(`{ready: true, replicas: 2, conditions: [{type: Ready, status: "False", reason: NoQuota, message: ask for more}]}`)
 		}), wants{"InfrastructureReady": "False NoQuota: ask for more", "Available": "False NotAvailable: * InfrastructureReady: ask for more"}},
 		"no bootstrap data": {"what is missing first is said first", settled(func(s *Snapshot) {
-			s.Bootstrap, s.Infra = nil, infra(`{ready: false, conditions: [{type: Ready, status: "False", reason: Waits, message: waiting}]}`)
+			s.Bootstrap, s.Infra = contract.BootstrapConfigView{}, infra(`{ready: false, conditions: [{type: Ready, status: "False", reason: Waits, message: waiting}]}`)
 			s.Pool.Status.Initialization.BootstrapDataSecretCreated = ptr(true)
-		}), wants{"Available": "False NotAvailable: * BootstrapConfigReady: FooConfig has been deleted\n* InfrastructureReady: waiting"}},
+		}), wants{"Available": "False NotAvailable: * BootstrapConfigReady: FooConfig has been deleted while the MachinePool still exists\n* InfrastructureReady: waiting"}},
 		"bootstrap data lost": {"no further machine can join", settled(func(s *Snapshot) {
-			s.Bootstrap, s.Pool.Spec.Replicas = nil, ptr[int32](3)
+			s.Bootstrap, s.Pool.Spec.Replicas = contract.BootstrapConfigView{}, ptr[int32](3)
 			s.Pool.Status.Initialization.BootstrapDataSecretCreated = ptr(true)
-		}), wants{"Available": "False NotAvailable: FooConfig has been deleted\n2 available replicas, at least 3 required"}},
+		}), wants{"Available": "False NotAvailable: FooConfig has been deleted while the MachinePool still exists\n2 available replicas, at least 3 required"}},
 		"CT-07 invalid": {"", settled(func(s *Snapshot) {
 			s.Infra = infra(`{ready: true, conditions: [{type: Ready, status: maybe}]}`)
 		}), wants{"InfrastructureReady": `Unknown InvalidConditionReported: field status.conditions[Ready]: status is "maybe", want True, False or Unknown`}},
 		"infrastructure deleted": {"", settled(func(s *Snapshot) {
-			s.Infra = nil
+			s.Infra = contract.InfraMachinePoolView{}
 			s.Pool.Status.Initialization.InfrastructureProvisioned = ptr(true)
-		}), wants{"InfrastructureReady": "False ObjectDeleted: FooPool has been deleted"}},
-		"kind missing":      {"", settled(func(s *Snapshot) { s.Infra, s.InfraProblem = nil, "install it" }), wants{"InfrastructureReady": "Unknown InternalError: install it"}},
-		"secret provided":   {"", settled(func(s *Snapshot) { s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "" }), wants{"BootstrapConfigReady": "True DataSecretProvided"}},
+		}), wants{"InfrastructureReady": "False ObjectDeleted: FooPool has been deleted while the MachinePool still exists"}},
+		"kind missing": {"", settled(func(s *Snapshot) { s.Infra = contract.InfraMachinePool(contract.Object{Problem: "install it"}) }), wants{"InfrastructureReady": "Unknown InternalError: install it"}},
+		"secret provided": {"", settled(func(s *Snapshot) {
+			s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{}
+		}), wants{"BootstrapConfigReady": "True DataSecretProvided"}},
 		"more than allowed": {"", settled(atMost(1)), wants{"ScalingUp": "True ScalingUp: " + tooMany}},
 		"scaling down": {"", settled(func(s *Snapshot) { s.Pool.Spec.Replicas = ptr[int32](1) }), wants{
 			"ScalingDown": "True ScalingDown: Scaling down from 2 to 1 replicas", "ScalingUp": "False NotScalingUp"}},
@@ -372,8 +384,8 @@ func TestConditions(t *testing.T) { // MP-12
 		"unnamed secret": {"B10d: it says created, and not what", settled(func(s *Snapshot) {
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil
 			s.Bootstrap = bootstrap(`{initialization: {dataSecretCreated: true}, conditions: [{type: Ready, status: "True"}]}`)
-		}), wants{"BootstrapConfigReady": "False NotReady: Waiting for FooConfig b to name the Secret with the bootstrap data in status.dataSecretName: it reports that the Secret is created"}},
-		"machine kind missing": {"X15", settled(withMachines, func(s *Snapshot) { s.KindProblem = "install FooMachine" }), wants{
+		}), wants{"BootstrapConfigReady": "False NotReady: Waiting for FooConfig b to set status.dataSecretName: it reports status.initialization.dataSecretCreated"}},
+		"machine kind missing": {"X15", settled(withMachines, func(s *Snapshot) { s.Infra.Problem = "install FooMachine" }), wants{
 			"InfrastructureReady": "Unknown InternalError: install FooMachine", "Available": "Unknown AvailableUnknown: * InfrastructureReady: install FooMachine"}},
 		"nonsense": {"CT-07: what cannot be read is said", settled(func(s *Snapshot) { s.Infra = infra(`{ready: true, replicas: -3}`) }), wants{
 			"InfrastructureReady": "Unknown InternalError: FooPool i reports what its contract does not allow: field status.replicas: want 0 or more, have -3"}},
@@ -404,9 +416,11 @@ func TestConditions(t *testing.T) { // MP-12
 			"Available":        "False NotAvailable: 1 available replicas, at least 2 required",
 		}},
 		"deleting": {"", settled(deleted), wants{
-			"Deleting": "True WaitingForInfrastructureDeletion: * FooPool i still exists", "Available": "False NotAvailable: Deletion in progress",
+			"Deleting": "True WaitingForInfrastructureDeletion: * Waiting for FooPool i to be deleted", "Available": "False NotAvailable: Deletion in progress",
 			"ScalingDown": "True ScalingDown: Scaling down from 2 to 0 replicas"}},
-		"deleted": {"", settled(deleted, func(s *Snapshot) { s.Infra, s.Bootstrap, s.Nodes = nil, nil, Nodes{Known: true} }), wants{"Deleting": "True DeletionCompleted"}},
+		"deleted": {"", settled(deleted, func(s *Snapshot) {
+			s.Infra, s.Bootstrap, s.Nodes = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}, Nodes{Known: true}
+		}), wants{"Deleting": "True DeletionCompleted"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -540,16 +554,16 @@ func TestStatus(t *testing.T) {
 			s.Infra = infraOf(contract.V1Beta1, "spec: {}", `{failureReason: InvalidConfiguration, failureMessage: "no such type"}`)
 		})
 		v1 := report(s).Deprecated.V1Beta1
-		if v1.FailureReason == nil || *v1.FailureReason != "InvalidConfiguration" || *v1.FailureMessage != "no such type" {
+		if v1.FailureReason == nil || *v1.FailureReason != "InvalidConfiguration" || *v1.FailureMessage != "Failure detected from FooPool i: no such type" {
 			t.Errorf("%+v", v1)
 		}
 		for _, version := range contract.Versions() { // the config's where the infrastructure has none; M52, B14: of either contract
 			s := settled(func(s *Snapshot) {
 				b := contract.BootstrapConfig(object("{metadata: {name: b}, status: {failureReason: Bad, failureMessage: "+strings.Repeat("é", 6000)+"}}", version))
-				s.Bootstrap = &b
+				s.Bootstrap = b
 			})
 			v1 := report(s).Deprecated.V1Beta1
-			if v1.FailureReason == nil || *v1.FailureReason != "Bad" || *v1.FailureMessage != strings.Repeat("é", 5120) {
+			if v1.FailureReason == nil || *v1.FailureReason != "Bad" || *v1.FailureMessage != "Failure detected from FooConfig b: "+strings.Repeat("é", 5102) {
 				t.Errorf("%s: the API takes 10240 bytes: %+v", version, v1)
 			}
 			s.Infra = infraOf(version, "spec: {}", `{failureReason: Worse}`)

@@ -102,7 +102,7 @@ func orphaned(s Snapshot, m clusterv1.Machine) bool {
 }
 
 // hasMachines reports whether the infrastructure has a kind for its instances.
-func hasMachines(s Snapshot) bool { return s.Infra != nil && s.Infra.MachineKind.Or("") != "" }
+func hasMachines(s Snapshot) bool { return s.Infra.MachineKind.Or("") != "" }
 
 // kubeletVersion is the version that the Node of a Machine runs, empty where that is not known.
 func kubeletVersion(s Snapshot, m clusterv1.Machine) string {

@@ -81,7 +81,7 @@ func TestRetire(t *testing.T) { // MP-04, MP-05
 	const gone = "do: delete Node n9: its provider ID left the pool"
 	cases := map[string]struct {
 		reason string
-		infra  *contract.InfraMachinePoolView
+		infra  contract.InfraMachinePoolView
 		want   bool
 	}{
 		"left the list":       {"", infra(provisioned), true},
@@ -90,7 +90,7 @@ func TestRetire(t *testing.T) { // MP-04, MP-05
 		"nothing counted":     {"it does not say that there are none", infraOf(contract.V1Beta2, "spec: {}", `{ready: true}`), false},
 		"not provisioned":     {"its list says nothing yet", infraOf(contract.V1Beta2, "spec: {}", `{replicas: 0}`), false},
 		"partly provisioned":  {"", infra(`{replicas: 2}`), false},
-		"infrastructure gone": {"", nil, false},
+		"infrastructure gone": {"", contract.InfraMachinePoolView{}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,17 +25,12 @@ type Snapshot struct {
 	Pool   *clusterv1.MachinePool
 	// Cluster is nil where it does not exist.
 	Cluster *clusterv1.Cluster
-	// Bootstrap is nil where the pool has no bootstrap config, or it does not exist.
-	Bootstrap *contract.BootstrapConfigView
-	// Infra is nil where it does not exist.
-	Infra *contract.InfraMachinePoolView
-	// BootstrapProblem and InfraProblem say what a person has to change before the reference can be read.
-	BootstrapProblem, InfraProblem string
+	// Bootstrap and Infra are what the references point to. Infra has a Problem where its machines cannot be read.
+	Bootstrap contract.BootstrapConfigView
+	Infra     contract.InfraMachinePoolView
 	// InfraMachines are the infrastructure machines of the pool, sorted by name; none where the
 	// infrastructure has no kind for them.
 	InfraMachines []contract.Object
-	// KindProblem says what a person has to change before the infrastructure machines can be read: they are not known then.
-	KindProblem string
 	// Machines of the pool, sorted by name.
 	Machines []clusterv1.Machine
 	// Nodes of the pool: those whose provider ID is in the list, and those that were in it before.
@@ -75,16 +70,16 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 }
 
 func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
-	o, problem, err := c.refs.Look(ctx, s.Pool, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef)
-	s.Bootstrap, s.BootstrapProblem = kube.View(o, contract.BootstrapConfig), problem
+	o, err := c.refs.Follow(ctx, s.Pool, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef)
+	s.Bootstrap = contract.BootstrapConfig(o)
 	return err
 }
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	ref := s.Pool.Spec.Template.Spec.InfrastructureRef
-	o, problem, err := c.refs.Look(ctx, s.Pool, ref)
-	s.Infra, s.InfraProblem = kube.View(o, contract.InfraMachinePool), problem
-	if s.Infra == nil {
+	o, err := c.refs.Follow(ctx, s.Pool, ref)
+	s.Infra = contract.InfraMachinePool(o)
+	if err != nil {
 		return err
 	}
 	kind, ok := s.Infra.MachineKind.Get()
@@ -93,7 +88,7 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	}
 	s.InfraMachines, err = c.refs.List(ctx, ref.APIGroup, kind, s.Pool.Namespace, memberLabels(s.Pool))
 	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
-		s.KindProblem = fmt.Sprintf("%s %s names the kind of its machines in status.infrastructureMachineKind: %s", ref.Kind, ref.Name, f.Message)
+		s.Infra.Problem = fmt.Sprintf("%s %s names the kind of its machines in status.infrastructureMachineKind: %s", ref.Kind, ref.Name, f.Message)
 		return nil
 	}
 	sort.Slice(s.InfraMachines, func(i, j int) bool { return s.InfraMachines[i].GetName() < s.InfraMachines[j].GetName() })
@@ -112,39 +107,12 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// infraProblem says what has to change before the infrastructure can be gone by: the reference to it, a field that cannot be
-// read, or the kind of its machines. Empty: nothing.
-func infraProblem(s Snapshot) string {
-	if s.InfraProblem != "" || s.Infra == nil {
-		return s.InfraProblem
-	}
-	if err := s.Infra.Err(); err != nil {
-		return unreadable(s.Pool.Spec.Template.Spec.InfrastructureRef, err)
-	}
-	return s.KindProblem
-}
-
-// bootstrapProblem says the same of the bootstrap config.
-func bootstrapProblem(s Snapshot) string {
-	if s.BootstrapProblem != "" || s.Bootstrap == nil {
-		return s.BootstrapProblem
-	}
-	if err := s.Bootstrap.Err(); err != nil {
-		return unreadable(s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef, err)
-	}
-	return ""
-}
-
-func unreadable(ref clusterv1.ContractVersionedObjectReference, err error) string {
-	return fmt.Sprintf("%s %s reports what its contract does not allow: %v", ref.Kind, ref.Name, err)
-}
-
 // providerIDs is what the infrastructure reports, or what was taken over from it where it is gone or not readable.
 func providerIDs(s Snapshot) []string {
-	if s.Infra == nil || s.Infra.ProviderIDList.Err() != nil {
+	if s.Infra.Presence() != contract.Found {
 		return s.Pool.Spec.ProviderIDList
 	}
-	return s.Infra.ProviderIDList.Or(nil)
+	return s.Infra.ProviderIDList.Current(s.Pool.Spec.ProviderIDList)
 }
 
 // memberLabels select the Machines and the infrastructure machines of the pool.

@@ -22,10 +22,10 @@ func whole(s Snapshot) bool {
 	switch {
 	case recorded(s):
 		return true
-	case s.Infra == nil || infraProblem(s) != "":
+	case !hasUsableInfra(s):
 		return false
 	case !hasMachines(s): // it has none, or has not said so yet
-		return len(s.Machines) == 0 && (s.Infra.Provisioned.Or(false) || len(remembered(s)) == 0)
+		return len(s.Machines) == 0 && (s.infra().IsDone() || len(remembered(s)) == 0)
 	}
 	alone := bereft(s)
 	return len(missing(s)) == 0 && !slices.ContainsFunc(s.Machines, func(m clusterv1.Machine) bool {
@@ -37,7 +37,7 @@ func whole(s Snapshot) bool {
 // there is, not what was.
 func remembered(s Snapshot) []string {
 	ids := slices.Clone(s.Pool.Spec.ProviderIDList)
-	if !s.Infra.Provisioned.Or(false) {
+	if !s.infra().IsDone() {
 		ids = append(ids, s.Infra.ProviderIDList.Or(nil)...)
 	}
 	slices.Sort(ids)
@@ -65,7 +65,7 @@ func without(s Snapshot, ids []string) []string {
 // bereft are the names of the Machines that stay and have no infrastructure machine; none where these are not known.
 func bereft(s Snapshot) map[string]bool {
 	out := map[string]bool{}
-	if s.KindProblem != "" {
+	if s.Infra.Problem != "" {
 		return out
 	}
 	for _, m := range s.Machines {

@@ -27,7 +27,7 @@ func lost(s *Snapshot) {
 
 func TestRestored(t *testing.T) { // OR-01
 	const (
-		notProvisioned = "wait: FooPool i is not provisioned yet"
+		notProvisioned = "wait: Waiting for FooPool i to report status.initialization.provisioned"
 		ids            = " do not exist: restore them; or delete what is left of them, and take the IDs off spec.providerIDList"
 	)
 	cases := map[string]struct {
@@ -44,8 +44,8 @@ func TestRestored(t *testing.T) { // OR-01
 			[]string{notProvisioned, "wait: Machines with the provider IDs x://0, x://1" + ids}, 0},
 		"a Machine is back": {"the other is not", settled(lost, func(s *Snapshot) { s.Machines = []clusterv1.Machine{known("m0", "x://0")} }),
 			[]string{notProvisioned, "wait: Machines with the provider IDs x://1" + ids}, 0},
-		"infrastructure not back": {"nobody can tell how many", settled(lost, func(s *Snapshot) { s.Infra, s.InfraMachines = nil, nil }),
-			[]string{"wait: FooPool i does not exist yet"}, 0},
+		"infrastructure not back": {"nobody can tell how many", settled(lost, func(s *Snapshot) { s.Infra, s.InfraMachines = contract.InfraMachinePoolView{}, nil }),
+			[]string{"wait: Waiting for FooPool i to be created"}, 0},
 		"no status yet": {"it may have Machines", settled(lost, func(s *Snapshot) { s.Infra = infra(`{}`) }), []string{notProvisioned}, 0},
 		"Machines first": {"their infrastructure machines are still to come", settled(lost, func(s *Snapshot) {
 			s.InfraMachines, s.Machines = nil, []clusterv1.Machine{known("m0", "x://0"), known("m1", "x://1")}
@@ -95,7 +95,7 @@ func TestRestored(t *testing.T) { // OR-01
 }
 
 // reported is the infrastructure once all its instances are provisioned.
-func reported() *contract.InfraMachinePoolView {
+func reported() contract.InfraMachinePoolView {
 	return infra(`{initialization: {provisioned: true}, replicas: 2, infrastructureMachineKind: FooMachine}`)
 }
 

@@ -9,6 +9,7 @@ import (
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -60,10 +61,10 @@ func waits(p loop.Plan) string {
 func initialization(s Snapshot) clusterv1.MachinePoolInitializationStatus {
 	out := s.Pool.Status.Initialization
 	yes := true
-	if s.Infra != nil && s.Infra.Provisioned.Or(false) {
+	if s.infra().IsDone() {
 		out.InfrastructureProvisioned = &yes
 	}
-	if s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil || bootstrapped(s) {
+	if s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil || s.bootstrap().IsDone() {
 		out.BootstrapDataSecretCreated = &yes
 	}
 	return out
@@ -103,8 +104,8 @@ func refTo(node corev1.Node) corev1.ObjectReference {
 // count counts the Machines by their conditions, or the Nodes of a pool without Machines (MP-11).
 func count(s Snapshot) counts {
 	n := counts{replicas: deref(s.Pool.Status.Replicas)}
-	if s.Infra != nil && s.Infra.Replicas.Err() == nil {
-		n.replicas = s.Infra.Replicas.Or(0)
+	if s.Infra.Presence() == contract.Found {
+		n.replicas = s.Infra.Replicas.Current(n.replicas)
 	}
 	if !hasMachines(s) {
 		return countNodes(s, n)
@@ -193,7 +194,7 @@ func deprecated(s Snapshot, n counts, status clusterv1.MachinePoolStatus) *clust
 		Conditions:    condition.Project(legacy, status.Conditions, s.Pool.GetV1Beta1Conditions()),
 		ReadyReplicas: n.ready, AvailableReplicas: n.available, UnavailableReplicas: max(0, n.replicas-n.available),
 	}
-	if f := failure(s); f.Reason != "" || f.Message != "" {
+	if f := link.Failure(s.infra(), s.bootstrap()); f.Reason != "" || f.Message != "" {
 		reason := capierrors.MachinePoolStatusFailure(f.Reason)
 		out.FailureReason = &reason
 		if f.Message != "" {
@@ -206,19 +207,6 @@ func deprecated(s Snapshot, n counts, status clusterv1.MachinePoolStatus) *clust
 
 // maxFailureMessage is how many bytes the API stores of a failure's message.
 const maxFailureMessage = 10240
-
-// failure is the terminal failure of the infrastructure, else that of the bootstrap config.
-func failure(s Snapshot) contract.Failure {
-	if s.Infra != nil {
-		if f := s.Infra.ReportedFailure(); f != (contract.Failure{}) {
-			return f
-		}
-	}
-	if s.Bootstrap != nil {
-		return s.Bootstrap.ReportedFailure()
-	}
-	return contract.Failure{}
-}
 
 // truncate cuts a text between two characters.
 func truncate(text string, most int) string {
@@ -239,5 +227,5 @@ func events(s Snapshot, status clusterv1.MachinePoolStatus) []loop.Event {
 	if len(status.NodeRefs) != len(s.Pool.Status.NodeRefs) {
 		out = append(out, loop.Normal("SuccessfulSetNodeRefs", "%d Nodes", len(status.NodeRefs)))
 	}
-	return out
+	return append(out, link.Events(s.Pool.Status.Conditions, s.infra(), s.bootstrap())...)
 }

@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/link"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// The provider objects of a Cluster.
+var (
+	infrastructure = link.Role{
+		Owner: clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind), Name: "infrastructure",
+		Condition: clusterv1.ClusterInfrastructureReadyCondition, Source: clusterv1.ReadyCondition,
+		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+	}
+	controlPlane = link.Role{
+		Owner: clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind), Name: "control plane",
+		Condition: clusterv1.ClusterControlPlaneAvailableCondition, Source: clusterv1.AvailableCondition,
+		Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason,
+	}
+)
+
+// infra counts as reached where the Cluster can do without.
+func (s Snapshot) infra() link.Link {
+	ref := s.Cluster.Spec.InfrastructureRef
+	reached := isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !ref.IsDefined() && !deleting(s)
+	return s.link(infrastructure, ref, s.Infra, reached)
+}
+
+// control counts as reached where the Cluster has none and a control plane Machine has a Node.
+func (s Snapshot) control() link.Link {
+	ref := s.Cluster.Spec.ControlPlaneRef
+	reached := isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) || !ref.IsDefined() && hasControlPlaneNode(s)
+	return s.link(controlPlane, ref, s.ControlPlane, reached)
+}
+
+// link is one of the references. A Cluster with a topology controls what it refers to, since that was created for it.
+func (s Snapshot) link(r link.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached bool) link.Link {
+	return link.Link{
+		Role: r, From: s.Cluster, Cluster: s.Cluster.Name, Ref: ref, View: v, Reached: reached, Shared: !s.Cluster.Spec.Topology.IsDefined(),
+	}
+}

@@ -1,0 +1,35 @@
+package machine
+
+import (
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/link"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// The provider objects of a Machine, which it takes over from who created them: a MachineSet, a pool, a control plane. Nothing
+// is read from a bootstrap config any more once it has created its data.
+var (
+	bootstrapConfig = link.Role{
+		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "bootstrap config", TakesOver: true, Expendable: true,
+		Condition: clusterv1.MachineBootstrapConfigReadyCondition, Source: clusterv1.ReadyCondition,
+		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+	}
+	infrastructure = link.Role{
+		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "infrastructure", TakesOver: true,
+		Condition: clusterv1.MachineInfrastructureReadyCondition, Source: clusterv1.ReadyCondition,
+		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+	}
+)
+
+func (s Snapshot) bootstrap() link.Link {
+	return s.link(bootstrapConfig, s.Machine.Spec.Bootstrap.ConfigRef, s.Bootstrap, s.Machine.Status.Initialization.BootstrapDataSecretCreated)
+}
+
+func (s Snapshot) infra() link.Link {
+	return s.link(infrastructure, s.Machine.Spec.InfrastructureRef, s.Infra, s.Machine.Status.Initialization.InfrastructureProvisioned)
+}
+
+func (s Snapshot) link(r link.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) link.Link {
+	return link.Link{Role: r, From: s.Machine, Cluster: s.Machine.Spec.ClusterName, Ref: ref, View: v, Reached: isTrue(reached)}
+}

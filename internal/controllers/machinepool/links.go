@@ -1,0 +1,41 @@
+package machinepool
+
+import (
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/link"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// The provider objects of a MachinePool. Failures that they report are said whatever contract they follow: much of what goes
+// wrong with a pool is not said by a condition.
+var (
+	bootstrapConfig = link.Role{
+		Owner: clusterv1.GroupVersion.WithKind("MachinePool"), Name: "bootstrap config", AnyContract: true,
+		Condition: clusterv1.BootstrapConfigReadyCondition, Source: clusterv1.ReadyCondition,
+		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+	}
+	infrastructure = link.Role{
+		Owner: clusterv1.GroupVersion.WithKind("MachinePool"), Name: "infrastructure", AnyContract: true,
+		Condition: clusterv1.InfrastructureReadyCondition, Source: clusterv1.ReadyCondition,
+		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+	}
+)
+
+func (s Snapshot) bootstrap() link.Link {
+	return s.link(bootstrapConfig, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef, s.Bootstrap, s.Pool.Status.Initialization.BootstrapDataSecretCreated)
+}
+
+func (s Snapshot) infra() link.Link {
+	return s.link(infrastructure, s.Pool.Spec.Template.Spec.InfrastructureRef, s.Infra, s.Pool.Status.Initialization.InfrastructureProvisioned)
+}
+
+func (s Snapshot) link(r link.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) link.Link {
+	return link.Link{Role: r, From: s.Pool, Cluster: s.Pool.Spec.ClusterName, Ref: ref, View: v, Reached: isTrue(reached)}
+}
+
+// hasUsableInfra reports whether the infrastructure is there, and all that it reports can be read.
+func hasUsableInfra(s Snapshot) bool {
+	l := s.infra()
+	return l.Presence() == contract.Found && l.Problem() == ""
+}

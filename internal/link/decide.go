@@ -1,0 +1,94 @@
+package link
+
+import (
+	"fmt"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// missingRecheck is when a reference to nothing is followed again: a kind that is not installed yet cannot be watched.
+const missingRecheck = 30 * time.Second
+
+// The actions of every controller that has links. Each may be repeated.
+type (
+	// Own makes the owner an owner of the object, and labels it with the Cluster.
+	Own struct{ Owner, Role, Kind, Name string }
+	// Delete deletes the object.
+	Delete struct{ Owner, Role, Kind, Name string }
+)
+
+// Independent implements loop.Independent.
+func (Own) Independent() {}
+
+// String says what is done and why.
+func (a Own) String() string {
+	return fmt.Sprintf("own %s %s: it is the %s's %s", a.Kind, a.Name, a.Owner, a.Role)
+}
+
+// String says what is done and why.
+func (a Delete) String() string {
+	return fmt.Sprintf("delete %s %s: the %s is deleted", a.Kind, a.Name, a.Owner)
+}
+
+// Decide says what to do about the object of an owner that stays. The table is in the documentation of the package.
+func (l Link) Decide(p *loop.Plan) {
+	problem := l.Problem()
+	switch presence := l.Presence(); {
+	case presence == contract.NotSet, l.IsLost() && l.Expendable:
+	case l.IsLost():
+		p.WaitFor(clusterv1.ObjectDeletedReason, "%s has been deleted while it was in use: restore it, or delete %s %s",
+			l, l.Owner.Kind, l.From.GetName())
+	case presence == contract.Missing:
+		p.WaitFor(clusterv1.ObjectDoesNotExistReason, "Waiting for %s to be created", l)
+		p.RecheckIn(missingRecheck)
+	case presence == contract.Found && l.rival() == nil && !l.isOwned():
+		p.Do(Own{Owner: l.Owner.Kind, Role: l.Name, Kind: l.Ref.Kind, Name: l.Ref.Name})
+	case problem != "":
+		l.waitForPerson(p, "ReferenceUnreadable", problem)
+	case !l.IsDone():
+		p.WaitFor("WaitingForProvider", "%s", l.unfinished())
+	}
+}
+
+// Delete deletes the object, and waits until it is gone. What belongs to another owner is left to it.
+func (l Link) Delete(p *loop.Plan, reason string) {
+	switch l.Remove(p) {
+	case contract.Unreadable:
+		l.waitForPerson(p, reason, l.Problem())
+	case contract.Found:
+		p.WaitFor(reason, "Waiting for %s to be deleted", l)
+	}
+}
+
+// Remove deletes the object, and returns whether anything of it is left to wait for: Found, Unreadable, or Missing.
+func (l Link) Remove(p *loop.Plan) contract.Presence {
+	switch presence := l.Presence(); {
+	case presence == contract.Found && l.rival() != nil:
+		return contract.Missing
+	case presence == contract.Found && l.Object().GetDeletionTimestamp().IsZero():
+		p.Do(Delete{Owner: l.Owner.Kind, Role: l.Name, Kind: l.Ref.Kind, Name: l.Ref.Name})
+		fallthrough
+	default:
+		return presence
+	}
+}
+
+func (l Link) waitForPerson(p *loop.Plan, reason, problem string) {
+	p.WaitFor(reason, "%s", problem)
+	if l.Object().Problem != "" { // what cannot be read is not watched
+		p.RecheckIn(missingRecheck)
+	}
+}
+
+// unfinished says which field of the object is waited for.
+func (l Link) unfinished() string {
+	c := l.View.Completion()
+	if c.Unnamed() {
+		return fmt.Sprintf("Waiting for %s to set %s: it reports %s", l, c.Result.Path(), c.Flag.Path())
+	}
+	return fmt.Sprintf("Waiting for %s to report %s", l, c.Flag.Path())
+}

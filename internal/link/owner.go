@@ -1,0 +1,49 @@
+package link
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/ownership"
+)
+
+// rival is who controls the object that the owner should control, and will not give it up; nil: nobody. An owner of the same
+// kind and name is the same one in an earlier life.
+func (l Link) rival() *metav1.OwnerReference {
+	other := metav1.GetControllerOfNoCopy(l.Object())
+	if other == nil || l.Shared || other.Kind == l.Owner.Kind && (other.Name == l.From.GetName() || other.UID == l.From.GetUID()) ||
+		l.TakesOver && other.Kind != l.Owner.Kind {
+		return nil
+	}
+	return other
+}
+
+func (l Link) ownerReference() metav1.OwnerReference {
+	controls := !l.Shared
+	return metav1.OwnerReference{
+		APIVersion: l.Owner.GroupVersion().String(), Kind: l.Owner.Kind, Name: l.From.GetName(), UID: l.From.GetUID(), Controller: &controls,
+	}
+}
+
+// isOwned reports whether the object has the owner and the label that it should have.
+func (l Link) isOwned() bool {
+	o, want := l.Object(), l.ownerReference()
+	return o.GetLabels()[clusterv1.ClusterNameLabel] == l.Cluster &&
+		slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+			return ref.UID == want.UID && ref.APIVersion == want.APIVersion && (ref.Controller != nil && *ref.Controller) == *want.Controller
+		})
+}
+
+// own makes the owner an owner of the object; its controller where it does not share the object, in the place of one that has
+// only created it.
+func (l Link) own(o metav1.Object) {
+	ownership.Label(o, clusterv1.ClusterNameLabel, l.Cluster)
+	if !l.Shared {
+		o.SetOwnerReferences(slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+			return ref.Controller != nil && *ref.Controller
+		}))
+	}
+	ownership.Own(o, l.ownerReference())
+}
