@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -60,7 +61,7 @@ func (l Link) mirror() condition.Verdict {
 	if failure != (contract.Failure{}) {
 		message += ", and it reports a failure: " + strings.Trim(failure.Reason+": "+failure.Message, ": ")
 	}
-	return condition.False(l.Bad, message)
+	return condition.False(l.Bad, message+ownership.MissingWatchLabel(l.From, o))
 }
 
 // Events tell once of each object that cannot be relied on. before are the conditions of the owner as they were.
