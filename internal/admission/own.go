@@ -13,7 +13,7 @@ import (
 
 // validateOwnTemplate checks a template of our own kinds: its labels and annotations, and that what is made from it
 // does not change under those who refer to it. The topology controller may ask, in a dry run and with an annotation
-// that says so, what a change would give (IM-09, IP2-10).
+// that says so, what a change would give.
 func validateOwnTemplate(r Request) Verdict {
 	path := field.NewPath("spec", "template")
 	meta, spec := templateOf(r.New)

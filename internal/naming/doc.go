@@ -1,6 +1,6 @@
 // Package naming makes names of objects from the templates that users give.
 //
-// Does: checks and renders name templates (MS-06 and its like for other kinds), in the language of Go's text/template
+// Does: checks and renders name templates (of Machines, MachineSets and other kinds), in the language of Go's text/template
 // with the variables of the kind. A name that is too long for a label or a host name is cut, and stays unique by its
 // random part.
 //

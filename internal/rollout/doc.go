@@ -7,7 +7,7 @@
 //
 //	State ──► Plan ──► []Change ──► the MachineSets' replicas ──► Machines come and go ──► State …
 //
-// Owns: the meaning of maxSurge, maxUnavailable, rollout.after, maxInFlight (DP-02, DP-03, DP-06 to DP-11, DP-15) and
+// Owns: the meaning of maxSurge, maxUnavailable, rollout.after, maxInFlight and
 // of which template fields need a new Machine.
 //
 // Never: reads or writes objects, reads the clock, or makes random numbers: time and seeds are passed in.

@@ -17,7 +17,7 @@ type Limits struct {
 	MaxUnavailable int32
 }
 
-// Resolve resolves the numbers and percents of a strategy (DP-06). Percents of maxSurge are rounded up, those of
+// Resolve resolves the numbers and percents of a strategy. Percents of maxSurge are rounded up, those of
 // maxUnavailable down; unset, they are 1 and 0. Where both come out as zero one Machine may be unavailable, since a
 // rollout could not move otherwise. The error names the field.
 func Resolve(strategy clusterv1.MachineDeploymentRolloutStrategy, replicas int32) (Limits, error) {
@@ -38,7 +38,7 @@ func Resolve(strategy clusterv1.MachineDeploymentRolloutStrategy, replicas int32
 	return Limits{MaxSurge: surge, MaxUnavailable: min(unavailable, replicas)}, nil
 }
 
-// MaxInFlight is how many Machines of the current MachineSet may be in remediation at once (DP-15): a number, or a
+// MaxInFlight is how many Machines of the current MachineSet may be in remediation at once: a number, or a
 // percent of the replicas rounded up; unset, all of them.
 func MaxInFlight(limit *intstr.IntOrString, replicas int32) (int32, error) {
 	return scaled("maxInFlight", limit, rounding{replicas, replicas, true})

@@ -1,6 +1,6 @@
 package rollout
 
-// onDelete lets the new MachineSet take over what users have deleted from the old ones (DP-09). There are never
+// onDelete lets the new MachineSet take over what users have deleted from the old ones. There are never
 // more Machines than replicas, so the new one waits until a deleted Machine is gone.
 func (l *ledger) onDelete() {
 	var old, occupied int32

@@ -1,13 +1,13 @@
 package rollout
 
-// rollingUpdate moves replicas from the old MachineSets to the new one within the limits (DP-06):
+// rollingUpdate moves replicas from the old MachineSets to the new one within the limits:
 //
 //	new     grows as far as replicas + maxSurge leaves room, counting every Machine that exists or may yet be made
 //	old     1. replicas whose loss costs nothing (broken, not created yet), as long as the new Machines work
 //	        2. available ones, as long as enough stay available if everything that is yet to be deleted is as bad
 //	           as can be
 //
-// An unavailable Machine of the new MachineSet takes part in neither: a bad rollout stops by itself (DP-07).
+// An unavailable Machine of the new MachineSet takes part in neither: a bad rollout stops by itself.
 func (l *ledger) rollingUpdate() {
 	l.resizeNew()
 	if len(l.old) == 0 {
@@ -65,7 +65,7 @@ func (l *ledger) dropAvailable() {
 	}
 }
 
-// breakDeadlock removes one old replica where nothing else can happen any more (DP-08): the new Machines are all
+// breakDeadlock removes one old replica where nothing else can happen any more: the new Machines are all
 // available, old ones are not, and which of them its MachineSet deletes cannot be told. To go on is worth more
 // than the limit.
 func (l *ledger) breakDeadlock() {

@@ -60,9 +60,9 @@ func (c Change) String() string {
 // Plan says which MachineSets get another number of replicas now, the new one first, then from the oldest to the
 // newest. No change means that there is nothing to do until something happens to the Machines.
 //
-//	Held         proportional.go   DP-11
-//	OnDelete     ondelete.go       DP-09
-//	otherwise    rolling.go        DP-06, DP-07, DP-08
+//	Held         proportional.go
+//	OnDelete     ondelete.go
+//	otherwise    rolling.go
 func Plan(s State) []Change {
 	l := newLedger(s)
 	switch {
@@ -77,7 +77,7 @@ func Plan(s State) []Change {
 	return l.changes()
 }
 
-// Complete reports whether nothing is left to roll out (DP-20): the new MachineSet has all replicas, all available,
+// Complete reports whether nothing is left to roll out: the new MachineSet has all replicas, all available,
 // and no Machine of another is left.
 func Complete(s State) bool {
 	if s.New == nil || s.New.Desired != s.Replicas || s.New.Actual != s.Replicas || s.New.Available != s.Replicas {

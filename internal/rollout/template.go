@@ -44,7 +44,7 @@ func InPlace(have, want clusterv1.MachineTemplateSpec) clusterv1.MachineTemplate
 }
 
 // Differences says for users in what a MachineSet's (or Machine's) template differs from the wanted one where only
-// a new Machine helps (DP-02, MA-24), a sentence each, always in the same order. None: it is up to date.
+// a new Machine helps, a sentence each, always in the same order. None: it is up to date.
 func Differences(have, want clusterv1.MachineTemplateSpec) []string {
 	h, w := relevantOf(have), relevantOf(want)
 	var out []string
@@ -84,13 +84,13 @@ func orNone(s string) string {
 	return s
 }
 
-// Expired reports whether rollout.after has passed and asks to replace what was created before it (DP-10). A zero
+// Expired reports whether rollout.after has passed and asks to replace what was created before it. A zero
 // after asks for nothing.
 func Expired(after, created, now time.Time) bool {
 	return !after.IsZero() && !now.Before(after) && created.Before(after)
 }
 
-// Hash is the part of the label machine-template-hash that follows from the template (DP-03): equal for templates
+// Hash is the part of the label machine-template-hash that follows from the template: equal for templates
 // without Differences.
 func Hash(t clusterv1.MachineTemplateSpec) string {
 	data, err := json.Marshal(relevantOf(t))
@@ -104,7 +104,7 @@ func Hash(t clusterv1.MachineTemplateSpec) string {
 const suffixLength = 5
 
 // Suffix makes the part of a new MachineSet's name and label that keeps it apart from others with the same template
-// (DP-03): five letters that follow from the seed. The same seed gives the same suffix, so that a creation that is
+// : five letters that follow from the seed. The same seed gives the same suffix, so that a creation that is
 // repeated after a crash meets itself; the seed therefore holds what tells one creation from another.
 func Suffix(seed ...string) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789" // as in generated names: no vowels, nothing to confuse

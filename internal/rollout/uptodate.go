@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Judge says whether a Machine of a MachineDeployment is what the deployment asks for now (MA-24, DP-10): that follows from
+// Judge says whether a Machine of a MachineDeployment is what the deployment asks for now: that follows from
 // its MachineSet, whatever was changed in the Machine itself.
 func Judge(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) condition.Verdict {
 	missing := Differences(set.Spec.Template, d.Spec.Template)
@@ -19,7 +19,7 @@ func Judge(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.Machine
 	return Verdict(m, missing, nil)
 }
 
-// Verdict is the condition UpToDate of a Machine (MA-24) that lacks something, or of which something is unknown.
+// Verdict is the condition UpToDate of a Machine that lacks something, or of which something is unknown.
 func Verdict(m *clusterv1.Machine, missing, unknown []string) condition.Verdict {
 	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
 	switch {

@@ -104,7 +104,7 @@ func (w work) Begin(kind schema.GroupVersionKind, o client.Object) (done func(),
 }
 
 // embeddedGates are the feature gates of `slipway up`: an extension that is broken hurts nobody but itself, so that what
-// newcomers try first works without a flag (docs/divergences.md, RT-02).
+// newcomers try first works without a flag (docs/divergences.md).
 func embeddedGates(changes string) (featuregate.FeatureGate, error) {
 	gates, err := manager.NewGates()
 	if err != nil {

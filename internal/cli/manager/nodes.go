@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// leastConditionsGrace is the least that may be given for --remote-conditions-grace-period (MA-20).
+// leastConditionsGrace is the least that may be given for --remote-conditions-grace-period.
 const leastConditionsGrace = 2 * time.Minute
 
 // nodes are the flags about workload clusters and their Nodes.
@@ -34,7 +34,7 @@ func (n *nodes) bind(f *pflag.FlagSet) {
 
 // complete makes them part of the manager's configuration.
 func (n *nodes) complete(cfg *manager.Config) error {
-	if n.conditionsGrace < leastConditionsGrace || n.conditionsGrace <= n.connectionGrace { // MA-20
+	if n.conditionsGrace < leastConditionsGrace || n.conditionsGrace <= n.connectionGrace {
 		return fault.New(fault.Invalid, "InvalidFlag",
 			"--remote-conditions-grace-period is %s: it must be at least %s and longer than --remote-connection-grace-period, which is %s",
 			n.conditionsGrace, leastConditionsGrace, n.connectionGrace)

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// preflight are the flags about the checks before a MachineSet makes Machines (MS-17).
+// preflight are the flags about the checks before a MachineSet makes Machines.
 type preflight struct{ checks []string }
 
 func (p *preflight) bind(f *pflag.FlagSet) {

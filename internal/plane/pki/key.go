@@ -13,7 +13,7 @@ import (
 	"fmt"
 )
 
-// Algorithm names how keys are made; the names are those of kubeadm (SE-03).
+// Algorithm names how keys are made; the names are those of kubeadm.
 type Algorithm string
 
 // The algorithms. The empty Algorithm means ECDSAP256.

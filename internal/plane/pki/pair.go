@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Lifetimes: an authority lives ten years, a leaf one (SE-01, SE-03). Validity
+// Lifetimes: an authority lives ten years, a leaf one. Validity
 // begins a little in the past, so that a clock that lags does not refuse it.
 const (
 	AuthorityLifetime = 10 * 365 * 24 * time.Hour
