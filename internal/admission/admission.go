@@ -25,9 +25,9 @@ type Gates struct {
 	RuntimeSDK                     bool
 }
 
-// Request is what is asked to be written.
+// Request is a write that a client requests.
 type Request struct {
-	New    runtime.Object // what it shall be; a pointer to a type of the stored version
+	New    runtime.Object // what it should be; a pointer to a type of the stored version
 	Old    runtime.Object // what it is; nil when it is created
 	DryRun bool           // nothing will be stored
 	Gates  Gates
@@ -40,8 +40,8 @@ type Verdict struct {
 	Warnings []string
 }
 
-// Default returns the new object with its defaults, and whether that differs from what was asked. The request is not
-// changed. Kinds without defaults of this sort come back as they are.
+// Default returns the new object with its defaults, and whether that differs from the request. The request is not
+// changed. Kinds without such defaults are returned as they are.
 func Default(r Request) (runtime.Object, bool) {
 	switch object := r.New.(type) {
 	case *clusterv1.Cluster:

@@ -144,7 +144,7 @@ func validateStrategy(s clusterv1.MachineDeploymentRolloutStrategy, path *field.
 	return errs
 }
 
-// strategyWarnings tells of numbers that nobody looks at.
+// strategyWarnings tells of numbers that no one looks at.
 func strategyWarnings(s clusterv1.MachineDeploymentRolloutStrategy) []string {
 	if s.Type == clusterv1.OnDeleteMachineDeploymentStrategyType && (s.RollingUpdate.MaxSurge != nil || s.RollingUpdate.MaxUnavailable != nil) {
 		return []string{"spec.rollout.strategy.rollingUpdate has no effect with the strategy OnDelete"}

@@ -11,7 +11,7 @@ import (
 )
 
 // minNodeStartupTimeoutSeconds is the least time that a Node gets to appear, where the check is on: no Node is there
-// sooner, so that less would remediate every Machine for ever.
+// sooner, so that less would remediate every Machine forever.
 const minNodeStartupTimeoutSeconds = 30
 
 // defaultMachineHealthCheck sets the cluster label and the time that a Node gets to appear.

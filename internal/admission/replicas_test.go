@@ -48,7 +48,7 @@ func TestDefaultReplicas(t *testing.T) { // MS-22, AS-01
 	}
 }
 
-// An operator's maximum holds for what is asked for anew, through the object and through its scale subresource.
+// An operator's maximum holds for what is asked for again, through the object and through its scale subresource.
 func TestMostReplicas(t *testing.T) {
 	most := policy.Default()
 	most.Maxima.Replicas = 10

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
 
-// docs/cli.md is what the command says of itself; `go generate ./internal/cli` writes it anew.
+// docs/cli.md is what the command says of itself; `go generate ./internal/cli` writes it again.
 func TestDocument(t *testing.T) {
 	e := env.Env{Getenv: func(string) string { return "" }, In: strings.NewReader("")}
 	// A test binary is not stamped with the version of Kubernetes that it is linked with.

@@ -24,7 +24,7 @@ const (
 // Document is what a cloud-config asks for.
 type Document struct {
 	// Steps are carried out one after the other. A step that fails does not prevent the next, as with
-	// cloud-init: whether the machine is ready is told by its sentinel file alone.
+	// cloud-init: its sentinel file alone tells whether the machine is ready.
 	Steps []Step
 	// Skipped names the sections and items that a machine without disks and packages of its own cannot
 	// carry out, in the order of the document, each once.

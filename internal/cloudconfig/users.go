@@ -132,7 +132,7 @@ func (u userItem) flags() []string {
 	return append(out, quote(u.Name))
 }
 
-// inactive reports whether nobody may log in as the user.
+// inactive reports whether no one may log in as the user.
 func (u userItem) inactive() bool {
 	return u.Inactive != "" && !strings.EqualFold(u.Inactive, "false")
 }

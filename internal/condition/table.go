@@ -169,7 +169,7 @@ func clip(message string, most int) string {
 	return message[:cut] + more
 }
 
-// reasonOf makes a reason of the API's form (a letter, then letters, digits, "_", "," and ":") of what somebody else
+// reasonOf makes a reason of the API's form (a letter, then letters, digits, "_", "," and ":") of what another client
 // says: a condition that repeats a bad one must not be refused.
 func reasonOf(v Verdict) string {
 	const most = 1024

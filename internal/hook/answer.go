@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// decode reads the answer of a hook. Unread are fields that nobody reads, for the log: an extension made for a newer
+// decode reads the answer of a hook. Unread are fields that no one reads, for the log: an extension made for a newer
 // version of the API may send some. An answer need not name its apiVersion and kind (servers made with the reference
 // library send neither); the response has those of the hook in any case.
 func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, err error) {
@@ -100,7 +100,7 @@ func describe(t metav1.TypeMeta) string {
 }
 
 const (
-	// maxWord and maxMessage bound what an extension wrote in messages of ours, in bytes: the names it gives, and its own
+	// maxWord and maxMessage bound what an extension contributes to our messages, in bytes: the names it gives, and its own
 	// messages, which end in conditions.
 	maxWord    = 128
 	maxMessage = 4 << 10

@@ -257,7 +257,7 @@ func (e *Extensions) exchange(ctx context.Context, t target, r request) (hooks.R
 	return response, answer.Body, nil
 }
 
-// logUnread says once which fields of an extension's answers nobody reads.
+// logUnread says once which fields of an extension's answers no one reads.
 func (e *Extensions) logUnread(ctx context.Context, t target, unread error) {
 	text := clipMessage(unread.Error())
 	e.mu.Lock()
@@ -265,6 +265,6 @@ func (e *Extensions) logUnread(ctx context.Context, t target, unread error) {
 	t.unread = text
 	e.mu.Unlock()
 	if !known {
-		ctrl.LoggerFrom(ctx).Info("an answer has fields that nobody reads", "handler", t.String(), "fields", text)
+		ctrl.LoggerFrom(ctx).Info("response has unknown fields", "handler", t.String(), "fields", text)
 	}
 }

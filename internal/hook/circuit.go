@@ -100,7 +100,7 @@ func (e *Extensions) newCircuit() *breaker.Breaker {
 	return breaker.New(breaker.Config{Random: e.cfg.Random})
 }
 
-// changed tells that a circuit of an extension opened or closed, or that its next discovery is due earlier, unless nobody
+// changed tells that a circuit of an extension opened or closed, or that its next discovery is due earlier, unless no one
 // cares any more.
 func (e *Extensions) changed(x *extension) {
 	e.mu.Lock()

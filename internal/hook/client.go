@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Client is what controllers need of the extensions. The hook that is called is told by the Go type of the request.
+// Client is what controllers need of the extensions. The Go type of the request says which hook is called.
 type Client interface {
 	// Handlers names the handlers of a hook that apply to an object, "<handler>.<extension>", in the order in which
 	// CallAll calls them.
@@ -52,7 +52,7 @@ const (
 	callsAtOnce = 4
 	maxWait     = 200 * time.Millisecond
 
-	// rediscover is how often a healthy extension is asked for its handlers.
+	// rediscover is how often the handlers of a healthy extension are discovered again.
 	rediscover = 10 * time.Minute
 	// grace is how long the first discovery of an extension may take before a wait for it is something to tell people.
 	grace = 15 * time.Second

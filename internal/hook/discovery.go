@@ -59,7 +59,7 @@ func (e *Extensions) pause(failed int) time.Duration {
 	return breaker.Config{Random: e.cfg.Random}.Pause(failed)
 }
 
-// spread changes a pause by up to a fifth, so that extensions that were made together are not asked together for ever.
+// spread changes a pause by up to a fifth, so that extensions created together are not discovered together forever.
 func (e *Extensions) spread(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 + breaker.Jitter*(2*e.cfg.Random()-1)))
 }

@@ -107,7 +107,7 @@ type attempt struct {
 
 // State is what the controller reports of an extension.
 type State struct {
-	// Generation of the ExtensionConfig that was last asked for its handlers; 0: none yet.
+	// Generation of the ExtensionConfig that was last discovered; 0: none yet.
 	Generation int64
 	// Next is when to ask again. It is in the past where a new spec, or a circuit, asks for it.
 	Next time.Time
@@ -146,7 +146,7 @@ func (x *extension) state(catalog *hooks.Catalog) State {
 		}
 	}
 	if s.Problem == nil && s.Circuit.Open && s.Circuit.RetryAt.Before(s.Next) {
-		s.Next = s.Circuit.RetryAt // discovery is the trial that costs nobody anything
+		s.Next = s.Circuit.RetryAt // discovery is the probe: it holds up no controller
 	}
 	return s
 }

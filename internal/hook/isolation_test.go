@@ -36,7 +36,7 @@ func toggled(broken *atomic.Bool) http.HandlerFunc {
 	}
 }
 
-// RT-19: a handler that fails is left alone, tried again, and comes back.
+// RT-19: a handler that fails is left alone, retried, and comes back.
 func TestCircuit(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 	var broken atomic.Bool

@@ -16,7 +16,7 @@ const circuitMetric = `# HELP slipway_runtime_sdk_circuit_open 1 while an extens
 # TYPE slipway_runtime_sdk_circuit_open gauge
 slipway_runtime_sdk_circuit_open{extension="ext"} `
 
-// circuit compares the metric with what it shall say.
+// circuit compares the metric with what it should say.
 func (w *world) circuit(want string) {
 	w.t.Helper()
 	if err := testutil.GatherAndCompare(w.metrics, strings.NewReader(circuitMetric+want+"\n"), "slipway_runtime_sdk_circuit_open"); err != nil {

@@ -41,7 +41,7 @@ const (
 )
 
 // callError reports whether an error is one that failure policies are about and that circuits count: the extension was not
-// reached, or what came back was no answer. Everything else was said by somebody who is there.
+// reached, or what came back was no answer. Everything else was said by a server that can be reached.
 func callError(f *fault.Fault) bool {
 	switch f.Reason {
 	case ReasonNotJSON,

@@ -80,7 +80,7 @@ func New(cfg Config) (*Extensions, error) {
 // Catalog returns the hooks that can be called.
 func (e *Extensions) Catalog() *hooks.Catalog { return e.catalog }
 
-// Prime says that all extensions there are were announced; from then on calls are possible. Nothing is asked over the
+// Prime says that all extensions there are were announced; from then on calls are possible. Nothing is requested over the
 // network: those never discovered hold back what they may have handlers for.
 func (e *Extensions) Prime() {
 	e.mu.Lock()

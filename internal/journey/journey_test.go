@@ -66,7 +66,7 @@ func provider() (*sdktrace.TracerProvider, *tracetest.InMemoryExporter) {
 	return sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(journey.IDs{})), spans
 }
 
-// TestRecord: one trace, the stages below the whole, and a pass over what belongs to the Machine in the same trace.
+// TestRecord: one trace, the stages below the whole, and a reconcile of what belongs to the Machine in the same trace.
 func TestRecord(t *testing.T) {
 	p, spans := provider()
 	r := &journey.Recorder{Tracer: p.Tracer("test")}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// recent is how long ago a Machine may have become Ready while no manager ran, so that its trace is still told.
+// recent is how long ago a Machine may have become Ready while no manager ran, so that its trace is still recorded.
 const recent = 10 * time.Minute
 
 // Recorder ends the traces of Machines. It is a Runnable of the manager, and works where that is the leader.

@@ -107,7 +107,7 @@ func (v versions) stamp() []string {
 	return []string{component + "gitVersion=" + v.Kubernetes, component + "gitMajor=" + major, component + "gitMinor=" + minor}
 }
 
-// kubernetesPrograms returns the programs of Kubernetes that every node has; kube-proxy's main package is ours.
+// kubernetesPrograms returns the programs of Kubernetes that every node has; kube-proxy's main package is Slipway's own.
 func kubernetesPrograms(v versions, m goModule, proxyMain string) []program {
 	stamp := v.stamp()
 	var out []program

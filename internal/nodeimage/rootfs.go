@@ -42,7 +42,7 @@ func (u userland) arguments() []string {
 func (u userland) key() string { return keyOf(append(u.arguments(), debianSuite, runtime.GOARCH)...) }
 
 // make returns the userland as a tar archive. A userland is made again when its packages change or its cached file is
-// removed, not when Debian publishes updates: builds that nobody asked to change do not change.
+// removed, not when Debian publishes updates: builds that no one asked to change do not change.
 func (d debian) make(ctx context.Context, u userland) (string, error) {
 	return d.store.run(ctx, step{name: u.name, key: u.key(), make: func(ctx context.Context, file string) error {
 		if _, err := os.Stat(debianArchiveKeys); err != nil {

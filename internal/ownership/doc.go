@@ -8,15 +8,15 @@
 //	facts                                                verdict
 //	Cluster, or the owner that a label names, absent     wait for it
 //	a child that it controls lacks its watch label       wait for the label
-//	a child matches and nobody controls it               adopt it, do nothing else in this pass
-//	a child says it is ours and cannot be adopted        wait for whoever must change it
+//	a child matches and no one controls it               adopt it, do nothing else in this reconcile
+//	a child names us as owner and cannot be adopted      wait until a person changes it
 //	a grandchild names a child that does not exist       wait for that child
 //	a pass with a whole graph is on record               go on
 //	no such record, workload cluster not seen            wait for its connection
 //	no such record, Nodes of Machines that do not exist  wait for those Machines
 //	otherwise                                            go on, and put it on record
 //
-// The record is status.observedGeneration: whoever uses this package leaves it unset until the verdict is to go on.
+// The record is status.observedGeneration: a controller leaves it unset until the verdict is to continue.
 // A backup does not keep it.
 //
 // Owns: nothing in the API.

@@ -26,7 +26,7 @@ const (
 )
 
 // ReasonNodesAmbiguous is the reason of a Machine's conditions about its Node where several Nodes have its provider ID. Unlike
-// other reasons for which nothing is known of a Node, it says that the workload cluster was asked and has answered.
+// other reasons for which nothing is known of a Node, it says that the workload cluster has answered.
 const ReasonNodesAmbiguous = "ProviderIDNotUnique"
 
 // Facts is what a verdict looks at.
@@ -68,7 +68,7 @@ type Child struct {
 type Controller int
 
 const (
-	// Nobody controls it.
+	// No one controls it.
 	Nobody Controller = iota
 	// Self is the object that owns.
 	Self
@@ -108,7 +108,7 @@ func Judge(f Facts) Verdict {
 	adopt, foreign := sort(f.Children)
 	switch {
 	case !f.ClusterExists:
-		return Verdict{Reason: ReasonClusterMissing, Message: fmt.Sprintf("Cluster %s does not exist; %s goes on when it does", f.Cluster, me)}
+		return Verdict{Reason: ReasonClusterMissing, Message: fmt.Sprintf("Cluster %s does not exist; reconciliation of %s resumes when it does", f.Cluster, me)}
 	case f.Parent != "" && !f.Owned:
 		return Verdict{Reason: ReasonParentMissing, Message: fmt.Sprintf("%s is labelled as part of %s, which has not adopted it yet", me, f.Parent)}
 	case len(f.Hidden) > 0:

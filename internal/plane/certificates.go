@@ -24,7 +24,7 @@ const (
 	Context     = "slipway"         // of DIR/kubeconfig
 )
 
-// checkEvery is how often certificates are looked at while the plane runs.
+// checkEvery is how often certificates are checked while the plane runs.
 const checkEvery = time.Hour
 
 // managementPKI is the certificates and kubeconfig files of a management
@@ -85,7 +85,7 @@ func (m managementPKI) ensure() error {
 	return m.client(ca, "controllers", "system:kube-controller-manager", m.controllersKubeconfig())
 }
 
-// authorities refuses to make what others were issued with anew: certificates, tokens and webhooks that rely on it would
+// authorities refuses to recreate an authority that has issued certificates: certificates, tokens and webhooks that rely on it would
 // fail without a word.
 func (m managementPKI) authorities() error {
 	if _, err := os.Stat(filepath.Join(m.dir.Etcd(), "member")); err != nil {
@@ -94,7 +94,7 @@ func (m managementPKI) authorities() error {
 	for _, path := range []string{m.folder.Cert("ca"), m.folder.Key("ca"), m.folder.Key("sa")} {
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 			return fault.New(fault.Invalid, "AuthorityMissing",
-				"%s is missing, and the management cluster in %s has data that relies on it: restore the folder %s from a backup, or start anew with another --data-dir",
+				"%s is missing, and the management cluster in %s has data that relies on it: restore the folder %s from a backup, or start over with another --data-dir",
 				path, m.dir, m.dir.PKI())
 		}
 	}

@@ -26,7 +26,7 @@ type group struct {
 	ended   bool     // they were run
 }
 
-// errStopped is the cause of a stop that was asked for.
+// errStopped is the cause of a requested stop.
 var errStopped = errors.New("stopped")
 
 func newGroup(parent context.Context) *group {
@@ -108,7 +108,7 @@ func (g *group) stop() error {
 	return g.cause()
 }
 
-// cause is why the group ended: nil for a stop that was asked for.
+// cause is why the group ended: nil for a requested stop.
 func (g *group) cause() error {
 	err := context.Cause(g.ctx)
 	if errors.Is(err, errStopped) || errors.Is(err, context.Canceled) {

@@ -19,7 +19,7 @@ import (
 const ReasonPortTaken = "PortTaken"
 
 // listenLoopback opens the management cluster's port. Only loopback addresses
-// are accepted: the API of a single-user machine is nobody else's business.
+// are accepted: the API of a single-user machine is no one else's business.
 func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

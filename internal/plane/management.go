@@ -82,7 +82,7 @@ func (m *Management) Ready(ctx context.Context) error {
 func (m *Management) Done() <-chan struct{} { return m.group.done }
 
 // Stop stops all parts in order and returns what ended them; nil for a stop
-// that was asked for.
+// that was requested.
 func (m *Management) Stop() error { return m.group.stop() }
 
 type management struct {

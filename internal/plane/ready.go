@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// readyEvery is how often a starting API server is asked; readyWithin is how
+// readyEvery is how often a starting API server is probed; readyWithin is how
 // long it may take, a large database included.
 const (
 	readyEvery  = 50 * time.Millisecond

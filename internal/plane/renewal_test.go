@@ -23,7 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// Certificates are looked at every hour; an error does not end that.
+// Certificates are checked every hour; an error does not end that.
 func TestKeepFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -106,7 +106,7 @@ func TestRenewedCertificateIsServed(t *testing.T) {
 	}
 }
 
-// M7: with data that relies on it, an authority or signing key that is lost is not made anew.
+// M7: with data that relies on it, an authority or signing key that is lost is not recreated.
 func TestLostAuthority(t *testing.T) {
 	for _, lost := range []string{"ca.crt", "ca.key", "sa.key"} {
 		t.Run(lost, func(t *testing.T) {

@@ -36,8 +36,8 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if carried := buildinfo.Kubernetes(); cfg.Version != carried {
-		return fault.New(fault.Invalid, "VersionNotCarried", "this slipway carries Kubernetes %s, not %s", carried, cfg.Version)
+	if included := buildinfo.Kubernetes(); cfg.Version != included {
+		return fault.New(fault.Invalid, "VersionNotCarried", "this build of slipway includes Kubernetes %s, not %s", included, cfg.Version)
 	}
 	host, _ := os.Hostname()
 	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: cfg.Now().UTC(), Version: buildinfo.Version()}

@@ -88,7 +88,7 @@ func workloadSchedulerFlags(c workload.Config, kubeconfig string) []string {
 }
 
 // override returns own with the flags of extra in the place of those of the same name. Which flags extra may have is
-// checked by the configuration ([workload.Config.Validate]). Admission plugins are added to ours, not put in their place.
+// checked by the configuration ([workload.Config.Validate]). Admission plugins are added to the default ones, not put in their place.
 func override(own, extra []string) []string {
 	given := map[string]bool{}
 	for _, f := range extra {

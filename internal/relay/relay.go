@@ -54,7 +54,7 @@ func (r *Relay) Informers(next NewInformer) NewInformer {
 	}
 }
 
-// From says which cache the objects come from; until then whoever lists waits. It may be called once.
+// From says which cache the objects come from; until then a list waits. It may be called once.
 func (r *Relay) From(c cache.Informers) {
 	r.from = c
 	close(r.sources)
@@ -67,7 +67,7 @@ type tap struct {
 	typed client.Object
 
 	mu sync.Mutex
-	// open began with the last list; the watch that follows it goes on with it.
+	// open began with the last list; the watch that follows continues it.
 	open *stream
 }
 
@@ -105,7 +105,7 @@ func (t *tap) List(o metav1.ListOptions) (runtime.Object, error) {
 	return t.ListWithContext(context.Background(), o)
 }
 
-// WatchWithContext goes on where the last list ended.
+// WatchWithContext continues where the last list ended.
 func (t *tap) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

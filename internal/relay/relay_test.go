@@ -162,7 +162,7 @@ func TestRelayAgain(t *testing.T) {
 		await(t, events, fmt.Sprintf("add LocalMachine first %d", round))
 		stop()
 		<-ended
-		server.Modify(machine("first", strconv.Itoa(round+1))) // nobody takes it
+		server.Modify(machine("first", strconv.Itoa(round+1))) // no one takes it
 		await(t, changes, fmt.Sprintf("update first %d", round+1))
 	}
 }

@@ -32,7 +32,7 @@ type stream struct {
 
 var _ watch.Interface = &stream{}
 
-// listen returns a stream that has heard all that is there. It ends with ctx, also if nobody watches it by then: an informer that
+// listen returns a stream that has heard all that is there. It ends with ctx, also if no one watches it by then: an informer that
 // ends waits for those that it tells.
 func listen(ctx context.Context, source cache.Informer, kind schema.GroupVersionKind) (*stream, error) {
 	s := &stream{kind: kind, source: source, events: make(chan watch.Event), ended: make(chan struct{})}
@@ -80,7 +80,7 @@ func (s *stream) OnAdd(o any, first bool) {
 	s.there = append(s.there, *u)
 }
 
-// OnUpdate implements toolscache.ResourceEventHandler. What is told again by the clock is not handed on: who is told has a
+// OnUpdate implements toolscache.ResourceEventHandler. What a resync repeats is not handed on: a watcher has a
 // clock too.
 func (s *stream) OnUpdate(before, after any) {
 	old, ok1 := before.(client.Object)
@@ -99,7 +99,7 @@ func (s *stream) OnDelete(o any) {
 	s.tell(watch.Deleted, o)
 }
 
-// tell waits until the event is taken, or nobody is there to take it. One that cannot be converted is an error event: who
+// tell waits until the event is taken, or no one is there to take it. One that cannot be converted is an error event: who
 // follows the stream lists again, and says why that fails.
 func (s *stream) tell(what watch.EventType, o any) {
 	event := watch.Event{Type: what}

@@ -6,7 +6,7 @@ import (
 )
 
 // proportional gives the deployment the replicas it asks for, spread over the MachineSets by their size, and does nothing else.
-// It computes from absolute sizes: how many there shall be in all never follows from how many there were before. So a
+// It computes from absolute sizes: how many there should be in all never follows from how many there were before. So a
 // reconciliation that fails between the writes of two MachineSets is retried, and neither repeats nor loses a part:
 //
 //	MachineSets with replicas   all of them together

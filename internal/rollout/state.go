@@ -96,7 +96,7 @@ func Older(a, b Set) int {
 	return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
 }
 
-// live counts the Machines that nobody has deleted.
+// live counts the Machines that no one has deleted.
 func (s Set) live() int32 { return s.Actual - s.Deleting }
 
 // pending counts Machines that the MachineSet has yet to delete to come down to Desired.

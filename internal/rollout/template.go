@@ -103,8 +103,8 @@ func Hash(t clusterv1.MachineTemplateSpec) string {
 // suffixLength is the length of the random part of names and labels.
 const suffixLength = 5
 
-// Suffix makes the part of a new MachineSet's name and label that keeps it apart from others with the same template
-// : five letters that follow from the seed. The same seed gives the same suffix, so that a creation that is
+// Suffix makes the part of a new MachineSet's name and label that keeps it apart from others with the same template:
+// five letters that follow from the seed. The same seed gives the same suffix, so that a creation that is
 // repeated after a crash meets itself; the seed therefore holds what tells one creation from another.
 func Suffix(seed ...string) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789" // as in generated names: no vowels, nothing to confuse

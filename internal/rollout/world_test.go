@@ -16,7 +16,7 @@ type health string
 const (
 	starting  health = "starting"  // has no Node yet: goes first when its MachineSet shrinks
 	available health = "available" //
-	stuck     health = "stuck"     // not available, though its Node is healthy: nobody can tell it from the others
+	stuck     health = "stuck"     // not available, though its Node is healthy: no one can tell it from the others
 	broken    health = "broken"    // its Node is not healthy: goes first
 	deleting  health = "deleting"
 )

@@ -23,7 +23,7 @@ func (c Counts) Add(version string, n int32) {
 	}
 }
 
-// Sorted returns the versions from the oldest to the newest (CL-25, MS-19, DP-14, MP-11); what is no semantic version
+// Sorted returns the versions from the oldest to the newest; what is no semantic version
 // comes last, by its text. Nil where nothing was counted; no more than the API can store.
 func (c Counts) Sorted() []clusterv1.StatusVersion {
 	var out []clusterv1.StatusVersion

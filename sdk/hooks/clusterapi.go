@@ -80,7 +80,7 @@ func lifecycle() []Hook {
 			"A place to install what the cluster needs before its workers arrive. "+informs+ofTopology+
 				"- The request holds the Cluster."),
 		of(TagLifecycle, hooksv1.BeforeClusterDelete,
-			"Called when the deletion of a cluster was asked for, before anything of it is deleted.",
+			"Called when the deletion of a cluster was requested, before anything of it is deleted.",
 			"A place to move away or clean up what the cluster holds elsewhere. "+
 				blocks("nothing is deleted")+ofTopology+
 				"- The request holds the Cluster."),
@@ -117,10 +117,10 @@ func upgrades() []Hook {
 				"- The request holds the Cluster and the version it has now."),
 		of(TagUpgrade, hooksv1.GenerateUpgradePlan,
 			"Asks which versions an upgrade has to pass on its way.",
-			"Called for every upgrade of a cluster whose ClusterClass names the handler, several times while it goes on. The "+
+			"Called for every upgrade of a cluster whose ClusterClass names the handler, several times while it is under way. The "+
 				"response lists versions for the control plane, and may list "+
 				"some for the workers; without, the fewest steps that the version skew allows are taken.\n\n"+
-				"- Versions rise, or are another build of the same patch version, end with the version asked for, and leave out no "+
+				"- Versions rise, or are another build of the same patch version, end with the requested version, and leave out no "+
 				"minor version of the control plane.\n"+
 				"- Workers can only run versions that the control plane runs or passes."),
 	}
@@ -161,7 +161,7 @@ func inPlace() []Hook {
 				"holds a patch for each object with the changes that the extension takes over.\n\n"+spec),
 		of(TagInPlace, hooksv1.UpdateMachine,
 			"Carries out the update of a Machine that stays.",
-			"Called again and again until the update is done or has failed: start it, say with retryAfterSeconds when to ask "+
+			"Called repeatedly until the update is done or has failed: start it, say with retryAfterSeconds when to ask "+
 				"again, and answer with retryAfterSeconds 0 when it is done. Status Failure says that the update has failed.\n\n"+
 				"- The same call may come twice; the second must do no harm."),
 	}

@@ -69,7 +69,7 @@ type Deprecation struct {
 	Removal *Release
 }
 
-// Advice says what an author shall do about it, such as "use v1beta1 instead; it is removed in v1.17".
+// Advice says what an author should do about it, such as "use v1beta1 instead; it is removed in v1.17".
 func (d Deprecation) Advice() string {
 	advice := "the hook goes without a replacement"
 	if d.ReplacedBy != "" {

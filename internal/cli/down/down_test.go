@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// stopped is a data directory that nobody holds.
+// stopped is a data directory that no one holds.
 func stopped(t *testing.T) *datadir.Handle {
 	t.Helper()
 	h, err := datadir.Open(datadir.Dir(t.TempDir()), datadir.Holder{PID: os.Getpid()})

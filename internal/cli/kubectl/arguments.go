@@ -19,7 +19,7 @@ type arguments struct {
 	offline bool
 }
 
-// parse takes --data-dir out of the arguments. Nothing behind "--" is looked at: that belongs to a program in a
+// parse takes --data-dir out of the arguments. Nothing behind "--" is checked: that belongs to a program in a
 // container.
 func parse(args []string) (arguments, error) {
 	var a arguments

@@ -103,7 +103,7 @@ func (w work) Begin(kind schema.GroupVersionKind, o client.Object) (done func(),
 	})
 }
 
-// embeddedGates are the feature gates of `slipway up`: an extension that is broken hurts nobody but itself, so that what
+// embeddedGates are the feature gates of `slipway up`: an extension that is broken hurts no one but itself, so that what
 // newcomers try first works without a flag (docs/divergences.md).
 func embeddedGates(changes string) (featuregate.FeatureGate, error) {
 	gates, err := manager.NewGates()
@@ -120,7 +120,7 @@ func embeddedGates(changes string) (featuregate.FeatureGate, error) {
 }
 
 // webhookPort is the port after the API server's where that is free, so that it is the same at the next start and
-// nothing has to be written anew; else any.
+// nothing has to be written again; else any.
 func webhookPort(server string) (int, error) {
 	_, text, err := net.SplitHostPort(strings.TrimPrefix(server, "https://"))
 	if err != nil {

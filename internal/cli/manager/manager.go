@@ -1,7 +1,7 @@
 // Package manager is the verb "manager".
 //
 // Does: runs the controllers against a Kubernetes cluster named by a kubeconfig, or the one the process runs in, with
-// the flags of Cluster API's managers (rows FL-*, ME-03, PA-02).
+// the flags of Cluster API's managers.
 //
 // Owns: the names and defaults of these flags.
 //
@@ -55,7 +55,7 @@ type options struct {
 	configuration       configuration.Flags
 }
 
-// controllers are those with a concurrency flag, with its default (FL-02).
+// controllers are those with a concurrency flag, with its default.
 func controllers() map[string]int {
 	return map[string]int{
 		"cluster": 50, "machine": 100, "machinepool": 50, "kubeadmconfig": 100, "hostedcontrolplane": 10,
@@ -111,7 +111,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.contentionProfiling, "contention-profiling", false, "record contention for profiles")
 	f.StringVar(&o.config.Webhook.Host, "webhook-host", "", "address of this machine at which the API server reaches the webhooks; default: it goes through the Service slipway-webhook in namespace slipway-system")
 	f.IntVar(&o.config.Webhook.Port, "webhook-port", 9443, "port of the webhooks")
-	f.StringVar(&o.config.Webhook.CertDir, "webhook-cert-dir", "", "directory with a certificate for webhooks made by somebody else; default: one that this program makes and renews itself")
+	f.StringVar(&o.config.Webhook.CertDir, "webhook-cert-dir", "", "directory with a certificate for webhooks issued elsewhere; default: one that this program issues and renews itself")
 	f.StringVar(&o.config.Webhook.CertName, "webhook-cert-name", "tls.crt", "file of the certificate in that directory")
 	f.StringVar(&o.config.Webhook.KeyName, "webhook-key-name", "tls.key", "file of the key in that directory")
 	f.StringVar(&o.config.Extensions.CertFile, "runtime-extension-client-cert-file", "", "client certificate for Runtime Extensions, read again when it changes; default: none")
@@ -208,7 +208,7 @@ func (o *options) access(e env.Env) (*rest.Config, error) {
 	return access, nil
 }
 
-// tls is how to serve (FL-05).
+// tls is how to serve.
 func (o *options) tls() ([]func(*tls.Config), error) {
 	version, err := cliflag.TLSVersion(o.minTLS)
 	if err != nil {

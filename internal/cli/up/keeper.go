@@ -107,10 +107,10 @@ func (k *keeper) write(change func(*datadir.Run)) error {
 	return k.handle.WriteRun(k.run)
 }
 
-// failed says it to everybody: the API goes on, and so do those who look at it.
+// failed reports it everywhere: the API server keeps running, and so do its clients.
 func (k *keeper) failed(ctx context.Context, f managerproc.Failure) {
 	klog.ErrorS(nil, f.String(), "restartAfter", f.Pause)
-	k.voice.tell(fmt.Sprintf("%s; restarting it in %s (the API server goes on)", capital(f.String()), f.Pause))
+	k.voice.tell(fmt.Sprintf("%s; restarting it in %s (the API server keeps running)", capital(f.String()), f.Pause))
 	if len(f.Reconciling) == 0 {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 // ManagerVerb is the hidden verb that runs the manager. It gets [Instructions].
 const ManagerVerb = "up-manager"
 
-// Instructions are what the manager's process is told of the machine and the management cluster.
+// Instructions tell the manager's process about the machine and the management cluster.
 type Instructions struct {
 	Dir        datadir.Dir `json:"dir"`
 	Instance   string      `json:"instance"`

@@ -95,15 +95,15 @@ func CheckName(name string) error {
 	return fault.New(fault.Invalid, ReasonName, "%q cannot be the name of a cluster: %s", name, strings.Join(problems, "; "))
 }
 
-// CheckVersion tells whether a new cluster can have the Kubernetes version, given those that are carried. The
+// CheckVersion tells whether a new cluster can have the Kubernetes version, given those that are included in this build. The
 // leading v may be left out; the result has it.
-func CheckVersion(version string, carried []string) (string, error) {
+func CheckVersion(version string, included []string) (string, error) {
 	if !strings.HasPrefix(version, "v") {
 		version = "v" + version
 	}
-	if slices.Contains(carried, version) {
+	if slices.Contains(included, version) {
 		return version, nil
 	}
 	return "", fault.New(fault.Invalid, ReasonVersion, "this binary does not carry Kubernetes %s; use --kubernetes-version with one of: %s",
-		version, strings.Join(carried, ", "))
+		version, strings.Join(included, ", "))
 }

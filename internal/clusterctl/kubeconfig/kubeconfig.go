@@ -22,7 +22,7 @@ const (
 	ReasonNotYet = "KubeconfigNotReady"
 	// ReasonEmpty says that the Secret holds no kubeconfig; the kind is Invalid.
 	ReasonEmpty = "KubeconfigEmpty"
-	// ReasonUnsafe says that whoever uses the kubeconfig would run a command or read files that its writer chose, or
+	// ReasonUnsafe says that a client that uses the kubeconfig would run a command or read files that its writer chose, or
 	// that it cannot be read; the kind is Invalid.
 	ReasonUnsafe = "KubeconfigUnsafe"
 )
@@ -42,7 +42,7 @@ func Read(ctx context.Context, r client.Reader, name client.ObjectKey) ([]byte, 
 		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", name, err)
 	}
 	if len(secret.Data[key]) == 0 {
-		return nil, fault.New(fault.Invalid, ReasonEmpty, "the secret %q in namespace %q has no key %q: delete it, and the control plane writes it anew",
+		return nil, fault.New(fault.Invalid, ReasonEmpty, "the secret %q in namespace %q has no key %q: delete it, and the control plane provider creates it again",
 			secret.Name, secret.Namespace, key)
 	}
 	if err := kubeconfig.Check(secret.Data[key]); err != nil {

@@ -14,7 +14,7 @@ import (
 // ReasonTimeout says that the time for a wait is over; the kind is Transient.
 const ReasonTimeout = "WaitTimeout"
 
-// patience is how many reads in a row may find the management cluster silent: it may be restarting.
+// patience is how many reads in a row may find the management cluster unreachable: it may be restarting.
 const patience = 15
 
 // Source is where snapshots come from.
@@ -35,16 +35,16 @@ type Reporter interface {
 // says what was still waited for.
 func Run(ctx context.Context, src Source, decide func(tree.Snapshot, error) ([]Step, error), show Reporter) error {
 	var steps []Step
-	silent := 0
+	failures := 0
 	for {
 		s, err := src.Snapshot(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return over(ctx, steps)
-		case fault.KindOf(err) == fault.Unreachable && silent < patience:
-			silent++
+		case fault.KindOf(err) == fault.Unreachable && failures < patience:
+			failures++
 		default:
-			silent = 0
+			failures = 0
 			if steps, err = decide(s, err); err != nil {
 				return err
 			}

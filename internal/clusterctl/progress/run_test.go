@@ -21,7 +21,7 @@ type read struct {
 	err error
 }
 
-// script is a source that plays reads, the last one for ever, a second of its own clock apart. end ends the wait
+// script is a source that plays reads, the last one forever, a second of its own clock apart. end ends the wait
 // with an error after the last one.
 type script struct {
 	reads []read

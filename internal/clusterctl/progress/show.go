@@ -50,7 +50,7 @@ func (s Step) String() string {
 	return s.Name + ": waits until " + s.Ends + " (" + s.Detail + ")"
 }
 
-// Live draws the steps again and again in place: for terminals.
+// Live redraws the steps in place: for terminals.
 type Live struct {
 	w     io.Writer
 	look  Look

@@ -87,7 +87,7 @@ func TestWaitsForUpToDate(t *testing.T) {
 	}
 }
 
-// Nobody waits for a rollout that its own spec stops.
+// No one waits for a rollout that its own spec stops.
 func TestPausedRolloutIsHopeless(t *testing.T) {
 	pause := func(s *tree.Snapshot) { s.Deployments[0].Spec.Paused = yes() }
 	if out := printed(t, finished(pause)); strings.Contains(out, "waits until") {

@@ -250,7 +250,7 @@ func sortObjects(objects []*Object) {
 	slices.SortFunc(objects, func(a, b *Object) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// asked reports whether the conditions of an object shall be rows.
+// asked reports whether the conditions of an object should be rows.
 func (o Options) asked(kind, name string) bool {
 	return slices.ContainsFunc(o.ShowConditions, func(want string) bool {
 		return strings.EqualFold(want, "all") || strings.EqualFold(want, kind) || strings.EqualFold(want, kind+"/"+name)

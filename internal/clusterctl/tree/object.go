@@ -23,7 +23,7 @@ type Object struct {
 	// Missing says why a referenced object could not be read. Empty when it was.
 	Missing string `json:"missing,omitempty"`
 
-	// DeletedAt is when deletion was asked for.
+	// DeletedAt is when deletion was requested.
 	DeletedAt *metav1.Time `json:"deletedAt,omitempty"`
 
 	// Replicas are the counters of a scalable object; a Machine counts as one.

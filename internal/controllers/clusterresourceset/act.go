@@ -69,7 +69,7 @@ func (c *Controller) unbind(ctx context.Context, s Snapshot, a Unbind) error {
 	}))
 }
 
-// applyAll applies what is pending to all clusters, some at a time. One that fails holds up nobody; what failed is
+// applyAll applies what is pending to all clusters, some at a time. One that fails holds up no one; what failed is
 // the error in the end.
 func (c *Controller) applyAll(ctx context.Context, s Snapshot) error {
 	var wait sync.WaitGroup
@@ -126,7 +126,7 @@ func (c *Controller) record(ctx context.Context, s Snapshot, m Member, results [
 		if err := c.writer.Create(ctx, b); err != nil || b.ResourceVersion != "" {
 			return err
 		}
-		return fault.New(fault.Conflict, "BindingExists", "another set has made the binding of Cluster %s just now", b.Name)
+		return fault.New(fault.Conflict, "BindingExists", "another ClusterResourceSet created the binding of Cluster %s meanwhile; retrying", b.Name)
 	}
 	return c.writer.Patch(ctx, m.Binding, func(o client.Object) {
 		b := o.(*addonsv1.ClusterResourceSetBinding)

@@ -411,7 +411,7 @@ func TestBindingIsRestoredBeforeItsCluster(t *testing.T) { // RS-04, RS-06, OR-0
 	h := newHarness(t, c)
 	h.settle("set")
 	before := h.recorded("c", "set")
-	h.must(c.Delete(t.Context(), cluster("c"))) // nobody sees it go
+	h.must(c.Delete(t.Context(), cluster("c"))) // no one sees it go
 	h.settle("set")
 	h.expect("the binding stays", h.recorded("c", "set"), before)
 	h.ctl.workloads.(workloads)["c"] = emptyCluster().Build() // an administrator has deleted what was applied

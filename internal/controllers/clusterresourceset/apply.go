@@ -68,7 +68,7 @@ func applyObject(ctx context.Context, workload client.Client, o *unstructured.Un
 	err := workload.Create(ctx, o, owner)
 	if apierrors.IsAlreadyExists(err) {
 		if reconcile { // it came into being in between
-			return fault.New(fault.Conflict, "CreatedMeanwhile", "%s %s was created by somebody else just now", kind, name()).From(err)
+			return fault.New(fault.Conflict, "CreatedMeanwhile", "%s %s was created by another client meanwhile; retrying", kind, name()).From(err)
 		}
 		return nil
 	}

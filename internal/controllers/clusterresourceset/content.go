@@ -28,7 +28,7 @@ type Content struct {
 	Problem string
 }
 
-// read reads the data of a ConfigMap or Secret: keys in their order, documents in theirs, and the objects of
+// read reads the data of a ConfigMap or Secret: keys in their order, documents in the order in which they stand, and the objects of
 // one value by what others need first.
 func read(data map[string][]byte) Content {
 	sum := sha256.New()

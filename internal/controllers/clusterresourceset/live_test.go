@@ -95,7 +95,7 @@ func (l *live) eventually(what string, ok func() bool) {
 func (l *live) get(c client.Client, o client.Object) bool {
 	l.t.Helper()
 	err := c.Get(l.t.Context(), client.ObjectKeyFromObject(o), o)
-	if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) { // or nobody knows the kind yet
+	if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) { // or no one knows the kind yet
 		l.must(err)
 	}
 	return err == nil

@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Snapshot is everything that a decision about a ClusterResourceSet looks at.
+// Snapshot is everything that a decision about a ClusterResourceSet reads.
 type Snapshot struct {
 	Now time.Time
 	Set *addonsv1.ClusterResourceSet
@@ -51,7 +51,7 @@ type Resource struct {
 	WrongType bool
 	// Hash stands for its content; empty where it is not known.
 	Hash string
-	// Content is what it holds; nil where nobody has asked.
+	// Content is what it holds; nil where it was not read.
 	Content *Content
 }
 
@@ -86,7 +86,7 @@ func (c *Controller) readBindings(ctx context.Context, s *Snapshot) (map[string]
 	out := map[string]*addonsv1.ClusterResourceSetBinding{}
 	for i := range list.Items {
 		b := &list.Items[i]
-		if theirs := b.Labels[clusterv1.WatchLabel]; c.scope.WatchFilter != "" && theirs != "" && theirs != c.scope.WatchFilter {
+		if value := b.Labels[clusterv1.WatchLabel]; c.scope.WatchFilter != "" && value != "" && value != c.scope.WatchFilter {
 			continue // its Cluster is another manager's
 		}
 		out[b.Name] = b
@@ -148,7 +148,7 @@ func (c *Controller) readResource(ctx context.Context, namespace string, ref add
 	case !isSecret(ref):
 		return r, nil
 	}
-	// Secrets of other types are not watched; whether there is one has to be asked.
+	// Secrets of other types are not watched; whether there is one has to be read.
 	secret := &corev1.Secret{}
 	err = c.live.Get(ctx, key, secret)
 	if err == nil {

@@ -45,7 +45,7 @@ type judged struct {
 	err error
 }
 
-// Report says the status of a ClusterResourceSet after a pass.
+// Report says the status of a ClusterResourceSet after a reconcile.
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	if !s.Set.DeletionTimestamp.IsZero() {
 		return loop.Report{}

@@ -25,7 +25,7 @@ const (
 	noDeprecatedHooksReason = "NoDeprecatedHooks"
 )
 
-// again says when what failed is tried again: the pauses are the same for all (package breaker).
+// again says when a failed discovery is retried: the backoff is the same for all (package breaker).
 const again = "retrying in up to 1m"
 
 // conditions is the table of an ExtensionConfig.

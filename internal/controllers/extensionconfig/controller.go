@@ -61,15 +61,15 @@ func Add(s loop.Setup, extensions *hook.Extensions, settings Settings) error {
 	if err != nil {
 		return fmt.Errorf("preparing the watch of Secrets: %w", err)
 	}
-	events := &wakes{}
-	watched := newSecrets(live, events.wake)
+	events := &eventSource{}
+	watched := newSecrets(live, events.enqueue)
 	c := &Controller{
 		client: s.Manager.GetClient(), extensions: extensions, catalog: extensions.Catalog(), secrets: watched,
 		settings: settings, now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer, c.driver = r.Writer, r
-	extensions.OnChange(events.wake)
+	extensions.OnChange(events.enqueue)
 	for _, runnable := range []manager.Runnable{watched, prime{s, extensions, c}} {
 		if err := s.Manager.Add(runnable); err != nil {
 			return err
@@ -124,7 +124,7 @@ func (c *Controller) follow(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	}
 }
 
-// takeOver makes an extension known by its status. What is missing there comes with a change of it, which wakes us.
+// takeOver makes an extension known by its status. What is missing there comes with a change of it, which enqueues the object.
 func (c *Controller) takeOver(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	if err := c.extensions.Restore(o); err != nil {
 		waiting(ctx, o, err.Error())
@@ -170,21 +170,21 @@ func (p prime) Start(ctx context.Context) error {
 	return nil
 }
 
-// wakes brings what happens outside the API server into the queue.
-type wakes struct {
+// eventSource enqueues extensions for what happens outside the API server.
+type eventSource struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-func (w *wakes) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (w *eventSource) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queue = queue
 	return nil
 }
 
-// wake asks for a pass over an extension. Before the controller starts nobody needs to: it looks at everything then.
-func (w *wakes) wake(extension string) {
+// enqueue enqueues an extension. Before the controller starts it does nothing: the controller reconciles all of them then.
+func (w *eventSource) enqueue(extension string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue != nil {

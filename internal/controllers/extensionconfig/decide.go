@@ -9,7 +9,7 @@ import (
 // Discover is the question which handlers the extension has.
 type Discover struct{ Extension string }
 
-// String says what is asked.
+// String says what is to be found out.
 func (d Discover) String() string { return "which handlers extension " + d.Extension + " has" }
 
 // Inject is the action that writes the authority of a Secret into caBundle.

@@ -20,13 +20,13 @@ import (
 // authorityKey is the key of a Secret that holds the certificates of an authority.
 const authorityKey = "ca.crt"
 
-// Snapshot is everything that a decision about an ExtensionConfig looks at.
+// Snapshot is everything that a decision about an ExtensionConfig reads.
 type Snapshot struct {
 	Now    time.Time
 	Config *runtimev1.ExtensionConfig
 	// State is what is known of the extension.
 	State hook.State
-	// Asked is set once the extension was asked for its handlers in this pass.
+	// Asked is set once the extension was called for its handlers in this reconcile.
 	Asked bool
 	// Injection is nil where the annotation does not ask for one.
 	Injection *Injection

@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// follower wakes extensions when the Secret that they take their authority from changes.
+// follower enqueues extensions when the Secret that they take their authority from changes.
 type follower interface {
-	// follow makes changes of the Secret wake the extension, and those of another no more. An empty key: of none.
+	// follow makes changes of the Secret enqueue the extension, and those of another Secret no longer. An empty key: of none.
 	follow(extension string, secret client.ObjectKey)
 }
 
 // secrets watches the metadata of exactly the Secrets that ExtensionConfigs refer to: the manager's cache holds
-// those of clusters only, and nobody needs the content of the others in memory.
+// those of clusters only, and no one needs the content of the others in memory.
 type secrets struct {
-	client metadata.Interface
-	wake   func(extension string)
+	client  metadata.Interface
+	enqueue func(extension string)
 
 	mu      sync.Mutex
 	stopped bool
@@ -31,8 +31,8 @@ type secrets struct {
 	watches map[client.ObjectKey]chan struct{}
 }
 
-func newSecrets(c metadata.Interface, wake func(string)) *secrets {
-	return &secrets{client: c, wake: wake, by: map[string]client.ObjectKey{},
+func newSecrets(c metadata.Interface, enqueue func(string)) *secrets {
+	return &secrets{client: c, enqueue: enqueue, by: map[string]client.ObjectKey{},
 		watches: map[client.ObjectKey]chan struct{}{}}
 }
 
@@ -79,7 +79,7 @@ func (s *secrets) begin(key client.ObjectKey) chan struct{} {
 		users := s.users(key)
 		s.mu.Unlock()
 		for _, extension := range users {
-			s.wake(extension)
+			s.enqueue(extension)
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

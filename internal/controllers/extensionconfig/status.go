@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Report returns the status after a pass. While caBundle is injected nothing is reported: the change wakes us again.
+// Report returns the status after a reconcile. While caBundle is injected nothing is reported: the change enqueues the object again.
 func Report(s Snapshot, p loop.Plan, _ loop.Outcome) loop.Report {
 	if len(p.Actions) > 0 {
 		return loop.Report{}

@@ -23,7 +23,7 @@ import (
 type (
 	// Join makes the health check belong to its Cluster.
 	Join struct{ Cluster string }
-	// Mark says on a Machine how healthy it is, and whether it shall be remediated.
+	// Mark says on a Machine how healthy it is, and whether it should be remediated.
 	Mark struct {
 		Machine string
 		Wants   Wants
@@ -77,7 +77,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wants) error {
 	m := targetOf(s, name).Machine
 	var table condition.Table[Wants]
-	for _, conditionType := range ours() {
+	for _, conditionType := range conditionTypes() {
 		table = append(table, condition.Row[Wants]{
 			Type: conditionType, Of: func(w Wants) condition.Verdict { return w.of(conditionType) },
 		})

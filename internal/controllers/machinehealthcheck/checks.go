@@ -50,7 +50,7 @@ func (f *finding) wait(d time.Duration) {
 	}
 }
 
-// rank orders reasons: what somebody asked for, what the Machine says, what the Node says.
+// rank orders reasons: what a person requested, what the Machine says, what the Node says.
 func rank(reason string) int {
 	return slices.Index([]string{
 		clusterv1.MachineHealthCheckHasRemediateAnnotationReason, clusterv1.MachineHealthCheckUnhealthyMachineReason,
@@ -82,7 +82,7 @@ func merge(findings ...finding) finding {
 //	the Node exists             │ control plane Machines: always
 //	conditions of the Node      ┘
 //
-// While the infrastructure is not ready after it was there once, nobody is examined ([Snapshot.outage]).
+// While the infrastructure is not ready after it was there once, no Machine is examined ([Snapshot.outage]).
 func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t Target) finding {
 	var f finding
 	if _, marked := t.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; marked {

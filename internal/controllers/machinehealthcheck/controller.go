@@ -24,7 +24,7 @@ import (
 // Name of the controller.
 const Name = "machinehealthcheck"
 
-// Interval is the least time between two passes over one MachineHealthCheck.
+// Interval is the least time between two reconciles of one MachineHealthCheck.
 const Interval = 5 * time.Second
 
 // Workloads is what the controller needs of the workload clusters.
@@ -136,7 +136,7 @@ func (c *Controller) checks(
 	return out
 }
 
-// watchNodes makes changes of Nodes wake the health checks of their cluster.
+// watchNodes makes changes of Nodes enqueue the health checks of their cluster.
 func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
 	return c.workloads.Watch(ctx, cluster, remote.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,

@@ -17,11 +17,11 @@ import (
 //	             HealthCheckSucceeded   OwnerRemediated or a remediation request
 //	healthy      True                   given up
 //	under way    as it was              as it was
-//	unhealthy    False                  asked for, unless there are too many unhealthy Machines
+//	unhealthy    False                  requested, unless too many Machines are unhealthy
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Cluster == nil {
-		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; the health check goes on when it does", s.Check.Spec.ClusterName)
+		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; reconciliation resumes when it does", s.Check.Spec.ClusterName)
 		return p
 	}
 	if !ownership.Joined(s.Check, s.Cluster) {
@@ -123,25 +123,25 @@ func (a assessment) allowed() bool {
 	return a.outage() == "" && a.unreadable == nil && a.limit.allows(a.unhealthy())
 }
 
-// Wants are the conditions that a Machine shall have of this controller; absent ones are given up.
+// Wants are the desired conditions of a Machine; this controller gives up those that are absent.
 type Wants struct{ Health, Owner, External condition.Verdict }
 
-// wishes are what a Machine shall have.
-type wishes struct {
+// desiredState is what a Machine should have.
+type desiredState struct {
 	conditions Wants
-	// request is true where there shall be a remediation request, recovered where there shall be none any more.
+	// request is true where there should be a remediation request, recovered where there should be none any more.
 	request, recovered bool
 }
 
-func (a assessment) wants(t judged) wishes {
-	var w wishes
-	w.conditions.Health = kept(t, clusterv1.MachineHealthCheckSucceededCondition)
+func (a assessment) wants(t judged) desiredState {
+	var w desiredState
+	w.conditions.Health = currentVerdict(t, clusterv1.MachineHealthCheckSucceededCondition)
 	switch {
 	case t.all.unhealthy():
 		w.conditions.Health = condition.False(t.all.reason, t.all.message())
 	case t.all.next > 0, t.Node == nil:
-		w.conditions.Owner = kept(t, clusterv1.MachineOwnerRemediatedCondition)
-		w.conditions.External = kept(t, clusterv1.MachineExternallyRemediatedCondition)
+		w.conditions.Owner = currentVerdict(t, clusterv1.MachineOwnerRemediatedCondition)
+		w.conditions.External = currentVerdict(t, clusterv1.MachineExternallyRemediatedCondition)
 		return w
 	default:
 		w.conditions.Health = condition.True(clusterv1.MachineHealthCheckSucceededReason)
@@ -149,8 +149,8 @@ func (a assessment) wants(t judged) wishes {
 		return w
 	}
 	remediate := t.own.unhealthy() && a.allowed()
-	w.conditions.Owner = kept(t, clusterv1.MachineOwnerRemediatedCondition)
-	w.conditions.External = kept(t, clusterv1.MachineExternallyRemediatedCondition)
+	w.conditions.Owner = currentVerdict(t, clusterv1.MachineOwnerRemediatedCondition)
+	w.conditions.External = currentVerdict(t, clusterv1.MachineExternallyRemediatedCondition)
 	if remediate && external(a.Check) {
 		w.conditions.External, w.request = a.externally(t)
 		return w
@@ -161,7 +161,7 @@ func (a assessment) wants(t judged) wishes {
 	return w
 }
 
-// externally says how external remediation of the Machine stands, and whether there shall be a request.
+// externally says how external remediation of the Machine stands, and whether there should be a request.
 func (a assessment) externally(t judged) (condition.Verdict, bool) {
 	waiting := condition.False(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for remediation")
 	have := get(t, clusterv1.MachineExternallyRemediatedCondition)
@@ -190,8 +190,9 @@ func startedHere(c metav1.Condition) bool {
 	}, c.Reason)
 }
 
-// kept is the condition as it is, where it is this controller's: one that somebody else has changed since is theirs.
-func kept(t judged, conditionType string) condition.Verdict {
+// currentVerdict is the condition as it is, where this controller owns it: a condition that another client has changed
+// since belongs to that client.
+func currentVerdict(t judged, conditionType string) condition.Verdict {
 	have := get(t, conditionType)
 	if have == nil || conditionType != clusterv1.MachineHealthCheckSucceededCondition && !startedHere(*have) {
 		return condition.Absent()
@@ -203,8 +204,8 @@ func get(t judged, conditionType string) *metav1.Condition {
 	return condition.Set(t.Machine.Status.Conditions).Get(conditionType)
 }
 
-// ours are the types of the conditions that this controller sets on Machines.
-func ours() []string {
+// conditionTypes are the conditions that this controller sets on Machines.
+func conditionTypes() []string {
 	return []string{
 		clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
 		clusterv1.MachineExternallyRemediatedCondition,
@@ -221,10 +222,10 @@ func (w Wants) of(conditionType string) condition.Verdict {
 	return w.External
 }
 
-// differs reports whether anything has to be written: a condition is not what it shall be, or this controller has a
+// differs reports whether anything has to be written: a condition is not what it should be, or this controller has a
 // share in one that it gives up.
 func differs(t judged, wants Wants) bool {
-	for _, conditionType := range ours() {
+	for _, conditionType := range conditionTypes() {
 		want, have := wants.of(conditionType), get(t, conditionType)
 		switch {
 		case want == condition.Absent():

@@ -1,7 +1,7 @@
 // Package machinehealthcheck is the MachineHealthCheck controller.
 //
-// Does: looks at the Machines that a MachineHealthCheck selects and at their Nodes, says on each Machine whether it
-// is healthy, and asks for the replacement of those that are not, as long as there are not too many of them.
+// Does: checks the Machines that a MachineHealthCheck selects and their Nodes, sets on each Machine a condition that
+// says whether it is healthy, and requests the remediation of unhealthy ones while they are not too many.
 //
 //	Machine ── annotation, conditions ──┐
 //	                                    ├─► examine ─► HealthCheckSucceeded ─► how many? ─┬─► OwnerRemediated=False
@@ -14,7 +14,7 @@
 //
 // Owns: of MachineHealthChecks: owner, cluster label and status. Of Machines: the conditions HealthCheckSucceeded,
 // OwnerRemediated while it says WaitingForRemediation, and ExternallyRemediated with the reasons it sets; each until
-// somebody else changes it. Requests for external remediation.
+// another client changes it. Requests for external remediation.
 //
 // Never: deletes a Machine. That is its owner's part: a MachineSet, a control plane, a pool's infrastructure. The
 // deprecated v1beta1 conditions of Machines are the Machine controller's.

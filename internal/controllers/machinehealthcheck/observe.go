@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is everything that a decision about a MachineHealthCheck looks at.
+// Snapshot is everything that a decision about a MachineHealthCheck reads.
 type Snapshot struct {
 	Now   time.Time
 	Check *clusterv1.MachineHealthCheck
@@ -29,7 +29,7 @@ type Snapshot struct {
 	Others []clusterv1.MachineHealthCheck
 	// Targets are the Machines to look at, sorted by name.
 	Targets []Target
-	// Disconnected says why the workload cluster cannot be asked, although its control plane is initialized; empty:
+	// Disconnected says why the workload cluster cannot be read, although its control plane is initialized; empty:
 	// it can.
 	Disconnected string
 	// Busy is after how long to ask a workload cluster again that is connected and did not answer; zero: it did answer.
@@ -45,7 +45,7 @@ type Target struct {
 	Machine *clusterv1.Machine
 	// Node of the Machine; nil where it has none, or it does not exist any more.
 	Node *corev1.Node
-	// NodeAsked is true where the workload cluster was asked for the Node.
+	// NodeAsked is true where the Node was read from the workload cluster, found or not.
 	NodeAsked bool
 	// Request for external remediation of the Machine; nil where there is none.
 	Request *contract.Object
@@ -104,7 +104,7 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 // claims lists the conditions of the Machine that this controller has applied and still owns a share of.
 func claims(m *clusterv1.Machine) []string {
 	var out []string
-	for _, t := range ours() {
+	for _, t := range conditionTypes() {
 		if kube.OwnsCondition(m, Name, t) || formerly(m, t) {
 			out = append(out, t)
 		}
@@ -113,7 +113,7 @@ func claims(m *clusterv1.Machine) []string {
 }
 
 // formerly reports whether another implementation has set a condition that this controller sets now. One that says something
-// else is that of somebody else.
+// else is that of another client.
 func formerly(m *clusterv1.Machine, conditionType string) bool {
 	have := condition.Set(m.Status.Conditions).Get(conditionType)
 	return have != nil && (conditionType == clusterv1.MachineHealthCheckSucceededCondition || startedHere(*have)) &&
@@ -153,7 +153,7 @@ func (c *Controller) readRequests(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// blind reports whether the workload cluster told nothing about its Nodes, although it should.
+// blind reports whether the Nodes of the workload cluster could not be read, although it should have some.
 func (s Snapshot) blind() bool { return s.Disconnected != "" || s.Busy > 0 }
 
 // outage says that the cluster's infrastructure was provisioned and is not ready now, as its provider reports: Machines that
@@ -168,7 +168,8 @@ func (s Snapshot) outage() string {
 }
 
 // readNodes reads the Nodes of the targets. A workload cluster that does not answer is a fact, not an error. A
-// new connection wakes who waits for it; nothing but time wakes who was not answered over a connection that is there.
+// new connection enqueues the health checks that wait for it; a health check that got no answer over an existing
+// connection is requeued after a time.
 func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
 		return nil
@@ -215,7 +216,7 @@ func (c *Controller) askForNodes(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// external reports whether somebody else than the Machine's owner remediates.
+// external reports whether another client than the Machine's owner remediates.
 func external(check *clusterv1.MachineHealthCheck) bool {
 	return check.Spec.Remediation.TemplateRef.IsDefined()
 }

@@ -20,7 +20,7 @@ var legacy = []condition.Legacy{{
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning },
 }}
 
-// Report says the status of a MachineHealthCheck after a pass. While no Machine can be judged, it stays what
+// Report says the status of a MachineHealthCheck after a reconcile. While no Machine can be judged, it stays what
 // it was.
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	if s.Cluster != nil && s.outage() != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/membership"
 )
 
-// What wakes a health check: changes that can change what it says, and no heartbeats. Between two passes over
-// one health check lies an interval, so that hundreds of Machines that come into being together are looked at
+// What enqueues a health check: changes that can change what it says, and no heartbeats. Between two reconciles of
+// one health check lies an interval, so that hundreds of Machines that come into being together are checked
 // together.
 
 // clusterMatters lets through what of a Cluster every controller looks at, and whether its infrastructure is ready.

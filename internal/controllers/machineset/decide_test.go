@@ -24,7 +24,7 @@ func TestDecide(t *testing.T) {
 		want   []string
 	}{
 		"settled":        {"nothing to do", settled(), nil},
-		"no cluster":     {"MS-02", settled(func(s *Snapshot) { s.Cluster = nil }), []string{"wait: Cluster c does not exist; MachineSet ms goes on when it does"}},
+		"no cluster":     {"MS-02", settled(func(s *Snapshot) { s.Cluster = nil }), []string{"wait: Cluster c does not exist; reconciliation of MachineSet ms resumes when it does"}},
 		"not joined yet": {"MS-02: label and owner come first", settled(func(s *Snapshot) { s.Set.OwnerReferences = nil }), []string{"do: join Cluster c"}},
 		"labelled, not owned": {"MS-02: never joined by itself, and idle until the MachineDeployment has adopted it",
 			settled(replicas(3), func(s *Snapshot) {

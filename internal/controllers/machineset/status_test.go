@@ -57,7 +57,7 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 		"blocked by preflight": {"MS-12", up, settled(replicas(3), func(s *Snapshot) { s.ControlPlane = nil }), loop.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooPlane p does not exist"},
 		"blocked by ownership": {"OR-01", up, settled(replicas(3), func(s *Snapshot) { s.Cluster = nil }), loop.Outcome{},
-			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Cluster c does not exist; MachineSet ms goes on when it does"},
+			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Cluster c does not exist; reconciliation of MachineSet ms resumes when it does"},
 		"could not create": {"messages are stable", up, settled(replicas(3)), loop.Outcome{Failed: Create{}, Err: errors.New("at 12:00")},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created: an unexpected error, which is in the log; retrying"},
 		"creation is refused": {"the cause, without the name of a Machine that never exists", up, settled(replicas(3)), loop.Outcome{Failed: Create{Names: "ms-abcde"}, Err: refused()},

@@ -9,13 +9,13 @@ import (
 type Config struct {
 	// Failures in a row that open the circuit. Default 5.
 	Failures int
-	// First and Last are the pauses before the first and before later trials. Default 1 s and 1 min.
+	// First and Last are the pauses before the first and before later probes. Default 1 s and 1 min.
 	First, Last time.Duration
 	// Random returns a number of [0,1); nil: no jitter.
 	Random func() float64
 }
 
-// Jitter is the largest part of a pause that is added or taken away at random.
+// Jitter is the largest part of a pause that is added or subtracted at random.
 const Jitter = 0.2
 
 func (c Config) withDefaults() Config {
@@ -50,7 +50,7 @@ func (c Config) Pause(n int) time.Duration {
 // State is what a breaker tells about itself.
 type State struct {
 	Open bool
-	// Since is when it opened, RetryAt when the next trial may be made. Zero while closed.
+	// Since is when it opened, RetryAt when the next probe may be made. Zero while closed.
 	Since, RetryAt time.Time
 	// Cause is the failure that opened it.
 	Cause Failure
@@ -69,7 +69,7 @@ type Breaker struct {
 	mu     sync.Mutex
 	failed int // in a row, while closed
 	opened int // times in a row without an answer between
-	trial  bool
+	probe  bool
 	state  State
 }
 
@@ -79,28 +79,28 @@ func New(cfg Config) *Breaker { return &Breaker{cfg: cfg.withDefaults()} }
 // Permit allows one call, and has to be given back with exactly one of its methods.
 type Permit struct {
 	b     *Breaker
-	trial bool
+	probe bool
 }
 
-// Enter asks for a permit; there is none while the circuit is open, except for one trial at a time when its pause is over.
+// Enter asks for a permit; there is none while the circuit is open, except for one probe at a time when its pause is over.
 func (b *Breaker) Enter(now time.Time) (Permit, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.state.Open {
 		return Permit{b: b}, true
 	}
-	if b.trial || now.Before(b.state.RetryAt) {
+	if b.probe || now.Before(b.state.RetryAt) {
 		return Permit{}, false
 	}
-	b.trial = true
-	return Permit{b: b, trial: true}, true
+	b.probe = true
+	return Permit{b: b, probe: true}, true
 }
 
-// Succeeded closes the circuit: somebody answered. It reports whether that is a change.
+// Succeeded closes the circuit: the server answered. It reports whether that is a change.
 func (p Permit) Succeeded() bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
-	if p.b.state.Open && !p.trial {
+	if p.b.state.Open && !p.probe {
 		p.b.failed = 0
 		return false // a call of before it opened says nothing about now
 	}
@@ -112,8 +112,8 @@ func (p Permit) Failed(now time.Time, f Failure) bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	switch {
-	case p.trial:
-		p.b.trial = false
+	case p.probe:
+		p.b.probe = false
 	case p.b.state.Open:
 		return false
 	default:
@@ -129,8 +129,8 @@ func (p Permit) Failed(now time.Time, f Failure) bool {
 func (p Permit) Abandoned() {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
-	if p.trial {
-		p.b.trial = false
+	if p.probe {
+		p.b.probe = false
 	}
 }
 
@@ -160,6 +160,6 @@ func (b *Breaker) open(now time.Time, f Failure) {
 
 func (b *Breaker) close() bool {
 	was := b.state.Open
-	b.failed, b.opened, b.trial, b.state = 0, 0, false, State{}
+	b.failed, b.opened, b.probe, b.state = 0, 0, false, State{}
 	return was
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Drip serves a byte now and then, until nobody reads any more.
+// Drip serves a byte now and then, until no one reads any more.
 func Drip(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -36,7 +36,7 @@ func Flood(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Silent says nothing until nobody listens any more.
+// Silent says nothing until no one listens any more.
 func Silent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 // Status serves an HTTP status without a body.

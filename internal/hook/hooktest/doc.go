@@ -1,7 +1,7 @@
 // Package hooktest plays an extension in tests: a real TLS server on the loopback address.
 //
 // Does: makes certificate authorities and certificates of every sort, good or bad; serves discovery and handlers, and
-// counts what was asked and over how many connections.
+// counts the requests and over how many connections.
 //
 // Owns: the server, until the test ends.
 //

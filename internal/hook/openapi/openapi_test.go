@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks/openapi"
 )
 
-// RT-22: a validator that somebody else wrote finds nothing wrong with the document, in either form.
+// RT-22: a validator that another client wrote finds nothing wrong with the document, in either form.
 func TestDocumentIsValid(t *testing.T) {
 	doc, err := Document("v1.2.3")
 	if err != nil {

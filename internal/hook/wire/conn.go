@@ -16,7 +16,7 @@ import (
 const (
 	// MaxAnswer is the largest answer that is read, in bytes.
 	MaxAnswer = 20 << 20
-	// connectWithin bounds what goes on in the background once nobody waits for it any more.
+	// connectWithin bounds a connection attempt that continues in the background after its caller gave up.
 	connectWithin = 10 * time.Second
 	// idle is how long an unused connection is kept.
 	idle = 90 * time.Second
@@ -119,7 +119,7 @@ func (c *Conn) Endpoint() Endpoint { return c.endpoint }
 // Dialled returns how many connections were made so far.
 func (c *Conn) Dialled() int64 { return c.dialled.Load() }
 
-// Close closes the connections that nobody uses.
+// Close closes the connections that no one uses.
 func (c *Conn) Close() { c.transport.CloseIdleConnections() }
 
 // Request is what is sent.
@@ -130,7 +130,7 @@ type Request struct {
 	Body []byte
 	// Header besides those that say that both sides are JSON.
 	Header http.Header
-	// Timeout bounds the exchange, and is told the extension: ?timeout=10s. 0: the context alone bounds it.
+	// Timeout bounds the exchange, and is sent to the extension: ?timeout=10s. 0: the context alone bounds it.
 	Timeout time.Duration
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 )
 
-// RT-10: an answer whose end comes only because nobody waits any longer is not an answer.
+// RT-10: an answer whose end comes only because no one waits any longer is not an answer.
 func TestEndAfterTheTimeout(t *testing.T) {
 	e, err := EndpointOf(runtimev1.ClientConfig{URL: "https://host"})
 	if err != nil {

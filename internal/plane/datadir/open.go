@@ -25,14 +25,14 @@ type Handle struct {
 }
 
 // Open creates the directory where it is missing, takes its lock for holder,
-// checks the format and makes the instance id. A directory that is not ours is
+// checks the format and makes the instance id. A directory that is not a data directory of slipway is
 // not touched. Its errors are faults of kind Invalid with one of the Reasons of
 // this package.
 func Open(dir Dir, holder Holder) (*Handle, error) {
 	if err := createFolder(string(dir)); err != nil {
 		return nil, unusable(dir, err)
 	}
-	if err := ours(dir); err != nil {
+	if err := checkMark(dir); err != nil {
 		return nil, err
 	}
 	if err := writable(dir); err != nil {
@@ -74,7 +74,7 @@ func (h *Handle) prepare() error {
 	return nil
 }
 
-// writable is for a directory that is ours, or empty: others may have looked into it until now.
+// writable is for a data directory of slipway, or an empty one: others may have read it until now.
 func writable(dir Dir) error {
 	if err := os.Chmod(string(dir), 0o700); err != nil {
 		return unusable(dir, err)
@@ -88,11 +88,11 @@ func writable(dir Dir) error {
 	return nil
 }
 
-// magic begins the file version, which marks a directory as ours.
+// magic begins the file version, which marks a data directory of slipway.
 const magic = "slipway data directory, format "
 
-// ours refuses a folder that holds something else, or that many share.
-func ours(dir Dir) error {
+// checkMark refuses a folder that holds something else, or that many share.
+func checkMark(dir Dir) error {
 	info, err := os.Stat(string(dir))
 	if err != nil {
 		return unusable(dir, err)
@@ -121,7 +121,7 @@ func isTemporary(name string) bool {
 	return strings.HasPrefix(name, ".probe.") || strings.HasPrefix(name, ".version.") || strings.HasPrefix(name, ".instance.")
 }
 
-// marked reports whether the directory is ours. The first format had no mark, only a number and the id of an instance.
+// marked reports whether the directory has the mark of slipway. The first format had no mark, only a number and the id of an instance.
 func marked(dir Dir) bool {
 	data, err := os.ReadFile(dir.version())
 	if err != nil {

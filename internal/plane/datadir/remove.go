@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Remove deletes everything of ours, and then the directory where nothing else is in it; left names what is. The lock
-// is the last: what is interrupted is still a directory of ours.
+// Remove deletes everything that slipway wrote, and then the directory where nothing else is in it; left names what is. The lock
+// is the last: what is interrupted is still marked as a data directory.
 func (h *Handle) Remove() (left []string, err error) {
 	dir := h.Dir
 	for _, path := range []string{

@@ -92,7 +92,7 @@ func (s *Server) Close() {
 }
 
 // embedded opens no listener for peers: there are none. What the member says
-// about where it is reached must look like host and port, and nobody reads it.
+// about where it is reached must look like host and port, and no one reads it.
 func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	nowhere := url.URL{Scheme: "unix", Host: "localhost:0"}
 	c := embed.NewConfig()
@@ -111,7 +111,7 @@ func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	c.ListenClientHttpUrls = []url.URL{http} // its own socket: gRPC alone on the other one is leaner
 	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{nowhere}
 	c.InitialCluster = memberName + "=" + nowhere.String()
-	// There is nobody to lose an election to, and every tick wakes the process up.
+	// There is no one to lose an election to, and every tick wakes the process up.
 	c.TickMs, c.ElectionMs = 50, 250
 	c.EnableGRPCGateway = false
 	c.WarningUnaryRequestDuration = slowRequest
@@ -154,7 +154,7 @@ func socketFolder(dir string) (string, error) {
 	return folder, private(folder)
 }
 
-// private refuses a folder that somebody else prepared.
+// private refuses a folder that another client prepared.
 func private(folder string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(folder, &st); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // streams ends the watches of clients when ended does. Without it, closing the
-// member waits for seconds for watches that nobody will end: the clients are in
+// member waits for seconds for watches that no one will end: the clients are in
 // this process and go with it.
 func streams(ended context.Context) grpc.ServerOption {
 	return grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {

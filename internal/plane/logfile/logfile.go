@@ -27,7 +27,7 @@ import (
 // MaxSize is the size, in bytes, above which a log file is turned over.
 const MaxSize = 16 << 20
 
-// checkEvery is how often the size is looked at.
+// checkEvery is how often the size is checked.
 const checkEvery = 20 * time.Second
 
 // Open opens path for appending, making its folder. Where the file is above
@@ -95,7 +95,7 @@ func Watch(ctx context.Context, path string) {
 			return
 		case <-ticker.C:
 			if info, err := os.Stat(path); err != nil || info.Size() > MaxSize {
-				_ = replace(path) // the old descriptor stays in use; tried again at the next tick
+				_ = replace(path) // the old descriptor stays in use; retried at the next tick
 			}
 		}
 	}

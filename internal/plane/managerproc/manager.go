@@ -77,7 +77,7 @@ func (s Subject) anyUID() Subject {
 	return s
 }
 
-// Begin is told of every reconciliation. It returns for how long the object is set aside: it is not to be reconciled
+// Begin is called before every reconciliation. It returns for how long the object is set aside: it is not to be reconciled
 // before. Otherwise done is to be called in the end.
 func (m *Manager) Begin(s Subject) (done func(), aside time.Duration) {
 	now := m.now()

@@ -101,7 +101,7 @@ func (r *Record) Begin(s Subject, now time.Time) (done func()) {
 	slot := r.slot(i)
 	binary.NativeEndian.PutUint64(slot[8:], uint64(len(text)))
 	copy(slot[textOffset:], text)
-	r.began(i).Store(now.UnixNano()) // last: whoever reads it finds the text complete
+	r.began(i).Store(now.UnixNano()) // last: a reader that sees it finds the text complete
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()

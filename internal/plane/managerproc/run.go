@@ -12,7 +12,7 @@ import (
 
 const (
 	// firstPause is how long a manager that ended is not started again, twice as long after each further end, up to
-	// longestPause. One that ran for stableAfter begins anew.
+	// longestPause. One that ran for stableAfter starts over.
 	firstPause, longestPause = 250 * time.Millisecond, 30 * time.Second
 	stableAfter              = time.Minute
 	// patience is how long a manager may take to stop before it is killed.
@@ -34,7 +34,7 @@ type Config struct {
 	Ready func()
 	// Changed is called with every change of the status.
 	Changed func(Status)
-	// Failed is called when the manager ended without having been asked to. It must not block for long.
+	// Failed is called when the manager ended without a request to stop. It must not block for long.
 	Failed func(Failure)
 }
 
@@ -48,7 +48,7 @@ type Status struct {
 	Aside      []Aside
 }
 
-// Failure is an end of the manager that was not asked for.
+// Failure is an end of the manager that was not requested.
 type Failure struct {
 	// How it ended, in words that follow "the manager".
 	How string
@@ -179,7 +179,7 @@ func (s *supervisor) ended(f Failure) time.Duration {
 	return f.Pause
 }
 
-// sleep reports whether ctx goes on.
+// sleep reports whether ctx is still alive after the pause.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -37,7 +37,7 @@ type child struct {
 	wanted *workload.Config
 	seen   Status
 
-	acting sync.Mutex // held while the process is looked at, started or ended
+	acting sync.Mutex // held while the process is checked, started or ended
 	view   view
 	own    *launched // our own child; nil: there is none
 	asked  bool      // the end was asked for by us
@@ -123,7 +123,7 @@ func (c *child) loop(ctx context.Context) {
 	}
 }
 
-// pass is one round; it returns how long nothing need be looked at, unless our
+// pass is one round; it returns how long nothing need be checked, unless our
 // own child ends.
 func (c *child) pass(ctx context.Context) (wake time.Duration, ended <-chan struct{}, err error) {
 	c.acting.Lock()

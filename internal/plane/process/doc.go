@@ -4,7 +4,7 @@
 // Does: starts a control plane detached from this process, so that it outlives
 // it; takes over one that an earlier slipway started; starts it again with
 // growing pauses when it dies or when its configuration changed; asks its
-// health; stops it, and removes its data. Who lives is told by a lock that the
+// health; stops it, and removes its data. A lock tells whether it is alive; the
 // process holds, so that a process ID that was given to another program is
 // never mistaken.
 //

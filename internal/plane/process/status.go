@@ -39,7 +39,7 @@ type Status struct {
 }
 
 // Inspect reads the status of every control plane below root from outside,
-// without a Supervisor; health is not asked.
+// without a Supervisor; health is not checked.
 func Inspect(root string) ([]Status, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, os.ErrNotExist) {
@@ -99,7 +99,7 @@ func Memory(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// same tells whether two statuses mean the same to somebody who waits for a
+// same tells whether two statuses mean the same to a caller that waits for a
 // change; memory does not count.
 func same(a, b Status) bool {
 	return a.Running == b.Running && a.PID == b.PID && a.Version == b.Version && a.Local == b.Local &&

@@ -15,11 +15,11 @@ const (
 const (
 	firstPause   = 250 * time.Millisecond // before the first restart; doubled for each one after it
 	longestPause = 30 * time.Second
-	// stableAfter is how long a process must live for the pauses to begin anew.
+	// stableAfter is how long a process must live for the pauses to start over.
 	stableAfter = time.Minute
 	// sickAfter is how long a process that was ready may fail its health check before it is restarted.
 	sickAfter = time.Minute
-	// readyWithin is how long a start may take before it counts as sick.
+	// readyWithin is how long a start may take before it counts as unhealthy.
 	readyWithin = 3 * time.Minute
 )
 

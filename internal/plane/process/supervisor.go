@@ -64,13 +64,13 @@ func (s *Supervisor) Versions() []string { return slices.Clone(s.cfg.Versions) }
 // Ensure makes name run with cfg: it starts it, takes it over, or restarts it
 // where it runs with another configuration. It does not wait; the Status says
 // how far things are and subscribers are told of changes. A version that is not
-// carried is a fault of kind Invalid and changes nothing.
+// included in this build is a fault of kind Invalid and changes nothing.
 func (s *Supervisor) Ensure(_ context.Context, name string, cfg workload.Config) (Status, error) {
 	if err := validName(name); err != nil {
 		return Status{}, err
 	}
 	if !slices.Contains(s.cfg.Versions, cfg.Version) {
-		return Status{}, fault.New(fault.Invalid, ReasonVersion, "Kubernetes %s is not carried by this slipway; it carries %s",
+		return Status{}, fault.New(fault.Invalid, ReasonVersion, "Kubernetes %s is not included in this build of slipway, which has %s",
 			cfg.Version, strings.Join(s.cfg.Versions, ", "))
 	}
 	if err := cfg.Validate(); err != nil {
@@ -99,7 +99,7 @@ func (s *Supervisor) Status(name string) (st Status, found bool, err error) {
 	return st, true, err
 }
 
-// List returns every control plane that has a folder or was asked for, by name.
+// List returns every control plane that has a folder or was started, by name.
 func (s *Supervisor) List() ([]Status, error) {
 	all, err := Inspect(s.cfg.Root)
 	if err != nil {

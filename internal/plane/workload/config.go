@@ -26,7 +26,7 @@ const (
 	DefaultCertificateDays = 365
 )
 
-// Config is what the process of a control plane is told.
+// Config configures the process of a control plane.
 type Config struct {
 	Cluster string `json:"cluster"` // name of the Cluster
 	Version string `json:"version"` // of Kubernetes, "v1.36.3"

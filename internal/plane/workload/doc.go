@@ -1,5 +1,5 @@
 // Package workload describes the control plane of one workload cluster: what
-// the process that runs it is told, and where its files are.
+// the process that runs it is configured, and where its files are.
 //
 // Does: the configuration as one JSON file, its checks and its hash; the names
 // of the files in the control plane's folder; what the process says about

@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// validity of what is made: a server that runs longer is started anew in between.
+// validity of what is made: a server that runs longer is started again in between.
 const validity = 365 * 24 * time.Hour
 
 // Certificate is a certificate with its key and authority, each in PEM.

@@ -7,7 +7,7 @@ import (
 
 // NotFoundError says that a variable, or a field of it, has no value.
 type NotFoundError struct {
-	// Path that was asked for.
+	// Path that was read.
 	Path string
 	// Missing is the part of it that was not found.
 	Missing string
@@ -23,7 +23,7 @@ func (e *NotFoundError) Error() string {
 
 // InvalidError says that a variable cannot be read as what it was asked for.
 type InvalidError struct {
-	// Path that was asked for.
+	// Path that was read.
 	Path string
 	// Cause is why.
 	Cause error

@@ -138,13 +138,13 @@ func (s step) into(value json.RawMessage) (json.RawMessage, error) {
 	if s.index < 0 {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(value, &object); err != nil {
-			return nil, fmt.Errorf("%q is asked of something that is not an object", s.field)
+			return nil, fmt.Errorf("%q is read from a value that is not an object", s.field)
 		}
 		return object[s.field], nil
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(value, &list); err != nil {
-		return nil, fmt.Errorf("element %d is asked of something that is not a list", s.index)
+		return nil, fmt.Errorf("element %d is read from a value that is not a list", s.index)
 	}
 	if s.index >= len(list) {
 		return nil, nil

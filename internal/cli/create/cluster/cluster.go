@@ -26,7 +26,7 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Create a cluster on this host, and wait until its nodes are ready",
 		Long: `Create a cluster on this host: a hosted control plane, and a pool of nodes in containers. The command
 applies an ordinary Cluster API manifest, which --dry-run prints, and waits until all nodes are Ready.
-Interrupting the wait changes nothing: the cluster goes on being created.`,
+Interrupting the wait changes nothing: the creation of the cluster continues.`,
 		Example: `  slipway create cluster demo --workers 2
   slipway create cluster demo --workers 2 --dry-run > demo.yaml`,
 		Args: argument.One("NAME"),

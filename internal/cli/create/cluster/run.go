@@ -128,11 +128,11 @@ func list(objects []*unstructured.Unstructured) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 }
 
-// onward says at the end of a wait that the cluster goes on without it, and how to see that.
+// onward says at the end of a wait that the creation continues without it, and how to see that.
 func (f *flags) onward(e env.Env, err error, name string) error {
 	known := fault.As(err)
 	if errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
-		_, _ = fmt.Fprintf(e.Err, "Cluster %q goes on being created; \"slipway describe cluster %s%s\" shows how far it is.\n", name, name, f.again())
+		_, _ = fmt.Fprintf(e.Err, "The creation of cluster %q continues; \"slipway describe cluster %s%s\" shows how far it is.\n", name, name, f.again())
 	}
 	return err
 }

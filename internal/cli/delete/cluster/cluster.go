@@ -94,13 +94,13 @@ func wait(ctx context.Context, e env.Env, c *management.Connection, d deletion, 
 		case err != nil:
 			return nil, err
 		case s.Cluster.UID != first.Cluster.UID:
-			return progress.Deletion(first, tree.Snapshot{}), nil // somebody made a new one of the same name
+			return progress.Deletion(first, tree.Snapshot{}), nil // another client created a new one of the same name
 		}
 		return progress.Deletion(first, s), nil
 	}, screen.Reporter(e))
 	known := fault.As(err)
 	if errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
-		_, _ = fmt.Fprintf(e.Err, "The deletion of cluster %q goes on; \"slipway describe cluster %s -n %s\" shows what it waits for.\n", d.key.Name, d.key.Name, d.key.Namespace)
+		_, _ = fmt.Fprintf(e.Err, "The deletion of cluster %q continues; \"slipway describe cluster %s -n %s\" shows what it waits for.\n", d.key.Name, d.key.Name, d.key.Namespace)
 	}
 	return err
 }

@@ -127,7 +127,7 @@ func find(configs []runtimev1.ExtensionConfig, name string) (*runtimev1.Extensio
 	return nil, handler, fault.New(fault.Gone, "HandlerNotFound", "there is no handler %q; there are: %s", name, strings.Join(known, ", "))
 }
 
-// requestOf reads a request of the hook. Fields that it does not have are an error: nobody would see that they are lost.
+// requestOf reads a request of the hook. Fields that it does not have are an error: no one would see that they are lost.
 func requestOf(h hooks.Hook, text []byte) (runtime.Object, error) {
 	var meta metav1.TypeMeta
 	if err := yaml.Unmarshal(text, &meta); err != nil {

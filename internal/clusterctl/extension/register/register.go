@@ -170,7 +170,7 @@ func Delete(ctx context.Context, c client.Client, name string) error {
 	return err
 }
 
-// Withdraw removes what Register registered, unless somebody else has replaced it.
+// Withdraw removes what Register registered, unless another client has replaced it.
 func Withdraw(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig) error {
 	err := c.Delete(ctx, config, client.Preconditions{UID: &config.UID})
 	if apierrors.IsConflict(err) {

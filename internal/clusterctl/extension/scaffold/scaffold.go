@@ -92,7 +92,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// render fills in the templates. A name ends with .tmpl so that the Go files among them are not taken for ours.
+// render fills in the templates. A name ends with .tmpl so that the Go files among them are not taken for Slipway's own.
 func render(o Options) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := fs.WalkDir(project, "project", func(path string, d fs.DirEntry, err error) error {

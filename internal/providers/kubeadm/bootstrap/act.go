@@ -63,7 +63,7 @@ func (c *Controller) chooseToken(ctx context.Context, s Snapshot) error {
 	if err := c.writer.Apply(ctx, s.Config, want); err != nil {
 		return err
 	}
-	// Nobody else knows it yet.
+	// No one else knows it yet.
 	c.tokens.remember(tokenKey{client.ObjectKeyFromObject(s.Cluster), discovery.ID(token)}, discovery.State{}, s.Now)
 	return nil
 }
@@ -112,7 +112,7 @@ func (c *Controller) deleteToken(ctx context.Context, s Snapshot, name string) e
 	return nil
 }
 
-// writeData makes the data Secret what it should be, whoever made it.
+// writeData makes the data Secret what it should be, whoever created it.
 func (c *Controller) writeData(ctx context.Context, s Snapshot) error {
 	data, err := s.data()
 	if err != nil {

@@ -277,7 +277,7 @@ func TestTokenOfAMachineWhileWritesFail(t *testing.T) {
 	})
 }
 
-// KB-10: with a Node nothing is extended, and nobody is asked.
+// KB-10: with a Node nothing is extended, and no one is asked.
 func TestJoinedMachine(t *testing.T) {
 	joined := machine(func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" })
 	c := ownedBy("Machine", "m")

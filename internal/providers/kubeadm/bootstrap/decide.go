@@ -25,7 +25,7 @@ const (
 	waitUpdate         = "WaitingForInPlaceUpdate"
 )
 
-// unwatched is how often Secrets are looked at that nothing watches.
+// unwatched is how often Secrets are checked that nothing watches.
 const unwatched = 15 * time.Second
 
 // afterOwning is when to go on after a Secret was given its owner, by when the cache has it.
@@ -64,7 +64,7 @@ func Decide(s Snapshot) loop.Plan {
 // owners, or those of an earlier life or an earlier version of the API.
 func lost(s Snapshot) bool {
 	if s.Written == nil || s.Written.Name != s.Config.Name || s.Written.Type != clusterv1.ClusterSecretType {
-		return false // of somebody else
+		return false // of another client
 	}
 	owner := metav1.GetControllerOf(s.Written)
 	return owner == nil || earlier(*owner, s) && (owner.UID != s.Config.UID || owner.APIVersion != bootstrapv1.GroupVersion.String())
@@ -166,7 +166,7 @@ func decideRefresh(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(again)
 }
 
-// decideRotation keeps data with a young token ready for the next machine of a pool.
+// decideRotation keeps data with a fresh token ready for the next machine of a pool.
 func decideRotation(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.token() == "" && !discovery.NeedsToken(s.Config.Spec.JoinConfiguration.Discovery):
@@ -223,8 +223,8 @@ func doToken(need discovery.Need, s Snapshot, p *loop.Plan) {
 	}
 }
 
-// takenBy says to whom the Secret with the data's name belongs, if it cannot become ours: one that
-// an earlier KubeadmConfig of the same name left, or nobody's, can.
+// takenBy names the owner of the Secret with the data's name where it cannot be adopted: a Secret that
+// an earlier KubeadmConfig of the same name left, or that has no owner, can.
 func takenBy(s Snapshot) string {
 	secret := s.Material.Data
 	if secret == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 )
 
-// trusted is for how long the workload cluster is not asked again about a token that was just written there: the passes of
+// trusted is for how long a token that was just written to the workload cluster is not read there again: the reconciles of
 // a Machine that comes into being follow each other closely, and calls to its cluster are limited. It is well
-// below the third of a token's life after which it is looked at anyway.
+// below the third of a token's life after which it is read anyway.
 const trusted = time.Minute
 
 // tokens remembers what this process last wrote about tokens. The zero value is empty.

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
 )
 
-// Snapshot is everything that Decide looks at. Nothing in it is changed.
+// Snapshot is everything that Decide reads. Nothing in it is changed.
 type Snapshot struct {
 	Now time.Time
 	// TTL of bootstrap tokens.
@@ -27,11 +27,11 @@ type Snapshot struct {
 
 	// Written is the data Secret, where data was made before; nil: it was not, or the Secret does not exist.
 	Written *corev1.Secret
-	// Material is nil until asked for.
+	// Material is nil until read.
 	Material *Material
-	// Token is the state of the token in the spec; nil until asked for.
+	// Token is the state of the token in the spec; nil until read.
 	Token *discovery.State
-	// Leftovers are the Secrets of all tokens made for this KubeadmConfig; nil until asked for.
+	// Leftovers are the Secrets of all tokens created for this KubeadmConfig; nil until read.
 	Leftovers *[]corev1.Secret
 }
 
@@ -66,7 +66,7 @@ type Material struct {
 	ControlPlaneVersion string
 	// Data is the Secret with the name of the data Secret; nil: there is none.
 	Data *corev1.Secret
-	// rendered is what render makes of the snapshot that this was asked for, made once: it is looked at more than once in a
+	// rendered is the result of render for this snapshot, computed once: it is read more than once in a
 	// pass. Nil: it is made when it is needed.
 	rendered func() (Data, error)
 }
@@ -94,7 +94,7 @@ func (s Snapshot) dataSecretName() string {
 	return ""
 }
 
-// ending reports whether nobody needs the bootstrap data any more.
+// ending reports whether no one needs the bootstrap data any more.
 func (s Snapshot) ending() bool { return s.Owner.Ending }
 
 // token returns the token to join with, or "" where the machine discovers by a file or none is chosen.

@@ -27,7 +27,7 @@ func table() condition.Table[view] {
 	}
 }
 
-// Report returns the status after a pass.
+// Report returns the status after a reconcile.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	v := view{Snapshot: s, plan: p, out: out}
 	status := bootstrapv1.KubeadmConfigStatus{

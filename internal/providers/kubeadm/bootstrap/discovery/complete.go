@@ -20,7 +20,7 @@ type Facts struct {
 	CACertHashes []string
 }
 
-// NeedsToken reports whether the machine discovers by a token that nobody has chosen yet.
+// NeedsToken reports whether the machine discovers by a token that no one has chosen yet.
 func NeedsToken(in bootstrapv1.Discovery) bool {
 	return !in.File.IsDefined() && in.BootstrapToken.Token == ""
 }

@@ -10,7 +10,7 @@
 //
 // Owns: the shape of the Secrets kube-system/bootstrap-token-<id>.
 //
-// Never: talks to an API, or looks at a clock.
+// Never: talks to an API, or reads a clock.
 //
 // Read first: [Complete], [Refresh], [Rotate].
 package discovery

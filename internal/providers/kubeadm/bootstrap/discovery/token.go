@@ -127,7 +127,7 @@ func Secret(token string, owner Owner, life Lifetime) *corev1.Secret {
 }
 
 // StateOf reads a token's Secret; nil means that there is none. An expiration that cannot be read counts as
-// past, so that it is written anew.
+// past, so that it is written again.
 func StateOf(secret *corev1.Secret) State {
 	if secret == nil {
 		return State{}

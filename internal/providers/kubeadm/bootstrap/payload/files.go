@@ -85,7 +85,7 @@ func (in Input) expand(path string, content []byte) ([]byte, error) {
 
 // refusedWord returns the first word of a template that is not supported, empty if there is none. Without repetition,
 // nested templates and functions that make text out of text, the time and the memory that a template takes are those of
-// its length; whoever may write a KubeadmConfig may not have more of this process.
+// its length; a client that may write a KubeadmConfig may not have more of this process.
 func refusedWord(n parse.Node) string {
 	switch n := n.(type) {
 	case *parse.ListNode:
