@@ -3,8 +3,9 @@
 
     record.py OUT.cast COLUMNS ROWS < COMMANDS
 
-Standard input has a command a line. OUT.cast is an asciicast (version 2). Commands appear as if typed; their output and its
-timing are those of the run. The first command that fails ends the recording with its exit code.
+Standard input has a command a line. OUT.cast is an asciicast (version 2). Commands appear as if typed; their output is that of
+the run, and so are its times, but for pauses of more than two seconds, which are shortened. The first command that fails ends
+the recording with its exit code.
 """
 import codecs
 import fcntl
@@ -17,7 +18,8 @@ import sys
 import termios
 import time
 
-TYPING, READING = 0.03, 1.5  # seconds for a character typed; to look at an output
+TYPING, READING = 0.03, 1.5  # seconds for a character typed; to read an output
+LONGEST = 2  # seconds: a pause without any output is shortened to this
 
 
 def run(command, columns, rows, emit):
@@ -41,11 +43,14 @@ def run(command, columns, rows, emit):
 
 def main():
     out, columns, rows = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    begin = time.monotonic()
+    now, last = 0.0, time.monotonic()
     with open(out, "w", encoding="utf-8") as cast:
 
         def emit(text):
-            print(json.dumps([round(time.monotonic() - begin, 3), "o", text]), file=cast)
+            nonlocal now, last
+            at = time.monotonic()
+            now, last = now + min(at - last, LONGEST), at
+            print(json.dumps([round(now, 3), "o", text]), file=cast)
             sys.stdout.write(text)
             sys.stdout.flush()
 
@@ -61,7 +66,7 @@ def main():
                 sys.exit(code)
             time.sleep(READING)
         emit("\x1b[1;32m$\x1b[0m ")
-        time.sleep(2 * READING)
+        time.sleep(LONGEST)
         emit(" ")
 
 

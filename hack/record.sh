@@ -17,7 +17,7 @@ trap finish EXIT
 mkdir -p "$work/home" "$work/bin"
 ln -s "$slipway" "$work/bin/slipway"
 
-HOME="$work/home" PATH="$work/bin:$PATH" TERM=xterm-256color python3 "$(dirname "$0")/record.py" "$work/demo.cast" 112 26 <<'COMMANDS'
+HOME="$work/home" PATH="$work/bin:$PATH" TERM=xterm-256color python3 "$(dirname "$0")/record.py" "$work/demo.cast" 120 26 <<'COMMANDS'
 slipway up -d
 slipway create cluster demo --workers 2
 slipway get kubeconfig demo > ~/demo.kubeconfig

@@ -120,7 +120,7 @@ def main():
     context.load_cert_chain(os.environ["EXTENSION_CERT_FILE"], os.environ["EXTENSION_KEY_FILE"])
     server = ThreadingHTTPServer((host, int(port)), Handler)
     server.daemon_threads = True
-    # The handshake is left to the thread of the connection: a slow caller holds up nobody else.
+    # The handshake is left to the thread of the connection: a slow caller holds up no one else.
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
