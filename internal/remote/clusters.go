@@ -46,7 +46,6 @@ type Clusters struct {
 	cfg     Config
 	log     logr.Logger
 	metrics *metrics
-	limits  limits
 	// pool is for the calls to slow clusters.
 	pool *slowPool
 	// kinds are what all connections know without discovery.
@@ -86,7 +85,7 @@ func New(cfg Config) (*Clusters, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	return &Clusters{
-		cfg: cfg, limits: defaultLimits(), log: logr.Discard(), metrics: m, life: life, end: end,
+		cfg: cfg, log: logr.Discard(), metrics: m, life: life, end: end,
 		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, pool: newSlowPool(), kinds: everyCluster(),
 	}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kubeconfig"
+	"github.com/slipwayhq/slipway/internal/remote/answers"
 )
 
 // connection is one open connection to a workload cluster. It is created by
@@ -87,7 +88,7 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config, l *limiter) (*con
 	if err != nil {
 		return nil, err
 	}
-	wrapped, err := rest.HTTPWrappersForConfig(cfg, newBounded(sockets, c.limits))
+	wrapped, err := rest.HTTPWrappersForConfig(cfg, answers.Bound(sockets, answers.DefaultLimits()))
 	if err != nil {
 		return nil, fmt.Errorf("the credentials of the kubeconfig cannot be used: %w", err)
 	}

@@ -273,8 +273,9 @@ capi_cluster_cache_healthchecks_total{cluster_name="c1",cluster_namespace="ns",s
 
 func TestHangingProbeTimesOut(t *testing.T) { // RC-02
 	a := newAPI(t)
-	b := newBench(t, func(c *Config) { c.Timing.ProbeTimeout = 50 * time.Millisecond })
+	b := newBench(t, nil)
 	b.connected(a)
+	b.clusters.cfg.Timing.ProbeTimeout = 50 * time.Millisecond
 	a.mu.Lock() // every handler hangs
 	b.clock.SetTime(t0.Add(10 * time.Second))
 	b.reconcile()

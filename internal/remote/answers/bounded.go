@@ -1,4 +1,4 @@
-package remote
+package answers
 
 import (
 	"io"
@@ -11,28 +11,27 @@ import (
 // ReasonTooLarge is the reason of the fault for an answer beyond the limits.
 const ReasonTooLarge = "AnswerTooLarge"
 
-// limits of what a workload cluster's API may answer: who writes the kubeconfig Secret chooses the API, and every byte and
-// object of an answer is memory of this process.
-type limits struct {
-	// bytes of one answer, unpacked, and objects of one list.
-	bytes, objects int
-	// watchedBytes and watchedObjects are what the watch of a kind may bring after its list. Beyond them the watch ends,
-	// and the kind is listed again, which replaces what was kept.
-	watchedBytes, watchedObjects int
+// Limits of what an API may answer.
+type Limits struct {
+	// Bytes of one answer, unpacked, and Objects of one list.
+	Bytes, Objects int
+	// WatchedBytes and WatchedObjects are what the watch of a kind may send after its list. Beyond them the watch ends, and
+	// the kind is listed again, which replaces what was cached.
+	WatchedBytes, WatchedObjects int
 }
 
-func defaultLimits() limits {
-	return limits{bytes: 64 << 20, objects: 20_000, watchedBytes: 256 << 20, watchedObjects: 100_000}
+// DefaultLimits are those for the API of a workload cluster.
+func DefaultLimits() Limits {
+	return Limits{Bytes: 64 << 20, Objects: 20_000, WatchedBytes: 256 << 20, WatchedObjects: 100_000}
 }
 
-// bounded is a transport whose answers end with a fault where they are beyond the limits. It stands between what unpacks
-// answers and what decodes them.
+// bounded is the transport of [Bound].
 type bounded struct {
 	next   http.RoundTripper
-	limits limits
+	limits Limits
 
 	mu sync.Mutex
-	// watched is what watches have brought since the last list, by path.
+	// watched is what watches have sent since the last list, by path.
 	watched map[string]*amount
 }
 
@@ -42,7 +41,11 @@ type amount struct {
 	bytes, objects int
 }
 
-func newBounded(next http.RoundTripper, l limits) *bounded {
+// Bound returns a transport whose answers end with a fault where they are beyond the limits. It belongs between what unpacks
+// answers and what decodes them.
+func Bound(next http.RoundTripper, l Limits) http.RoundTripper { return newBounded(next, l) }
+
+func newBounded(next http.RoundTripper, l Limits) *bounded {
 	return &bounded{next: next, limits: l, watched: map[string]*amount{}}
 }
 
@@ -57,9 +60,9 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !watches || query.Get("sendInitialEvents") == "true" {
 		b.listed(r.URL.Path)
 	}
-	body := &boundedBody{ReadCloser: resp.Body, most: amount{bytes: b.limits.bytes, objects: b.limits.objects}, read: &amount{}}
+	body := &boundedBody{ReadCloser: resp.Body, most: amount{bytes: b.limits.Bytes, objects: b.limits.Objects}, read: &amount{}}
 	if watches && resp.StatusCode == http.StatusOK {
-		body.most = amount{bytes: b.limits.watchedBytes, objects: b.limits.watchedObjects}
+		body.most = amount{bytes: b.limits.WatchedBytes, objects: b.limits.WatchedObjects}
 		body.read = b.watching(r.URL.Path)
 	}
 	body.count = newCounter(resp.Header.Get("Content-Type"), watches)
@@ -67,7 +70,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// listed forgets what watches of a kind have brought.
+// listed forgets what watches of a kind have sent.
 func (b *bounded) listed(path string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,4 +1,4 @@
-package remote
+package answers
 
 import (
 	"encoding/binary"
