@@ -3,8 +3,6 @@
 // Does: gives `slipway extension init` the source of this module, so that a project it writes builds with exactly the
 // SDK that the binary was built with, wherever the module can be fetched from.
 //
-// Owns: nothing.
-//
 // Never: is needed by an extension itself: import the packages below it.
 //
 // Read first: [Source].

@@ -3,8 +3,6 @@
 // Does: holds the version that the linker stamps, and reads the commit and time
 // that the Go tool records.
 //
-// Owns: nothing.
-//
 // Never: is changed at run time; version is a variable only because the linker
 // can set nothing else.
 //

@@ -6,8 +6,6 @@
 // out one by one. bootcmd, write_files, users, ntp and runcmd become steps, in the order in which
 // cloud-init's own modules run, whatever their order in the document.
 //
-// Owns: nothing; it is pure.
-//
 // Never: touches a file system, runs a command, or guesses: what it does not carry out is named in
 // [Document.Skipped], and what it cannot read is an Invalid fault.
 //

@@ -9,8 +9,6 @@
 //	                    ▲
 //	      Mirror · Summarize · Aggregate  ◄── conditions of this and of other objects
 //
-// Owns: nothing in the API; the caller writes what comes out.
-//
 // Never: reads or writes objects, or knows a kind.
 //
 // Read first: [Row], [Verdict], then combine.go.

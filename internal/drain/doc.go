@@ -8,8 +8,6 @@
 //	Node, Pods, …     ─► Look ─────┴─► View ─► Decide ─► Plan ─► Evict ─► Results ─► Describe
 //	                    (reads)               (pure)            (writes)            (pure)
 //
-// Owns: nothing; evictions are requests, and whoever drains cordons the Node.
-//
 // Never: blocks for longer than the [Budget] of a pass, or deletes a Pod past a PodDisruptionBudget.
 //
 // Read first: [View], then [Decide].

@@ -2,8 +2,6 @@
 //
 // Does: picks them by the domain of their key, with further keys by regular expression.
 //
-// Owns: nothing.
-//
 // Never: reads or writes an object.
 //
 // Read first: [Labels].

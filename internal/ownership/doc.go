@@ -19,8 +19,6 @@
 // The record is status.observedGeneration: a controller leaves it unset until the verdict is to continue.
 // A backup does not keep it.
 //
-// Owns: nothing in the API.
-//
 // Also says how an object belongs to its Cluster, and how it gets an owner ([Join], [Own]).
 //
 // Never: reads or writes objects in the API.

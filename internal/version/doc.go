@@ -4,8 +4,6 @@
 // runs the version of a spec, whatever suffix a distribution gave it ([Runs]). Adds up what the status field `versions` of
 // every kind says, and puts the versions in order ([Counts]).
 //
-// Owns: nothing.
-//
 // Never: judges whether versions may stand beside each other; that is said where it matters.
 //
 // Read first: [Version], [Counts].

@@ -3,8 +3,6 @@
 // Does: runs a small provider of both contracts (package provider) against `slipway manager` with the manager's own rights, over a
 // real API server that is management and workload cluster at once, and plays a table of checks: each is a subtest with its number.
 //
-// Owns: nothing.
-//
 // Never: imports the reference implementation; test/interop does.
 //
 // Read first: provider.Kinds, then foreign_test.go.

@@ -2,8 +2,6 @@
 //
 // Does: prints the completion script for a shell.
 //
-// Owns: nothing.
-//
 // Never: installs the script.
 //
 // Read first: Command.

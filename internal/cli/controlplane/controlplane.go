@@ -4,8 +4,6 @@
 // Does: runs the control plane that a configuration file describes, in the
 // foreground, and turns its log over.
 //
-// Owns: nothing beyond what internal/plane owns.
-//
 // Never: is called by users; internal/plane/process starts it.
 //
 // Read first: Command.

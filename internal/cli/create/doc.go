@@ -2,8 +2,6 @@
 //
 // Does: groups the verbs below it.
 //
-// Owns: nothing.
-//
 // Never: does anything itself.
 //
 // Read first: the package cluster.

@@ -4,8 +4,6 @@
 // Does: carries these as values, so that commands have no globals and tests
 // set what they need.
 //
-// Owns: nothing.
-//
 // Never: knows verbs or flags.
 //
 // Read first: Env.

@@ -2,8 +2,6 @@
 //
 // Does: groups its verbs.
 //
-// Owns: nothing.
-//
 // Never: works itself.
 //
 // Read first: Command.

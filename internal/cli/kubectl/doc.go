@@ -5,8 +5,6 @@
 // names; that of the data directory (or of --data-dir, the one flag that is taken out of the arguments), if it exists;
 // kubectl's usual places.
 //
-// Owns: nothing.
-//
 // Never: changes what kubectl does or prints.
 //
 // Read first: Command.

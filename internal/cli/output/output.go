@@ -3,8 +3,6 @@
 // Does: the -o flag with the formats json and yaml; everything else is a text
 // that the command renders.
 //
-// Owns: nothing.
-//
 // Never: decides what a command shows.
 //
 // Read first: Format.

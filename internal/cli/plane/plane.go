@@ -3,8 +3,6 @@
 // Does: runs the management cluster alone, without controllers, in the
 // foreground, and prints one line of JSON when it is ready.
 //
-// Owns: nothing beyond what internal/plane owns.
-//
 // Never: is part of what a user is told.
 //
 // Read first: Command.

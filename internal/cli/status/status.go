@@ -3,8 +3,6 @@
 // Does: says what runs: the management cluster and each hosted control plane,
 // since when, versions, ports, memory.
 //
-// Owns: nothing.
-//
 // Never: starts or changes anything, nor needs the API to answer.
 //
 // Read first: Collect.

@@ -2,8 +2,6 @@
 //
 // Does: prints which build this is.
 //
-// Owns: nothing.
-//
 // Never: asks a server.
 //
 // Read first: Command.

@@ -3,8 +3,6 @@
 // Does: waits until a cluster that was applied by any means is available with all its nodes, and shows what waits for
 // what, as "create cluster" does for its own.
 //
-// Owns: nothing.
-//
 // Never: changes anything.
 //
 // Read first: Command.

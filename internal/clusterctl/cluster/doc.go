@@ -3,8 +3,6 @@
 // Does: reads a Cluster, and when there is none of that name says which there are; checks names and Kubernetes
 // versions before anything is written.
 //
-// Owns: nothing in the API.
-//
 // Never: writes.
 //
 // Read first: [Get], [Check].

@@ -3,8 +3,6 @@
 // Does: reads the Secret `<cluster>-kubeconfig` that the control plane provider keeps, and when it
 // is not there says what it waits for.
 //
-// Owns: nothing in the API.
-//
 // Never: makes or changes a kubeconfig.
 //
 // Read first: [Read].

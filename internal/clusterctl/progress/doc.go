@@ -4,8 +4,6 @@
 // what will end it ([Creation], [Deletion]; both pure); follows the cluster until all steps are done ([Run]); shows
 // the steps as live lines on a terminal ([Live]) or as one line per change elsewhere ([Plain]).
 //
-// Owns: nothing in the API.
-//
 // Never: writes to the API; interrupting a wait changes nothing in the cluster.
 //
 // Read first: [Step], then [Run].

@@ -10,8 +10,6 @@
 //	├─Workers ── MachineDeployments, MachinePools, MachineSets ── Machines ── MachineInfrastructure, BootstrapConfig
 //	└─Addons ── ClusterResourceSets
 //
-// Owns: nothing in the API.
-//
 // Never: writes to the API, or knows a provider's kinds: they are found through references.
 //
 // Read first: [Object], then [Build].

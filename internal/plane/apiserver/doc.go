@@ -4,8 +4,6 @@
 // the caller made, runs it, and gives its loopback client configuration to
 // those that set the cluster up.
 //
-// Owns: nothing on disk.
-//
 // Never: chooses flags; internal/plane does, for the management cluster and for
 // hosted control planes.
 //

@@ -3,8 +3,6 @@
 // Does: builds the controller manager from its own flags and runs it, without
 // a serving port and without leader election.
 //
-// Owns: nothing on disk.
-//
 // Never: chooses which controllers run; internal/plane does.
 //
 // Read first: New, Manager.Run.

@@ -3,8 +3,6 @@
 // Does: builds the scheduler from its own flags and runs it, without a serving
 // port and without leader election.
 //
-// Owns: nothing on disk.
-//
 // Never: serves the management cluster, which has no nodes to schedule to.
 //
 // Read first: New, Scheduler.Run.

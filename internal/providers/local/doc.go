@@ -7,8 +7,6 @@
 //	  │          └── firstboot, subnet
 //	  └───── machinepool, machinetemplate
 //
-// Owns: nothing itself.
-//
 // Never: decides anything about an object.
 //
 // Read first: [Add], then machine.

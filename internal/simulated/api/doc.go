@@ -6,8 +6,6 @@
 // own authority and authorized by its own RBAC objects; the groups system:masters and kubeadm:cluster-admins may do
 // everything.
 //
-// Owns: nothing that lasts.
-//
 // Never: listens, or plays the parts of a cluster that are not its API server (package behaviour).
 //
 // Read first: api.go, then groups.go.

@@ -2,8 +2,6 @@
 //
 // Does: starts it, ends it with the test, and fails the test if it fails.
 //
-// Owns: nothing.
-//
 // Never: waits until what it started is ready.
 //
 // Read first: [Run].

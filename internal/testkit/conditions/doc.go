@@ -3,8 +3,6 @@
 // Does: reads the source of the controllers for the rows of their condition tables, so that a rule over all conditions is
 // tested with those that come later, too.
 //
-// Owns: nothing.
-//
 // Never: imports a controller.
 //
 // Read first: All.

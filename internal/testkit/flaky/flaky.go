@@ -4,8 +4,6 @@
 // until a run has no write left to fail. A controller whose actions may be repeated reaches the same end in
 // every run.
 //
-// Owns: nothing.
-//
 // Never: fails reads, or a write twice.
 //
 // Read first: [EveryWrite].

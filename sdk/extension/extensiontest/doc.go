@@ -4,8 +4,6 @@
 // ([Load]); repeats recordings of `slipway extension record` ([Replay]); applies the patches of a response to the
 // templates of its request ([Patched]).
 //
-// Owns: nothing.
-//
 // Never: opens a socket.
 //
 // Read first: [Call].

@@ -4,8 +4,6 @@
 // Does: [Diff] says how one object becomes another; [Apply] does it; [Typed] lets a typed change of an object lead to
 // a patch that leaves alone what the Go type does not know.
 //
-// Owns: nothing.
-//
 // Never: changes what it is given.
 //
 // Read first: [Diff].

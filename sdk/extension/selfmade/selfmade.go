@@ -2,8 +2,6 @@
 //
 // Does: makes an authority that signs one certificate and is then forgotten: its key leaves this package never.
 //
-// Owns: nothing.
-//
 // Never: writes files.
 //
 // Read first: [New].

@@ -18,8 +18,6 @@
 // Does: GeneratePatches ([Patcher]), ValidateTopology ([Validator]) and reading of variables ([Get]), those named
 // builtin included.
 //
-// Owns: nothing.
-//
 // Never: patches what a rule did not change: fields that a Go type does not know stay as they are.
 //
 // Read first: [Patcher], [Variables].

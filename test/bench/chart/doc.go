@@ -2,8 +2,6 @@
 //
 // Does: draws panels one above the other with one level axis, of time or of anything else, and marks places on it.
 //
-// Owns: nothing.
-//
 // Never: knows what is drawn.
 //
 // Read first: [Chart], [Chart.WriteSVG].

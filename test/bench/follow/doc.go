@@ -3,8 +3,6 @@
 // Does: calls back with all objects of a kind when one has changed; reads numbers, booleans and conditions by path;
 // finds the way to a workload cluster.
 //
-// Owns: nothing.
-//
 // Never: writes.
 //
 // Read first: [Objects.Until].

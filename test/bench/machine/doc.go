@@ -2,8 +2,6 @@
 //
 // Does: reads the kernel's files and the binary's version.
 //
-// Owns: nothing.
-//
 // Never: tells names of hosts, paths or addresses.
 //
 // Read first: [Describe].

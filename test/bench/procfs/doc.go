@@ -3,8 +3,6 @@
 // Does: reads /proc into values: processes with their parents, CPU time and memory, and what the machine is and does. Every
 // function takes the file system, so that tests hand it a map of texts.
 //
-// Owns: nothing.
-//
 // Never: decides what to measure, nor keeps anything between two calls.
 //
 // Read first: [Read], then [Processes.Tree].

@@ -2,8 +2,6 @@
 //
 // Does: reads the server's metrics, tells writes from reads, and subtracts one moment from another.
 //
-// Owns: nothing.
-//
 // Never: asks the server; it is handed the text.
 //
 // Read first: [Parse], [Request.Kind].

@@ -2,8 +2,6 @@
 //
 // Does: reads the server's metrics; waits for quiet.
 //
-// Owns: nothing.
-//
 // Never: writes.
 //
 // Read first: [Wait].

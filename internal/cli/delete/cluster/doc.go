@@ -3,8 +3,6 @@
 // Does: asks for the deletion of a Cluster and waits until it is gone, with everything that belongs to it (package
 // progress).
 //
-// Owns: nothing.
-//
 // Never: removes anything itself; the controllers do, in their order.
 //
 // Read first: Command.

@@ -3,8 +3,6 @@
 // Does: prints the objects of a cluster as a tree, with what each says of itself: for people as a table, for
 // programs as JSON or YAML.
 //
-// Owns: nothing.
-//
 // Never: writes to the API.
 //
 // Read first: Command.

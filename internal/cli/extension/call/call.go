@@ -2,8 +2,6 @@
 //
 // Does: calls a handler with a request from a file, as the manager would, and shows the answer.
 //
-// Owns: nothing.
-//
 // Never: changes anything in the management cluster.
 //
 // Read first: Command.

@@ -2,8 +2,6 @@
 //
 // Does: removes the registration of an extension.
 //
-// Owns: nothing.
-//
 // Never: stops the extension itself.
 //
 // Read first: Command.

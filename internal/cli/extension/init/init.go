@@ -2,8 +2,6 @@
 //
 // Does: writes the project of a new extension (package scaffold) and says how to go on.
 //
-// Owns: nothing.
-//
 // Never: runs a command.
 //
 // Read first: Command.

@@ -2,8 +2,6 @@
 //
 // Does: prints the OpenAPI document of all hooks, or the page to read it in.
 //
-// Owns: nothing.
-//
 // Never: needs a management cluster.
 //
 // Read first: Command.

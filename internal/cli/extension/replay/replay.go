@@ -2,8 +2,6 @@
 //
 // Does: starts a build of an extension, repeats recorded calls, and shows what it answers differently.
 //
-// Owns: nothing.
-//
 // Never: needs a management cluster.
 //
 // Read first: Command.

@@ -2,8 +2,6 @@
 //
 // Does: prints the kubeconfig of a workload cluster.
 //
-// Owns: nothing.
-//
 // Never: writes files; the shell does that.
 //
 // Read first: Command.

@@ -2,8 +2,6 @@
 //
 // Does: makes the node image for a Kubernetes version in Docker, and tells about each step (package nodeimage).
 //
-// Owns: nothing.
-//
 // Never: pulls an image.
 //
 // Read first: Command.

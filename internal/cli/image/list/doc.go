@@ -2,8 +2,6 @@
 //
 // Does: prints the node images that Docker holds.
 //
-// Owns: nothing.
-//
 // Never: builds or removes images.
 //
 // Read first: Command.

@@ -4,8 +4,6 @@
 // hook): settings merged, namespaceSelector applied, converted to the version the handler serves. An extension behind a
 // Service is reached through the API server, which can resolve it.
 //
-// Owns: nothing.
-//
 // Never: hides an error: the failure policy Ignore is named, not followed.
 //
 // Read first: [Do].

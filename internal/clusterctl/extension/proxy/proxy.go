@@ -3,8 +3,6 @@
 // Does: listens with TLS and a certificate made for it, sends each request on, byte for byte, and tells an observer what
 // was asked and answered.
 //
-// Owns: nothing.
-//
 // Never: changes a request or a response, or keeps one.
 //
 // Read first: [Start].

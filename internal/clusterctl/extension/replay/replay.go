@@ -2,8 +2,6 @@
 //
 // Does: sends every request byte for byte, one after the other in the order of the recording, and compares the answers.
 //
-// Owns: nothing.
-//
 // Never: needs a management cluster.
 //
 // Read first: [Run].

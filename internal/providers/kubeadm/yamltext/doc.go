@@ -4,8 +4,6 @@
 // would trim, fold or choke, and written as literal blocks where that is safe and easier to read. Order is
 // the caller's.
 //
-// Owns: nothing; it is pure.
-//
 // Never: writes a string in a form that any of its tests' parsers reads differently.
 //
 // Read first: [String], [Map], [Marshal].

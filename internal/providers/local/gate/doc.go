@@ -3,8 +3,6 @@
 // Does: stands before the driver of a controller and lets an object through only if a predicate says so; one that is
 // held back gets no finalizer, no condition and no event (IC-07, IC-08).
 //
-// Owns: nothing.
-//
 // Never: writes.
 //
 // Read first: [Gate].

@@ -3,8 +3,6 @@
 // Does: follows symbolic links ([Guard.Resolve]), and refuses what is never a folder to share: the kernel's file
 // systems, devices and sockets, and the folders that are reserved by the caller, with all that is above or below them.
 //
-// Owns: nothing.
-//
 // Never: says who may mount what; that is the operator's policy, which is asked with the path that was resolved.
 //
 // Read first: [Guard.Resolve].

@@ -10,8 +10,6 @@
 //	172.31.0.240/28     addresses that the container engine gives to containers of other people
 //	the rest            Pods and Services, as spec.clusterNetwork of the Cluster says
 //
-// Owns: nothing.
-//
 // Never: talks to the container engine or the kernel; the caller brings the routes and networks.
 //
 // Read first: [Plan], then [Choose].

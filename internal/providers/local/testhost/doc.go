@@ -3,8 +3,6 @@
 // Does: keeps networks and machines in memory behind the verbs of package backend, and fails on demand, so that every
 // step of a plan can be interrupted once.
 //
-// Owns: nothing outside of its own memory.
-//
 // Never: is used by the product.
 //
 // Read first: [Host].

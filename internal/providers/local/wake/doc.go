@@ -2,8 +2,6 @@
 //
 // Does: carries the events of a backend to the work queues of several controllers ([Hub]).
 //
-// Owns: nothing.
-//
 // Never: looks at what changed; each controller says which of its objects an event is about.
 //
 // Read first: [Hub].

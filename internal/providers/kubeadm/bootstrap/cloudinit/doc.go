@@ -5,8 +5,6 @@
 // is built as a tree and encoded, never pasted together, so that no value can break out of its place. Text
 // between {{ and }} is left to cloud-init, which expands it on the machine.
 //
-// Owns: nothing; it is pure.
-//
 // Never: resolves content, or adds work of its own.
 //
 // Read first: [Render].

@@ -6,8 +6,6 @@
 //
 //	KubeadmConfig + Secrets + versions ──► Join ──► Payload ──► a format (cloudinit; Ignition) ──► bytes
 //
-// Owns: nothing; it is pure.
-//
 // Never: reads a Secret (the controller hands their contents in), chooses a token, or knows a format.
 //
 // Read first: [Payload], then [Join].
