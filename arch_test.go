@@ -143,34 +143,6 @@ func TestNoForeignCore(t *testing.T) {
 	}
 }
 
-// TestDecisionsArePure: decide.go, status.go and conditions.go read nothing, write nothing and know no clock.
-func TestDecisionsArePure(t *testing.T) {
-	pure := []string{"decide.go", "status.go", "conditions.go"}
-	banned := []string{
-		"context", "os", "net/http", "math/rand", "math/rand/v2", "sync", "github.com/go-logr/logr",
-		"sigs.k8s.io/controller-runtime", "sigs.k8s.io/controller-runtime/pkg/client", "k8s.io/client-go/kubernetes",
-	}
-	for _, s := range sources(t) {
-		controller := strings.HasPrefix(s.dir, "internal/controllers/") || strings.HasPrefix(s.dir, "internal/providers/")
-		if !controller || !slices.Contains(pure, path.Base(s.path)) {
-			continue
-		}
-		for _, p := range imports(s) {
-			if slices.Contains(banned, p) {
-				t.Errorf("%s imports %s: a decision is pure", s.path, p)
-			}
-		}
-		ast.Inspect(s.file, func(n ast.Node) bool {
-			if sel, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && (sel.Sel.Name == "Now" || sel.Sel.Name == "Since") {
-					t.Errorf("%s: time.%s: the time is in the snapshot", s.fset.Position(sel.Pos()), sel.Sel.Name)
-				}
-			}
-			return true
-		})
-	}
-}
-
 func TestPackageNames(t *testing.T) {
 	banned := []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib", "types", "exp"}
 	for _, s := range sources(t) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/tools/go/packages"
@@ -23,6 +24,28 @@ type call struct {
 
 func (c call) String() string { return fmt.Sprintf("%s: %s.%s", c.at, c.pkg, c.name) }
 
+// loadOnce loads the product's code with the types that the compiler sees, without tests.
+var loadOnce = sync.OnceValues(func() ([]*packages.Package, error) {
+	return packages.Load(&packages.Config{
+		Mode:       packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
+		BuildFlags: []string{"-pgo=off"},
+	}, "./api/...", "./cmd/...", "./config/...", "./images/...", "./internal/...")
+})
+
+func load(t *testing.T) []*packages.Package {
+	t.Helper()
+	loaded, err := loadOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range loaded {
+		for _, e := range p.Errors {
+			t.Fatalf("%s: %v", p.PkgPath, e)
+		}
+	}
+	return loaded
+}
+
 // calls returns every use of functions and methods in the product's code, with the types that the compiler sees: an
 // import under another name, a wrapper type or a method value does not hide one. Tests are not looked at.
 func calls(t *testing.T) []call {
@@ -31,18 +54,8 @@ func calls(t *testing.T) []call {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := packages.Load(&packages.Config{
-		Mode:       packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
-		BuildFlags: []string{"-pgo=off"},
-	}, "./api/...", "./cmd/...", "./config/...", "./images/...", "./internal/...")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out []call
-	for _, p := range loaded {
-		for _, e := range p.Errors {
-			t.Fatalf("%s: %v", p.PkgPath, e)
-		}
+	for _, p := range load(t) {
 		for id, used := range p.TypesInfo.Uses {
 			f, ok := used.(*types.Func)
 			if !ok || f.Pkg() == nil {

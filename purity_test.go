@@ -1,0 +1,207 @@
+package slipway
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// code is a function or package variable of this module: what it uses, and where it does what a decision must not.
+type code struct {
+	name   string
+	uses   []types.Object
+	impure []string
+}
+
+// graph is all functions and package variables of this module, with what they use.
+func graph(loaded []*packages.Package) map[types.Object]*code {
+	out := map[types.Object]*code{}
+	for _, p := range loaded {
+		for _, file := range p.Syntax {
+			for _, decl := range file.Decls {
+				switch d := decl.(type) {
+				case *ast.FuncDecl:
+					if d.Body != nil {
+						out[p.TypesInfo.Defs[d.Name]] = read(p, d.Name.Name, d.Body)
+					}
+				case *ast.GenDecl:
+					for _, spec := range d.Specs {
+						if v, ok := spec.(*ast.ValueSpec); ok && d.Tok == token.VAR {
+							for _, name := range v.Names {
+								out[p.TypesInfo.Defs[name]] = read(p, name.Name, v)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// read notes what a piece of code uses.
+func read(p *packages.Package, name string, body ast.Node) *code {
+	c := &code{name: p.Types.Name() + "." + name}
+	found := func(n ast.Node, what string) {
+		at := p.Fset.Position(n.Pos())
+		c.impure = append(c.impure, fmt.Sprintf("%s/%s:%d: %s", shortPath(p.PkgPath), filepath.Base(at.Filename), at.Line, what))
+	}
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			found(n, "go statement")
+		case *ast.SelectStmt:
+			found(n, "select statement")
+		case *ast.Ident:
+			used := p.TypesInfo.Uses[n]
+			if f, ok := used.(*types.Func); ok {
+				used = f.Origin()
+			}
+			if used == nil || used.Pkg() == nil {
+				break
+			}
+			if why := impureUse(used); why != "" {
+				found(n, why)
+			}
+			c.uses = append(c.uses, used)
+		}
+		return true
+	})
+	return c
+}
+
+func shortPath(pkg string) string { return strings.TrimPrefix(pkg, module) }
+
+// impureUse says why a decision must not use an object; empty: it may. What takes a context reads or writes something; what
+// the packages below export does, or has another answer each time.
+func impureUse(used types.Object) string {
+	f, ok := used.(*types.Func)
+	if !ok {
+		return ""
+	}
+	pkg := f.Pkg().Path()
+	full := pkg + "." + nameOf(f)
+	pureInNet := []string{"JoinHostPort", "SplitHostPort", "ParseIP", "ParseCIDR", "IP.String", "IP.To4", "IPNet.String", "IPNet.Contains"}
+	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
+	impure := []string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand", "sync", "syscall", "os/exec", "log", "log/slog", "github.com/go-logr/logr"}
+	switch {
+	case pkg == "net" && slices.Contains(pureInNet, nameOf(f)):
+		return ""
+	case takesContext(f.Signature()):
+		return full + " takes a context: it reads or writes"
+	case pkg == "time" && slices.Contains(clock, f.Name()) && f.Signature().Recv() == nil:
+		return full + ": the time is in the snapshot"
+	case slices.Contains(impure, pkg):
+		return full + " is not pure"
+	}
+	return ""
+}
+
+func takesContext(s *types.Signature) bool {
+	for v := range s.Params().Variables() {
+		if v.Type().String() == "context.Context" {
+			return true
+		}
+	}
+	return false
+}
+
+// decisions are what controllers give to the driver as Decide and Report: the functions in the fields of every
+// loop.Controller, and of other values of types that have such fields.
+func decisions(loaded []*packages.Package) map[types.Object]string {
+	out := map[types.Object]string{}
+	for _, p := range loaded {
+		for _, file := range p.Syntax {
+			ast.Inspect(file, func(n ast.Node) bool {
+				lit, ok := n.(*ast.CompositeLit)
+				if !ok || !strings.HasPrefix(typeName(p, lit), module+"internal/loop.Controller[") {
+					return true
+				}
+				for _, e := range lit.Elts {
+					kv, ok := e.(*ast.KeyValueExpr)
+					if !ok {
+						continue
+					}
+					key, value := kv.Key.(*ast.Ident).Name, function(p, kv.Value)
+					if (key == "Decide" || key == "Report") && value != nil {
+						out[value] = p.Types.Name() + "." + key
+					}
+				}
+				return true
+			})
+		}
+	}
+	return out
+}
+
+func typeName(p *packages.Package, e ast.Expr) string {
+	if t := p.TypesInfo.TypeOf(e); t != nil {
+		return t.String()
+	}
+	return ""
+}
+
+func function(p *packages.Package, e ast.Expr) types.Object {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return p.TypesInfo.Uses[e]
+	case *ast.SelectorExpr:
+		return p.TypesInfo.Uses[e.Sel]
+	}
+	return nil
+}
+
+// TestDecisionsArePure: nothing that Decide and Report of a controller use, over however many functions, files and packages of
+// this module, reads, writes, waits, or has another answer when it is called again.
+func TestDecisionsArePure(t *testing.T) {
+	loaded := load(t)
+	all, roots := graph(loaded), decisions(loaded)
+	if len(roots) < 20 {
+		t.Fatalf("only %d decisions found: the guard looks at nothing", len(roots))
+	}
+	reported := map[string]bool{}
+	for root, name := range roots {
+		if all[root] == nil {
+			t.Errorf("%s is no function of this module: the guard cannot look at it", name)
+			continue
+		}
+		for _, path := range impurePaths(all, root) {
+			if !reported[path] {
+				reported[path] = true
+				t.Errorf("%s: %s", name, path)
+			}
+		}
+	}
+	t.Logf("%d decisions, %d functions and variables of this module", len(roots), len(all))
+}
+
+// impurePaths says what is impure below a root, and over which functions it is used.
+func impurePaths(all map[types.Object]*code, root types.Object) []string {
+	type step struct {
+		object types.Object
+		path   string
+	}
+	var out []string
+	seen, queue := map[types.Object]bool{root: true}, []step{{root, all[root].name}}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for _, found := range all[at.object].impure {
+			out = append(out, found+" (by "+at.path+")")
+		}
+		for _, used := range all[at.object].uses {
+			if all[used] != nil && !seen[used] {
+				seen[used] = true
+				queue = append(queue, step{used, at.path + " → " + all[used].name})
+			}
+		}
+	}
+	return out
+}
