@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -113,11 +114,14 @@ func takesContext(s *types.Signature) bool {
 	return false
 }
 
-// decisions are what controllers give to the driver as Decide and Report: the functions in the fields of every
-// loop.Controller, and of other values of types that have such fields.
+// decisions are what controllers give to the driver as Decide and Report: the functions in these fields of every
+// loop.Controller.
 func decisions(loaded []*packages.Package) map[types.Object]string {
 	out := map[types.Object]string{}
 	for _, p := range loaded {
+		if shortPath(p.PkgPath) == "internal/providers/kubeadm/bootstrap" { // called by a value of the snapshot
+			out[p.Types.Scope().Lookup("render")] = "bootstrap.render"
+		}
 		for _, file := range p.Syntax {
 			ast.Inspect(file, func(n ast.Node) bool {
 				lit, ok := n.(*ast.CompositeLit)
@@ -204,4 +208,72 @@ func impurePaths(all map[types.Object]*code, root types.Object) []string {
 		}
 	}
 	return out
+}
+
+// TestSnapshotsAreValues: a Snapshot, which decisions are made of, has nothing in it that reads, writes or changes by itself.
+func TestSnapshotsAreValues(t *testing.T) {
+	allowed := map[string]string{
+		"extensionconfig.Catalog: ":      "conversions and constructors of the hooks' types, the same in every process",
+		"bootstrap.Material: rendered: ": "the result of render, which TestDecisionsArePure looks at, computed once",
+	}
+	found := 0
+	for _, p := range load(t) {
+		snapshot, ok := p.Types.Scope().Lookup("Snapshot").(*types.TypeName)
+		if !ok || !strings.HasPrefix(shortPath(p.PkgPath), "internal/controllers/") && !strings.HasPrefix(shortPath(p.PkgPath), "internal/providers/") {
+			continue
+		}
+		found++
+		for _, part := range noValues(snapshot.Type(), map[types.Type]bool{}) {
+			name := p.Types.Name() + "." + part
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(allowed)), func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+				t.Errorf("the Snapshot %s: a snapshot is a value", name)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d snapshots found: the guard looks at nothing", found)
+	}
+}
+
+// noValues says which parts of a type are no values: functions, channels, locks, contexts, and interfaces that take contexts.
+func noValues(of types.Type, seen map[types.Type]bool) []string {
+	if seen[of] {
+		return nil
+	}
+	seen[of] = true
+	named, isNamed := of.(*types.Named)
+	if isNamed && named.Obj().Pkg() != nil {
+		if pkg := named.Obj().Pkg().Path(); pkg == "sync" || pkg == "context" || pkg == "github.com/go-logr/logr" {
+			return []string{of.String()}
+		} else if !strings.HasPrefix(pkg+"/", module) && !types.IsInterface(of) {
+			return nil // such as the types of Kubernetes
+		}
+	}
+	switch u := of.Underlying().(type) {
+	case *types.Struct:
+		var out []string
+		for field := range u.Fields() {
+			for _, part := range noValues(field.Type(), seen) {
+				out = append(out, field.Name()+": "+part)
+			}
+		}
+		return out
+	case *types.Pointer:
+		return noValues(u.Elem(), seen)
+	case *types.Slice:
+		return noValues(u.Elem(), seen)
+	case *types.Array:
+		return noValues(u.Elem(), seen)
+	case *types.Map:
+		return append(noValues(u.Key(), seen), noValues(u.Elem(), seen)...)
+	case *types.Chan, *types.Signature:
+		return []string{of.String()}
+	case *types.Interface:
+		for method := range u.Methods() {
+			if takesContext(method.Signature()) {
+				return []string{of.String()}
+			}
+		}
+	}
+	return nil
 }

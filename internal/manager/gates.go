@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// The feature gates (FG-01).
+// The feature gates.
 const (
 	GateMachinePool               featuregate.Feature = "MachinePool"
 	GateMachineSetPreflightChecks featuregate.Feature = "MachineSetPreflightChecks"

@@ -28,7 +28,7 @@ const (
 	normalEvents, normalEventsAtOnce = 2, 25
 )
 
-// Workload says how to talk to workload clusters (RC-06). Zero fields take the defaults of package remote.
+// Workload says how to call workload clusters. Zero fields take the defaults of package remote.
 type Workload struct {
 	// QPS and Burst limit the calls to one workload cluster.
 	QPS   float32

@@ -53,7 +53,7 @@ func (d *Debouncer[K]) Delay(key K, now time.Time, latency time.Duration) time.D
 }
 
 // Reset lets work on a key start at once. It is for work that failed: a work queue that retries with backoff takes a delay for
-// a success, and would begin its backoff anew.
+// a success, and would restart its backoff.
 func (d *Debouncer[K]) Reset(key K) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -129,7 +129,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 // addonTimeout ends one call to the workload cluster.
 const addonTimeout = 10 * time.Second
 
-// applyAddons calls the workload cluster before anybody is connected to it, and through the same gate (RC-04).
+// applyAddons calls the workload cluster before there is a connection to it, and with the same limits.
 func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
 	config, err := access(s)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
 	return c.furnish(ctx, config, addonsOf(s, endpointOf(s)))
 }
 
-// limitCalls makes calls go through the gate of the cluster, where there is one.
+// limitCalls makes calls share the limiter of the cluster, where there is one.
 func (c *Controller) limitCalls(config *rest.Config, cluster *clusterv1.Cluster) {
 	if c.workloads != nil {
 		config.Wrap(c.workloads.LimitCalls(client.ObjectKeyFromObject(cluster)))
