@@ -41,16 +41,16 @@ func (l Link) Decide(p *loop.Plan) {
 	case presence == contract.NotSet, l.IsLost() && l.Expendable:
 	case l.IsLost():
 		p.WaitFor(clusterv1.ObjectDeletedReason, "%s has been deleted while it was in use: restore it, or delete %s %s",
-			l, l.Owner.Kind, l.From.GetName())
+			l, l.Owner.Kind, l.From.GetName()).For(l.Ref.Kind, l.Ref.Name).ForPerson()
 	case presence == contract.Missing:
-		p.WaitFor(clusterv1.ObjectDoesNotExistReason, "Waiting for %s to be created", l)
+		p.WaitFor(clusterv1.ObjectDoesNotExistReason, "Waiting for %s to be created", l).For(l.Ref.Kind, l.Ref.Name).ToChange("")
 		p.RecheckIn(missingRecheck)
 	case presence == contract.Found && l.rival() == nil && !l.isOwned():
 		p.Do(Own{Owner: l.Owner.Kind, Role: l.Name, Kind: l.Ref.Kind, Name: l.Ref.Name})
 	case problem != "":
 		l.waitForPerson(p, "ReferenceUnreadable", problem)
 	case !l.IsDone():
-		p.WaitFor("WaitingForProvider", "%s", l.unfinished())
+		p.WaitFor("WaitingForProvider", "%s", l.unfinished()).For(l.Ref.Kind, l.Ref.Name).ToChange(l.awaitedField())
 	}
 }
 
@@ -60,7 +60,7 @@ func (l Link) Delete(p *loop.Plan, reason string) {
 	case contract.Unreadable:
 		l.waitForPerson(p, reason, l.Problem())
 	case contract.Found:
-		p.WaitFor(reason, "Waiting for %s to be deleted", l)
+		p.WaitFor(reason, "Waiting for %s to be deleted", l).For(l.Ref.Kind, l.Ref.Name).ToChange("")
 	}
 }
 
@@ -78,17 +78,25 @@ func (l Link) Remove(p *loop.Plan) contract.Presence {
 }
 
 func (l Link) waitForPerson(p *loop.Plan, reason, problem string) {
-	p.WaitFor(reason, "%s", problem)
+	p.WaitFor(reason, "%s", problem).For(l.Ref.Kind, l.Ref.Name).ForPerson()
 	if l.Object().Problem != "" { // what cannot be read is not watched
 		p.RecheckIn(missingRecheck)
 	}
 }
 
-// unfinished says which field of the object is waited for.
-func (l Link) unfinished() string {
+// awaitedField is the field of the object that is waited for.
+func (l Link) awaitedField() string {
 	c := l.View.Completion()
 	if c.Unnamed() {
-		return fmt.Sprintf("Waiting for %s to set %s: it reports %s", l, c.Result.Path(), c.Flag.Path())
+		return c.Result.Path()
 	}
-	return fmt.Sprintf("Waiting for %s to report %s", l, c.Flag.Path())
+	return c.Flag.Path()
+}
+
+// unfinished says which field of the object is waited for.
+func (l Link) unfinished() string {
+	if c := l.View.Completion(); c.Unnamed() {
+		return fmt.Sprintf("Waiting for %s to set %s: it reports %s", l, l.awaitedField(), c.Flag.Path())
+	}
+	return fmt.Sprintf("Waiting for %s to report %s", l, l.awaitedField())
 }

@@ -149,6 +149,9 @@ func TestLink(t *testing.T) { // CL-06, CL-16, CT-07, MA-05, MA-06, MA-07
 			}
 			for _, w := range p.Wait {
 				got = append(got, w.Message)
+				if len(w.On) != 1 || w.On[0].Name != "i" || w.Until == "" {
+					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
+				}
 			}
 			if p.Recheck > 0 {
 				got = append(got, "recheck "+p.Recheck.String())
@@ -168,6 +171,27 @@ func TestLink(t *testing.T) { // CL-06, CL-16, CT-07, MA-05, MA-06, MA-07
 				t.Errorf("%s: told again: %v", tc.reason, events)
 			}
 		})
+	}
+}
+
+// What ends a wait is a field of the object, its creation, or a person.
+func TestWaits(t *testing.T) {
+	on := []loop.Subject{{Kind: "FooMachine", Name: "i"}}
+	for name, tc := range map[string]struct {
+		s    snapshot
+		want loop.Wait
+	}{
+		"missing":  {world(), loop.Wait{On: on, Until: loop.UntilChange}},
+		"not done": {world(reads("status: {}")), loop.Wait{On: on, Field: "status.initialization.provisioned", Until: loop.UntilChange}},
+		"unnamed":  {world(reads("status: {initialization: {provisioned: true}}")), loop.Wait{On: on, Field: "spec.providerID", Until: loop.UntilChange}},
+		"lost":     {world(reached), loop.Wait{On: on, Until: loop.UntilPerson}},
+		"deleting": {world(deleted, reads(done)), loop.Wait{On: on, Until: loop.UntilChange}},
+	} {
+		got := decide(tc.s).Wait[0]
+		got.Reason, got.Message = "", ""
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

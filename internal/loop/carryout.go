@@ -23,13 +23,16 @@ func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome
 	var out Outcome
 	for rest := plan.Actions; len(rest) > 0; {
 		n := neighbours(rest)
-		failed := r.attempts(ctx, s, rest[:n])
+		results := r.attempts(ctx, s, rest[:n])
 		for i, action := range rest[:n] {
-			switch {
-			case failed[i] == nil:
+			if results[i].found != nil {
+				out.Found = append(out.Found, results[i].found)
+			}
+			switch err := results[i].err; {
+			case err == nil:
 				out.Done = append(out.Done, action)
 			case out.Err == nil:
-				out.Failed, out.Err = action, fmt.Errorf("%s: %w", action, failed[i])
+				out.Failed, out.Err = action, fmt.Errorf("%s: %w", action, err)
 			}
 		}
 		if out.Err != nil {
@@ -40,33 +43,43 @@ func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome
 	return out
 }
 
+// result is what became of one action.
+type result struct {
+	found any
+	err   error
+}
+
 // attempts carries out actions together. One alone stays on the stack that is there: a new one would have to grow first.
-func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) []error {
+func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) []result {
 	if len(actions) == 1 {
-		return []error{r.attempt(ctx, s, actions[0])}
+		return []result{r.attempt(ctx, s, actions[0])}
 	}
-	failed := make([]error, len(actions))
+	results := make([]result, len(actions))
 	slots := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
 	for i, action := range actions {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			failed[i] = r.attempt(ctx, s, action)
+			results[i] = r.attempt(ctx, s, action)
 		})
 	}
 	all.Wait()
-	return failed
+	return results
 }
 
 // attempt carries out an action; a panic is an error of it.
-func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (err error) {
+func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out result) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = r.panicked(ctx, p)
+			out = result{err: r.panicked(ctx, p)}
 		}
 	}()
-	return r.Act(ctx, s, action)
+	if f, ok := action.(Finding); ok {
+		out.found, out.err = r.Find(ctx, s, f)
+		return out
+	}
+	return result{err: r.Act(ctx, s, action)}
 }
 
 // neighbours returns how many actions at the beginning are carried out together.

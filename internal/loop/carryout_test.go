@@ -76,6 +76,39 @@ func TestIndependentActions(t *testing.T) {
 	}
 }
 
+type asks struct{ what string }
+
+func (a asks) String() string { return a.what }
+func (asks) Finding()         {}
+
+// What an action finds out is part of the outcome, and not of the plan.
+func TestFindings(t *testing.T) {
+	h := newHarness(t, machine(nil))
+	h.r.Decide = func(snapshot) loop.Plan {
+		return loop.Plan{Actions: []loop.Action{act{"first"}, asks{"how many"}, asks{"who"}}}
+	}
+	h.r.Find = func(_ context.Context, _ snapshot, a loop.Finding) (any, error) {
+		if a.String() == "who" {
+			return "partly", errors.New("no answer")
+		}
+		return 7, nil
+	}
+	var out loop.Outcome
+	h.r.Report = func(_ snapshot, _ loop.Plan, o loop.Outcome) loop.Report { out = o; return loop.Report{} }
+	if _, err := h.reconcile(t); err == nil || out.Failed != (asks{"who"}) || len(out.Done) != 2 {
+		t.Errorf("error %v, outcome %+v", err, out)
+	}
+	if n, ok := loop.Found[int](out); !ok || n != 7 {
+		t.Errorf("found %d, %t", n, ok)
+	}
+	if text, ok := loop.Found[string](out); !ok || text != "partly" {
+		t.Errorf("found %q, %t: what was found before a failure counts", text, ok)
+	}
+	if _, ok := loop.Found[bool](out); ok {
+		t.Error("nobody found that")
+	}
+}
+
 // As many as may be are carried out at the same time, not more: each waits until ten have begun.
 func TestIndependentActionsAtOnce(t *testing.T) {
 	h := newHarness(t, machine(nil))

@@ -65,6 +65,8 @@ type Controller[O Object, S any] struct {
 	Answer func(ctx context.Context, s S, q Question) (S, error)
 	// Act carries out one action.
 	Act func(ctx context.Context, s S, a Action) error
+	// Find carries out one action that finds something out, and returns it. Nil where there are no such actions.
+	Find func(ctx context.Context, s S, a Finding) (any, error)
 	// Report is pure: the status and the events that follow from the snapshot, the plan and its outcome.
 	Report func(s S, p Plan, out Outcome) Report
 	// Urgent declares which changes of the status something waits for. All others are written up to

@@ -26,16 +26,69 @@ type Action interface{ fmt.Stringer }
 // Question is a fact to find out, a small comparable struct.
 type Question interface{ fmt.Stringer }
 
+// Finding is an action of which there is more to say than that it was done or failed: [Controller].Find carries it out, and
+// what it returns is kept in [Outcome].Found.
+type Finding interface {
+	Action
+	// Finding marks the type.
+	Finding()
+}
+
 // Wait is a reason to do nothing now. Waiting is not an error.
 type Wait struct {
 	// Reason is CamelCase, fit for a condition.
-	Reason string
+	Reason string `json:"reason"`
 	// Message says for users what is waited for and what will end it.
-	Message string
+	Message string `json:"message"`
+	// On are the objects that are waited for, the first of them where they are many; none: the one that waits.
+	On []Subject `json:"on,omitempty"`
+	// Field of the object, or "condition" and a type, that has to change; empty: the object has to be created or deleted.
+	Field string `json:"field,omitempty"`
+	// Until says what ends the wait; empty: it was not said.
+	Until Until `json:"until,omitempty"`
 }
+
+// Subject is an object that is waited for. Without a namespace it is one of the same namespace, or of the workload cluster.
+type Subject struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// Until is what ends a wait.
+type Until string
+
+const (
+	// UntilChange: the object that is waited for changes, which enqueues the one that waits.
+	UntilChange Until = "change"
+	// UntilTime: time passes.
+	UntilTime Until = "time"
+	// UntilPerson: somebody does what the message says.
+	UntilPerson Until = "person"
+)
+
+// maxSubjects is how many of the objects that are waited for are kept.
+const maxSubjects = 10
 
 // String returns the message.
 func (w Wait) String() string { return w.Message }
+
+// For says which object is waited for; it may be called for each of several.
+func (w *Wait) For(kind, name string) *Wait {
+	if len(w.On) < maxSubjects {
+		w.On = append(w.On, Subject{Kind: kind, Name: name})
+	}
+	return w
+}
+
+// ToChange says that the wait ends when the object is created, deleted, or changes in the field, where one is given.
+func (w *Wait) ToChange(field string) { w.Field, w.Until = field, UntilChange }
+
+// ForTime says that the wait ends when time has passed.
+func (w *Wait) ForTime() { w.Until = UntilTime }
+
+// ForPerson says that the wait ends when somebody does what its message says.
+func (w *Wait) ForPerson() { w.Until = UntilPerson }
 
 // Idle reports whether there is nothing to do and nothing to wait for.
 func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Ask) == 0 && len(p.Wait) == 0 }
@@ -43,9 +96,10 @@ func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Ask) == 0 && len
 // Do adds actions.
 func (p *Plan) Do(actions ...Action) { p.Actions = append(p.Actions, actions...) }
 
-// WaitFor adds a wait.
-func (p *Plan) WaitFor(reason, message string, args ...any) {
+// WaitFor adds a wait. It is returned to say at once which object it is about and what ends it.
+func (p *Plan) WaitFor(reason, message string, args ...any) *Wait {
 	p.Wait = append(p.Wait, Wait{Reason: reason, Message: fmt.Sprintf(message, args...)})
+	return &p.Wait[len(p.Wait)-1]
 }
 
 // RecheckIn asks for a wake-up in d or sooner. Durations of zero and less ask for nothing.
@@ -63,6 +117,19 @@ type Outcome struct {
 	Failed Action
 	// Err is why it failed.
 	Err error
+	// Found is what actions found out while they were carried out, see [Finding].
+	Found []any
+}
+
+// Found returns what an action has found out, by its type.
+func Found[T any](out Outcome) (T, bool) {
+	for _, found := range out.Found {
+		if t, ok := found.(T); ok {
+			return t, true
+		}
+	}
+	var none T
+	return none, false
 }
 
 // Report is what a controller says after a pass.

@@ -48,7 +48,7 @@ func (j judged) deleting() condition.Verdict { // CL-14
 	}
 	switch kind := fault.KindOf(j.out.Err); {
 	case j.out.Err != nil && kind != fault.Conflict && kind != fault.Unreachable:
-		return condition.TrueBecause(clusterv1.ClusterDeletingInternalErrorReason, fmt.Sprintf("Could not %s; it is tried again", j.out.Failed))
+		return condition.TrueBecause(clusterv1.ClusterDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
 	case len(j.plan.Wait) > 0:
 		return condition.TrueBecause(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
 	}

@@ -63,7 +63,8 @@ func decideKubeconfig(s Snapshot, p *loop.Plan) {
 		return
 	}
 	if s.Access.CA == nil {
-		p.WaitFor("WaitingForCertificateAuthority", "Secret %s-ca does not exist yet; the kubeconfig is made from it", s.Cluster.Name)
+		p.WaitFor("WaitingForCertificateAuthority", "Waiting for Secret %s-ca to be created: the kubeconfig is issued by it", s.Cluster.Name).
+			For("Secret", s.Cluster.Name+"-ca").ForTime()
 		p.RecheckIn(missingRecheck)
 		return
 	}

@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 			s.Cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
 		}), nil},
 		"no certificate authority": {"CL-11: the kubeconfig is made from it", settled(noControlPlaneRef),
-			[]string{"wait: Secret c-ca does not exist yet; the kubeconfig is made from it", "recheck: 30s"}},
+			[]string{"wait: Waiting for Secret c-ca to be created: the kubeconfig is issued by it", "recheck: 30s"}},
 		"kubeconfig": {"CL-11", settled(noControlPlaneRef, func(s *Snapshot) { s.Access.CA = certificateAuthority(nil, nil) }),
 			[]string{"do: create Secret c-kubeconfig: the Cluster has no control plane object that would"}},
 		"kubeconfig there": {"CL-11: made once", settled(noControlPlaneRef, func(s *Snapshot) { s.Access.Kubeconfig = true }), nil},
@@ -65,8 +65,14 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			p := Decide(tc.s)
+			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, w := range p.Wait {
+				if len(w.On) == 0 || w.Until == "" {
+					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
+				}
 			}
 		})
 	}
@@ -122,8 +128,14 @@ func TestDecideDeletion(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			p := Decide(tc.s)
+			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, w := range p.Wait {
+				if len(w.On) == 0 || w.Until == "" {
+					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
+				}
 			}
 		})
 	}

@@ -33,7 +33,8 @@ func awaitHook(s Snapshot, p *loop.Plan) {
 	if _, allowed := s.Cluster.Annotations[runtimev1.OkToDeleteAnnotation]; allowed || !s.Settings.DeleteHook || !s.Cluster.Spec.Topology.IsDefined() {
 		return
 	}
-	p.WaitFor(clusterv1.ClusterDeletingWaitingForBeforeDeleteHookReason, "Waiting for the BeforeClusterDelete hook to allow the deletion")
+	p.WaitFor(clusterv1.ClusterDeletingWaitingForBeforeDeleteHookReason, "Waiting for the BeforeClusterDelete hook to allow the deletion").
+		For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("metadata.annotations[" + runtimev1.OkToDeleteAnnotation + "]")
 }
 
 func deleteWorkers(s Snapshot, p *loop.Plan) {
@@ -59,8 +60,13 @@ func awaitHidden(s Snapshot, p *loop.Plan) {
 	if len(s.Hidden) == 0 {
 		return
 	}
-	p.WaitFor(clusterv1.ClusterDeletingWaitingForWorkersDeletionReason,
+	wait := p.WaitFor(clusterv1.ClusterDeletingWaitingForWorkersDeletionReason,
 		"* %s: without the label %s that the Cluster has; give it to them, or delete them", condition.Names(s.Hidden), clusterv1.WatchLabel)
+	for _, hidden := range s.Hidden {
+		kind, name, _ := strings.Cut(hidden, " ")
+		wait.For(kind, name)
+	}
+	wait.ForPerson()
 	p.RecheckIn(missingRecheck)
 }
 
@@ -99,7 +105,8 @@ func deleteBinding(s Snapshot, p *loop.Plan) {
 type pending struct {
 	kinds []string
 	names map[string][]string
-	lines []string
+	// unreadable are references that may still point to something.
+	unreadable []link.Link
 }
 
 func (w *pending) add(kind, name string) {
@@ -124,14 +131,17 @@ func (w *pending) remove(p *loop.Plan, kind string, o metav1.Object) {
 func (w *pending) link(p *loop.Plan, l link.Link) {
 	switch l.Remove(p) {
 	case contract.Unreadable:
-		w.lines = append(w.lines, "* "+l.Problem())
+		w.unreadable = append(w.unreadable, l)
 	case contract.Found:
 		w.add(l.Ref.Kind, l.Ref.Name)
 	}
 }
 
 func (w *pending) wait(p *loop.Plan, reason string) {
-	lines := w.lines
+	var lines []string
+	for _, l := range w.unreadable {
+		lines = append(lines, "* "+l.Problem())
+	}
 	for _, kind := range w.kinds {
 		names := w.names[kind]
 		if len(names) > 1 {
@@ -139,7 +149,21 @@ func (w *pending) wait(p *loop.Plan, reason string) {
 		}
 		lines = append(lines, fmt.Sprintf("* %s: %s", kind, condition.Names(names)))
 	}
-	if len(lines) > 0 {
-		p.WaitFor(reason, "%s", strings.Join(lines, "\n"))
+	if len(lines) == 0 {
+		return
+	}
+	wait := p.WaitFor(reason, "%s", strings.Join(lines, "\n"))
+	for _, kind := range w.kinds {
+		for _, name := range w.names[kind] {
+			wait.For(kind, name)
+		}
+	}
+	for _, l := range w.unreadable {
+		wait.For(l.Ref.Kind, l.Ref.Name)
+	}
+	if len(w.unreadable) > 0 {
+		wait.ForPerson()
+	} else {
+		wait.ToChange("")
 	}
 }

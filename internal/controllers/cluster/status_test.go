@@ -38,7 +38,7 @@ func TestConditions(t *testing.T) {
 		"deleting infra":     {"CL-14", settled(deleted, noWorkers, noControl), nil, "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "* FooCluster: i")},
 		"deleting hook":      {"CL-14", settled(deleted, topology, func(s *Snapshot) { s.Settings.DeleteHook = true }), nil, "Deleting", condition.TrueBecause("WaitingForBeforeDeleteHook", "Waiting for the BeforeClusterDelete hook to allow the deletion")},
 		"deletion completed": {"CL-14", settled(deleted, noWorkers, noControl, noInfra), nil, "Deleting", condition.True("DeletionCompleted")},
-		"deletion fails":     {"CL-14: says what, not how", settled(deleted), errors.New("boom"), "Deleting", condition.TrueBecause("InternalError", "Could not delete MachinePool mp: the Cluster is deleted; it is tried again")},
+		"deletion fails":     {"CL-14: says what, not how", settled(deleted), errors.New("boom"), "Deleting", condition.TrueBecause("InternalError", "Could not delete MachinePool mp: the Cluster is deleted; retrying")},
 		"deletion conflicts": {"CL-14: a conflict is no news", settled(deleted), fault.New(fault.Conflict, "x", "x"), "Deleting", condition.TrueBecause("WaitingForWorkersDeletion", "* MachinePool: mp\n* Machine: mp-0")},
 
 		"infra ready": {"CL-16: mirrored", settled(), nil, "InfrastructureReady", condition.True("Fine")},

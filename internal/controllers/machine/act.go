@@ -9,7 +9,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/link"
@@ -31,8 +30,7 @@ type (
 	Evict struct {
 		Node string
 		// Pods is how many.
-		Pods    int
-		attempt *attempt
+		Pods int
 	}
 	// NoteProviderID writes into the spec of a Machine that is deleted what its infrastructure says.
 	NoteProviderID struct{ ID string }
@@ -40,11 +38,8 @@ type (
 	DeleteNode struct{ Node string }
 )
 
-// attempt is which Pods an Evict asks to leave and, once it is done, what became of that.
-type attempt struct {
-	targets []drain.Target
-	results drain.Results
-}
+// Finding implements loop.Finding: what became of the evictions is found out by asking for them.
+func (Evict) Finding() {}
 
 func (a Join) String() string     { return "join Cluster " + a.Cluster }
 func (a TakeOver) String() string { return "take over what bootstrap and infrastructure report" }
@@ -74,8 +69,6 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.syncNode(ctx, s)
 	case Cordon:
 		return c.cordon(ctx, s)
-	case Evict:
-		return c.evict(ctx, s, a)
 	case NoteProviderID:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { o.(*clusterv1.Machine).Spec.ProviderID = a.ID })
 	case DeleteNode:

@@ -55,7 +55,7 @@ func (j judged) deleting() condition.Verdict {
 	}
 	switch kind := fault.KindOf(j.out.Err); {
 	case j.out.Err != nil && !node && kind != fault.Conflict && kind != fault.Unreachable:
-		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; it is tried again", j.out.Failed))
+		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
 	case j.evicted != nil: // MD-10
 		return condition.TrueBecause(j.plan.Wait[0].Reason, drainMessage(j.Snapshot, j.evicted))
 	case len(j.plan.Wait) > 0:

@@ -133,7 +133,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] 
 			Lapses:     []string{clusterv1.MachineUpToDateCondition},
 		},
 		Adopt:   c.enter,
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Find: c.find, Report: Report,
 	}
 }
 
@@ -171,11 +171,11 @@ func (c *Controller) ofOwner(index string) handler.MapFunc {
 
 // list names the Machines of a namespace that an index has under the value.
 func (c *Controller) list(ctx context.Context, namespace, index, value string) []reconcile.Request {
-	return c.find(ctx, namespace, client.MatchingFields{index: value}, func(*clusterv1.Machine) bool { return true })
+	return c.requests(ctx, namespace, client.MatchingFields{index: value}, func(*clusterv1.Machine) bool { return true })
 }
 
-// find names the Machines that an index has, and that it shall have. They are not copied from the cache.
-func (c *Controller) find(
+// requests names the Machines that an index has, and that it shall have. They are not copied from the cache.
+func (c *Controller) requests(
 	ctx context.Context, namespace string, by client.MatchingFields, keep func(*clusterv1.Machine) bool,
 ) []reconcile.Request {
 	list := &clusterv1.MachineList{}
@@ -209,9 +209,9 @@ func (c *Controller) ofNode(ctx context.Context, cluster client.ObjectKey, o cli
 	}
 	// Other clusters have Nodes of that name, too.
 	ours := func(m *clusterv1.Machine) bool { return m.Spec.ClusterName == cluster.Name }
-	found := c.find(ctx, cluster.Namespace, client.MatchingFields{byNodeName: node.Name}, ours)
+	found := c.requests(ctx, cluster.Namespace, client.MatchingFields{byNodeName: node.Name}, ours)
 	if len(found) > 0 || node.Spec.ProviderID == "" {
 		return found
 	}
-	return c.find(ctx, cluster.Namespace, client.MatchingFields{byProviderID: node.Spec.ProviderID}, ours)
+	return c.requests(ctx, cluster.Namespace, client.MatchingFields{byProviderID: node.Spec.ProviderID}, ours)
 }

@@ -30,7 +30,7 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	var p loop.Plan
 	if s.Cluster == nil {
-		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; the Machine goes on when it does", s.Machine.Spec.ClusterName)
+		p.WaitFor("ClusterNotFound", "Waiting for Cluster %s to be created", s.Machine.Spec.ClusterName).For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange("")
 		return p
 	}
 	if !joined(s) {

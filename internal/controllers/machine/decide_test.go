@@ -23,7 +23,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"settled": {"nothing to do", settled(), nil},
 		"no cluster": {"a watch on Clusters wakes it", settled(func(s *Snapshot) { s.Cluster = nil }),
-			[]string{"wait: Cluster c does not exist; the Machine goes on when it does"}},
+			[]string{"wait: Waiting for Cluster c to be created"}},
 		"no label":    {"MA-03: always enforced", settled(func(s *Snapshot) { s.Machine.Labels = nil }), []string{"do: join Cluster c"}},
 		"wrong label": {"MA-03", settled(func(s *Snapshot) { s.Machine.Labels[clusterv1.ClusterNameLabel] = "x" }), []string{"do: join Cluster c"}},
 		"standalone":  {"MA-02: adopted", settled(func(s *Snapshot) { s.Machine.OwnerReferences = nil }), []string{"do: join Cluster c"}},
@@ -76,8 +76,14 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			p := Decide(tc.s)
+			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, w := range p.Wait {
+				if len(w.On) == 0 || w.Until == "" {
+					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
+				}
 			}
 		})
 	}
@@ -103,7 +109,7 @@ func TestDecideDeletion(t *testing.T) {
 	}
 	tried := was(is("Deleting", "True", "DeletingNode", ""))
 	down := func(s *Snapshot) { s.Node = Node{Down: true} }
-	deleteNode := []string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists", "recheck: 10s"}
+	deleteNode := []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 10s"}
 	cases := map[string]struct {
 		reason string
 		s      Snapshot
@@ -126,12 +132,12 @@ func TestDecideDeletion(t *testing.T) {
 		"control plane Machines": {"MD-01: another is left", goneBut(func(s *Snapshot) { s.ControlPlane = ControlPlane{Others: 1} }), deleteNode},
 		"never had a Node":       {"MD-01", goneBut(noNode, func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), nil},
 		"found by provider ID":   {"MD-01: the retry", goneBut(func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), deleteNode},
-		"late":                   {"MD-15: tried once however late it is", goneBut(deletedSince(time.Minute)), []string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists", "recheck: 14m0s"}},
+		"late":                   {"MD-15: tried once however late it is", goneBut(deletedSince(time.Minute)), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 14m0s"}},
 		"given up":               {"MD-15: after the timeout", goneBut(deletedSince(time.Minute), tried), nil},
-		"tried again":            {"MD-15: until the timeout", goneBut(deletedSince(4*time.Second), tried), []string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists", "recheck: 6s"}},
+		"tried again":            {"MD-15: until the timeout", goneBut(deletedSince(4*time.Second), tried), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 6s"}},
 		"forever": {"MD-15: 0 is never", goneBut(deletedSince(time.Hour), tried, func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](0) }),
-			[]string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists"}},
-		"own timeout":      {"MD-15", goneBut(deletedSince(4*time.Second), func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](60) }), []string{"do: delete Node n: its Machine is deleted", "wait: Node n still exists", "recheck: 56s"}},
+			[]string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted"}},
+		"own timeout":      {"MD-15", goneBut(deletedSince(4*time.Second), func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](60) }), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 56s"}},
 		"busy":             {"MD-15: asked again soon", goneBut(down), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 5s"}},
 		"not connected":    {"MD-15: waits until the timeout", goneBut(down, func(s *Snapshot) { s.Connection = remote.Health{} }), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 10s"}},
 		"never connected":  {"MD-15: given up", goneBut(down, deletedSince(time.Minute)), nil},
@@ -140,8 +146,14 @@ func TestDecideDeletion(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			p := Decide(tc.s)
+			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, w := range p.Wait {
+				if len(w.On) == 0 || w.Until == "" {
+					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
+				}
 			}
 		})
 	}

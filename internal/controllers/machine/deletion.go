@@ -46,16 +46,7 @@ const (
 //
 // The stages that need the Node are skipped where nobody could do anything for it (MD-01).
 func decideDeletion(s Snapshot) loop.Plan {
-	var p loop.Plan
-	for _, stage := range []func(Snapshot, *loop.Plan){
-		waitForPreDrainHooks, drainNode, waitForVolumes, waitForPreTerminateHooks,
-		noteProviderID, deleteInfrastructure, deleteBootstrap, deleteNode,
-	} {
-		stage(s, &p)
-		if !p.Idle() {
-			break
-		}
-	}
+	p, _ := planDeletion(s)
 	if !p.Idle() {
 		p.RecheckIn(condition.LingerAfter - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
 		if s.Node.Down && s.Connection.Good() { // the workload cluster is busy, which ends without an event
@@ -65,35 +56,36 @@ func decideDeletion(s Snapshot) loop.Plan {
 	return p
 }
 
-// stageOf tells the stage by what the plan waits for first.
-func stageOf(p loop.Plan) stage {
-	if len(p.Wait) == 0 {
-		return deletionOver
+// planDeletion returns the plan of the first stage that is not over, and which it is.
+func planDeletion(s Snapshot) (p loop.Plan, at stage) {
+	for _, step := range []struct {
+		stage
+		plan func(Snapshot, *loop.Plan)
+	}{
+		{preDrainHooks, waitForPreDrainHooks}, {draining, drainNode}, {detaching, waitForVolumes},
+		{preTerminateHooks, waitForPreTerminateHooks}, {removing, noteProviderID}, {removing, deleteInfrastructure},
+		{removing, deleteBootstrap}, {removing, deleteNode},
+	} {
+		if step.plan(s, &p); !p.Idle() {
+			return p, step.stage
+		}
 	}
-	switch p.Wait[0].Reason {
-	case clusterv1.MachineDeletingWaitingForPreDrainHookReason:
-		return preDrainHooks
-	case clusterv1.MachineDeletingDrainingNodeReason:
-		return draining
-	case clusterv1.MachineDeletingWaitingForVolumeDetachReason:
-		return detaching
-	case clusterv1.MachineDeletingWaitingForPreTerminateHookReason:
-		return preTerminateHooks
-	}
-	return removing
+	return p, deletionOver
 }
 
 func waitForPreDrainHooks(s Snapshot, p *loop.Plan) { // MD-02
 	if h := hooks(s, clusterv1.PreDrainDeleteHookAnnotationPrefix); len(h) > 0 {
 		p.WaitFor(clusterv1.MachineDeletingWaitingForPreDrainHookReason,
-			"Waiting for the owners of pre-drain hooks to remove the annotations %s", strings.Join(h, ", "))
+			"Waiting for the owners of pre-drain hooks to remove the annotations %s", strings.Join(h, ", ")).
+			For("Machine", s.Machine.Name).ToChange("metadata.annotations")
 	}
 }
 
 func waitForPreTerminateHooks(s Snapshot, p *loop.Plan) { // MD-13
 	if h := hooks(s, clusterv1.PreTerminateDeleteHookAnnotationPrefix); len(h) > 0 {
 		p.WaitFor(clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
-			"Waiting for the owners of pre-terminate hooks to remove the annotations %s", strings.Join(h, ", "))
+			"Waiting for the owners of pre-terminate hooks to remove the annotations %s", strings.Join(h, ", ")).
+			For("Machine", s.Machine.Name).ToChange("metadata.annotations")
 	}
 }
 
@@ -136,7 +128,8 @@ func deleteNode(s Snapshot, p *loop.Plan) {
 	left, forever := nodeDeletionLeft(s)
 	if s.Node.Down {
 		if left > 0 || forever {
-			p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "%s cannot be deleted while the workload cluster does not answer", theNode(s))
+			p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "%s cannot be deleted while the workload cluster does not answer", theNode(s)).
+				For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange(connection)
 			p.RecheckIn(left)
 		}
 		return
@@ -145,7 +138,7 @@ func deleteNode(s Snapshot, p *loop.Plan) {
 		return
 	}
 	p.Do(DeleteNode{Node: s.Node.Item.Name})
-	p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "Node %s still exists", s.Node.Item.Name)
+	p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "Waiting for Node %s to be deleted", s.Node.Item.Name).For("Node", s.Node.Item.Name).ToChange("")
 	p.RecheckIn(left)
 }
 
@@ -187,7 +180,7 @@ func nodeDeletionLeft(s Snapshot) (left time.Duration, forever bool) {
 }
 
 // deletionStatus says when the stages began that have a beginning; what is said stays (MD-02, MD-11 to MD-13).
-func deletionStatus(s Snapshot, p loop.Plan) *clusterv1.MachineDeletionStatus {
+func deletionStatus(s Snapshot) *clusterv1.MachineDeletionStatus {
 	if !deleting(s) {
 		return s.Machine.Status.Deletion
 	}
@@ -200,7 +193,7 @@ func deletionStatus(s Snapshot, p loop.Plan) *clusterv1.MachineDeletionStatus {
 			*at = metav1.NewTime(s.Now.Truncate(time.Second))
 		}
 	}
-	now := stageOf(p)
+	_, now := planDeletion(s)
 	began(&out.WaitForPreDrainHookStartTime, now == preDrainHooks)
 	began(&out.NodeDrainStartTime, now >= draining && drains(s) && (s.Node.Item != nil || s.Node.Down))
 	began(&out.WaitForNodeVolumeDetachStartTime, now == detaching)

@@ -192,12 +192,13 @@ func TestRecheck(t *testing.T) { // MD-03, MD-04, MD-12
 
 // done is the outcome of a plan whose evictions had these results.
 func done(p loop.Plan, r drain.Results) loop.Outcome {
+	out := loop.Outcome{Done: p.Actions}
 	for _, a := range p.Actions {
-		if e, ok := a.(Evict); ok {
-			e.attempt.results = r
+		if _, ok := a.(Evict); ok {
+			out.Found = append(out.Found, r)
 		}
 	}
-	return loop.Outcome{Done: p.Actions}
+	return out
 }
 
 func TestDeletingMessages(t *testing.T) {
@@ -333,9 +334,9 @@ func TestDrainEvents(t *testing.T) { // MD-11
 		"drained":        {"said once", settled(deleted, external, drained), drain.Results{}, "SuccessfulDrainNode: Node n is drained"},
 		"drained before": {"said once", settled(deleted, external, drained, before("True", "", "")), drain.Results{}, ""},
 		"draining":       {"no news", settled(deleted, external, holding(aPod("a"))), drain.Results{}, ""},
-		"fails":          {"said once", settled(deleted, external, holding(aPod("a"))), failed, "FailedDrainNode: Node n cannot be drained now; it is tried again"},
-		"failed before":  {"said once", settled(deleted, external, holding(aPod("a")), before("False", "DrainingFailed", "Node n cannot be drained now; it is tried again")), failed, ""},
-		"given up": {"that is another failure", settled(deleted, external, timeouts(60, 0), drainingSince(time.Minute), before("False", "DrainingFailed", "Node n cannot be drained now; it is tried again")), drain.Results{},
+		"fails":          {"said once", settled(deleted, external, holding(aPod("a"))), failed, "FailedDrainNode: Node n cannot be drained now; retrying"},
+		"failed before":  {"said once", settled(deleted, external, holding(aPod("a")), before("False", "DrainingFailed", "Node n cannot be drained now; retrying")), failed, ""},
+		"given up": {"that is another failure", settled(deleted, external, timeouts(60, 0), drainingSince(time.Minute), before("False", "DrainingFailed", "Node n cannot be drained now; retrying")), drain.Results{},
 			"FailedDrainNode: Node n was not drained within spec.deletion.nodeDrainTimeoutSeconds"},
 		"not deleted": {"no drain", settled(), drain.Results{}, ""},
 	}

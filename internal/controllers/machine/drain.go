@@ -26,6 +26,9 @@ const (
 	latestRecheck  = 20 * time.Second
 )
 
+// connection is what ends a wait for a workload cluster that does not answer.
+const connection = "condition " + clusterv1.ClusterRemoteConnectionProbeCondition
+
 // The questions of a deletion.
 type (
 	// AskPods asks for the Pods of the Node, and what their drain depends on.
@@ -47,14 +50,14 @@ func drainNode(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Node.Down:
 		p.WaitFor(reason, "Node %s cannot be drained while the workload cluster does not answer",
-			s.Machine.Status.NodeRef.Name)
+			s.Machine.Status.NodeRef.Name).For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange(connection)
 	case n == nil:
 		return
 	case !n.Spec.Unschedulable:
 		p.Do(Cordon{Node: n.Name})
-		p.WaitFor(reason, "%s", drainMessage(s, nil))
+		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	case s.PodsProblem != "":
-		p.WaitFor(reason, "%s", s.PodsProblem)
+		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).ForPerson()
 	case s.Pods == nil:
 		p.Ask = append(p.Ask, AskPods{Node: n.Name})
 		return
@@ -64,9 +67,9 @@ func drainNode(s Snapshot, p *loop.Plan) {
 			return
 		}
 		if len(pods.Evict) > 0 {
-			p.Do(Evict{Node: n.Name, Pods: len(pods.Evict), attempt: &attempt{targets: pods.Evict}})
+			p.Do(Evict{Node: n.Name, Pods: len(pods.Evict)})
 		}
-		p.WaitFor(reason, "%s", drainMessage(s, nil))
+		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	}
 	recheck(s, drainStart(s), p)
 	if left, limited := drainLeft(s); limited {
@@ -84,8 +87,8 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 	n := s.Node.Item
 	switch {
 	case s.Node.Down:
-		p.WaitFor(reason, "Volumes of Node %s cannot be looked at while the workload cluster does not answer",
-			s.Machine.Status.NodeRef.Name)
+		p.WaitFor(reason, "Volumes of Node %s cannot be read while the workload cluster does not answer",
+			s.Machine.Status.NodeRef.Name).For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange(connection)
 	case n == nil, drain.Unreachable(n):
 		return
 	case s.Volumes == nil && (s.Settings.VolumeAttachments || len(n.Status.VolumesAttached) > 0):
@@ -94,7 +97,7 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 	case s.Volumes == nil, s.Volumes.None():
 		return
 	case s.PodsProblem != "":
-		p.WaitFor(reason, "%s", s.PodsProblem)
+		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).ForPerson()
 	case s.Pods == nil:
 		p.Ask = append(p.Ask, AskPods{Node: n.Name})
 		return
@@ -104,7 +107,7 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 			return
 		}
 		p.WaitFor(reason, "Waiting for volumes to be detached from Node %s since %s: %s",
-			n.Name, stamp(detachStart(s)), drain.DescribeVolumes(attached))
+			n.Name, stamp(detachStart(s)), drain.DescribeVolumes(attached)).For("Node", n.Name).ToChange("status.volumesAttached")
 	}
 	recheck(s, detachStart(s), p)
 	if left, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds); limited {
@@ -184,16 +187,6 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 	return strings.Join(append([]string{head}, drain.Describe(p, *results)...), "\n")
 }
 
-// evictions returns what became of those of the pass, nil where there were none.
-func evictions(out loop.Outcome) *drain.Results {
-	for _, a := range out.Done {
-		if e, ok := a.(Evict); ok {
-			return &e.attempt.results
-		}
-	}
-	return nil
-}
-
 // answer finds out what a deletion asks. A workload cluster that does not answer is a fact, not an error.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
@@ -247,12 +240,11 @@ func (c *Controller) cordon(ctx context.Context, s Snapshot) error {
 	return client.IgnoreNotFound(err)
 }
 
-// evict asks the Pods to leave. What they answer is said in the status.
-func (c *Controller) evict(ctx context.Context, s Snapshot, a Evict) error {
+// find asks the Pods to leave, and returns what became of that.
+func (c *Controller) find(ctx context.Context, s Snapshot, action loop.Finding) (any, error) {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.attempt.results = drain.Evict(ctx, workload, a.attempt.targets)
-	return nil
+	return drain.Evict(ctx, workload, drain.Decide(*s.Pods).Evict), nil
 }

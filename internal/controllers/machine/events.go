@@ -17,9 +17,9 @@ func events(j judged, status clusterv1.MachineStatus) []loop.Event {
 	list = append(list, link.Events(j.Machine.Status.Conditions, j.infra(), j.bootstrap())...)
 	switch failed := j.out.Failed.(type) {
 	case Cordon: // MD-11
-		list = append(list, loop.Warning("FailedDrainNode", "Node %s could not be cordoned; it is tried again", failed.Node))
+		list = append(list, loop.Warning("FailedDrainNode", "Node %s could not be cordoned; retrying", failed.Node))
 	case DeleteNode: // MD-15
-		list = append(list, loop.Warning("FailedDeleteNode", "Node %s could not be deleted; it is tried again", failed.Node))
+		list = append(list, loop.Warning("FailedDeleteNode", "Node %s could not be deleted; retrying", failed.Node))
 	}
 	return append(list, drainEvents(j)...)
 }

@@ -53,7 +53,7 @@ func (j judged) stages() condition.Set {
 	if !deleting(j.Snapshot) {
 		return nil
 	}
-	now := stageOf(j.plan)
+	_, now := planDeletion(j.Snapshot)
 	began := j.deletion
 	if began == nil {
 		began = &clusterv1.MachineDeletionStatus{}
@@ -89,11 +89,11 @@ func (j judged) drainingSucceeded() (condition.Verdict, bool) {
 		return condition.Verdict{}, false
 	}
 	name := j.nodeRef.Name
-	if stageOf(j.plan) <= draining {
+	if _, now := planDeletion(j.Snapshot); now <= draining {
 		_, cordon := j.out.Failed.(Cordon)
 		if cordon || j.evicted != nil && j.evicted.Failures() {
 			return condition.False(clusterv1.DrainingFailedV1Beta1Reason,
-				"Node "+name+" cannot be drained now; it is tried again"), true
+				"Node "+name+" cannot be drained now; retrying"), true
 		}
 		return condition.False(clusterv1.DrainingV1Beta1Reason, "Draining Node "+name), true
 	}

@@ -9,6 +9,7 @@ import (
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -25,7 +26,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		FailureDomain:          old.FailureDomain,
 		LastUpdated:            old.LastUpdated,
 		CertificatesExpiryDate: certificatesExpiry(s),
-		Deletion:               deletionStatus(s, p),
+		Deletion:               deletionStatus(s),
 		ObservedGeneration:     old.ObservedGeneration,
 	}
 	if s.infra().IsDone() {
@@ -36,7 +37,10 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		status.ObservedGeneration = s.Machine.Generation
 	}
 	j := judged{Snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef,
-		deletion: status.Deletion, evicted: evictions(out)}
+		deletion: status.Deletion}
+	if results, ok := loop.Found[drain.Results](out); ok {
+		j.evicted = &results
+	}
 	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Machine, s.Now))
 	status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: deprecated(j, status.Conditions)}
 	status.Phase = string(phase(s, p, status))

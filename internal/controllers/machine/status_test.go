@@ -48,10 +48,10 @@ func TestConditions(t *testing.T) {
 		"not deleting":        {"MD-16", settled(), nil, "Deleting", condition.False("NotDeleting", "")},
 		"deleting infra":      {"MD-14", settled(deleted), nil, "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "Waiting for FooMachine i to be deleted")},
 		"deleting bootstrap":  {"MD-14", settled(deleted, func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), nil, "Deleting", condition.TrueBecause("WaitingForBootstrapDeletion", "Waiting for FooConfig b to be deleted")},
-		"deleting Node":       {"MD-15", settled(deleted, noProviders, external), nil, "Deleting", condition.TrueBecause("DeletingNode", "Node n still exists")},
-		"deleting Node fails": {"MD-15: what it waits for is the news", settled(deleted, noProviders, external), errors.New("x"), "Deleting", condition.TrueBecause("DeletingNode", "Node n still exists")},
+		"deleting Node":       {"MD-15", settled(deleted, noProviders, external), nil, "Deleting", condition.TrueBecause("DeletingNode", "Waiting for Node n to be deleted")},
+		"deleting Node fails": {"MD-15: what it waits for is the news", settled(deleted, noProviders, external), errors.New("x"), "Deleting", condition.TrueBecause("DeletingNode", "Waiting for Node n to be deleted")},
 		"deletion completed":  {"MD-16", settled(deleted, noProviders, noNode), nil, "Deleting", condition.True("DeletionCompleted")},
-		"deletion fails":      {"MD-14", settled(deleted), errors.New("x"), "Deleting", condition.TrueBecause("InternalError", "Could not delete FooMachine i: the Machine is deleted; it is tried again")},
+		"deletion fails":      {"MD-14", settled(deleted), errors.New("x"), "Deleting", condition.TrueBecause("InternalError", "Could not delete FooMachine i: the Machine is deleted; retrying")},
 		"deletion conflicts":  {"a conflict is no news", settled(deleted), fault.New(fault.Conflict, "x", "x"), "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "Waiting for FooMachine i to be deleted")},
 
 		"not updating": {"MA-21", settled(), nil, "Updating", condition.False("NotUpdating", "")},

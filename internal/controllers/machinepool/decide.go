@@ -36,7 +36,7 @@ func decide(s Snapshot) loop.Plan {
 	}
 	var p loop.Plan
 	if s.Cluster == nil {
-		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; the pool goes on when it does", s.Pool.Spec.ClusterName)
+		p.WaitFor("ClusterNotFound", "Waiting for Cluster %s to be created", s.Pool.Spec.ClusterName).For(clusterv1.ClusterKind, s.Pool.Spec.ClusterName).ToChange("")
 		return p
 	}
 	if !ownership.Joined(s.Pool, s.Cluster) {
@@ -45,7 +45,7 @@ func decide(s Snapshot) loop.Plan {
 	}
 	decideReferences(s, &p)
 	if denied := deniedReplicas(s); denied != "" {
-		p.WaitFor("TooManyReplicas", "%s", denied)
+		p.WaitFor("TooManyReplicas", "%s", denied).For("MachinePool", s.Pool.Name).ForPerson()
 	}
 	if takeOver(s) {
 		p.Do(TakeOver{})
@@ -63,7 +63,8 @@ func decideReferences(s Snapshot, p *loop.Plan) {
 	infra := s.infra()
 	infra.Decide(p)
 	if hasUsableInfra(s) && infra.IsDone() && s.Infra.Replicas.Or(0) > 0 && len(s.Infra.ProviderIDList.Or(nil)) == 0 {
-		p.WaitFor("WaitingForProviderIDs", "Waiting for %s to set %s: it reports %d replicas", infra, s.Infra.ProviderIDList.Path(), s.Infra.Replicas.Or(0))
+		p.WaitFor("WaitingForProviderIDs", "Waiting for %s to set %s: it reports %d replicas", infra, s.Infra.ProviderIDList.Path(), s.Infra.Replicas.Or(0)).
+			For(infra.Ref.Kind, infra.Ref.Name).ToChange(s.Infra.ProviderIDList.Path())
 	}
 }
 

@@ -3,6 +3,8 @@ package machinepool
 import (
 	"time"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
@@ -22,7 +24,11 @@ func decideDeletion(s Snapshot) loop.Plan {
 		}
 	}
 	if n := len(s.Machines); n > 0 {
-		p.WaitFor(waitingForMachines, "Machines of the pool still exist: %s", machineNames(s.Machines))
+		wait := p.WaitFor(waitingForMachines, "Waiting for the Machines of the pool to be deleted: %s", machineNames(s.Machines))
+		for _, m := range s.Machines {
+			wait.For("Machine", m.Name)
+		}
+		wait.ToChange("")
 	}
 	if len(p.Wait) > 0 {
 		return p
@@ -47,7 +53,7 @@ func decideNodeDeletion(s Snapshot, p *loop.Plan) {
 	}
 	if !s.Nodes.Known {
 		if isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) && len(s.Pool.Status.NodeRefs) > 0 {
-			p.WaitFor(deletingNodes, "Nodes of the pool cannot be deleted: %s", s.Nodes.Problem)
+			p.WaitFor(deletingNodes, "Nodes of the pool cannot be deleted: %s", s.Nodes.Problem).For(clusterv1.ClusterKind, s.Pool.Spec.ClusterName).ForTime()
 			p.RecheckIn(left)
 		}
 		return

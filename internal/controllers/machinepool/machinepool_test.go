@@ -139,7 +139,7 @@ func TestDecide(t *testing.T) {
 		want   []string
 	}{
 		"settled":    {"nothing to do", settled(), nil},
-		"no cluster": {"the pool waits for its Cluster", settled(func(s *Snapshot) { s.Cluster = nil }), []string{"wait: Cluster c does not exist; the pool goes on when it does"}},
+		"no cluster": {"the pool waits for its Cluster", settled(func(s *Snapshot) { s.Cluster = nil }), []string{"wait: Waiting for Cluster c to be created"}},
 		"not joined": {"MP-01: owner and label first", settled(func(s *Snapshot) { s.Pool.OwnerReferences = nil }), []string{"do: join Cluster c"}},
 		"restored": {"OR-01: the owner's UID is that of the Cluster that exists now",
 			settled(func(s *Snapshot) { s.Pool.OwnerReferences[0].UID = "old" }), []string{"do: join Cluster c"}},
@@ -248,8 +248,14 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			p := Decide(tc.s)
+			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, w := range p.Wait {
+				if len(w.On) == 0 || w.Until == "" {
+					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
+				}
 			}
 		})
 	}
@@ -262,13 +268,13 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 		want   []string
 	}{
 		"infrastructure and machines first": {"", settled(deleted, withMachines, func(s *Snapshot) { s.Machines = []clusterv1.Machine{machine("m0", "")} }),
-			[]string{"do: delete FooPool i: the MachinePool is deleted", "do: delete Machine m0: the pool is deleted", "wait: Waiting for FooPool i to be deleted", "wait: Machines of the pool still exist: m0"}},
+			[]string{"do: delete FooPool i: the MachinePool is deleted", "do: delete Machine m0: the pool is deleted", "wait: Waiting for FooPool i to be deleted", "wait: Waiting for the Machines of the pool to be deleted: m0"}},
 		"timeouts": {"MP-07: they follow while Machines are deleted", settled(deleted, withMachines, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{running("m0")}
 			s.Machines[0].DeletionTimestamp = s.Pool.DeletionTimestamp
 			s.Pool.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr[int32](1)
 			s.Infra = contract.InfraMachinePoolView{}
-		}), []string{"do: sync Machine m0: the timeouts of its deletion changed", "wait: Machines of the pool still exist: m0"}},
+		}), []string{"do: sync Machine m0: the timeouts of its deletion changed", "wait: Waiting for the Machines of the pool to be deleted: m0"}},
 		"then bootstrap": {"", settled(deleted, func(s *Snapshot) { s.Infra = contract.InfraMachinePoolView{} }),
 			[]string{"do: delete FooConfig b: the MachinePool is deleted", "wait: Waiting for FooConfig b to be deleted"}},
 		"then nodes": {"", settled(deleted, func(s *Snapshot) {
@@ -299,8 +305,14 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			p := Decide(tc.s)
+			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, w := range p.Wait {
+				if len(w.On) == 0 || w.Until == "" {
+					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
+				}
 			}
 		})
 	}

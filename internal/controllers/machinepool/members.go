@@ -55,7 +55,7 @@ func decideCreation(s Snapshot, p *loop.Plan) {
 // decideBereft removes a Machine whose infrastructure machine is gone, and not one whose is still to come.
 func decideBereft(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
 	if awaited(s, m) {
-		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name)
+		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name).For("Machine", m.Name).ForPerson()
 		return
 	}
 	p.Do(DeleteMachine{Name: m.Name, Why: "its infrastructure machine is gone"})
