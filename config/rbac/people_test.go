@@ -320,7 +320,7 @@ func administrator(t *testing.T, server *apiserver.Server) client.Client {
 
 func applyRoles(t *testing.T, c client.Client) {
 	t.Helper()
-	objects, err := rbac.Objects()
+	objects, err := rbac.Objects(rbac.Rights{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,8 +353,8 @@ func TestManagerWritesItsOwnDefinitionsAlone(t *testing.T) {
 		validatingPath = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/"
 	)
 	want := map[string]bool{
-		crdPath + "widgets.example.org": false, mutatingPath + "slipway-defaulting": true, mutatingPath + "other": false,
-		validatingPath + "slipway-validation": true, validatingPath + "other": false,
+		crdPath + "widgets.example.org": false, mutatingPath + "slipway-defaulting-cluster-api": true, mutatingPath + "other": false,
+		validatingPath + "slipway-validation-cluster-api": true, validatingPath + "other": false,
 	}
 	for _, crd := range list {
 		want[crdPath+crd.Name] = true
@@ -380,7 +380,7 @@ func TestManagerWritesItsOwnDefinitionsAlone(t *testing.T) {
 		return response.StatusCode, response.Body.Close()
 	}
 	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		code, err := apply(mutatingPath + "slipway-defaulting") // the roles have been aggregated
+		code, err := apply(mutatingPath + "slipway-defaulting-cluster-api") // the roles have been aggregated
 		return code != http.StatusForbidden, err
 	})
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package rbac holds who may do what: the manager's rights, those that our own providers bring for it, and roles for
-// people.
+// Package rbac holds who may do what: the rights of each provider's controllers, those of the process they run in, those that
+// our own providers bring for the core, and roles for people.
 //
-// Does: gives the manifests in this folder as objects, and the bindings of the manager's role to whoever runs it.
+// Does: gives the manifests in this folder as objects, a file for each provider, and binds the roles to whoever runs them.
 //
 // Owns: the ClusterRoles, Roles and bindings named slipway-*, and namespace slipway-system where they are.
 //
 // Never: writes to a cluster.
 //
-// Read first: manager.yaml.
+// Read first: [Rights], then cluster-api.yaml and process.go.
 package rbac
 
 import (
@@ -16,63 +16,122 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
-	rbacv1 "k8s.io/api/rbac/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 //go:embed *.yaml
 var manifests embed.FS
 
 const (
-	// User is the identity of the manager that `slipway up` runs.
+	// User is the identity of the process that runs the manager. Where providers have no identities of their own, it is
+	// that of their controllers, too.
 	User = "slipway:manager"
 
-	// ServiceAccount is the identity, in Namespace, of a manager that runs in the cluster.
+	// ServiceAccount is the identity, in Namespace, of a manager of several providers that runs in the cluster. That of one
+	// provider has the name of its ClusterRole.
 	ServiceAccount = "slipway-manager"
 
 	// ClusterOperator is the ClusterRole of those who decide what runs on hosts and in nodes. Nothing aggregates it.
 	ClusterOperator = "slipway-cluster-operator"
 
-	// Namespace holds the manager's own objects.
+	// Namespace is where the manager keeps its own objects.
 	Namespace = "slipway-system"
 
-	// managerRole is the name of the manager's ClusterRole, Role, and bindings.
-	managerRole = "slipway-manager"
+	// aggregated is the ClusterRole that gathers what the core may do with kinds of providers.
+	aggregated = "slipway-manager"
+
+	// processRole is the Role of a manager's process in Namespace.
+	processRole = "slipway-process"
 )
 
-// Objects returns everything, the namespace first, with the manager's roles bound to User and ServiceAccount. The
-// objects can be applied as they are, in this order.
-func Objects() ([]*unstructured.Unstructured, error) {
-	namespace := &unstructured.Unstructured{}
-	namespace.SetAPIVersion("v1")
-	namespace.SetKind("Namespace")
-	namespace.SetName(Namespace)
-	objects := []*unstructured.Unstructured{namespace}
-	names, err := fs.Glob(manifests, "*.yaml")
+// Rights says who gets which roles.
+type Rights struct {
+	// Sets are the providers that run; nil: all.
+	Sets []providerset.Set
+	// Separate: the controllers of each provider have an identity of their own, [UserOf]. Else one identity, User or a
+	// ServiceAccount, has the roles of all.
+	Separate bool
+}
+
+// UserOf is the identity of a provider's controllers.
+func (r Rights) UserOf(set providerset.Name) string {
+	if r.Separate {
+		return User + ":" + string(set)
+	}
+	return User
+}
+
+// RoleOf is the name of the ClusterRole of a provider's controllers.
+func RoleOf(set providerset.Name) string { return "slipway-" + string(set) }
+
+func (r Rights) sets() []providerset.Set {
+	if r.Sets == nil {
+		return providerset.All()
+	}
+	return r.Sets
+}
+
+// serviceAccount is that of a manager with one identity.
+func (r Rights) serviceAccount() string {
+	if sets := r.sets(); len(sets) == 1 {
+		return RoleOf(sets[0].Name)
+	}
+	return ServiceAccount
+}
+
+// Objects returns everything, the namespace first. The objects can be applied as they are, in this order.
+func Objects(r Rights) ([]*unstructured.Unstructured, error) {
+	out, err := unstructuredOf(&corev1.Namespace{TypeMeta: typeMeta(corev1.SchemeGroupVersion.String(), "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: Namespace}})
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		content, err := manifests.ReadFile(name)
+	people, err := read("users")
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, people...)
+	if providerset.Has(r.sets(), providerset.Core) {
+		gathering, err := read("manager")
 		if err != nil {
 			return nil, err
 		}
-		parsed, err := parse(content)
-		if err != nil {
-			return nil, fmt.Errorf("reading config/rbac/%s: %w", name, err)
-		}
-		objects = append(objects, parsed...)
+		out = append(out, gathering...)
 	}
-	bound, err := bindings()
-	return append(objects, bound...), err
+	bindings := r.bindings()
+	for _, set := range r.sets() {
+		var roles []*unstructured.Unstructured
+		if len(set.Controllers) > 0 {
+			if roles, err = read(string(set.Name)); err != nil {
+				return nil, err
+			}
+		}
+		process, err := processOf(set, roles)
+		if err != nil {
+			return nil, err
+		}
+		generated, err := unstructuredOf(process)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, roles...), generated...)
+	}
+	bound, err := unstructuredOf(append([]runtime.Object{home()}, bindings...)...)
+	return append(out, bound...), err
 }
 
-func parse(content []byte) ([]*unstructured.Unstructured, error) {
+// read returns the objects of a manifest.
+func read(name string) ([]*unstructured.Unstructured, error) {
+	content, err := manifests.ReadFile(name + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("reading roles: %w", err)
+	}
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), len(content))
 	for {
@@ -82,38 +141,27 @@ func parse(content []byte) ([]*unstructured.Unstructured, error) {
 			return objects, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("reading config/rbac/%s.yaml: %w", name, err)
 		}
 		objects = append(objects, object)
 	}
 }
 
-// bindings gives the manager's roles to whoever runs it.
-func bindings() ([]*unstructured.Unstructured, error) {
-	managers := []rbacv1.Subject{
-		{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: User},
-		{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: ServiceAccount},
-	}
-	everywhere := &rbacv1.ClusterRoleBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: managerRole},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: managerRole},
-		Subjects:   managers,
-	}
-	atHome := &rbacv1.RoleBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: managerRole, Namespace: Namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: managerRole},
-		Subjects:   managers,
-	}
-	var objects []*unstructured.Unstructured
-	for _, binding := range []any{everywhere, atHome} {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(binding)
+func unstructuredOf(objects ...runtime.Object) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, o := range objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
-			return nil, fmt.Errorf("binding the manager's roles: %w", err)
+			return nil, fmt.Errorf("preparing roles: %w", err)
 		}
 		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-		objects = append(objects, &unstructured.Unstructured{Object: content})
+		unstructured.RemoveNestedField(content, "spec")
+		unstructured.RemoveNestedField(content, "status")
+		out = append(out, &unstructured.Unstructured{Object: content})
 	}
-	return objects, nil
+	return out, nil
+}
+
+func typeMeta(apiVersion, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }

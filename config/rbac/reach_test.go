@@ -102,7 +102,7 @@ func walk(parent string, schema apiextensionsv1.JSONSchemaProps, found map[strin
 // ruleOf returns the rules of a ClusterRole that is installed.
 func ruleOf(t *testing.T, name string) []rbacv1.PolicyRule {
 	t.Helper()
-	objects, err := rbac.Objects()
+	objects, err := rbac.Objects(rbac.Rights{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func ruleOf(t *testing.T, name string) []rbacv1.PolicyRule {
 
 // Roles for people list kinds and verbs; the manager's has one rule with a star, for the groups of foreign providers.
 func TestRolesListWhatTheyGive(t *testing.T) {
-	objects, err := rbac.Objects()
+	objects, err := rbac.Objects(rbac.Rights{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,9 +143,8 @@ func TestRolesListWhatTheyGive(t *testing.T) {
 			}
 		}
 	}
-	want := map[string][]string{"slipway-manager-core": {
-		"bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io",
-	}}
+	foreign := []string{"bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"}
+	want := map[string][]string{"slipway-cluster-api": foreign, "slipway-cluster-api-process": foreign}
 	if diff := cmp.Diff(want, stars); diff != "" {
 		t.Errorf("rules with a star, by role (-want +got):\n%s", diff)
 	}

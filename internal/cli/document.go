@@ -67,7 +67,7 @@ func row(f *pflag.Flag) string {
 		name = "`-" + f.Shorthand + "`, " + name
 	}
 	value, usage := pflag.UnquoteUsage(f)
-	if word, ok := map[string]string{"string": "VALUE", "strings": "LIST", "int": "N", "int32": "N", "float32": "N", "duration": "DURATION"}[value]; ok {
+	if word, ok := map[string]string{"string": "VALUE", "strings": "LIST", "int": "N", "int32": "N", "float32": "N", "duration": "DURATION", "mapStringBool": "LIST"}[value]; ok {
 		value = word
 	}
 	if value != "" {
@@ -76,7 +76,7 @@ func row(f *pflag.Flag) string {
 	if !empty(f.DefValue) {
 		usage += " (default " + f.DefValue + ")"
 	}
-	return "| " + name + " | " + strings.NewReplacer("|", "\\|", "<", "&lt;").Replace(usage) + " |"
+	return "| " + name + " | " + strings.NewReplacer("|", "\\|", "<", "&lt;", "\n", "<br>").Replace(usage) + " |"
 }
 
 func empty(value string) bool {

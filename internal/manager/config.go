@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // Namespace of the manager's own objects.
@@ -24,6 +25,9 @@ const Namespace = "slipway-system"
 type Config struct {
 	// REST is how to reach the management cluster, with the manager's own identity.
 	REST *rest.Config
+	// Identities are how the controllers of a provider reach the management cluster where they have an identity of their
+	// own; the others use REST, as the caches do and what the process does for all of them.
+	Identities map[providerset.Name]*rest.Config
 	// Log receives what the controllers say.
 	Log logr.Logger
 	// Namespaces to watch; none: all.
@@ -34,7 +38,7 @@ type Config struct {
 	SyncPeriod time.Duration
 	// Gates are the feature gates; nil: the defaults.
 	Gates featuregate.FeatureGate
-	// Concurrency by controller name; missing ones run with 10 (FL-02).
+	// Concurrency by controller name; missing ones run with what package providerset says.
 	Concurrency map[string]int
 	// LeaderElection, off by default (FL-01).
 	LeaderElection LeaderElection
@@ -63,7 +67,7 @@ type Config struct {
 	Extensions Extensions
 	// Host is the machine that the Local provider and the hosted control planes use.
 	Host Host
-	// Policy is what the operator allows those who write objects. Default: [policy.Default].
+	// Policy is what the operator allows those who write objects, and which providers run. Default: [policy.Default].
 	Policy policy.Configuration
 	// Ready, where set, is called once all controllers have started.
 	Ready func()
@@ -99,9 +103,11 @@ type Webhook struct {
 	// Host and Port to listen at. Port 0: 9443.
 	Host string
 	Port int
-	// Local webhooks are reached by the API server at https://Host:Port, else through the Service
-	// slipway-webhook in the manager's namespace.
+	// Local webhooks are reached by the API server at https://Host:Port, else through the Service in the manager's
+	// namespace.
 	Local bool
+	// Service in front of the managers that run the same providers. Default: slipway-webhook.
+	Service string
 	// CertDir, where set, holds tls.crt and tls.key made by somebody else; by default the manager makes and
 	// rotates its own certificate.
 	CertDir, CertName, KeyName string
@@ -133,6 +139,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Webhook.Port == 0 {
 		c.Webhook.Port = 9443
 	}
+	if c.Webhook.Service == "" {
+		c.Webhook.Service = WebhookService
+	}
 	if c.Policy.Kind == "" { // one that was parsed has it
 		c.Policy = policy.Default()
 	}
@@ -146,12 +155,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.checkGates()
 }
 
-// defaultConcurrency is how many objects of a kind are reconciled at once where nothing else is said.
-const defaultConcurrency = 10
-
-func (c Config) concurrency(controller string) int {
+// concurrency is how many objects of its kind a controller reconciles at once.
+func (c Config) concurrency(set providerset.Set, controller string) int {
 	if n := c.Concurrency[controller]; n > 0 {
 		return n
 	}
-	return defaultConcurrency
+	return set.Controllers[controller]
 }

@@ -2,8 +2,7 @@ package manager
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -22,75 +21,128 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/process"
-	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local"
 	simulatedbackend "github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
+	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// addControllers is the one list of all controllers.
+// addControllers adds the controllers of the providers that run.
 func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error {
-	provider, err := tracing(ctx, cfg)
+	p, err := newParts(ctx, mgr, cfg)
 	if err != nil {
 		return err
 	}
-	tracer, err := addTracing(mgr, provider)
-	if err != nil {
-		return err
+	add := map[providerset.Name]func() error{
+		providerset.Core:                p.addCore,
+		providerset.BootstrapKubeadm:    p.addBootstrap,
+		providerset.ControlPlaneHosted:  p.addHosted,
+		providerset.InfrastructureLocal: p.addLocal,
 	}
-	setup, err := cfg.setups(mgr, tracer)
-	if err != nil {
-		return err
-	}
-	server, err := addSimulated(ctx, mgr, cfg)
-	if err != nil {
-		return err
-	}
-	clusters, err := addRemote(mgr, cfg, ctrlmetrics.Registry)
-	if err != nil {
-		return err
-	}
-	add := []func() error{
-		func() error {
-			return cluster.Add(setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace})
-		},
-		func() error { return machine.Add(setup(machine.Name), clusters, cfg.machines()) },
-		func() error {
-			return machinehealthcheck.Add(setup(machinehealthcheck.Name), clusters)
-		},
-		func() error {
-			return clusterresourceset.Add(setup(clusterresourceset.Name), clusters, clusterresourceset.Settings{Namespaces: cfg.Namespaces})
-		},
-		func() error { return machinedeployment.Add(setup(machinedeployment.Name)) },
-		func() error { return machineset.Add(setup(machineset.Name), clusters, cfg.machineSets()) },
-	}
-	provided := map[policy.Provider]func() error{
-		policy.BootstrapKubeadm: func() error { return bootstrap.Add(setup(bootstrap.Name), clusters, cfg.BootstrapTokenTTL) },
-		policy.ControlPlaneHosted: func() error {
-			return addHosted(ctx, setup(hosted.Name), cfg, planes{server, clusters})
-		},
-		policy.InfrastructureLocal: func() error {
-			return local.Add(setup, local.Config{
-				Instance: cfg.Host.Instance, Simulation: simulatedbackend.New(server), Policy: cfg.Policy, DataDir: cfg.Host.DataDir,
-			})
-		},
-	}
-	for _, p := range slices.Sorted(maps.Keys(provided)) {
-		if cfg.Policy.Runs(p) {
-			add = append(add, provided[p])
+	for _, set := range cfg.Policy.Sets() {
+		if f := add[set.Name]; f != nil {
+			if err := f(); err != nil {
+				return fmt.Errorf("provider %s: %w", set.Name, err)
+			}
 		}
 	}
+	return mgr.Add(migration.New(mgr.GetAPIReader(), mgr.GetClient(), p.stored(), cfg.SkipMigration))
+}
+
+// stored are the kinds whose stored objects are migrated: those that are reconciled here.
+func (p *parts) stored() map[string]migration.Access {
+	out := map[string]migration.Access{}
+	for _, set := range p.cfg.Policy.Sets() {
+		for _, crd := range set.CRDs {
+			if m := p.members[set.Name]; len(set.Controllers) > 0 {
+				out[crd] = migration.Access{Reader: m.GetAPIReader(), Client: m.GetClient()}
+			}
+		}
+	}
+	return out
+}
+
+// parts are what controllers are made with.
+type parts struct {
+	ctx     context.Context
+	cfg     Config
+	common  loop.Setup
+	members map[providerset.Name]manager.Manager
+	// clusters are the connections to workload clusters; nil where no provider that runs has any.
+	clusters *remote.Clusters
+	// simulated is nil where no provider that runs can simulate.
+	simulated *simulated.Server
+}
+
+func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*parts, error) {
+	p := &parts{ctx: ctx, cfg: cfg, members: map[providerset.Name]manager.Manager{}}
+	provider, err := tracing(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	tracer, err := addTracing(mgr, provider, cfg.Policy.Runs(providerset.Core))
+	if err != nil {
+		return nil, err
+	}
+	if p.common, err = cfg.common(tracer); err != nil {
+		return nil, err
+	}
+	for _, set := range cfg.Policy.Sets() {
+		p.members[set.Name] = mgr
+		if access := cfg.Identities[set.Name]; access != nil {
+			if p.members[set.Name], err = newMember(mgr, access); err != nil {
+				return nil, fmt.Errorf("provider %s: %w", set.Name, err)
+			}
+		}
+		if set.Workloads && p.clusters == nil {
+			if p.clusters, err = addRemote(p.members[set.Name], cfg, ctrlmetrics.Registry); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if cfg.Policy.Runs(providerset.ControlPlaneHosted) || cfg.Policy.Runs(providerset.InfrastructureLocal) {
+		p.simulated, err = addSimulated(ctx, mgr, cfg)
+	}
+	return p, err
+}
+
+// setup is what the controller of this name is given.
+func (p *parts) setup(controller string) loop.Setup {
+	s := p.common
+	for _, set := range p.cfg.Policy.Sets() {
+		if _, ok := set.Controllers[controller]; ok {
+			s.Manager, s.Concurrency = p.members[set.Name], p.cfg.concurrency(set, controller)
+		}
+	}
+	return s
+}
+
+func (p *parts) addCore() error {
+	cfg, clusters := p.cfg, p.clusters
+	add := []func() error{
+		func() error {
+			return cluster.Add(p.setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace})
+		},
+		func() error { return machine.Add(p.setup(machine.Name), clusters, cfg.machines()) },
+		func() error { return machinehealthcheck.Add(p.setup(machinehealthcheck.Name), clusters) },
+		func() error {
+			return clusterresourceset.Add(p.setup(clusterresourceset.Name), clusters, clusterresourceset.Settings{Namespaces: cfg.Namespaces})
+		},
+		func() error { return machinedeployment.Add(p.setup(machinedeployment.Name)) },
+		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
+	}
 	if cfg.Gates.Enabled(GateMachinePool) {
-		add = append(add, func() error { return machinepool.Add(setup(machinepool.Name), clusters, cfg.Policy) })
+		add = append(add, func() error { return machinepool.Add(p.setup(machinepool.Name), clusters, cfg.Policy) })
 	}
 	if cfg.Gates.Enabled(GateRuntimeSDK) {
 		add = append(add, func() error {
-			_, err := addExtensions(setup(extensionconfig.Name), cfg.Extensions)
+			_, err := addExtensions(p.setup(extensionconfig.Name), cfg.Extensions)
 			return err
 		})
 	}
@@ -100,6 +152,32 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		}
 	}
 	return nil
+}
+
+func (p *parts) addBootstrap() error {
+	return bootstrap.Add(p.setup(bootstrap.Name), p.clusters, p.cfg.BootstrapTokenTTL)
+}
+
+func (p *parts) addLocal() error {
+	return local.Add(p.setup, local.Config{
+		Instance: p.cfg.Host.Instance, Simulation: simulatedbackend.New(p.simulated), Policy: p.cfg.Policy, DataDir: p.cfg.Host.DataDir,
+	})
+}
+
+// addHosted adds HostedControlPlanes. Their processes outlive the manager: its next start takes them over.
+func (p *parts) addHosted() error {
+	supervisor := process.New(p.ctx, process.Config{
+		Root: datadir.Dir(p.cfg.Host.DataDir).Planes(), Command: []string{p.cfg.Host.Executable, "control-plane", "run", "--config"},
+		Versions: []string{buildinfo.Kubernetes()}, Now: time.Now,
+	})
+	gateways, err := local.NewGateways(local.Config{Instance: p.cfg.Host.Instance})
+	if err != nil {
+		return err
+	}
+	return hosted.Add(p.setup(hosted.Name), hosted.Config{
+		Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(p.simulated), Carried: supervisor.Versions(),
+		Workloads: p.clusters, Gateways: gateways, Policy: p.cfg.Policy, ReservedPorts: p.cfg.reservedPorts(),
+	})
 }
 
 // machines are the settings of the Machine controller with those that are gates.
@@ -115,28 +193,6 @@ func (c Config) machineSets() machineset.Settings {
 	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
 	s.Topology = c.Gates.Enabled(GateClusterTopology)
 	return s
-}
-
-// planes is what HostedControlPlanes are made with.
-type planes struct {
-	simulated *simulated.Server
-	clusters  *remote.Clusters
-}
-
-// addHosted adds HostedControlPlanes. Their processes outlive the manager: its next start takes them over.
-func addHosted(ctx context.Context, s loop.Setup, cfg Config, p planes) error {
-	supervisor := process.New(ctx, process.Config{
-		Root: datadir.Dir(cfg.Host.DataDir).Planes(), Command: []string{cfg.Host.Executable, "control-plane", "run", "--config"},
-		Versions: []string{buildinfo.Kubernetes()}, Now: time.Now,
-	})
-	gateways, err := local.NewGateways(local.Config{Instance: cfg.Host.Instance})
-	if err != nil {
-		return err
-	}
-	return hosted.Add(s, hosted.Config{
-		Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(p.simulated), Carried: supervisor.Versions(),
-		Workloads: p.clusters, Gateways: gateways, Policy: cfg.Policy, ReservedPorts: cfg.reservedPorts(),
-	})
 }
 
 // reservedPorts are the ports of the management cluster and of the manager on this host.

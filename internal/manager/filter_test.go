@@ -159,10 +159,10 @@ func TestTwoManagers(t *testing.T) { // PA-02, CT-09, MS-03
 	server := apiserver.Start(t, apiserver.Options{})
 	c := newClient(t, server)
 	amber, birch := newRecorder(t, server), newRecorder(t, server)
-	startProcessOver(t, server, amber.kubeconfig, "--watch-filter", "amber")
+	startProcessOver(t, server, amber.kubeconfig, rbac.Rights{}, "--watch-filter", "amber")
 	createFleetOf(t, c, "default", "cedar", "")
 	createFleetOf(t, c, "default", "amber", "amber")
-	startProcessOver(t, server, birch.kubeconfig, "--watch-filter", "birch")
+	startProcessOver(t, server, birch.kubeconfig, rbac.Rights{}, "--watch-filter", "birch")
 	createFleetOf(t, c, "default", "birch", "birch")
 	// One that looks as if it were of the deployment, and one with the label in a Cluster without it.
 	must(t, c.Create(t.Context(), lonely("cedar-stray", "amber", "", map[string]string{clusterv1.MachineDeploymentNameLabel: "amber-workers"})))

@@ -4,19 +4,25 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/manager/webhook"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 const rightsPoll, rightsTimeout = 20 * time.Millisecond, 30 * time.Second
@@ -24,10 +30,14 @@ const rightsPoll, rightsTimeout = 20 * time.Millisecond, 30 * time.Second
 // installer names the field manager of what Install writes.
 const installer = "install"
 
-// Install prepares a management cluster for [Run], with an administrator's access: the manager's namespace, its rights,
-// and the roles for people. What is there already is not written again; what an earlier version installed and this one
-// does not is taken back. CRDs and webhook configurations the manager keeps itself.
-func Install(ctx context.Context, admin *rest.Config) error {
+// Install prepares a management cluster for [Run], with an administrator's access: the manager's namespace, the rights of
+// the providers that run, and the roles for people. What is there already is not written again; what an earlier version or
+// run installed and this one does not is taken back, webhook configurations of providers that do not run among it. CRDs and
+// webhook configurations the manager keeps itself; CRDs of a provider that does not run any more stay, with their objects.
+func Install(ctx context.Context, admin *rest.Config, rights rbac.Rights) error {
+	if rights.Sets == nil {
+		rights.Sets = providerset.All()
+	}
 	scheme, err := NewScheme()
 	if err != nil {
 		return err
@@ -39,10 +49,10 @@ func Install(ctx context.Context, admin *rest.Config) error {
 	if err := ensureNamespace(ctx, c); err != nil {
 		return err
 	}
-	if err := installRights(ctx, c, kube.NewWriter(c, installer)); err != nil {
+	if err := installRights(ctx, c, kube.NewWriter(c, installer), rights); err != nil {
 		return err
 	}
-	return awaitRights(ctx, c)
+	return awaitRights(ctx, c, rights)
 }
 
 // ensureNamespace makes the manager's namespace where it is missing.
@@ -59,24 +69,49 @@ func ensureNamespace(ctx context.Context, c client.Client) error {
 }
 
 // awaitRights waits until the API server has seen the rights: it reads them from a cache of its own.
-func awaitRights(ctx context.Context, c client.Client) error {
+func awaitRights(ctx context.Context, c client.Client, rights rbac.Rights) error {
+	waiting := reviews(rights)
 	err := wait.PollUntilContextTimeout(ctx, rightsPoll, rightsTimeout, true, func(ctx context.Context) (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: rbac.User, ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "infrastructure.slipway.dev", Resource: "localmachines", Verb: "watch"},
-		}}
-		if err := c.Create(ctx, review); err != nil {
-			return false, err
+		for len(waiting) > 0 {
+			review := &authorizationv1.SubjectAccessReview{Spec: waiting[0]}
+			if err := c.Create(ctx, review); err != nil || !review.Status.Allowed {
+				return false, err
+			}
+			waiting = waiting[1:]
 		}
-		return review.Status.Allowed, nil
+		return true, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the rights of %s: %w", rbac.User, err)
+		return fmt.Errorf("waiting for the rights of %s: %w", waiting[0].User, err)
 	}
 	return nil
 }
 
-func installRights(ctx context.Context, c client.Client, w *kube.Writer) error {
-	objects, err := rbac.Objects()
+// reviews ask of each binding whether it is in force, and of what the core may do with the kinds of providers.
+func reviews(rights rbac.Rights) []authorizationv1.SubjectAccessReviewSpec {
+	var out []authorizationv1.SubjectAccessReviewSpec
+	ask := func(user, verb, resource, name string) {
+		plural, group, _ := strings.Cut(resource, ".")
+		out = append(out, authorizationv1.SubjectAccessReviewSpec{
+			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: plural, Name: name},
+		})
+	}
+	for _, set := range rights.Sets {
+		ask(rbac.User, "patch", "customresourcedefinitions."+apiextensionsv1.GroupName, set.CRDs[0])
+		if len(set.Controllers) == 0 {
+			continue
+		}
+		ask(rights.UserOf(set.Name), "patch", set.CRDs[0], "")
+		if providerset.Has(rights.Sets, providerset.Core) {
+			ask(rights.UserOf(providerset.Core), "delete", set.CRDs[0], "")
+			ask(rbac.User, "watch", set.CRDs[0], "")
+		}
+	}
+	return out
+}
+
+func installRights(ctx context.Context, c client.Client, w *kube.Writer, rights rbac.Rights) error {
+	objects, err := rbac.Objects(rights)
 	if err != nil {
 		return err
 	}
@@ -94,28 +129,43 @@ func installRights(ctx context.Context, c client.Client, w *kube.Writer) error {
 			return fmt.Errorf("installing %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
-	return deleteStaleRoles(ctx, c, w, current)
+	for _, set := range rights.Sets {
+		current["MutatingWebhookConfiguration/"+set.Defaulting()] = true
+		current["ValidatingWebhookConfiguration/"+set.Validation()] = true
+	}
+	for _, kind := range []schema.GroupVersionKind{
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+		admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+	} {
+		if err := deleteStale(ctx, c, w, kind, current); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// deleteStaleRoles deletes the ClusterRoles that an earlier version installed and this one does not know: what they give
-// would stay for good. A copy that a person made is not among them, because it was not written by Install.
-func deleteStaleRoles(ctx context.Context, c client.Client, w *kube.Writer, current map[string]bool) error {
-	roles := &metav1.PartialObjectMetadataList{}
-	roles.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
-	if err := c.List(ctx, roles); err != nil {
-		return fmt.Errorf("listing ClusterRoles: %w", err)
+// deleteStale deletes the objects of a kind that an earlier version or run installed and this one does not: what roles give
+// would stay forever, and a webhook that does not run would refuse every write. A copy that a person made is not among them,
+// because it was not written by us.
+func deleteStale(ctx context.Context, c client.Client, w *kube.Writer, kind schema.GroupVersionKind, current map[string]bool) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := c.List(ctx, list); err != nil {
+		return fmt.Errorf("listing %ss: %w", kind.Kind, err)
 	}
-	for i := range roles.Items {
-		role := &roles.Items[i]
-		installed := slices.ContainsFunc(role.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-			return e.Manager == kube.Prefix+installer && e.Operation == metav1.ManagedFieldsOperationApply
+	for i := range list.Items {
+		o := &list.Items[i]
+		installed := slices.ContainsFunc(o.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+			return (e.Manager == kube.Prefix+installer || e.Manager == kube.Prefix+webhook.Writer) && e.Operation == metav1.ManagedFieldsOperationApply
 		})
-		if !installed || current["ClusterRole/"+role.Name] {
+		if !installed || current[kind.Kind+"/"+o.Name] {
 			continue
 		}
-		role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
-		if err := w.Delete(ctx, role); err != nil {
-			return fmt.Errorf("deleting ClusterRole %s of an earlier version: %w", role.Name, err)
+		o.SetGroupVersionKind(kind)
+		if err := w.Delete(ctx, o); err != nil {
+			return fmt.Errorf("deleting %s %s of an earlier run: %w", kind.Kind, o.Name, err)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
@@ -34,7 +35,7 @@ func TestInstallNarrowsRolesOfAnEarlierVersion(t *testing.T) {
 	copied := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "slipway-mine"}}
 	must(t, c.Create(t.Context(), copied))
 	for range 2 { // a restart changes nothing more
-		must(t, manager.Install(t.Context(), server.Config))
+		must(t, manager.Install(t.Context(), server.Config, rbac.Rights{}))
 	}
 	edit, operator := &rbacv1.ClusterRole{}, &rbacv1.ClusterRole{}
 	must(t, c.Get(t.Context(), client.ObjectKey{Name: "slipway-edit"}, edit))

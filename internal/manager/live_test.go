@@ -43,13 +43,13 @@ type process struct {
 // startProcess starts the verb with more flags; it ends with the test.
 func startProcess(t *testing.T, server *apiserver.Server, flags ...string) *process {
 	t.Helper()
-	return startProcessOver(t, server, impersonating(t, server), flags...)
+	return startProcessOver(t, server, impersonating(t, server), rbac.Rights{}, flags...)
 }
 
-// startProcessOver starts the verb with that kubeconfig and more flags.
-func startProcessOver(t *testing.T, server *apiserver.Server, kubeconfig string, flags ...string) *process {
+// startProcessOver starts the verb with that kubeconfig and more flags, and installs the rights.
+func startProcessOver(t *testing.T, server *apiserver.Server, kubeconfig string, rights rbac.Rights, flags ...string) *process {
 	t.Helper()
-	must(t, manager.Install(t.Context(), server.Config))
+	must(t, manager.Install(t.Context(), server.Config, rights))
 	binary, err := apiserver.Binary()
 	must(t, err)
 	p := &process{t: t, log: filepath.Join(t.TempDir(), "log"), diagnostics: freeAddress(t)}

@@ -37,28 +37,24 @@ type Workload struct {
 	Concurrency int
 }
 
-// setups returns what the manager gives to the controller of a name.
-func (c Config) setups(mgr manager.Manager, tracer trace.Tracer) (func(controller string) loop.Setup, error) {
+// common is what all controllers are given, without their manager and concurrency.
+func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 	metrics, err := loop.NewMetrics(ctrlmetrics.Registry)
 	if err != nil {
-		return nil, err
+		return loop.Setup{}, err
 	}
 	all, err := crds.All()
 	if err != nil {
-		return nil, err
+		return loop.Setup{}, err
 	}
 	common := loop.Setup{
-		Manager: mgr, Limits: kube.NewLimits(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
+		Limits: kube.NewLimits(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
 		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce),
 	}
 	if c.Gates.Enabled(GateReconcilerRateLimiting) {
 		common.StatusInterval, common.ReconcileInterval = statusInterval, reconcileInterval
 	}
-	return func(controller string) loop.Setup {
-		s := common
-		s.Concurrency = c.concurrency(controller)
-		return s
-	}, nil
+	return common, nil
 }
 
 // addRemote adds the connections to workload clusters.

@@ -25,8 +25,8 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
+	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/relay"
 )
 
@@ -54,7 +54,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	election := rest.CopyConfig(cfg.REST) // a lease does not wait until other writes are done
-	cfg.REST.Wrap(limitWrites(writesAtOnce))
+	cfg.limitWrites()
 	measured, err := newInformers(scheme, ctrlmetrics.Registry)
 	if err != nil {
 		return err
@@ -67,11 +67,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := addWebhooks(mgr, cfg, certificates); err != nil {
 		return fmt.Errorf("adding webhooks: %w", err)
 	}
+	if err := awaitWatched(ctx, mgr, cfg); err != nil {
+		return err
+	}
 	if err := addControllers(ctx, mgr, cfg); err != nil {
 		return fmt.Errorf("adding controllers: %w", err)
-	}
-	if err := mgr.Add(migration.New(mgr.GetAPIReader(), mgr.GetClient(), cfg.SkipMigration)); err != nil {
-		return err
 	}
 	if err := addHealth(mgr); err != nil {
 		return err
@@ -89,7 +89,7 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 	if err != nil {
 		return nil, err
 	}
-	ours, err := relay.New(measured.scheme, relayed()...)
+	ours, err := relay.New(measured.scheme, cfg.relayed()...)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +115,19 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 	return mgr, nil
 }
 
-// relayed are the kinds that our own providers and the core watch, and nobody copies.
-func relayed() []client.Object {
-	return []client.Object{
-		&bootstrapv1.KubeadmConfig{}, &hostedv1.HostedControlPlane{},
-		&infrav1.LocalCluster{}, &infrav1.LocalMachine{}, &infrav1.LocalMachinePool{},
+// relayed are the kinds that the core and providers that run here watch, and nobody copies.
+func (c Config) relayed() []client.Object {
+	var out []client.Object
+	for set, kinds := range map[providerset.Name][]client.Object{
+		providerset.BootstrapKubeadm:    {&bootstrapv1.KubeadmConfig{}},
+		providerset.ControlPlaneHosted:  {&hostedv1.HostedControlPlane{}},
+		providerset.InfrastructureLocal: {&infrav1.LocalCluster{}, &infrav1.LocalMachine{}, &infrav1.LocalMachinePool{}},
+	} {
+		if c.Policy.Runs(set) {
+			out = append(out, kinds...)
+		}
 	}
+	return out
 }
 
 func duration(d, otherwise time.Duration) *time.Duration {

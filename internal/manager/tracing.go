@@ -48,14 +48,17 @@ func tracing(ctx context.Context, cfg Config) (*sdktrace.TracerProvider, error) 
 	), nil
 }
 
-// addTracing makes the manager tell of Machines, and flush when it ends. It returns the tracer of the controllers.
-func addTracing(mgr manager.Manager, provider *sdktrace.TracerProvider) (trace.Tracer, error) {
+// addTracing makes the manager tell of Machines where it reconciles them, and flush when it ends. It returns the tracer of
+// the controllers.
+func addTracing(mgr manager.Manager, provider *sdktrace.TracerProvider, machines bool) (trace.Tracer, error) {
 	if provider == nil {
 		return nil, nil
 	}
 	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(buildinfo.Version()))
-	if err := mgr.Add(&journey.Recorder{Cache: mgr.GetCache(), Tracer: tracer}); err != nil {
-		return nil, err
+	if machines {
+		if err := mgr.Add(&journey.Recorder{Cache: mgr.GetCache(), Tracer: tracer}); err != nil {
+			return nil, err
+		}
 	}
 	return tracer, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()

@@ -18,17 +18,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
 )
 
-// webhookService is the Service in front of the managers, where they do not run on the API server's machine.
-const webhookService = "slipway-webhook"
+// WebhookService is the Service in front of the managers, where they do not run on the API server's machine and nothing
+// else is said.
+const WebhookService = "slipway-webhook"
 
 // webhookAddress is where the API server finds the webhooks.
 func (c Config) webhookAddress() webhook.Address {
-	out := webhook.Address{MostReplicas: c.Policy.Maxima.Replicas}
+	out := webhook.Address{Sets: c.Policy.Sets(), MostReplicas: c.Policy.Maxima.Replicas}
 	if w := c.Webhook; w.Local {
 		out.URL = "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port))
 		return out
 	}
-	out.Service = webhook.Service{Namespace: Namespace, Name: webhookService}
+	out.Service = webhook.Service{Namespace: Namespace, Name: c.Webhook.Service}
 	return out
 }
 
@@ -72,7 +73,7 @@ func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certific
 		return err
 	}
 	err := webhook.Register(mgr.GetWebhookServer(), webhook.Options{
-		Gates: admissionGates(cfg.Gates), Policy: cfg.Policy, VersionOf: webhook.CRDVersions(mgr.GetCache()),
+		Gates: admissionGates(cfg.Gates), Policy: cfg.Policy, VersionOf: webhook.CRDVersions(mgr.GetCache()), Sets: cfg.Policy.Sets(),
 	})
 	if err != nil || certificates == nil {
 		return err

@@ -3,12 +3,28 @@ package manager
 import (
 	"net/http"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // writesAtOnce is how many writes are under way at most: half of what an API server admits by default before it answers
 // 429 to all clients (--max-mutating-requests-inflight), people among them.
 const writesAtOnce = 100
+
+// limitWrites bounds the writes of all identities together.
+func (c *Config) limitWrites() {
+	limit := limitWrites(writesAtOnce)
+	c.REST.Wrap(limit)
+	own := map[providerset.Name]*rest.Config{}
+	for set, access := range c.Identities {
+		own[set] = rest.CopyConfig(access)
+		own[set].WarningHandler = c.REST.WarningHandler
+		own[set].Wrap(limit)
+	}
+	c.Identities = own
+}
 
 // limitWrites admits n writes at once, over all clients with the same wrapper; the others wait for a permit. Reads and watches
 // need none.

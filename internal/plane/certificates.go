@@ -20,8 +20,10 @@ import (
 const (
 	AdminUser   = "admin"           // the person who ran "slipway up"
 	AdminGroup  = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
-	ManagerUser = "slipway:manager" // all controllers and webhooks
+	ManagerUser = "slipway:manager" // the manager; of each of its providers, with the name behind a colon
 	Context     = "slipway"         // of DIR/kubeconfig
+
+	managerGroup = "slipway:managers" // the manager and its providers: their requests do not wait
 )
 
 // checkEvery is how often certificates are checked while the plane runs.
@@ -34,14 +36,17 @@ type managementPKI struct {
 	folder pki.Folder
 	server string   // https URL
 	hosts  []net.IP // where the API server is reached
+	// providers have identities of their own.
+	providers []string
 }
 
-func newManagementPKI(dir datadir.Dir, address *net.TCPAddr, now func() time.Time) managementPKI {
+func newManagementPKI(cfg ManagementConfig, address *net.TCPAddr) managementPKI {
 	return managementPKI{
-		dir:    dir,
-		folder: pki.Folder{Path: dir.PKI(), Now: now},
-		server: "https://" + address.String(),
-		hosts:  []net.IP{address.IP, net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		dir:       cfg.Dir,
+		folder:    pki.Folder{Path: cfg.Dir.PKI(), Now: cfg.Now},
+		server:    "https://" + address.String(),
+		hosts:     []net.IP{address.IP, net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		providers: cfg.Providers,
 	}
 }
 
@@ -79,10 +84,16 @@ func (m managementPKI) ensure() error {
 	if _, err := datadir.WriteFile(m.dir.Kubeconfig(), data, 0o600); err != nil {
 		return err
 	}
-	if err := m.client(ca, "manager", ManagerUser, m.dir.ManagerKubeconfig()); err != nil {
+	if err := m.client(ca, "manager", pki.Leaf{User: ManagerUser, Groups: []string{managerGroup}}, m.dir.ManagerKubeconfig()); err != nil {
 		return err
 	}
-	return m.client(ca, "controllers", "system:kube-controller-manager", m.controllersKubeconfig())
+	for _, name := range m.providers {
+		leaf := pki.Leaf{User: ManagerUser + ":" + name, Groups: []string{managerGroup}}
+		if err := m.client(ca, "manager-"+name, leaf, m.dir.ProviderKubeconfig(name)); err != nil {
+			return err
+		}
+	}
+	return m.client(ca, "controllers", pki.Leaf{User: "system:kube-controller-manager"}, m.controllersKubeconfig())
 }
 
 // authorities refuses to recreate an authority that has issued certificates: certificates, tokens and webhooks that rely on it would
@@ -102,11 +113,12 @@ func (m managementPKI) authorities() error {
 }
 
 // client keeps a client certificate and the kubeconfig that names its files.
-func (m managementPKI) client(ca pki.Pair, name, user, kubeconfig string) error {
-	if _, _, err := m.folder.Leaf(name, ca, pki.Leaf{User: user, Client: true}); err != nil {
+func (m managementPKI) client(ca pki.Pair, name string, leaf pki.Leaf, kubeconfig string) error {
+	leaf.Client = true
+	if _, _, err := m.folder.Leaf(name, ca, leaf); err != nil {
 		return err
 	}
-	data, err := pki.Access{Context: Context, User: user, Server: m.server, CA: ca.CertPEM}.
+	data, err := pki.Access{Context: Context, User: leaf.User, Server: m.server, CA: ca.CertPEM}.
 		Files(m.folder.Cert(name), m.folder.Key(name))
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -19,7 +21,7 @@ func exempt(ctx context.Context, root *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = client.FlowcontrolV1().FlowSchemas().Create(ctx, &flowcontrolv1.FlowSchema{
+	schema := &flowcontrolv1.FlowSchema{
 		ObjectMeta: metav1.ObjectMeta{Name: flowSchema},
 		Spec: flowcontrolv1.FlowSchemaSpec{
 			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: flowcontrolv1.PriorityLevelConfigurationNameExempt},
@@ -27,6 +29,7 @@ func exempt(ctx context.Context, root *rest.Config) error {
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 				Subjects: []flowcontrolv1.Subject{
 					{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: ManagerUser}},
+					{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: managerGroup}},
 					{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: AdminGroup}},
 				},
 				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
@@ -38,6 +41,17 @@ func exempt(ctx context.Context, root *rest.Config) error {
 				}},
 			}},
 		},
-	}, metav1.CreateOptions{})
-	return unlessThere("FlowSchema "+flowSchema, err)
+	}
+	schemas := client.FlowcontrolV1().FlowSchemas()
+	_, err = schemas.Create(ctx, schema, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return unlessThere("FlowSchema "+flowSchema, err)
+	}
+	live, err := schemas.Get(ctx, flowSchema, metav1.GetOptions{})
+	if err != nil || equality.Semantic.DeepEqual(live.Spec, schema.Spec) {
+		return err
+	}
+	live.Spec = schema.Spec // an earlier version wrote another one
+	_, err = schemas.Update(ctx, live, metav1.UpdateOptions{})
+	return err
 }

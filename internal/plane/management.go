@@ -25,6 +25,8 @@ type ManagementConfig struct {
 	Dir    datadir.Dir      // which the caller holds
 	Listen string           // ADDRESS:PORT, a loopback address; default DefaultListen; port 0 chooses one
 	Now    func() time.Time // the clock of certificates; default time.Now
+	// Providers by name get an identity each, ManagerUser and the name behind a colon, beside that of the manager.
+	Providers []string
 	// Profiling lets administrators read profiles of the process from the API server.
 	Profiling bool
 }
@@ -108,7 +110,7 @@ func newManagement(ctx context.Context, cfg ManagementConfig) (*management, erro
 	if err != nil {
 		return nil, err
 	}
-	m := &management{cfg: cfg, listener: l, pki: newManagementPKI(cfg.Dir, l.Addr().(*net.TCPAddr), cfg.Now)}
+	m := &management{cfg: cfg, listener: l, pki: newManagementPKI(cfg, l.Addr().(*net.TCPAddr))}
 	if err := m.pki.ensure(); err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("prepare certificates: %w", err)

@@ -127,7 +127,7 @@ func TestFlagsSayWhatMatters(t *testing.T) {
 
 func managementCerts(t *testing.T, now *time.Time) managementPKI {
 	t.Helper()
-	m := newManagementPKI(datadir.Dir(t.TempDir()), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6440}, func() time.Time { return *now })
+	m := newManagementPKI(ManagementConfig{Dir: datadir.Dir(t.TempDir()), Now: func() time.Time { return *now }}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6440})
 	if err := m.ensure(); err != nil {
 		t.Fatal(err)
 	}

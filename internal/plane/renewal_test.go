@@ -92,7 +92,7 @@ func TestRenewedCertificateIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := newManagementPKI(dir, tcp, clock).ensure(); err != nil {
+	if err := newManagementPKI(ManagementConfig{Dir: dir, Now: clock}, tcp).ensure(); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(2 * time.Minute); served().Equal(old); {
@@ -111,7 +111,7 @@ func TestLostAuthority(t *testing.T) {
 	for _, lost := range []string{"ca.crt", "ca.key", "sa.key"} {
 		t.Run(lost, func(t *testing.T) {
 			dir := datadir.Dir(t.TempDir())
-			m := newManagementPKI(dir, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6440}, time.Now)
+			m := newManagementPKI(ManagementConfig{Dir: dir, Now: time.Now}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6440})
 			if err := m.ensure(); err != nil {
 				t.Fatal(err)
 			}

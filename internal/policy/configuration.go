@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // APIVersion and Kind of the configuration file.
@@ -33,25 +35,16 @@ type Configuration struct {
 	Maxima Maxima `json:"maxima"`
 }
 
-// Provider is a built-in provider that can be switched off.
-type Provider string
+// Provider is the name of a built-in provider that can be switched off.
+type Provider = providerset.Name
 
-// Providers that can be switched off. The core controllers always run.
-const (
-	BootstrapKubeadm    Provider = "bootstrap-kubeadm"
-	ControlPlaneHosted  Provider = "control-plane-hosted"
-	InfrastructureLocal Provider = "infrastructure-local"
-	// Simulated is the simulated backend of the two others.
-	Simulated Provider = "simulated"
-)
-
-func providers() []Provider {
-	return []Provider{BootstrapKubeadm, ControlPlaneHosted, InfrastructureLocal, Simulated}
-}
+// Simulated is the simulated backend of the providers that have one.
+const Simulated = providerset.Simulated
 
 // Providers says which of the built-in providers run.
 type Providers struct {
-	// Disabled providers leave their objects alone. Default: none.
+	// Disabled providers do not run: no controllers, webhooks or roles of theirs, and no CRDs where there are none yet.
+	// Default: none.
 	Disabled []Provider `json:"disabled"`
 }
 
@@ -162,6 +155,16 @@ func Default() Configuration {
 			SimulatedControlPlanes: Maximum{Total: 2000}, SimulatedObjects: 50000,
 		},
 	}
+}
+
+// Sets returns the providers that are to run.
+func (c Configuration) Sets() []providerset.Set { return providerset.Without(c.Providers.Disabled...) }
+
+// Disable switches providers off, besides those that are.
+func (c *Configuration) Disable(names ...Provider) {
+	all := append(slices.Clone(c.Providers.Disabled), names...)
+	slices.Sort(all)
+	c.Providers.Disabled = slices.Compact(all)
 }
 
 // Runs reports whether the provider is to run.

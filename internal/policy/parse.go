@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // Parse reads a configuration file over the defaults. Its error names everything that is wrong with it.
@@ -39,10 +40,11 @@ func invalid(err error) error {
 func (c Configuration) problems() []error {
 	var out []error
 	wrong := func(format string, args ...any) { out = append(out, fmt.Errorf(format, args...)) }
-	for _, p := range c.Providers.Disabled {
-		if !slices.Contains(providers(), p) {
-			wrong("providers.disabled: %q is none of %s", p, texts(providers()))
-		}
+	for _, p := range providerset.Unknown(c.Providers.Disabled) {
+		wrong("providers.disabled: %q is none of %s", p, providerset.List(providerset.Names()))
+	}
+	if len(c.Sets()) == 0 {
+		wrong("providers.disabled: nothing is left that runs: leave out one of %s", providerset.List(providerset.Names()))
 	}
 	for _, m := range c.Nodes.Mounts {
 		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path || m.Path == "/" {
@@ -97,12 +99,4 @@ func (c Configuration) numbers() map[string]int64 {
 		"maxima.simulatedControlPlanes.total":     int64(m.SimulatedControlPlanes.Total),
 		"maxima.simulatedObjects":                 int64(m.SimulatedObjects),
 	}
-}
-
-func texts[T ~string](items []T) string {
-	var out []string
-	for _, i := range items {
-		out = append(out, string(i))
-	}
-	return strings.Join(out, ", ")
 }

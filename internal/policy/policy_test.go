@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 const head = "apiVersion: config.slipway.dev/v1alpha1\nkind: Configuration\n"
@@ -43,7 +44,7 @@ func TestParse(t *testing.T) {
 		"unknown version":  {"apiVersion: config.slipway.dev/v1\nkind: Configuration\n", "set apiVersion", "it may mean something else"},
 		"no version":       {"nodes: {}\n", "set apiVersion", ""},
 		"twice":            {head + "nodes: {cpus: 1}\nnodes: {cpus: 2}\n", "nodes", "one of them would be lost"},
-		"unknown provider": {head + "providers: {disabled: [local]}\n", "bootstrap-kubeadm, control-plane-hosted, infrastructure-local, simulated", "it would go on running"},
+		"unknown provider": {head + "providers: {disabled: [local]}\n", "bootstrap-kubeadm, cluster-api, control-plane-hosted, control-plane-kubeadm, infrastructure-local, simulated", "it would go on running"},
 		"root":             {head + "nodes: {mounts: [{path: /}]}\n", "other than /", "that is all of the host"},
 		"relative":         {head + "nodes: {mounts: [{path: srv}]}\n", "absolute", ""},
 		"dots":             {head + "nodes: {mounts: [{path: /srv/../etc}]}\n", "without ..", ""},
@@ -188,7 +189,7 @@ func TestMaxima(t *testing.T) {
 
 func TestProviders(t *testing.T) {
 	c := configuration(t, "providers: {disabled: [simulated]}")
-	if c.Runs(policy.Simulated) || !c.Runs(policy.InfrastructureLocal) || !policy.Default().Runs(policy.Simulated) {
+	if c.Runs(policy.Simulated) || !c.Runs(providerset.InfrastructureLocal) || !policy.Default().Runs(policy.Simulated) {
 		t.Error("providers run unless they are disabled")
 	}
 	check(t, c.DeniedSimulated(), "providers.disabled")

@@ -14,8 +14,8 @@ func comments() map[string]string {
 		"apiVersion": "What an operator allows those who write objects. Every setting is optional. A change needs a restart.",
 		"kind":       "",
 		"providers":  "Which of the built-in providers run.",
-		"providers.disabled": "Of bootstrap-kubeadm, control-plane-hosted, infrastructure-local and simulated, those that leave their\n" +
-			"objects alone. Default: none.",
+		"providers.disabled": "Of bootstrap-kubeadm, cluster-api, control-plane-hosted, control-plane-kubeadm, infrastructure-local and\n" +
+			"simulated, those that do not run: slipway up --without adds to them. Default: none.",
 		"manager": "The process that runs the controllers of slipway up.",
 		"manager.memoryMiB": "The most memory it may use: with more, it is killed and started again. Default: 0, half of the memory of\n" +
 			"this host.",

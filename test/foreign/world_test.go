@@ -69,7 +69,7 @@ func start(t *testing.T) *world {
 	}
 	srv := apiserver.Start(t, apiserver.Options{Objects: crds})
 	w := &world{T: t, Client: srv.Client(t, newScheme(t))}
-	w.must(manager.Install(t.Context(), srv.Config))
+	w.must(manager.Install(t.Context(), srv.Config, rbac.Rights{}))
 	w.startManager(srv)
 	mgr, err := ctrl.NewManager(srv.Config, ctrlmanager.Options{
 		Scheme: newScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",

@@ -12,11 +12,13 @@ package configuration
 import (
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // Flags are the values of the flags.
@@ -56,4 +58,17 @@ func (f *Flags) PrintTo(w io.Writer) error {
 	}
 	_, err = w.Write(text)
 	return err
+}
+
+// Providers reads the names of providers that a flag gives.
+func Providers(flag string, texts []string) ([]policy.Provider, error) {
+	var out []policy.Provider
+	for _, text := range texts {
+		out = append(out, policy.Provider(strings.TrimSpace(text)))
+	}
+	if unknown := providerset.Unknown(out); len(unknown) > 0 {
+		return nil, fault.New(fault.Invalid, "UnknownProvider", "%s: there is no provider %s; there are %s",
+			flag, providerset.List(unknown), providerset.List(providerset.Names()))
+	}
+	return out, nil
 }

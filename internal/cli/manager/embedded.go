@@ -18,19 +18,21 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/plane/managerproc"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 const loopback = "127.0.0.1"
 
-// Prepare makes a management cluster ready for the manager, with an administrator's rights.
-func Prepare(ctx context.Context, root *rest.Config) error {
-	if err := manager.Install(ctx, root); err != nil {
+// Prepare makes a management cluster ready for the manager of these providers, with an administrator's rights.
+func Prepare(ctx context.Context, root *rest.Config, sets []providerset.Set) error {
+	if err := manager.Install(ctx, root, rbac.Rights{Sets: sets, Separate: true}); err != nil {
 		return fmt.Errorf("preparing the management cluster: %w", err)
 	}
 	return nil
@@ -70,8 +72,17 @@ func embedded(ctx context.Context, e env.Env, i up.Instructions, process *manage
 	if err != nil {
 		return err
 	}
+	identities := map[providerset.Name]*rest.Config{}
+	for _, set := range i.Policy.Sets() {
+		if len(set.Controllers) == 0 {
+			continue
+		}
+		if identities[set.Name], err = unlimited(i.Dir.ProviderKubeconfig(string(set.Name))); err != nil {
+			return fmt.Errorf("reading the kubeconfig of provider %s: %w", set.Name, err)
+		}
+	}
 	cfg := manager.Config{
-		Gates: gates, REST: access, Ready: process.Ready, Concurrency: controllers(), Policy: i.Policy, Work: work{process},
+		Gates: gates, REST: access, Identities: identities, Ready: process.Ready, Policy: i.Policy, Work: work{process},
 		Log:       logger(e, false, slog.LevelInfo),
 		Endpoints: manager.Endpoints{Health: "0", Diagnostics: "0"},
 		Webhook:   manager.Webhook{Local: true, Host: loopback, Port: port},

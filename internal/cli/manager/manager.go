@@ -32,6 +32,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // options are the values of the flags.
@@ -53,15 +54,9 @@ type options struct {
 	machinery           machinery
 	preflight           preflight
 	configuration       configuration.Flags
-}
-
-// controllers are those with a concurrency flag, with its default.
-func controllers() map[string]int {
-	return map[string]int{
-		"cluster": 50, "machine": 100, "machinepool": 50, "kubeadmconfig": 100, "hostedcontrolplane": 10,
-		"local-cluster": 10, "local-machine": 20, "local-machinepool": 10,
-		"extensionconfig": 10, "machineset": 50, "machinedeployment": 50, "machinehealthcheck": 50, "clusterresourceset": 10,
-	}
+	providers           providers
+	// given are the names of the flags on the command line.
+	given []string
 }
 
 // Command builds the verb.
@@ -70,13 +65,17 @@ func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the controllers against any Kubernetes cluster",
-		Long: "Run every controller and webhook against the cluster of a kubeconfig, or against the one this process runs in.\n" +
-			"`slipway up` runs the same on its own management cluster.",
+		Long: "Run the controllers and webhooks of all providers, or of those of --providers, against the cluster of a kubeconfig,\n" +
+			"or against the one this process runs in. `slipway up` runs the same on its own management cluster.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.providers.print {
+				return o.providers.printRoles(e, &o.configuration)
+			}
 			if o.configuration.Print {
 				return o.configuration.PrintTo(e.Out)
 			}
+			cmd.Flags().Visit(func(f *pflag.Flag) { o.given = append(o.given, f.Name) })
 			return o.run(cmd.Context(), e)
 		},
 	}
@@ -109,7 +108,8 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.config.Endpoints.Insecure, "insecure-diagnostics", false, "serve diagnostics in plain HTTP, to anybody")
 	f.StringVar(&o.config.Endpoints.Profiler, "profiler-address", "", "address that serves pprof in plain HTTP; empty: none")
 	f.BoolVar(&o.contentionProfiling, "contention-profiling", false, "record contention for profiles")
-	f.StringVar(&o.config.Webhook.Host, "webhook-host", "", "address of this machine at which the API server reaches the webhooks; default: it goes through the Service slipway-webhook in namespace slipway-system")
+	f.StringVar(&o.config.Webhook.Host, "webhook-host", "", "address of this machine at which the API server reaches the webhooks; default: it goes through the Service of --webhook-service")
+	f.StringVar(&o.config.Webhook.Service, "webhook-service", manager.WebhookService, "Service in namespace slipway-system through which the API server reaches the webhooks; managers of different providers need one each")
 	f.IntVar(&o.config.Webhook.Port, "webhook-port", 9443, "port of the webhooks")
 	f.StringVar(&o.config.Webhook.CertDir, "webhook-cert-dir", "", "directory with a certificate for webhooks issued elsewhere; default: one that this program issues and renews itself")
 	f.StringVar(&o.config.Webhook.CertName, "webhook-cert-name", "tls.crt", "file of the certificate in that directory")
@@ -125,11 +125,14 @@ func (o *options) bind(f *pflag.FlagSet) {
 	o.machinery.bind(f)
 	o.preflight.bind(f)
 	o.configuration.Bind(f)
+	o.providers.bind(f)
 	bindAccepted(f)
 	o.gates.AddFlag(f)
 	f.Lookup("feature-gates").Usage += "\n" + manager.UnavailableGates()
-	for name, n := range controllers() {
-		o.concurrency[name] = f.Int(name+"-concurrency", n, "objects of controller "+name+" to work on at once")
+	for _, set := range providerset.All() {
+		for name, n := range set.Controllers {
+			o.concurrency[name] = f.Int(name+"-concurrency", n, "objects of controller "+name+" to work on at once")
+		}
 	}
 }
 
@@ -147,6 +150,9 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	if cfg.Host.Executable, err = e.Executable(); err != nil {
 		return fmt.Errorf("finding this program: %w", err)
 	}
+	for flag, set := range ineffective(o.given, cfg.Policy) {
+		cfg.Log.Info("a flag has no effect: its provider does not run", "flag", "--"+flag, "provider", set)
+	}
 	ctrl.SetLogger(cfg.Log)
 	heap.Collect(heap.Manager())
 	return manager.Run(ctx, cfg)
@@ -156,7 +162,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 func (o *options) complete(e env.Env) (manager.Config, error) {
 	cfg := o.config
 	var err error
-	if cfg.Policy, err = o.configuration.Read(); err != nil {
+	if cfg.Policy, err = o.providers.read(&o.configuration); err != nil {
 		return cfg, err
 	}
 	access, err := o.access(e)

@@ -45,6 +45,9 @@ func (f flags) detached(ctx context.Context, e env.Env, dir datadir.Dir) error {
 	defer func() { _ = reader.Close() }()
 	// The descriptor of the first extra file is 3.
 	args := []string{"up", "--data-dir", string(dir), "--listen", f.listen, "--feature-gates", f.gates, "--report-fd", strconv.Itoa(3)}
+	if len(f.without) > 0 {
+		args = append(args, "--without", strings.Join(f.without, ","))
+	}
 	if f.configuration.File != "" {
 		file, err := filepath.Abs(f.configuration.File)
 		if err != nil {

@@ -62,7 +62,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	}
 	defer func() { _ = h.ClearRun() }()
 	v.tell("Kubernetes " + run.KubernetesVersion + " serves at " + m.Server + "; starting the controllers …")
-	if err := s.prepare(ctx, m.Root); err != nil {
+	if err := s.prepare(ctx, m.Root, s.policy.Sets()); err != nil {
 		if ctx.Err() != nil { // it was asked to stop
 			err = nil
 		}
@@ -82,7 +82,13 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 func (s service) startPlane(ctx context.Context, e env.Env) (*plane.Management, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
-	m, err := plane.StartManagement(own, plane.ManagementConfig{Dir: s.dir, Listen: s.listen, Now: e.Now})
+	cfg := plane.ManagementConfig{Dir: s.dir, Listen: s.listen, Now: e.Now}
+	for _, set := range s.policy.Sets() {
+		if len(set.Controllers) > 0 {
+			cfg.Providers = append(cfg.Providers, string(set.Name))
+		}
+	}
+	m, err := plane.StartManagement(own, cfg)
 	if err != nil {
 		cancel()
 		if ctx.Err() != nil {

@@ -11,9 +11,11 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/configuration"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // ManagerVerb is the hidden verb that runs the manager. It gets [Instructions].
@@ -30,13 +32,14 @@ type Instructions struct {
 	Policy policy.Configuration `json:"policy"`
 }
 
-// Prepare makes a management cluster ready for the manager; root may do everything.
-type Prepare func(ctx context.Context, root *rest.Config) error
+// Prepare makes a management cluster ready for the manager of these providers; root may do everything.
+type Prepare func(ctx context.Context, root *rest.Config, sets []providerset.Set) error
 
 type flags struct {
 	dataDir       string
 	listen        string
 	gates         string
+	without       []string
 	detach        bool
 	reportFD      int
 	configuration configuration.Flags
@@ -56,6 +59,7 @@ func Command(e env.Env, prepare Prepare) *cobra.Command {
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
 	cmd.Flags().StringVar(&f.listen, "listen", plane.DefaultListen, "loopback ADDRESS:PORT of the API server")
 	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "feature gates as NAME=true|false, separated by commas (default RuntimeSDK=true)")
+	cmd.Flags().StringSliceVar(&f.without, "without", nil, "providers that do not run, besides those that the configuration file disables: "+providerset.List(providerset.Names()))
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run in the background and return when ready")
 	f.configuration.Bind(cmd.Flags())
 	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor to report progress to")
@@ -67,7 +71,7 @@ func (f flags) run(ctx context.Context, e env.Env, prepare Prepare) error {
 	if f.configuration.Print {
 		return f.configuration.PrintTo(e.Out)
 	}
-	allowed, err := f.configuration.Read()
+	allowed, err := f.policy()
 	if err != nil {
 		return err
 	}
@@ -87,6 +91,23 @@ func (f flags) run(ctx context.Context, e env.Env, prepare Prepare) error {
 	began := e.Now()
 	s.voice = func(w io.Writer) voice { return terminal{w: w, dir: dir, now: e.Now, began: began} }
 	return s.serve(ctx, e)
+}
+
+// policy is the operator's configuration without the providers that the flag switches off.
+func (f flags) policy() (policy.Configuration, error) {
+	allowed, err := f.configuration.Read()
+	if err != nil {
+		return allowed, err
+	}
+	without, err := configuration.Providers("--without", f.without)
+	if err != nil {
+		return allowed, err
+	}
+	allowed.Disable(without...)
+	if len(allowed.Sets()) == 0 {
+		return allowed, fault.New(fault.Invalid, "NoProvider", "--without leaves nothing that runs: leave out one of its providers")
+	}
+	return allowed, nil
 }
 
 // voice tells a person how far things are.

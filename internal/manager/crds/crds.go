@@ -41,7 +41,7 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		if crd.Labels == nil {
 			crd.Labels = map[string]string{}
 		}
-		maps.Copy(crd.Labels, labelsOf(crd.Spec.Group))
+		maps.Copy(crd.Labels, labelsOf(crd))
 		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	}
 	return list, nil

@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 const (
@@ -39,15 +41,24 @@ type Options struct {
 	// ConversionWebhook tells the API server where objects are converted between versions; see the package webhook
 	// for one that fits. Nil: objects are not converted, only relabelled, which is for tests only.
 	ConversionWebhook *apiextensionsv1.WebhookClientConfig
+
+	// Sets are the providers whose CRDs are installed; nil: all.
+	Sets []providerset.Set
 }
 
-// Install writes all CRDs to the cluster behind c and waits until they are established. A CRD whose content is the one
-// last applied is not written, and not waited for: the API server established it then, or does so when it starts. c
-// needs apiextensions.k8s.io/v1 in its scheme, and must read the API server, not a cache. It ends with the context's
+// Install writes the CRDs to the cluster behind c and waits until they are established. A CRD whose content is the one
+// last applied is not written, and not waited for: the API server established it then, or does so when it starts. Nor is
+// one that a provider without controllers here would take from somebody else; see [convertedElsewhere]. c needs apiextensions.k8s.io/v1 in its scheme, and must read the API server, not a cache. It ends with the context's
 // error when the cluster does not accept the names in time.
 func Install(ctx context.Context, c client.Client, opts Options) error {
 	list, err := All()
 	if err != nil {
+		return err
+	}
+	if opts.Sets == nil {
+		opts.Sets = providerset.All()
+	}
+	if list, err = wanted(ctx, c, list, opts); err != nil {
 		return err
 	}
 	for _, crd := range list {
@@ -67,6 +78,53 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 		}
 	}
 	return nil
+}
+
+// wanted returns the CRDs of the providers that run, without those that somebody else keeps.
+func wanted(
+	ctx context.Context, c client.Client, list []*apiextensionsv1.CustomResourceDefinition, opts Options,
+) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var out []*apiextensionsv1.CustomResourceDefinition
+	for _, crd := range list {
+		for _, set := range opts.Sets {
+			if !set.Contains(crd.Name) {
+				continue
+			}
+			elsewhere := ""
+			if len(set.Controllers) == 0 {
+				var err error
+				if elsewhere, err = convertedElsewhere(ctx, c, crd.Name, opts.ConversionWebhook); err != nil {
+					return nil, err
+				}
+			}
+			if elsewhere == "" {
+				out = append(out, crd)
+				continue
+			}
+			ctrl.LoggerFrom(ctx).Info("CRD is left to the manager that converts its objects", "crd", crd.Name, "service", elsewhere)
+		}
+	}
+	return out, nil
+}
+
+// convertedElsewhere returns the Service that converts the objects of a CRD, empty if there is none but ours. Of kinds that
+// nothing here reconciles, another manager's CRD stays as that manager wants it: its controllers read what it stores.
+func convertedElsewhere(ctx context.Context, c client.Client, name string, own *apiextensionsv1.WebhookClientConfig) (string, error) {
+	if own == nil {
+		return "", nil
+	}
+	live := &apiextensionsv1.CustomResourceDefinition{}
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, live); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if live.Spec.Conversion == nil || live.Spec.Conversion.Webhook == nil || live.Spec.Conversion.Webhook.ClientConfig == nil {
+		return "", nil
+	}
+	service := live.Spec.Conversion.Webhook.ClientConfig.Service
+	if service == nil || own.Service != nil && service.Namespace == own.Service.Namespace && service.Name == own.Service.Name {
+		return "", nil
+	}
+	return service.Namespace + "/" + service.Name, nil
 }
 
 // appliedHashes returns the hash annotation of every CRD in the cluster, by name.

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 )
 
 const (
@@ -35,28 +34,23 @@ const (
 
 // Migrator migrates the objects of our CRDs. It is a Runnable of the manager, and works where that is the leader.
 type Migrator struct {
+	// reader and client read and write CRDs.
 	reader client.Reader
 	client client.Client
+	access map[string]Access
 	skip   []Phase
-	names  func() ([]string, error)
 }
 
-// New returns a migrator. The reader must read the API server, not a cache.
-func New(reader client.Reader, c client.Client, skip []Phase) *Migrator {
-	return &Migrator{reader: reader, client: c, skip: skip, names: ours}
+// Access reads and writes the objects of a CRD.
+type Access struct {
+	Reader client.Reader
+	Client client.Client
 }
 
-// ours are the names of our CRDs.
-func ours() ([]string, error) {
-	list, err := crds.All()
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, crd := range list {
-		out = append(out, crd.Name)
-	}
-	return out, nil
+// New returns a migrator of the objects of these CRDs, by name; reader and c are for the CRDs. All readers must read the API
+// server, not a cache.
+func New(reader client.Reader, c client.Client, objects map[string]Access, skip []Phase) *Migrator {
+	return &Migrator{reader: reader, client: c, access: objects, skip: skip}
 }
 
 // Start implements manager.Runnable. What fails is tried again until ctx ends; nobody waits for it.
@@ -83,17 +77,13 @@ func (m *Migrator) Migrate(ctx context.Context, log logr.Logger) error {
 	if slices.Contains(m.skip, All) {
 		return nil
 	}
-	names, err := m.names()
-	if err != nil {
-		return err
-	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 	if err := m.reader.List(ctx, list); err != nil {
 		return fmt.Errorf("listing the CRDs: %w", err)
 	}
 	for _, item := range list.Items {
-		if !slices.Contains(names, item.Name) || Observed(item.Generation, item.Annotations) {
+		if _, ok := m.access[item.Name]; !ok || Observed(item.Generation, item.Annotations) {
 			continue
 		}
 		if err := m.migrate(ctx, log, item.Name); err != nil {
@@ -150,7 +140,7 @@ func (m *Migrator) objects(ctx context.Context, crd *apiextensionsv1.CustomResou
 	for {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := m.reader.List(ctx, list, &client.ListOptions{Limit: page, Continue: token}); err != nil {
+		if err := m.access[crd.Name].Reader.List(ctx, list, &client.ListOptions{Limit: page, Continue: token}); err != nil {
 			return n, fmt.Errorf("listing: %w", err)
 		}
 		for i := range list.Items {
@@ -169,7 +159,7 @@ func (m *Migrator) objects(ctx context.Context, crd *apiextensionsv1.CustomResou
 
 func (m *Migrator) object(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition, plan Plan) error {
 	if plan.Clean { // first: an apply of an object with such entries fails
-		if err := m.clean(ctx, o, plan); err != nil {
+		if err := m.clean(ctx, o, crd, plan); err != nil {
 			return fmt.Errorf("cleaning the managed fields of %s: %w", client.ObjectKeyFromObject(o), err)
 		}
 	}
@@ -194,9 +184,9 @@ func (m *Migrator) store(ctx context.Context, o *metav1.PartialObjectMetadata, c
 	body := client.ApplyConfigurationFromUnstructured(nothing)
 	var err error
 	if hasStatus(crd, o.GroupVersionKind().Version) {
-		err = m.client.Status().Apply(ctx, body, client.FieldOwner(owner))
+		err = m.access[crd.Name].Client.Status().Apply(ctx, body, client.FieldOwner(owner))
 	} else {
-		err = m.client.Apply(ctx, body, client.FieldOwner(owner))
+		err = m.access[crd.Name].Client.Apply(ctx, body, client.FieldOwner(owner))
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -215,7 +205,7 @@ func hasStatus(crd *apiextensionsv1.CustomResourceDefinition, version string) bo
 
 // clean removes the entries of managed fields whose version is not served any more. Where none is left, one without a
 // field takes their place: the API server gives an object that has none at all to whoever applies first.
-func (m *Migrator) clean(ctx context.Context, o *metav1.PartialObjectMetadata, plan Plan) error {
+func (m *Migrator) clean(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition, plan Plan) error {
 	group := o.GroupVersionKind().Group
 	kept := slices.DeleteFunc(slices.Clone(o.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
 		gv, err := schema.ParseGroupVersion(e.APIVersion)
@@ -238,6 +228,6 @@ func (m *Migrator) clean(ctx context.Context, o *metav1.PartialObjectMetadata, p
 	if err != nil {
 		return err
 	}
-	err = m.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(owner))
+	err = m.access[crd.Name].Client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(owner))
 	return client.IgnoreNotFound(err)
 }

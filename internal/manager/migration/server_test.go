@@ -68,9 +68,7 @@ func newBench(t *testing.T) bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := New(c, c, nil)
-	m.names = func() ([]string, error) { return []string{crdName}, nil }
-	return bench{t: t, Client: c, m: m}
+	return bench{t: t, Client: c, m: New(c, c, map[string]Access{crdName: {Reader: c, Client: c}}, nil)}
 }
 
 func (b bench) must(err error) {
@@ -195,7 +193,7 @@ func (b bench) unserve() {
 }
 
 func TestSkipAll(t *testing.T) { // CM-03
-	m := New(nil, nil, []Phase{All})
+	m := New(nil, nil, nil, []Phase{All})
 	if err := m.Migrate(context.Background(), logr.Discard()); err != nil {
 		t.Errorf("nothing is read: %v", err)
 	}

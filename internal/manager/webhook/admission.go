@@ -26,8 +26,10 @@ type reviewer struct {
 
 func newReviewer(opts Options) reviewer {
 	objects := map[metav1.GroupVersionResource]func() runtime.Object{}
-	for _, k := range kinds() {
-		objects[metav1.GroupVersionResource(k.resource)] = k.object
+	for _, set := range opts.sets() {
+		for _, k := range kindsOf(set) {
+			objects[metav1.GroupVersionResource(k.resource)] = k.object
+		}
 	}
 	return reviewer{objects: objects, opts: opts}
 }

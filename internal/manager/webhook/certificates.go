@@ -20,8 +20,11 @@ import (
 )
 
 const (
-	// SecretName is the name of the Secret that holds the certificates, in the manager's namespace.
-	SecretName = "slipway-webhook-cert"
+	// SecretName is the name of the Secret that holds the certificates of webhooks at a URL, in the manager's namespace.
+	// Those behind a Service have one of the Service's name, with the same ending.
+	SecretName = "slipway-webhook" + secretEnding
+
+	secretEnding = "-cert"
 
 	// lookInterval is the time between two looks at the Secret: another manager may have renewed it, or it is due.
 	lookInterval = 10 * time.Minute
@@ -50,8 +53,16 @@ type Certificates struct {
 // the API server. Call Load before anything is served.
 func NewCertificates(c client.Client, namespace string, address Address) *Certificates {
 	return &Certificates{
-		client: c, writer: kube.NewWriter(c, writerName), namespace: namespace, address: address, now: time.Now,
+		client: c, writer: kube.NewWriter(c, Writer), namespace: namespace, address: address, now: time.Now,
 	}
+}
+
+// secretName is one for each set of names that a certificate is for, so that two managers do not issue it in turns.
+func (c *Certificates) secretName() string {
+	if c.address.URL == "" && c.address.Service.Name != "" {
+		return c.address.Service.Name + secretEnding
+	}
+	return SecretName
 }
 
 // CA returns the authorities that the serving certificate can be checked with, in PEM; nil before Load.
@@ -92,13 +103,13 @@ func (c *Certificates) prepare(ctx context.Context) (material, error) {
 			return kept, nil
 		}
 	}
-	return material{}, fmt.Errorf("preparing the webhook certificate: Secret %s/%s is written by others all the time", c.namespace, SecretName)
+	return material{}, fmt.Errorf("preparing the webhook certificate: Secret %s/%s is written by others all the time", c.namespace, c.secretName())
 }
 
 // attempt is false when the Secret must be read again, since it is new or another manager wrote it in between.
 func (c *Certificates) attempt(ctx context.Context) (material, bool, error) {
 	secret := &corev1.Secret{}
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: SecretName}, secret)
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: c.secretName()}, secret)
 	exists := err == nil
 	if client.IgnoreNotFound(err) != nil {
 		return material{}, false, err
@@ -109,7 +120,7 @@ func (c *Certificates) attempt(ctx context.Context) (material, bool, error) {
 	}
 	if !exists {
 		// Whoever creates it first decides.
-		secret.Namespace, secret.Name, secret.Type, secret.Data = c.namespace, SecretName, corev1.SecretTypeTLS, kept.data()
+		secret.Namespace, secret.Name, secret.Type, secret.Data = c.namespace, c.secretName(), corev1.SecretTypeTLS, kept.data()
 		return material{}, false, c.writer.Create(ctx, secret)
 	}
 	err = c.writer.Patch(ctx, secret, func(object client.Object) { object.(*corev1.Secret).Data = kept.data() })

@@ -8,6 +8,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // Paths that the handlers are served at.
@@ -17,22 +20,19 @@ const (
 	convertPath  = "/convert"
 )
 
-// Names of the two configurations.
-const (
-	mutatingName   = "slipway-defaulting"
-	validatingName = "slipway-validation"
-)
-
 // callTimeoutSeconds is how long the API server waits for an answer.
 const callTimeoutSeconds = 10
 
-// Address says where the API server finds the webhooks: at a URL, or through a Service.
+// Address says where the API server finds the webhooks, at a URL or through a Service, and whose they are.
 type Address struct {
 	// URL is for an API server on the same host: scheme, host and port, for example https://127.0.0.1:9443.
 	URL string
 
 	// Service is for an API server of a cluster that the manager runs in. Ignored when URL is set.
 	Service Service
+
+	// Sets are the providers whose webhooks are there; nil: all.
+	Sets []providerset.Set
 
 	// MostReplicas is how many replicas an object may be scaled to without a call; 0: any number.
 	MostReplicas int32
@@ -83,11 +83,33 @@ func (s Service) port() int32 {
 	return s.Port
 }
 
+// configurations returns those of each provider, without empty ones: a provider of others, or another process of ours,
+// may serve the next one.
+func configurations(address Address, ca []byte) []client.Object {
+	var out []client.Object
+	for _, set := range address.sets() {
+		if config := mutating(set, address, ca); len(config.Webhooks) > 0 {
+			out = append(out, config)
+		}
+		if config := validating(set, address, ca); len(config.Webhooks) > 0 {
+			out = append(out, config)
+		}
+	}
+	return out
+}
+
+func (a Address) sets() []providerset.Set {
+	if a.Sets == nil {
+		return providerset.All()
+	}
+	return a.Sets
+}
+
 // mutating returns the configuration of defaulting.
-func mutating(address Address, ca []byte) *admissionregistrationv1.MutatingWebhookConfiguration {
-	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutatingName}}
+func mutating(set providerset.Set, address Address, ca []byte) *admissionregistrationv1.MutatingWebhookConfiguration {
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: set.Defaulting()}}
 	config.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"))
-	for _, k := range kinds() {
+	for _, k := range kindsOf(set) {
 		if k.lacks == "" {
 			continue
 		}
@@ -108,10 +130,10 @@ func mutating(address Address, ca []byte) *admissionregistrationv1.MutatingWebho
 }
 
 // validating returns the configuration of validation.
-func validating(address Address, ca []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: validatingName}}
+func validating(set providerset.Set, address Address, ca []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: set.Validation()}}
 	config.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
-	for _, k := range kinds() {
+	for _, k := range kindsOf(set) {
 		config.Webhooks = append(config.Webhooks, admissionregistrationv1.ValidatingWebhook{
 			Name:                    "validate." + k.name(),
 			ClientConfig:            address.admissionClient(validatePath, ca),

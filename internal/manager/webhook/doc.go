@@ -7,8 +7,8 @@
 // A call costs the API server a round trip, so the configurations ask for few: none for status, none for deletion, and
 // for an update only when a field has changed that a rule or a default depends on (kinds.go says which).
 //
-// Owns: Secret slipway-webhook-cert in the manager's namespace; the webhook configurations slipway-defaulting and
-// slipway-validation; spec.conversion of the CRDs.
+// Owns: Secret slipway-webhook-cert in the manager's namespace; the webhook configurations slipway-defaulting-PROVIDER and
+// slipway-validation-PROVIDER of the providers that run; spec.conversion of their CRDs.
 //
 // Never: decides what is valid, or how versions differ.
 //

@@ -20,15 +20,15 @@ const (
 	// hashAnnotation stands for the content of a configuration as it was last applied.
 	hashAnnotation = "slipway.dev/content-hash"
 
-	// writerName names the field manager that owns the configurations.
-	writerName = "webhooks"
+	// Writer names the field manager that owns the configurations.
+	Writer = "webhooks"
 )
 
 // Install installs the CRDs with their conversion, waits until they are served, and applies the webhook
 // configurations: all with this address, trusting the authorities in ca (PEM). What has not changed since the last
 // time is not written. c must read the API server, not a cache.
 func Install(ctx context.Context, c client.Client, address Address, ca []byte) error {
-	if err := crds.Install(ctx, c, crds.Options{ConversionWebhook: address.conversionClient(ca)}); err != nil {
+	if err := crds.Install(ctx, c, crds.Options{ConversionWebhook: address.conversionClient(ca), Sets: address.sets()}); err != nil {
 		return fmt.Errorf("installing CRDs: %w", err)
 	}
 	return Configure(ctx, c, address, ca)
@@ -37,7 +37,7 @@ func Install(ctx context.Context, c client.Client, address Address, ca []byte) e
 // Configure applies the webhook configurations alone. From then on, the API server refuses to write the kinds
 // concerned while no manager answers at the address.
 func Configure(ctx context.Context, c client.Client, address Address, ca []byte) error {
-	for _, config := range []client.Object{mutating(address, ca), validating(address, ca)} {
+	for _, config := range configurations(address, ca) {
 		if err := applyOnce(ctx, c, config); err != nil {
 			return fmt.Errorf("configuring webhooks: %w", err)
 		}
@@ -69,5 +69,5 @@ func applyOnce(ctx context.Context, c client.Client, config client.Object) error
 	}
 	object := &unstructured.Unstructured{Object: content}
 	object.SetAnnotations(map[string]string{hashAnnotation: hash})
-	return kube.NewWriter(c, writerName).Apply(ctx, nil, object)
+	return kube.NewWriter(c, Writer).Apply(ctx, nil, object)
 }

@@ -14,6 +14,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // kind is one kind that admission has rules for.
@@ -52,6 +53,11 @@ const (
 // kinds lists every kind that admission has rules for.
 func kinds() []kind {
 	return slices.Concat(coreKinds(), addedKinds(), unsupportedKinds(), ownKinds())
+}
+
+// kindsOf are those of one provider.
+func kindsOf(set providerset.Set) []kind {
+	return slices.DeleteFunc(kinds(), func(k kind) bool { return !set.Contains(k.name()) })
 }
 
 // coreKinds are those that the core controllers reconcile.

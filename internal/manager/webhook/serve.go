@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission"
 	"github.com/slipwayhq/slipway/internal/conversion"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providerset"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // Server is what Register needs of the manager's webhook server.
@@ -31,7 +34,12 @@ type Options struct {
 
 	// VersionOf tells the version to name in references of older versions; see CRDVersions.
 	VersionOf conversion.VersionOf
+
+	// Sets are the providers whose webhooks are served; nil: all.
+	Sets []providerset.Set
 }
+
+func (o Options) sets() []providerset.Set { return Address{Sets: o.Sets}.sets() }
 
 // Register adds the handlers of defaulting, validation and conversion to a server.
 func Register(server Server, opts Options) error {
@@ -48,7 +56,7 @@ func Register(server Server, opts Options) error {
 	if err != nil {
 		return err
 	}
-	registry, err := registryOf(converter)
+	registry, err := registryOf(converter, providerset.CRDs(opts.sets()))
 	if err != nil {
 		return err
 	}
@@ -56,12 +64,12 @@ func Register(server Server, opts Options) error {
 	return nil
 }
 
-// registryOf makes every kind of the converter known to controller-runtime's handler of conversion reviews.
-func registryOf(converter *conversion.Converter) (ctrlconversion.Registry, error) {
+// registryOf makes the kinds of these CRDs known to controller-runtime's handler of conversion reviews.
+func registryOf(converter *conversion.Converter, crds []string) (ctrlconversion.Registry, error) {
 	registry := ctrlconversion.NewRegistry()
 	seen := map[schema.GroupKind]bool{}
 	for kind := range converter.Scheme().AllKnownTypes() {
-		if seen[kind.GroupKind()] {
+		if seen[kind.GroupKind()] || !slices.Contains(crds, contract.CRDName(kind.Group, kind.Kind)) {
 			continue
 		}
 		seen[kind.GroupKind()] = true

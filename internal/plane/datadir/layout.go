@@ -36,6 +36,11 @@ func (d Dir) Kubeconfig() string { return d.Path("kubeconfig") }
 // its certificate files, so that a renewal is picked up by a running client.
 func (d Dir) ManagerKubeconfig() string { return d.Path("manager.kubeconfig") }
 
+// ProviderKubeconfig is the kubeconfig of the identity of one of the manager's providers, in the folder of its keys.
+func (d Dir) ProviderKubeconfig(name string) string {
+	return d.Path("pki", "manager-"+name+".kubeconfig")
+}
+
 // PKI holds certificates and keys of the management cluster.
 func (d Dir) PKI() string { return d.Path("pki") }
 

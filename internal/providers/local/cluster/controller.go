@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +46,8 @@ type Controller struct {
 	networks backend.Networks
 	instance string
 	policy   policy.Configuration
+	// noHosted: the management cluster had no such kind as HostedControlPlane when the manager started.
+	noHosted bool
 	now      func() time.Time
 }
 
@@ -56,12 +59,18 @@ func Add(s loop.Setup, cfg Config) error {
 	}
 	r := loop.NewReconciler(s, c.driven())
 	c.writer = r.Writer
-	return s.Builder(Name, &infrav1.LocalCluster{}).
+	b := s.Builder(Name, &infrav1.LocalCluster{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(membership.ClusterChanged())).
-		Watches(&controlplanev1.HostedControlPlane{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(ownedOrChanged())).
 		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(gone())).
-		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
-		Complete(c.gated(r))
+		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
+	_, err := s.Manager.GetRESTMapper().RESTMapping(controlplanev1.GroupVersion.WithKind(hostedKind).GroupKind())
+	if err != nil && !meta.IsNoMatchError(err) {
+		return err
+	}
+	if c.noHosted = err != nil; !c.noHosted {
+		b = b.Watches(&controlplanev1.HostedControlPlane{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(ownedOrChanged()))
+	}
+	return b.Complete(c.gated(r))
 }
 
 func (c *Controller) driven() loop.Controller[*infrav1.LocalCluster, Snapshot] {

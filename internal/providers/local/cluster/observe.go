@@ -92,7 +92,7 @@ func (c *Controller) observeCluster(ctx context.Context, s *Snapshot, key client
 	}
 	s.Cluster = cluster
 	ref := cluster.Spec.ControlPlaneRef
-	if !hosted(ref) {
+	if !hosted(ref) || c.noHosted {
 		return nil
 	}
 	plane := &controlplanev1.HostedControlPlane{}

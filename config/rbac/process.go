@@ -1,0 +1,119 @@
+package rbac
+
+import (
+	"fmt"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/slipwayhq/slipway/internal/providerset"
+)
+
+// processOf returns the role of the process that runs a provider: it keeps the CRDs and webhook configurations of the
+// provider, by name, asks who may read diagnostics, and reads for the caches what the provider's controllers read.
+//
+// The conversion webhook of another CRD would see and change every object of it, which is why CRDs are listed. A create by
+// server-side apply carries the name, so that it can be listed, too.
+func processOf(set providerset.Set, roles []*unstructured.Unstructured) (*rbacv1.ClusterRole, error) {
+	role := &rbacv1.ClusterRole{
+		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
+		ObjectMeta: metav1.ObjectMeta{Name: processNameOf(set.Name)},
+		Rules: []rbacv1.PolicyRule{
+			rule(apiextensionsv1.GroupName, "customresourcedefinitions", nil, "get", "list", "watch"),
+			rule(apiextensionsv1.GroupName, "customresourcedefinitions", set.CRDs, "create", "update", "patch"),
+			rule(apiextensionsv1.GroupName, "customresourcedefinitions/status", set.CRDs, "patch"),
+			rule(admissionregistrationv1.GroupName, "mutatingwebhookconfigurations", []string{set.Defaulting()}, "get", "create", "update", "patch"),
+			rule(admissionregistrationv1.GroupName, "validatingwebhookconfigurations", []string{set.Validation()}, "get", "create", "update", "patch"),
+			rule(authenticationv1.GroupName, "tokenreviews", nil, "create"),
+			rule(authorizationv1.GroupName, "subjectaccessreviews", nil, "create"),
+			rule(corev1.GroupName, "namespaces", []string{Namespace}, "get"),
+		},
+	}
+	for _, object := range roles {
+		of := &rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, of); err != nil {
+			return nil, fmt.Errorf("reading ClusterRole %s: %w", object.GetName(), err)
+		}
+		for _, r := range of.Rules {
+			r.Verbs = slices.DeleteFunc(r.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
+			if len(r.Verbs) > 0 {
+				role.Rules = append(role.Rules, r)
+			}
+		}
+	}
+	return role, nil
+}
+
+func rule(group, resource string, names []string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names, Verbs: verbs}
+}
+
+func processNameOf(set providerset.Name) string { return RoleOf(set) + "-process" }
+
+// home returns what a manager's process may do in its own namespace: elect a leader, and keep the certificate of webhooks.
+func home() *rbacv1.Role {
+	return &rbacv1.Role{
+		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "Role"),
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: processRole},
+		Rules: []rbacv1.PolicyRule{
+			rule(coordinationv1.GroupName, "leases", nil, "get", "list", "watch", "create", "update", "patch", "delete"),
+			rule(corev1.GroupName, "secrets", nil, "get", "create", "patch"),
+			{APIGroups: []string{corev1.GroupName, eventsv1.GroupName}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
+		},
+	}
+}
+
+// bindings give the roles to whoever runs the providers.
+func (r Rights) bindings() []runtime.Object {
+	process := r.subjects(User)
+	var out []runtime.Object
+	for _, set := range r.sets() {
+		own := r.subjects(r.UserOf(set.Name))
+		if len(set.Controllers) > 0 {
+			out = append(out, clusterBinding(RoleOf(set.Name), own))
+		}
+		if set.Name == providerset.Core { // the process reads all kinds of providers for the caches
+			both := own
+			if r.Separate {
+				both = slices.Concat(own, process)
+			}
+			out = append(out, clusterBinding(aggregated, both))
+		}
+		name := processNameOf(set.Name)
+		out = append(out, clusterBinding(name, process), &rbacv1.RoleBinding{
+			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "RoleBinding"),
+			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: processRole},
+			Subjects:   process,
+		})
+	}
+	return out
+}
+
+// subjects are a user, and the ServiceAccount of a manager with one identity.
+func (r Rights) subjects(user string) []rbacv1.Subject {
+	out := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	if !r.Separate {
+		out = append(out, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: r.serviceAccount()})
+	}
+	return out
+}
+
+func clusterBinding(role string, subjects []rbacv1.Subject) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRoleBinding"),
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   subjects,
+	}
+}

@@ -1,0 +1,87 @@
+package manager
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/config/rbac"
+	"github.com/slipwayhq/slipway/internal/cli/configuration"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providerset"
+)
+
+// providers are the flags that say which providers run.
+type providers struct {
+	only  []string
+	print bool
+}
+
+func (p *providers) bind(f *pflag.FlagSet) {
+	f.StringSliceVar(&p.only, "providers", nil, "run only these: "+providerset.List(providerset.Names())+"; default: all that the configuration file does not disable")
+	f.BoolVar(&p.print, "print-roles", false, "print the namespace, roles and bindings that the manager of these providers needs, and do nothing else")
+}
+
+// read returns the operator's configuration, with the providers disabled that are not to run.
+func (p *providers) read(file *configuration.Flags) (policy.Configuration, error) {
+	c, err := file.Read()
+	if err != nil || len(p.only) == 0 {
+		return c, err
+	}
+	only, err := configuration.Providers("--providers", p.only)
+	if err != nil {
+		return c, err
+	}
+	for _, name := range only {
+		if !c.Runs(name) {
+			return c, fault.New(fault.Invalid, "ProviderDisabled",
+				"--providers: the configuration file disables %s: take it out of one of the two", name)
+		}
+	}
+	c.Disable(providerset.Others(only...)...)
+	if len(c.Sets()) == 0 {
+		return c, fault.New(fault.Invalid, "NoProvider", "--providers=%s runs nothing: add one of the providers that can be simulated", providerset.List(only))
+	}
+	return c, nil
+}
+
+// ineffective returns the flags among those given that belong to a provider that does not run, with the provider.
+func ineffective(given []string, c policy.Configuration) map[string]providerset.Name {
+	out := map[string]providerset.Name{}
+	for _, set := range providerset.All() {
+		for _, flag := range given {
+			_, concurrency := set.Controllers[strings.TrimSuffix(flag, "-concurrency")]
+			if !c.Runs(set.Name) && (concurrency || slices.Contains(set.Flags, flag)) {
+				out[flag] = set.Name
+			}
+		}
+	}
+	return out
+}
+
+// printRoles writes what an administrator applies before the manager starts.
+func (p *providers) printRoles(e env.Env, file *configuration.Flags) error {
+	c, err := p.read(file)
+	if err != nil {
+		return err
+	}
+	objects, err := rbac.Objects(rbac.Rights{Sets: c.Sets()})
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return fmt.Errorf("printing %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		if _, err := fmt.Fprintf(e.Out, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/slipwayhq/slipway/internal/providerset"
+)
+
+// watchedPoll is the time between two checks of whether the CRDs of another provider are served.
+const watchedPoll = time.Second
+
+// awaitWatched waits until the CRDs are served that the providers of this run watch and do not bring: those of another
+// implementation of the core, which may be installed later. Meanwhile the manager counts as ready, so that whoever started
+// it can install them.
+func awaitWatched(ctx context.Context, mgr manager.Manager, cfg Config) error {
+	missing, said := providerset.Missing(cfg.Policy.Sets()), false
+	err := wait.PollUntilContextCancel(ctx, watchedPoll, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if missing, err = unserved(ctx, mgr.GetAPIReader(), missing); err != nil || len(missing) == 0 {
+			return err == nil, err
+		}
+		if !said {
+			said = true
+			cfg.Log.Info("waiting for CRDs of providers that do not run here: install a provider that has them", "crds", strings.Join(missing, ", "))
+			if cfg.Ready != nil {
+				cfg.Ready()
+			}
+		}
+		return false, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("waiting for the CRDs of other providers: %w", err)
+	}
+	return ctx.Err()
+}
+
+// unserved returns those of the CRDs that are not established.
+func unserved(ctx context.Context, live client.Reader, names []string) ([]string, error) {
+	var out []string
+	for _, name := range names {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := live.Get(ctx, client.ObjectKey{Name: name}, crd); client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		established := false
+		for _, c := range crd.Status.Conditions {
+			established = established || c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		}
+		if !established {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,223 @@
+package providerset
+
+import (
+	"slices"
+	"strings"
+)
+
+// Name of a provider, as in the label cluster.x-k8s.io/provider of its components.
+type Name string
+
+// The providers of this build.
+const (
+	Core                Name = "cluster-api"
+	BootstrapKubeadm    Name = "bootstrap-kubeadm"
+	ControlPlaneKubeadm Name = "control-plane-kubeadm"
+	ControlPlaneHosted  Name = "control-plane-hosted"
+	InfrastructureLocal Name = "infrastructure-local"
+)
+
+// Simulated is the simulated backend of control-plane-hosted and infrastructure-local. It is switched on and off like a
+// provider, and has no controllers or kinds of its own.
+const Simulated Name = "simulated"
+
+// Set is a provider and what belongs to it.
+type Set struct {
+	Name Name
+	// Controllers by name, with the objects that each reconciles at once where no flag says otherwise.
+	Controllers map[string]int
+	// CRDs are the full names of its kinds.
+	CRDs []string
+	// Watched are the CRDs of other providers that its controllers cannot start without.
+	Watched []string
+	// Workloads: its controllers connect to workload clusters.
+	Workloads bool
+	// Flags of `slipway manager` that only this provider reads, besides those of the concurrency of its controllers.
+	Flags []string
+}
+
+// Contains reports whether the CRD is one of the set.
+func (s Set) Contains(crd string) bool { return slices.Contains(s.CRDs, crd) }
+
+// Defaulting is the name of the configuration of mutating webhooks.
+func (s Set) Defaulting() string { return "slipway-defaulting-" + string(s.Name) }
+
+// Validation is the name of the configuration of validating webhooks.
+func (s Set) Validation() string { return "slipway-validation-" + string(s.Name) }
+
+// All returns the sets of this build, the core first. The caller owns the result.
+func All() []Set {
+	return []Set{core(), bootstrapKubeadm(), controlPlaneKubeadm(), controlPlaneHosted(), infrastructureLocal()}
+}
+
+func core() Set {
+	return Set{
+		Name: Core,
+		Controllers: map[string]int{
+			"cluster": 50, "machine": 100, "machineset": 50, "machinedeployment": 50, "machinepool": 50, "machinehealthcheck": 50,
+			"clusterresourceset": 10, "extensionconfig": 10,
+		},
+		CRDs: []string{
+			"clusterresourcesetbindings.addons.cluster.x-k8s.io",
+			"clusterresourcesets.addons.cluster.x-k8s.io",
+			"clusterclasses.cluster.x-k8s.io",
+			"clusters.cluster.x-k8s.io",
+			"machinedeployments.cluster.x-k8s.io",
+			"machinedrainrules.cluster.x-k8s.io",
+			"machinehealthchecks.cluster.x-k8s.io",
+			"machinepools.cluster.x-k8s.io",
+			"machines.cluster.x-k8s.io",
+			"machinesets.cluster.x-k8s.io",
+			"ipaddressclaims.ipam.cluster.x-k8s.io",
+			"ipaddresses.ipam.cluster.x-k8s.io",
+			"extensionconfigs.runtime.cluster.x-k8s.io",
+		},
+		Workloads: true,
+		Flags: []string{
+			"additional-sync-machine-annotations", "additional-sync-machine-labels", "machineset-preflight-checks",
+			"remote-conditions-grace-period", "remote-connection-grace-period",
+			"runtime-extension-client-cert-file", "runtime-extension-client-key-file", "runtime-extension-read-only",
+		},
+	}
+}
+
+func bootstrapKubeadm() Set {
+	return Set{
+		Name:        BootstrapKubeadm,
+		Controllers: map[string]int{"kubeadmconfig": 100},
+		CRDs: []string{
+			"kubeadmconfigs.bootstrap.cluster.x-k8s.io",
+			"kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io",
+		},
+		Watched:   []string{"clusters.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
+		Workloads: true,
+		Flags:     []string{"bootstrap-token-ttl"},
+	}
+}
+
+// controlPlaneKubeadm has kinds and no controllers in this version: who creates one is warned.
+func controlPlaneKubeadm() Set {
+	return Set{
+		Name: ControlPlaneKubeadm,
+		CRDs: []string{
+			"kubeadmcontrolplanes.controlplane.cluster.x-k8s.io",
+			"kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io",
+		},
+	}
+}
+
+func controlPlaneHosted() Set {
+	return Set{
+		Name:        ControlPlaneHosted,
+		Controllers: map[string]int{"hostedcontrolplane": 10},
+		CRDs: []string{
+			"hostedcontrolplanes.controlplane.slipway.dev",
+			"hostedcontrolplanetemplates.controlplane.slipway.dev",
+		},
+		Watched:   []string{"clusters.cluster.x-k8s.io"},
+		Workloads: true,
+	}
+}
+
+func infrastructureLocal() Set {
+	return Set{
+		Name: InfrastructureLocal,
+		Controllers: map[string]int{
+			"local-cluster": 10, "local-machine": 20, "local-machinepool": 10, "local-machinetemplate": 10,
+		},
+		CRDs: []string{
+			"localclusters.infrastructure.slipway.dev",
+			"localclustertemplates.infrastructure.slipway.dev",
+			"localmachinepools.infrastructure.slipway.dev",
+			"localmachinepooltemplates.infrastructure.slipway.dev",
+			"localmachines.infrastructure.slipway.dev",
+			"localmachinetemplates.infrastructure.slipway.dev",
+		},
+		Watched: []string{"clusters.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
+	}
+}
+
+// Names are all that can be switched on and off, sorted.
+func Names() []Name {
+	out := []Name{Simulated}
+	for _, s := range All() {
+		out = append(out, s.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Without returns the sets of which the names are not disabled.
+func Without(disabled ...Name) []Set {
+	return slices.DeleteFunc(All(), func(s Set) bool { return slices.Contains(disabled, s.Name) })
+}
+
+// Others returns the names that are not among these: what to disable so that only these run.
+func Others(names ...Name) []Name {
+	return slices.DeleteFunc(Names(), func(n Name) bool { return slices.Contains(names, n) })
+}
+
+// Unknown returns those that are no name of a provider, without repetition.
+func Unknown(names []Name) []Name {
+	out := slices.DeleteFunc(slices.Clone(names), func(n Name) bool { return slices.Contains(Names(), n) })
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Has reports whether the set of this name is among them.
+func Has(sets []Set, name Name) bool {
+	return slices.ContainsFunc(sets, func(s Set) bool { return s.Name == name })
+}
+
+// OfCRD returns the name of the set that a CRD belongs to, empty if it belongs to none.
+func OfCRD(crd string) Name {
+	for _, s := range All() {
+		if s.Contains(crd) {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// OfController returns the name of the set that a controller belongs to, empty if it belongs to none.
+func OfController(name string) Name {
+	for _, s := range All() {
+		if _, ok := s.Controllers[name]; ok {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// CRDs returns the full names of the kinds of all these sets, sorted.
+func CRDs(sets []Set) []string {
+	var out []string
+	for _, s := range sets {
+		out = append(out, s.CRDs...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Missing returns the CRDs that the sets watch and none of them has, sorted.
+func Missing(sets []Set) []string {
+	var out []string
+	for _, s := range sets {
+		for _, crd := range s.Watched {
+			if !Has(sets, OfCRD(crd)) {
+				out = append(out, crd)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// List writes names as a list for people.
+func List(names []Name) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, string(n))
+	}
+	return strings.Join(out, ", ")
+}
