@@ -302,10 +302,10 @@ func (f fleet) add(mgr manager.Manager) {
 			})
 		},
 		func() error {
-			return localcluster.Add(setup, localcluster.Config{Instance: "i", Networks: host, Hub: hub, Policy: policy.Default()})
+			return localcluster.Add(setup, localcluster.Config{Instance: "i", Backends: host.Set(), Hub: hub, Policy: policy.Default()})
 		},
 		func() error {
-			return localmachine.Add(setup, localmachine.Config{Instance: "i", Machines: host, Hub: hub, Policy: policy.Default()})
+			return localmachine.Add(setup, localmachine.Config{Instance: "i", Backends: host.Set(), Hub: hub, Policy: policy.Default()})
 		},
 		func() error { return localpool.Add(setup, policy.Default()) },
 		func() error { return mgr.Add(hub) },

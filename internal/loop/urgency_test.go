@@ -18,7 +18,7 @@ func TestExplains(t *testing.T) {
 		have, want map[string]any
 		explains   bool
 	}{
-		"reason":        {"what was waited for is there", reported("ContainerProvisioned", "False", "WaitingForInfrastructure", "a"), reported("ContainerProvisioned", "False", "WaitingForBootstrapData", "b"), true},
+		"reason":        {"what was waited for is there", reported("MachineProvisioned", "False", "WaitingForInfrastructure", "a"), reported("MachineProvisioned", "False", "WaitingForBootstrapData", "b"), true},
 		"came true":     {"nothing is waited for", reported("InfrastructureReady", "False", "NotReady", "a"), reported("InfrastructureReady", "True", "Ready", ""), true},
 		"summary":       {"the reason of a summary is always the same: its message tells", reported("Ready", "False", "NotReady", "a"), reported("Ready", "False", "NotReady", "b"), true},
 		"good summary":  {"nothing has to be explained", reported("Available", "True", "Available", "a"), reported("Available", "True", "Available", "b"), false},
@@ -47,11 +47,11 @@ func TestStaleReasonIsWrittenSoon(t *testing.T) { // FG-03
 	p.pass("another message waits", 100*time.Millisecond, 1, 3900*time.Millisecond)
 	say("WaitingForBootstrapData", "c")
 	p.pass("another reason waits for half a window", 100*time.Millisecond, 1, 500*time.Millisecond)
-	say("CreatingContainer", "d")
+	say("CreatingMachine", "d")
 	p.pass("from its first sight on", 400*time.Millisecond, 1, 100*time.Millisecond)
 	p.pass("and no longer", 100*time.Millisecond, 2, 0)
 	say("WaitingForBootstrapData", "e")
 	p.pass("a reason that was there for a moment", 100*time.Millisecond, 2, 500*time.Millisecond)
-	say("CreatingContainer", "f")
+	say("CreatingMachine", "f")
 	p.pass("is not waited for any more when it is gone", 400*time.Millisecond, 2, 3500*time.Millisecond)
 }

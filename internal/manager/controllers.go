@@ -27,7 +27,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local"
-	simulatedbackend "github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/simulated"
@@ -160,7 +159,7 @@ func (p *parts) addBootstrap() error {
 
 func (p *parts) addLocal() error {
 	return local.Add(p.setup, local.Config{
-		Instance: p.cfg.Host.Instance, Simulation: simulatedbackend.New(p.simulated), Policy: p.cfg.Policy, DataDir: p.cfg.Host.DataDir,
+		Instance: p.cfg.Host.Instance, Simulated: p.simulated, Policy: p.cfg.Policy, DataDir: p.cfg.Host.DataDir,
 	})
 }
 

@@ -92,7 +92,7 @@ func TestDockerAway(t *testing.T) {
 	engine.shut()
 	in.kubectl("scale", "machinepool", "away-workers", "--replicas", "2")
 	untilContains(t, short, "a LocalMachine says that Docker does not answer", "Docker", func() string {
-		return in.get("localmachines", `{range .items[*].status.conditions[?(@.type=="ContainerProvisioned")]}{.message}{"\n"}{end}`)
+		return in.get("localmachines", `{range .items[*].status.conditions[?(@.type=="MachineProvisioned")]}{.message}{"\n"}{end}`)
 	})
 	untilContains(t, short, "and so does an event", "Docker", func() string {
 		return in.get("events", `{range .items[?(@.involvedObject.kind=="LocalMachine")]}{.message}{"\n"}{end}`)
@@ -186,7 +186,7 @@ func TestImageAbsent(t *testing.T) {
 	manifest := strings.ReplaceAll(quickstart(t, "absent", 1), "container: {}", "container: {image: "+absent+"}")
 	in.apply(manifest)
 	untilContains(t, long, "the condition names the image and what to do", "image", func() string {
-		return in.get("localmachines", `{range .items[*].status.conditions[?(@.type=="ContainerProvisioned")]}{.reason}: {.message}{"\n"}{end}`)
+		return in.get("localmachines", `{range .items[*].status.conditions[?(@.type=="MachineProvisioned")]}{.reason}: {.message}{"\n"}{end}`)
 	})
 	if out, err := exec.Command("docker", "tag", "slipway.dev/node:v1.36.3", absent).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)

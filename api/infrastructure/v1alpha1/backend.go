@@ -174,3 +174,22 @@ type Mount struct {
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
 }
+
+// Names of backends, as the members of spec.backend are called.
+const (
+	ContainerBackend = "container"
+	SimulatedBackend = "simulated"
+)
+
+// Name returns which backend is chosen.
+func (b LocalClusterBackend) Name() string { return backendName(b.Simulated != nil) }
+
+// Name returns which backend is chosen.
+func (b LocalMachineBackend) Name() string { return backendName(b.Simulated != nil) }
+
+func backendName(simulated bool) string {
+	if simulated {
+		return SimulatedBackend
+	}
+	return ContainerBackend
+}

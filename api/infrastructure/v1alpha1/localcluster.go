@@ -5,7 +5,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// LocalClusterFinalizer holds a LocalCluster back until its network is gone (IC-08).
+// LocalClusterFinalizer holds a LocalCluster back until its network is gone.
 const LocalClusterFinalizer = "localcluster.infrastructure.slipway.dev"
 
 // Condition types of a LocalCluster, besides Ready, Deleting and Paused of Cluster API.
@@ -16,7 +16,7 @@ const (
 
 // LocalClusterSpec is the desired state of a LocalCluster.
 type LocalClusterSpec struct {
-	// controlPlaneEndpoint is where the workload cluster's API server is reached (IC-02). When it is left out, and
+	// controlPlaneEndpoint is where the workload cluster's API server is reached. When it is left out, and
 	// neither the Cluster nor its control plane names one, it becomes the first address of the network and port 6443.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.host) == has(self.port)",message="host and port must be set together"
@@ -28,7 +28,7 @@ type LocalClusterSpec struct {
 	// +kubebuilder:default={container: {}}
 	Backend LocalClusterBackend `json:"backend,omitempty,omitzero"`
 
-	// failureDomains are reported in status.failureDomains as they stand (IC-03). They are names without any
+	// failureDomains are reported in status.failureDomains as they stand. They are names without any
 	// physical meaning: everything runs on one host.
 	// +optional
 	// +listType=map
@@ -42,7 +42,7 @@ type LocalClusterSpec struct {
 // +kubebuilder:validation:MinProperties=1
 type LocalClusterStatus struct {
 	// conditions tell about the state of the cluster's infrastructure. Known types: Ready, NetworkReady, Deleting,
-	// Paused (IC-05).
+	// Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -53,7 +53,7 @@ type LocalClusterStatus struct {
 	// +optional
 	Initialization LocalClusterInitializationStatus `json:"initialization,omitempty,omitzero"`
 
-	// failureDomains are the failure domains that machines can be placed in (IC-03).
+	// failureDomains are the failure domains that machines can be placed in.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -69,7 +69,7 @@ type LocalClusterStatus struct {
 // LocalClusterInitializationStatus tells how far the first provisioning of the cluster's infrastructure has come.
 // +kubebuilder:validation:MinProperties=1
 type LocalClusterInitializationStatus struct {
-	// provisioned becomes true when the network exists, and stays true (IC-04).
+	// provisioned becomes true when the network exists, and stays true.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }

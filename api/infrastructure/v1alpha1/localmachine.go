@@ -10,27 +10,23 @@ const LocalMachineFinalizer = "localmachine.infrastructure.slipway.dev"
 
 // Condition types of a LocalMachine, besides Ready, Deleting and Paused of Cluster API.
 const (
-	// ContainerProvisionedCondition is true while the node's container exists and runs.
-	ContainerProvisionedCondition = "ContainerProvisioned"
+	// MachineProvisionedCondition is true while the machine exists and runs, whatever its backend.
+	MachineProvisionedCondition = "MachineProvisioned"
 
 	// BootstrapExecSucceededCondition is true once the bootstrap data has run inside the node and left its sentinel
-	// file.
+	// file. Machines in which nothing is run, as simulated ones, do not have it.
 	BootstrapExecSucceededCondition = "BootstrapExecSucceeded"
-
-	// NodeSimulatedCondition is true once the Node of a simulated machine is in the workload cluster. Simulated
-	// machines have it instead of the two above.
-	NodeSimulatedCondition = "NodeSimulated"
 )
 
 // LocalMachineSpec is the desired state of a LocalMachine.
 type LocalMachineSpec struct {
 	// providerID is the identifier that the Node carries in its spec.providerID. The controller sets it. A machine
-	// that is created with one, as after a move or a restore, is only ever the container that was made for a
-	// LocalMachine of this namespace and name.
+	// that is created with one, as after a move or a restore, is only ever what was created for a LocalMachine of this
+	// namespace and name.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^slipway:///slipway-[a-z0-9]([a-z0-9.-]*[a-z0-9])?-[0-9a-f]{8}$')",message="must be what the controller sets: slipway:/// and the name of the machine's container"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^slipway:///slipway-[a-z0-9]([a-z0-9.-]*[a-z0-9])?-[0-9a-f]{8}$')",message="must be what the controller sets: slipway:/// and the name of the machine"
 	ProviderID string `json:"providerID,omitempty"`
 
 	// backend chooses what the machine is made of. Defaults to a container of the node image for the Machine's
@@ -39,7 +35,7 @@ type LocalMachineSpec struct {
 	// +kubebuilder:default={container: {}}
 	Backend LocalMachineBackend `json:"backend,omitempty,omitzero"`
 
-	// failureDomain is the failure domain that the machine was placed in, for readers of the older contract (IM-03).
+	// failureDomain is the failure domain that the machine was placed in, for readers of the older contract.
 	// The owning Machine's spec.failureDomain decides.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -50,8 +46,8 @@ type LocalMachineSpec struct {
 // LocalMachineStatus is the observed state of a LocalMachine.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachineStatus struct {
-	// conditions tell about the state of the machine. Known types: Ready, ContainerProvisioned,
-	// BootstrapExecSucceeded, NodeSimulated, Deleting, Paused (IM-06).
+	// conditions tell about the state of the machine. Known types: Ready, MachineProvisioned,
+	// BootstrapExecSucceeded, Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -62,25 +58,25 @@ type LocalMachineStatus struct {
 	// +optional
 	Initialization LocalMachineInitializationStatus `json:"initialization,omitempty,omitzero"`
 
-	// addresses are where the node is reached: a Hostname and an InternalIP (IM-04).
+	// addresses are where the node is reached: a Hostname and an InternalIP.
 	// +optional
 	Addresses clusterv1.MachineAddresses `json:"addresses,omitempty"`
 
-	// failureDomain is the failure domain that the machine was placed in (IM-03).
+	// failureDomain is the failure domain that the machine was placed in.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	FailureDomain string `json:"failureDomain,omitempty"`
 
-	// interruptible tells that the machine may be taken away at any time (IM-12). Containers are not: unset.
+	// interruptible tells that the machine may be taken away at any time. None of the backends does so: unset.
 	// +optional
 	Interruptible *bool `json:"interruptible,omitempty"`
 
-	// containerID is the identifier of the node's container in the container engine.
+	// instanceID is the identifier of the machine in its backend, for example the ID of a node's container.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	ContainerID string `json:"containerID,omitempty"`
+	InstanceID string `json:"instanceID,omitempty"`
 
 	// nodeVersion is the Kubernetes version of the node image, for example v1.36.3.
 	// +optional
@@ -92,7 +88,7 @@ type LocalMachineStatus struct {
 // LocalMachineInitializationStatus tells how far the first provisioning of a machine has come.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachineInitializationStatus struct {
-	// provisioned becomes true when the node runs and its bootstrap data has succeeded, and stays true (IM-05).
+	// provisioned becomes true when the node runs and its bootstrap data has succeeded, and stays true.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }

@@ -10,13 +10,13 @@ const LocalMachinePoolFinalizer = "localmachinepool.infrastructure.slipway.dev"
 
 // LocalMachinePoolSpec is the desired state of a LocalMachinePool.
 type LocalMachinePoolSpec struct {
-	// providerID identifies the pool as a whole, for information (IP2-04). The controller sets it.
+	// providerID identifies the pool as a whole, for information. The controller sets it.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ProviderID string `json:"providerID,omitempty"`
 
-	// providerIDList holds the provider IDs of the machines that exist now (IP2-05). The controller keeps it true
+	// providerIDList holds the provider IDs of the machines that exist now. The controller keeps it true
 	// within five seconds of a change.
 	// +optional
 	// +listType=atomic
@@ -47,7 +47,7 @@ type LocalMachinePoolMachineTemplate struct {
 // LocalMachinePoolStatus is the observed state of a LocalMachinePool.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachinePoolStatus struct {
-	// conditions tell about the state of the pool. Known types: Ready, Deleting, Paused (IP2-07).
+	// conditions tell about the state of the pool. Known types: Ready, Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -59,16 +59,16 @@ type LocalMachinePoolStatus struct {
 	Initialization LocalMachinePoolInitializationStatus `json:"initialization,omitempty,omitzero"`
 
 	// ready becomes true together with initialization.provisioned. Cluster API up to v1.14 reads this field of an
-	// InfraMachinePool although the contract names the other (IP2-06); both are set.
+	// InfraMachinePool although the contract names the other; both are set.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 
-	// replicas is the number of machines that exist now (IP2-08).
+	// replicas is the number of machines that exist now.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// instances tells about each machine, for information (IP2-02).
+	// instances tells about each machine, for information.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -76,7 +76,7 @@ type LocalMachinePoolStatus struct {
 	Instances []LocalMachinePoolInstance `json:"instances,omitempty"`
 
 	// infrastructureMachineKind is LocalMachine: the pool has one LocalMachine per replica, and a Machine is made
-	// for each (IP2-03).
+	// for each.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -86,7 +86,7 @@ type LocalMachinePoolStatus struct {
 // LocalMachinePoolInitializationStatus tells how far the first provisioning of a pool has come.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachinePoolInitializationStatus struct {
-	// provisioned becomes true when as many machines as asked for have been bootstrapped, and stays true (IP2-06).
+	// provisioned becomes true when as many machines as asked for have been bootstrapped, and stays true.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }

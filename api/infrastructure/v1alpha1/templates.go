@@ -26,7 +26,7 @@ type LocalClusterTemplateResource struct {
 	Spec LocalClusterSpec `json:"spec,omitempty,omitzero"`
 }
 
-// LocalClusterTemplate is what a ClusterClass makes LocalClusters from (IC-06).
+// LocalClusterTemplate is what a ClusterClass makes LocalClusters from.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=localclustertemplates,shortName=lct,scope=Namespaced,categories=cluster-api
 // +kubebuilder:storageversion
@@ -77,11 +77,11 @@ type LocalMachineTemplateResource struct {
 // +kubebuilder:validation:MinProperties=1
 type LocalMachineTemplateStatus struct {
 	// capacity is what a node made from this template offers, in Kubernetes quantities. The cluster autoscaler
-	// reads it to scale a group up from zero (IM-10).
+	// reads it to scale a group up from zero.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// nodeInfo is what a node made from this template runs on (IM-10).
+	// nodeInfo is what a node made from this template runs on.
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
 }
@@ -104,7 +104,7 @@ type NodeInfo struct {
 	OperatingSystem string `json:"operatingSystem,omitempty"`
 }
 
-// LocalMachineTemplate is what MachineSets and control planes make LocalMachines from (IM-08).
+// LocalMachineTemplate is what MachineSets and control planes make LocalMachines from.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=localmachinetemplates,shortName=lmt,scope=Namespaced,categories=cluster-api
 // +kubebuilder:subresource:status
@@ -157,7 +157,7 @@ type LocalMachinePoolTemplateResource struct {
 	Spec LocalMachinePoolSpec `json:"spec,omitempty,omitzero"`
 }
 
-// LocalMachinePoolTemplate is what a ClusterClass makes LocalMachinePools from (IP2-09).
+// LocalMachinePoolTemplate is what a ClusterClass makes LocalMachinePools from.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=localmachinepooltemplates,shortName=lmpt,scope=Namespaced,categories=cluster-api
 // +kubebuilder:storageversion

@@ -112,8 +112,8 @@ func (a attack) startControllers(access *rest.Config, scheme *runtime.Scheme) {
 	a.must(err)
 	hub := wake.NewHub(still{})
 	setup := loop.Setup{Manager: mgr, Concurrency: 2}
-	a.must(cluster.Add(setup, cluster.Config{Instance: testhost.Instance, Networks: a.host, Hub: hub, Policy: operator()}))
-	a.must(machine.Add(setup, machine.Config{Instance: testhost.Instance, Machines: a.host, Hub: hub, Policy: operator()}))
+	a.must(cluster.Add(setup, cluster.Config{Instance: testhost.Instance, Backends: a.host.Set(), Hub: hub, Policy: operator()}))
+	a.must(machine.Add(setup, machine.Config{Instance: testhost.Instance, Backends: a.host.Set(), Hub: hub, Policy: operator()}))
 	a.must(machinepool.Add(setup, operator()))
 	a.must(mgr.Add(hub))
 	ctx, stop := context.WithCancel(context.Background())
@@ -245,9 +245,9 @@ func (a attack) providerIDs() {
 	}
 	o, err := a.machine("thief", "c", func(o *infrav1.LocalMachine) { o.Spec.ProviderID = backend.ProviderID(victim) })
 	a.must(err)
-	a.awaitReason("thief", infrav1.ContainerProvisionedCondition, "ForeignProviderID", o)
+	a.awaitReason("thief", infrav1.MachineProvisionedCondition, "ForeignProviderID", o)
 	yes, before := true, o.DeepCopy()
-	o.Status.Initialization.Provisioned, o.Status.ContainerID = &yes, "victim-id"
+	o.Status.Initialization.Provisioned, o.Status.InstanceID = &yes, "victim-id"
 	a.must(a.Status().Patch(a.t.Context(), o, client.MergeFrom(before)))
 	a.gone(o)
 	a.unharmed()
@@ -256,7 +256,7 @@ func (a attack) providerIDs() {
 	a.host.AddMachine(testhost.Machine{Instance: "y", Machine: backend.Machine{Name: squatter, ID: "s", State: backend.Running, Owner: backend.Owner{Object: victimMachine}}})
 	o, err = a.machine("squatter", "c", func(o *infrav1.LocalMachine) { o.Spec.ProviderID = backend.ProviderID(squatter) })
 	a.must(err)
-	a.awaitReason("squatter", infrav1.ContainerProvisionedCondition, "ContainerNotOwned", o)
+	a.awaitReason("squatter", infrav1.MachineProvisionedCondition, "MachineNotOwned", o)
 	a.gone(o)
 	if !a.host.Has(squatter) {
 		a.t.Error("the container of another management cluster is gone")
@@ -288,7 +288,7 @@ func (a attack) nodes() {
 	for name, tc := range cases {
 		o, err := a.machine(name, "c", tc.change)
 		a.must(err)
-		if m := a.awaitReason(name, infrav1.ContainerProvisionedCondition, tc.reason, o); !strings.Contains(m, tc.message) {
+		if m := a.awaitReason(name, infrav1.MachineProvisionedCondition, tc.reason, o); !strings.Contains(m, tc.message) {
 			a.t.Errorf("%s: the message does not say %q: %s", name, tc.message, m)
 		}
 		if a.host.Has(backend.MachineName(testhost.Instance, client.ObjectKeyFromObject(o))) || o.Spec.ProviderID != "" {
@@ -298,11 +298,11 @@ func (a attack) nodes() {
 	for _, name := range []string{"good-1", "good-2"} {
 		_, err := a.machine(name, "c", mount("/srv/shared/a", true))
 		a.must(err)
-		a.awaitReason(name, infrav1.ContainerProvisionedCondition, "ContainerRunning", &infrav1.LocalMachine{})
+		a.awaitReason(name, infrav1.MachineProvisionedCondition, "MachineRunning", &infrav1.LocalMachine{})
 	}
 	_, err := a.machine("good-3", "c", func(*infrav1.LocalMachine) {})
 	a.must(err)
-	if m := a.awaitReason("good-3", infrav1.ContainerProvisionedCondition, "DeniedByPolicy", &infrav1.LocalMachine{}); !strings.Contains(m, "maxima.nodes.namespace") {
+	if m := a.awaitReason("good-3", infrav1.MachineProvisionedCondition, "DeniedByPolicy", &infrav1.LocalMachine{}); !strings.Contains(m, "maxima.nodes.namespace") {
 		a.t.Errorf("the maximum is not named: %s", m)
 	}
 	for _, name := range []string{"good-1", "good-2"} {
@@ -333,7 +333,7 @@ func (a attack) networks() {
 		a.forge(lc, infrav1.LocalClusterNetworkStatus{Name: victimNet, Subnet: "172.20.0.0/18", Gateway: "172.20.0.1"})
 		o, err := a.machine("spy-"+name, name, func(*infrav1.LocalMachine) {})
 		a.must(err)
-		a.awaitReason(o.Name, infrav1.ContainerProvisionedCondition, "NetworkAbsent", o)
+		a.awaitReason(o.Name, infrav1.MachineProvisionedCondition, "NetworkAbsent", o)
 		a.gone(o)
 		a.gone(lc)
 	}

@@ -271,7 +271,7 @@ func TestLive(t *testing.T) {
 		var list infrav1.LocalMachineList
 		l.must(l.List(t.Context(), &list, client.InNamespace("ns")))
 		for _, m := range list.Items {
-			c := condition.Set(m.Status.Conditions).Get(infrav1.ContainerProvisionedCondition)
+			c := condition.Set(m.Status.Conditions).Get(infrav1.MachineProvisionedCondition)
 			if c != nil && c.Reason == container.ReasonImageAbsent && strings.Contains(c.Message, "slipway image build") {
 				return ""
 			}

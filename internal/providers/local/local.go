@@ -16,11 +16,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
+	simulatedbackend "github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/providers/local/cluster"
 	"github.com/slipwayhq/slipway/internal/providers/local/machine"
 	"github.com/slipwayhq/slipway/internal/providers/local/machinepool"
 	"github.com/slipwayhq/slipway/internal/providers/local/machinetemplate"
 	"github.com/slipwayhq/slipway/internal/providers/local/wake"
+	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
 // Config is what the provider needs.
@@ -30,8 +32,8 @@ type Config struct {
 	Instance string
 	// Docker is the address of the engine; empty: DOCKER_HOST, else Docker's default.
 	Docker string
-	// Simulation keeps simulated machines. Required for them.
-	Simulation backend.Simulation
+	// Simulated serves simulated clusters; nil: none are offered.
+	Simulated *simulated.Server
 	// Policy is what the operator allows. Required: the zero value allows nothing.
 	Policy policy.Configuration
 	// DataDir is the data directory of the management cluster, which no node may mount; empty: there is none.
@@ -49,19 +51,23 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("local provider: %w", err)
 	}
-	hub := wake.NewHub(engine)
 	s := setup(cluster.Name)
+	backends := backend.Set{infrav1.ContainerBackend: engine.Backend()}
+	if cfg.Simulated != nil {
+		backends[infrav1.SimulatedBackend] = simulatedbackend.New(cfg.Simulated, s.Manager.GetClient())
+	}
+	hub := wake.NewHub(backends)
 	for _, add := range []func() error{
 		func() error {
-			return cluster.Add(s, cluster.Config{Instance: cfg.Instance, Networks: engine, Hub: hub, Policy: cfg.Policy})
+			return cluster.Add(s, cluster.Config{Instance: cfg.Instance, Backends: backends, Hub: hub, Policy: cfg.Policy})
 		},
 		func() error {
 			return machine.Add(setup(machine.Name), machine.Config{
-				Instance: cfg.Instance, Machines: engine, Simulation: cfg.Simulation, Hub: hub, Policy: cfg.Policy,
+				Instance: cfg.Instance, Backends: backends, Hub: hub, Policy: cfg.Policy,
 			})
 		},
 		func() error { return machinepool.Add(setup(machinepool.Name), cfg.Policy) },
-		func() error { return machinetemplate.Add(setup(machinetemplate.Name), cfg.Policy.Nodes) },
+		func() error { return machinetemplate.Add(setup(machinetemplate.Name), backends, cfg.Policy) },
 		func() error { return s.Manager.Add(hub) },
 		func() error { return s.Manager.Add(sweeper{engine: engine, reader: s.Manager.GetAPIReader()}) },
 	} {
@@ -72,7 +78,7 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	return nil
 }
 
-// sweeping removes what nobody owns.
+// sweeping deletes what no object owns.
 type sweeping interface {
 	Sweep(ctx context.Context, keep container.Keep) error
 }
@@ -92,7 +98,7 @@ func (s sweeper) Start(ctx context.Context) error {
 		Network: func(o backend.Owner) bool { return s.keep(ctx, o, &infrav1.LocalCluster{}) },
 	}
 	if err := s.engine.Sweep(ctx, keep); err != nil {
-		ctrl.LoggerFrom(ctx).Info("the host was not searched for what nobody owns", "reason", fault.UserMessage(err))
+		ctrl.LoggerFrom(ctx).Info("searching the host for what no object owns failed", "reason", fault.UserMessage(err))
 	}
 	return nil
 }

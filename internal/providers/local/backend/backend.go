@@ -10,9 +10,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Networks keeps one network per LocalCluster. Errors are faults: Unreachable when the engine does not answer,
+// Networks keeps the network of each LocalCluster. Errors are faults: Unreachable when the engine does not answer,
 // Invalid when a person must change something.
 type Networks interface {
+	// NetworkTerms says what there is to know of networks before anything is read or created.
+	NetworkTerms(p policy.Configuration) NetworkTerms
 	// EnsureNetwork makes the network exist and returns it. A network of the LocalCluster that exists is returned as
 	// it is.
 	EnsureNetwork(ctx context.Context, spec NetworkSpec) (Network, error)
@@ -26,24 +28,27 @@ type Networks interface {
 
 // Machines runs nodes. Every verb looks the machine up, and does nothing to one that does not belong to the object.
 type Machines interface {
-	// Create makes the machine exist and run, at whatever point an earlier attempt ended. The returned notes are
-	// for the user: what the host refuses, though the machine runs.
+	// Terms says what there is to know of a machine before anything is read or created.
+	Terms(r Request) Terms
+	// Room returns what a new machine can have.
+	Room(ctx context.Context, spec MachineSpec) (Room, error)
+	// Create makes the machine exist, run and be as the spec says, at whatever point an earlier attempt ended. The
+	// returned notes are for the user: what the host refuses, though the machine runs.
 	Create(ctx context.Context, spec MachineSpec) (notes []string, err error)
 	// Inspect returns the machine; its State is Absent when there is none of that name, and Foreign when what has
 	// the name belongs to something else.
 	Inspect(ctx context.Context, ref Ref) (Machine, error)
 	// Delete removes the machine and its data. A machine that does not exist is no error.
 	Delete(ctx context.Context, ref Ref) error
+}
+
+// Scripts runs bootstrap data in machines, where that is what makes them nodes ([Terms.Scripted]).
+type Scripts interface {
 	// Bootstrap runs the script in the machine, once in its life whatever the number of calls, and does not wait
 	// for its end.
 	Bootstrap(ctx context.Context, ref Ref, script Script) error
 	// Progress returns how far Bootstrap has come. The machine must be running.
 	Progress(ctx context.Context, ref Ref) (Progress, error)
-	// List returns all machines of this instance.
-	List(ctx context.Context) ([]Machine, error)
-	// ResolveMount returns the path of the host that a mount would show, without symbolic links. The error is a fault
-	// of kind Invalid for a path that does not exist, and for one that no node may have whoever allows it.
-	ResolveMount(ctx context.Context, hostPath string) (string, error)
 }
 
 // Watcher tells about changes on the host.
@@ -53,12 +58,14 @@ type Watcher interface {
 	Watch(ctx context.Context, handle func(Event)) error
 }
 
-// Event says that something changed on the host.
+// Event says what something changed about. All empty: anything may have changed.
 type Event struct {
-	// Machine is the LocalMachine that the change is about. Empty: anything may have changed.
+	// Machine is a LocalMachine.
 	Machine types.NamespacedName
-	// Network is the name of the network that the change is about. Both empty: anything may have changed.
+	// Network is the name of a network.
 	Network string
+	// Cluster is a Cluster all of whose machines may have changed.
+	Cluster types.NamespacedName
 }
 
 // NetworkSpec is the network that a LocalCluster asks for.
@@ -104,10 +111,14 @@ type Owner struct {
 // MachineSpec is the machine that a LocalMachine asks for.
 type MachineSpec struct {
 	Owner Owner
-	// Name of the container, from [MachineName].
+	// Name of the machine, from [MachineName].
 	Name string
 	// Hostname, which becomes the name of the Node.
 	Hostname string
+	// ProviderID and Zone (the failure domain; may be empty) of the Node, and the Kubernetes version asked for.
+	ProviderID, Zone, Version string
+	// Startup is how long the machine is to take to start, where the backend can choose.
+	Startup time.Duration
 	// Network the machine is on: that of its LocalCluster.
 	Network Ref
 	// Image of the node, a name the engine has. It is never pulled.
@@ -138,7 +149,7 @@ type State string
 
 // Exists reports whether there is a machine, and not just what remains of one, or another of its name. What is not known
 // does not exist.
-func (s State) Exists() bool { return s != "" && s != Absent && s != Remains && s != Foreign }
+func (s State) Exists() bool { return s != "" && s != Absent && s != Orphaned && s != Foreign }
 
 const (
 	// Absent machines do not exist.
@@ -151,8 +162,9 @@ const (
 	Stopped State = "Stopped"
 	// Removing machines are being deleted.
 	Removing State = "Removing"
-	// Remains is what somebody leaves who removes a machine without its data. Delete removes it.
-	Remains State = "Remains"
+	// Orphaned is what is left of a machine that does not exist: its data, its place among those that count. Delete
+	// removes it.
+	Orphaned State = "Orphaned"
 	// Foreign is what has the machine's name and does not belong to its object. Nothing is done to it.
 	Foreign State = "Foreign"
 )
@@ -168,8 +180,14 @@ type Machine struct {
 	Hostname string
 	// Address in the network, invalid until the machine has been started.
 	Address netip.Addr
-	// NodeVersion is the Kubernetes version that the image carries, empty if it does not say.
+	// NodeVersion is the Kubernetes version of the node, empty if the backend does not know.
 	NodeVersion string
+	// Since is when the state began; zero where the backend does not keep it.
+	Since time.Time
+	// Degraded tells that something is wrong with the machine on purpose.
+	Degraded bool
+	// Pending is what Create would change about a machine that runs, as a reason; empty: nothing.
+	Pending string
 }
 
 // Script is what runs inside a machine to make it a node.
@@ -197,7 +215,7 @@ const (
 	// Unusable means that the machine runs and cannot run a script: its image is no node image.
 	Unusable Phase = "Unusable"
 	// Interrupted means that the machine was restarted while the script ran. What is done is unknown, so the
-	// machine has to be made anew.
+	// machine has to be recreated.
 	Interrupted Phase = "Interrupted"
 )
 

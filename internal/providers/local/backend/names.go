@@ -33,8 +33,8 @@ const providerPrefix = "slipway:///"
 // NetworkName returns the name of a LocalCluster's network, the same on every call.
 func NetworkName(instance string, o types.NamespacedName) string { return engineName(instance, o) }
 
-// MachineName returns the name of a LocalMachine's container, the same on every call. It holds no UID: after a move
-// or a restore the object has another one and is still about the same container.
+// MachineName returns the name of a LocalMachine's machine, the same on every call. It holds no UID: after a move
+// or a restore the object has another one and is still about the same machine.
 func MachineName(instance string, o types.NamespacedName) string { return engineName(instance, o) }
 
 func engineName(instance string, o types.NamespacedName) string {
@@ -47,10 +47,10 @@ func Hostname(name string) string {
 	return fit(strings.ReplaceAll(name, ".", "-"), digest(name), strings.Contains(name, "."))
 }
 
-// ProviderID returns the identifier that the Node of a container carries (IM-02).
+// ProviderID returns the identifier that the Node of a machine carries.
 func ProviderID(machineName string) string { return providerPrefix + machineName }
 
-// MachineOf returns the name of the container that the provider ID of a LocalMachine stands for, and false if it is not
+// MachineOf returns the name of the machine that the provider ID of a LocalMachine stands for, and false if it is not
 // one that this LocalMachine can have, here or in another management cluster. Whoever may write a LocalMachine chooses
 // the ID, so that only what is certainly a name, and this object's, ever gets into a question to the engine.
 func MachineOf(providerID string, o types.NamespacedName) (string, bool) {
@@ -58,7 +58,7 @@ func MachineOf(providerID string, o types.NamespacedName) (string, bool) {
 	return name, ok && isNameOf(name, o)
 }
 
-// isNameOf reports whether the name is that of the object's container or network in some instance: all but the digest
+// isNameOf reports whether the name is that of the object's machine or network in some instance: all but the digest
 // at its end follows from the object.
 func isNameOf(name string, o types.NamespacedName) bool {
 	like := engineName("", o)
@@ -69,7 +69,7 @@ func isNameOf(name string, o types.NamespacedName) bool {
 	return name[:stem] == like[:stem] && strings.Trim(name[stem:], "0123456789abcdef") == ""
 }
 
-// Ref says which container or network is meant: the one that belongs to the object. Name and ID are where to look for
+// Ref says which machine or network is meant: the one that belongs to the object. Name and ID are where to look for
 // it; they may come from a field that others write, so that what is found there counts only if [Ref.Names] says so.
 type Ref struct {
 	// Object is the LocalMachine or LocalCluster.
@@ -78,6 +78,8 @@ type Ref struct {
 	Name string
 	// ID that it had when it was looked at before; empty: any.
 	ID string
+	// Cluster is the name of the Cluster that the object says it belongs to. It may come from others too.
+	Cluster string
 }
 
 // Names reports whether something with this name and these labels belongs to the object: an instance made it for an
@@ -122,9 +124,9 @@ func digest(parts ...string) string {
 }
 
 // PoolAnnotation on a LocalMachine names the LocalMachinePool it was made for. It is not the owner reference, which
-// passes to the Machine (MP-07).
+// passes to the Machine.
 const PoolAnnotation = "infrastructure.slipway.dev/pool"
 
-// ReasonContainerRemoved is the reason of the condition ContainerProvisioned of a LocalMachine whose container was
-// removed from the host after it was provisioned: the machine has to be replaced.
-const ReasonContainerRemoved = "ContainerRemoved"
+// ReasonMachineRemoved is the reason of the condition MachineProvisioned of a LocalMachine whose machine was removed
+// after it was provisioned: it has to be replaced.
+const ReasonMachineRemoved = "MachineRemoved"

@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -11,10 +14,50 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
+// AskTaken asks what the host uses already.
+type AskTaken struct{}
+
+func (AskTaken) String() string { return "which ranges the host uses already" }
+
+// EnsureNetwork creates the network.
+type EnsureNetwork struct {
+	Name string
+	// Subnet asked for; invalid: any.
+	Subnet netip.Prefix
+	Why    string
+}
+
+func (a EnsureNetwork) String() string { return fmt.Sprintf("create network %s: %s", a.Name, a.Why) }
+
+// DeleteNetwork deletes the network.
+type DeleteNetwork struct{ Name string }
+
+func (a DeleteNetwork) String() string {
+	return fmt.Sprintf("delete network %s: the LocalCluster is being deleted", a.Name)
+}
+
+// SetEndpoint writes the control plane endpoint.
+type SetEndpoint struct {
+	Host string
+	Port int32
+}
+
+func (a SetEndpoint) String() string {
+	return fmt.Sprintf("set the control plane endpoint to %s: nothing else provides one", endpoint(a))
+}
+
+func endpoint(a SetEndpoint) *clusterv1.APIEndpoint {
+	return &clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
+}
+
 func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
+	b, err := c.backendOf(s)
+	if err != nil {
+		return err
+	}
 	switch a := a.(type) {
 	case EnsureNetwork:
-		_, err := c.networks.EnsureNetwork(ctx, backend.NetworkSpec{
+		_, err := b.Networks.EnsureNetwork(ctx, backend.NetworkSpec{
 			Owner: backend.Owner{Cluster: s.Cluster.Name, Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
 			Name:  a.Name, Subnet: a.Subnet, Ranges: s.ranges(), Policy: s.Policy,
 		})
@@ -22,7 +65,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	case DeleteNetwork:
 		ref := s.ref()
 		ref.ID = s.Network.ID
-		return c.networks.DeleteNetwork(ctx, ref)
+		return b.Networks.DeleteNetwork(ctx, ref)
 	case SetEndpoint:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) {
 			o.(*infrav1.LocalCluster).Spec.ControlPlaneEndpoint = *endpoint(a)

@@ -78,10 +78,10 @@ func TestDecide(t *testing.T) {
 	}{
 		"no cluster": {"the cache has not seen the owner yet (IC-08)", Snapshot{Object: localCluster(nil)}, nil, []string{"WaitingForCluster"}},
 		"new": {"any free range will do", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil)},
-			[]string{"make network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
+			[]string{"create network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
 		"host down": {"nothing can be asked of it", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: down}, nil, []string{"DockerUnreachable"}},
 		"network there": {"nobody provides the endpoint (IC-02)", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Network: network("172.16.0.0/18")},
-			[]string{"set the control plane endpoint to 172.16.0.1:6443: nobody else provides one"}, []string{"SettingControlPlaneEndpoint"}},
+			[]string{"set the control plane endpoint to 172.16.0.1:6443: nothing else provides one"}, []string{"SettingControlPlaneEndpoint"}},
 		"endpoint of the cluster": {"somebody has provided it (IC-02)", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
 			Cluster: coreCluster(func(c *clusterv1.Cluster) {
 				c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "h", Port: 1}
@@ -92,7 +92,7 @@ func TestDecide(t *testing.T) {
 			})}, nil, nil},
 		"hosted control plane": {"it listens where the Cluster says", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
 			Cluster: coreCluster(withPlane), Plane: &controlplanev1.HostedControlPlane{}},
-			[]string{"set the control plane endpoint to 172.16.0.1:6443: nobody else provides one"}, []string{"SettingControlPlaneEndpoint"}},
+			[]string{"set the control plane endpoint to 172.16.0.1:6443: nothing else provides one"}, []string{"SettingControlPlaneEndpoint"}},
 		"hosted control plane, not there": {"it might bring an endpoint", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
 			Cluster: coreCluster(withPlane)}, nil, []string{"WaitingForControlPlane"}},
 		"hosted control plane, endpoint": {"it was told where to listen (IC-02)", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 			})}, nil, []string{"RangesOverlap"}},
 		"lost": {"the network is made again with the range it had", Snapshot{Cluster: coreCluster(nil),
 			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "172.20.0.0/18" })},
-			[]string{"make network n: the network has been removed"}, []string{"CreatingNetwork"}},
+			[]string{"create network n: the network has been removed"}, []string{"CreatingNetwork"}},
 		"lost, status forged": {"what the status says is checked as the spec is", Snapshot{Cluster: coreCluster(nil),
 			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "8.8.0.0/16" })}, nil, []string{"DeniedByPolicy"}},
 		"lost, range taken": {"another has it by now", Snapshot{Cluster: coreCluster(nil), Taken: taken("172.16.0.0/12", "x"),
@@ -115,14 +115,14 @@ func TestDecide(t *testing.T) {
 		"link-local": {"metadata of clouds", explicit("169.254.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
 		"too wide":   {"all of a company's network", explicit("10.0.0.0/8", nil), nil, []string{"DeniedByPolicy"}},
 		"taken":      {"by the host", explicit("192.168.0.0/16", taken("192.168.7.0/24", "a route of this host through eth0")), nil, []string{"SubnetTaken"}},
-		"free":       {"beside what the host uses", explicit("192.168.0.0/20", taken("192.168.64.0/24", "x")), []string{"make network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
+		"free":       {"beside what the host uses", explicit("192.168.0.0/20", taken("192.168.64.0/24", "x")), []string{"create network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
 		"too many":   {"as many networks as the namespace may have", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Taken: many(30)}, nil, []string{"DeniedByPolicy"}},
 		"denied later": {"what is there goes on when the policy becomes stricter", Snapshot{Object: localCluster(nil), Cluster: endpointSet(nil), Network: network("172.16.0.0/18"),
 			Policy: policy.Configuration{TypeMeta: metav1.TypeMeta{Kind: policy.Kind}}}, nil, nil},
 		"host odd": {"looked at again by itself", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: fault.New(fault.Transient, "DockerError", "odd")}, nil, []string{"DockerError"}},
 		"deleting with machines": {"machines need the network", Snapshot{Object: localCluster(deleted), Machines: []string{"a", "b"}, Network: network("172.16.0.0/18")},
 			nil, []string{"WaitingForMachines"}},
-		"deleting":         {"the network goes", Snapshot{Object: localCluster(deleted), Network: network("172.16.0.0/18")}, []string{"remove network n: the LocalCluster is being deleted"}, []string{"DeletingNetwork"}},
+		"deleting":         {"the network goes", Snapshot{Object: localCluster(deleted), Network: network("172.16.0.0/18")}, []string{"delete network n: the LocalCluster is being deleted"}, []string{"DeletingNetwork"}},
 		"deleting, down":   {"the finalizer stays until the host answers", Snapshot{Object: localCluster(deleted), Fault: down}, nil, []string{"DockerUnreachable"}},
 		"deleted":          {"nothing is left: the finalizer goes", Snapshot{Object: localCluster(deleted)}, nil, nil},
 		"deleted no owner": {"also when the Cluster is gone", Snapshot{Object: localCluster(deleted), Cluster: nil}, nil, nil},
@@ -212,7 +212,7 @@ func TestConditions(t *testing.T) { // IC-05
 		"API error": {"texts of API conflicts are not for users", Snapshot{Object: localCluster(nil), Cluster: endpointSet(nil), Network: network("172.16.0.0/18")}, errors.New("conflict"),
 			metav1.Condition{Status: "True", Reason: "Ready"}, "True"},
 		"outside": {"it works with some add-ons only", Snapshot{Object: localCluster(nil), Cluster: endpointSet(ranges("10.244.0.0/16", "172.16.16.0/20")), Network: network("172.16.0.0/18")}, nil,
-			metav1.Condition{Status: "True", Reason: "Ready", Message: "the ranges 10.244.0.0/16 in spec.clusterNetwork of the Cluster are outside of the network 172.16.0.0/18: only a network add-on that wraps packets can use them"}, "True"},
+			metav1.Condition{Status: "True", Reason: "Ready", Message: "The ranges 10.244.0.0/16 in spec.clusterNetwork of the Cluster are outside of the network 172.16.0.0/18: only a network add-on that wraps packets can use them"}, "True"},
 		"deleting": {"over the whole life", Snapshot{Object: localCluster(func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} }), Machines: []string{"m"}, Network: network("172.16.0.0/18")}, nil,
 			metav1.Condition{Status: "True", Reason: "Ready"}, "False"},
 	}
@@ -285,8 +285,8 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	w.Controller = &Controller{client: cl, networks: w.host, instance: "i", policy: policy.Default(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
-	r := &loop.Reconciler[*infrav1.LocalCluster, Snapshot]{Controller: w.driven(), Client: cl, Writer: w.writer, Now: w.now}
+	w.Controller = &Controller{client: cl, backends: w.host.Set(), instance: "i", policy: policy.Default(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
+	r := &loop.Reconciler[*infrav1.LocalCluster, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now}
 	w.gate = w.gated(r)
 	return w
 }

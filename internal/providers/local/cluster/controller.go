@@ -32,7 +32,8 @@ const Name = "local-cluster"
 type Config struct {
 	// Instance names the management cluster on the host.
 	Instance string
-	Networks backend.Networks
+	// Backends are what networks can be made of.
+	Backends backend.Set
 	// Hub tells of changes on the host.
 	Hub *wake.Hub
 	// Policy is what the operator allows.
@@ -43,7 +44,7 @@ type Config struct {
 type Controller struct {
 	client   client.Client
 	writer   *kube.Writer
-	networks backend.Networks
+	backends backend.Set
 	instance string
 	policy   policy.Configuration
 	// noHosted: the management cluster had no such kind as HostedControlPlane when the manager started.
@@ -53,11 +54,11 @@ type Controller struct {
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, cfg Config) error {
-	c := &Controller{client: s.Manager.GetClient(), networks: cfg.Networks, instance: cfg.Instance, policy: cfg.Policy, now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, now: time.Now}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
 		return err
 	}
-	r := loop.NewReconciler(s, c.driven())
+	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	b := s.Builder(Name, &infrav1.LocalCluster{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(membership.ClusterChanged())).
@@ -73,7 +74,7 @@ func Add(s loop.Setup, cfg Config) error {
 	return b.Complete(c.gated(r))
 }
 
-func (c *Controller) driven() loop.Controller[*infrav1.LocalCluster, Snapshot] {
+func (c *Controller) definition() loop.Controller[*infrav1.LocalCluster, Snapshot] {
 	return loop.Controller[*infrav1.LocalCluster, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalClusterFinalizer,
 		New: func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
@@ -100,7 +101,7 @@ func gone() predicate.Predicate {
 
 func newList() client.ObjectList { return &infrav1.LocalClusterList{} }
 
-// ofCluster wakes the LocalCluster that a Cluster refers to.
+// ofCluster enqueues the LocalCluster that a Cluster refers to.
 func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Cluster).Spec.InfrastructureRef
 	if ref.Kind != "LocalCluster" || ref.APIGroup != infrav1.GroupVersion.Group {
@@ -109,7 +110,7 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
 }
 
-// ofMember wakes the LocalCluster of the Cluster that an object belongs to.
+// ofMember enqueues the LocalCluster of the Cluster that an object belongs to.
 func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
@@ -122,10 +123,10 @@ func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.
 	return ofCluster(ctx, cluster)
 }
 
-// ofEvent wakes the LocalClusters when a network or everything may have changed.
+// ofEvent enqueues the LocalClusters when a network or everything may have changed.
 func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
 	switch {
-	case e.Machine.Name != "":
+	case e.Machine.Name != "", e.Cluster.Name != "":
 		return nil
 	case e.Network == "":
 		return wake.All(ctx, c.client, newList())
@@ -144,7 +145,7 @@ func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.R
 	return out
 }
 
-// gated holds back what is managed externally (IC-07) or has no owner (IC-08).
+// gated holds back what is managed externally or has no owner.
 func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
 	return gate.Gate{
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalClusterFinalizer,

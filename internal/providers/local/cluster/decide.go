@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"time"
 
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -40,14 +38,16 @@ const roomAgain = 30 * time.Second
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	switch {
-	case s.simulated():
-		decideSimulated(s, &p)
 	case !s.Object.DeletionTimestamp.IsZero():
 		decideDeletion(s, &p)
+	case s.Terms.Denied != "":
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied)
 	case s.Fault != nil:
 		waitForHost(s, &p)
 	case s.Cluster == nil:
-		p.WaitFor(reasonCluster, "waiting for the Cluster that owns this object to appear")
+		p.WaitFor(reasonCluster, "Waiting for the Cluster that owns this object to appear")
+	case s.Terms.None:
+		decideWithout(s, &p)
 	default:
 		decideNetwork(s, &p)
 	}
@@ -56,14 +56,23 @@ func Decide(s Snapshot) loop.Plan {
 
 func decideDeletion(s Snapshot, p *loop.Plan) {
 	switch {
+	case s.Terms.None:
 	case len(s.Machines) > 0:
-		p.WaitFor(reasonMachines, "waiting for LocalMachines %s to be gone: they use the network", condition.Names(s.Machines))
+		p.WaitFor(reasonMachines, "Waiting for LocalMachines %s to be gone: they use the network", condition.Names(s.Machines))
 	case s.Fault != nil:
 		waitForHost(s, p)
 	case s.Network != nil:
 		p.Do(DeleteNetwork{Name: s.Name})
-		p.WaitFor("DeletingNetwork", "network %s is being removed", s.Name)
+		p.WaitFor("DeletingNetwork", "The network %s is being deleted", s.Name)
 		p.RecheckIn(fallback)
+	}
+}
+
+// decideWithout is for clusters without a network: the endpoint is a matter of the control plane, which has to know one, or
+// to choose one itself.
+func decideWithout(s Snapshot, p *loop.Plan) {
+	if s.Plane != nil && needsAddress(s.Plane) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
+		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.Plane.Name)
 	}
 }
 
@@ -118,7 +127,7 @@ func decideNew(s Snapshot, p *loop.Plan) {
 		}
 	}
 	p.Do(EnsureNetwork{Name: s.Name, Subnet: want, Why: why})
-	p.WaitFor(reasonCreating, "network %s is being made", s.Name)
+	p.WaitFor(reasonCreating, "The network %s is being created", s.Name)
 	p.RecheckIn(fallback)
 }
 
@@ -146,23 +155,23 @@ func collision(s Snapshot, p netip.Prefix) string {
 		return err.Error()
 	}
 	if r, ok := layout.Overlapping(s.ranges()); ok {
-		return fmt.Sprintf("the range %s in spec.clusterNetwork of the Cluster contains addresses of nodes (%s): "+
+		return fmt.Sprintf("The range %s in spec.clusterNetwork of the Cluster contains addresses of nodes (%s): "+
 			"choose Pod and Service ranges elsewhere in %s, for example %s and %s", r, layout.Nodes, p, layout.Ranges().Pods, layout.Ranges().Services)
 	}
 	return ""
 }
 
-// decideEndpoint offers the host's address in the network as control plane endpoint where nobody else provides one
-// (IC-02): not the user, not the Cluster, and not a hosted control plane that was told where to listen.
+// decideEndpoint offers the host's address in the network as control plane endpoint where nothing else provides one
+// : not the user, not the Cluster, and not a hosted control plane that was told where to listen.
 func decideEndpoint(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Cluster.Spec.ControlPlaneEndpoint.IsValid(), s.Object.Spec.ControlPlaneEndpoint.IsValid():
 	case hosted(s.Cluster.Spec.ControlPlaneRef) && s.Plane == nil:
-		p.WaitFor(reasonControlPlane, "waiting for %s %s, which may bring an endpoint, to exist", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name)
+		p.WaitFor(reasonControlPlane, "Waiting for %s %s, which may bring an endpoint, to exist", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name)
 	case s.Plane != nil && s.Plane.Spec.ControlPlaneEndpoint.IsValid():
 	default:
 		p.Do(SetEndpoint{Host: s.Network.Gateway.String(), Port: apiServerPort})
-		p.WaitFor(reasonEndpoint, "the control plane endpoint is being set")
+		p.WaitFor(reasonEndpoint, "The control plane endpoint is being set")
 	}
 }
 
@@ -173,40 +182,4 @@ func outside(s Snapshot) []netip.Prefix {
 		return nil
 	}
 	return layout.Outside(s.ranges())
-}
-
-// AskTaken asks what the host uses already.
-type AskTaken struct{}
-
-func (AskTaken) String() string { return "which ranges the host uses already" }
-
-// EnsureNetwork makes the network.
-type EnsureNetwork struct {
-	Name string
-	// Subnet asked for; invalid: any.
-	Subnet netip.Prefix
-	Why    string
-}
-
-func (a EnsureNetwork) String() string { return fmt.Sprintf("make network %s: %s", a.Name, a.Why) }
-
-// DeleteNetwork removes the network.
-type DeleteNetwork struct{ Name string }
-
-func (a DeleteNetwork) String() string {
-	return fmt.Sprintf("remove network %s: the LocalCluster is being deleted", a.Name)
-}
-
-// SetEndpoint writes the control plane endpoint.
-type SetEndpoint struct {
-	Host string
-	Port int32
-}
-
-func (a SetEndpoint) String() string {
-	return fmt.Sprintf("set the control plane endpoint to %s: nobody else provides one", endpoint(a))
-}
-
-func endpoint(a SetEndpoint) *clusterv1.APIEndpoint {
-	return &clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
 }

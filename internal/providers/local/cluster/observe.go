@@ -30,11 +30,13 @@ type Snapshot struct {
 	Name string
 	// Network as it is; nil if there is none that belongs to the object.
 	Network *backend.Network
+	// Terms are what is known of the network beforehand.
+	Terms backend.NetworkTerms
 	// Policy is what the operator allows.
 	Policy policy.Configuration
 	// Taken is what the host uses already; nil while it was not asked for.
 	Taken *[]backend.Taken
-	// Fault is why the host could not be asked; nil if it was.
+	// Fault is why the backend could not be asked; nil if it was.
 	Fault *fault.Fault
 	// Machines are the names of the LocalMachines that still need the network, sorted.
 	Machines []string
@@ -44,7 +46,7 @@ type Snapshot struct {
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.instance, client.ObjectKeyFromObject(o)), Policy: c.policy}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}
-	if err := c.observeCluster(ctx, &s, key); err != nil {
+	if err := c.readCluster(ctx, &s, key); err != nil {
 		return s, err
 	}
 	var machines infrav1.LocalMachineList
@@ -54,19 +56,23 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 	for _, m := range machines.Items {
 		s.Machines = append(s.Machines, m.Name)
 	}
-	if s.simulated() {
-		return s, nil // there is no network
-	}
-	n, ok, err := c.networks.FindNetwork(ctx, s.ref())
-	if err != nil {
-		if s.Fault = fault.As(err); s.Fault == nil {
-			return s, err
+	b, err := c.backendOf(s)
+	if err == nil {
+		s.Terms = b.Networks.NetworkTerms(s.Policy)
+		var n backend.Network
+		var found bool
+		if n, found, err = b.Networks.FindNetwork(ctx, s.ref()); found {
+			s.Network, s.Name = &n, n.Name
 		}
 	}
-	if ok {
-		s.Network, s.Name = &n, n.Name
+	if s.Fault = fault.As(err); s.Fault != nil {
+		err = nil
 	}
-	return s, nil
+	return s, err
+}
+
+func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
+	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 }
 
 // ref is how the network is found: by its labels. The name that was recorded first tells which one it is after a move
@@ -77,7 +83,11 @@ func (s Snapshot) ref() backend.Ref {
 
 // answer asks what the host uses already.
 func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
-	taken, err := c.networks.TakenRanges(ctx)
+	b, err := c.backendOf(s)
+	if err != nil {
+		return s, err
+	}
+	taken, err := b.Networks.TakenRanges(ctx)
 	s.Taken = &taken
 	if s.Fault = fault.As(err); s.Fault != nil {
 		err = nil
@@ -85,7 +95,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (S
 	return s, err
 }
 
-func (c *Controller) observeCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) error {
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) error {
 	cluster := &clusterv1.Cluster{}
 	if err := c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(wrap(err, "Cluster", key))
@@ -115,7 +125,12 @@ func hosted(ref clusterv1.ContractVersionedObjectReference) bool {
 	return ref.Kind == hostedKind && ref.APIGroup == controlplanev1.GroupVersion.Group
 }
 
-// ownerName returns the name of the Cluster that owns the object, empty if none does (IC-08).
+// needsAddress reports whether a control plane listens at an address that it has to be told.
+func needsAddress(p *controlplanev1.HostedControlPlane) bool {
+	return p.Spec.Backend.Simulated == nil && !p.Spec.ControlPlaneEndpoint.IsValid()
+}
+
+// ownerName returns the name of the Cluster that owns the object, empty if none does.
 func ownerName(o metav1.Object) string {
 	for _, ref := range o.GetOwnerReferences() {
 		if ref.Kind == "Cluster" && groupOf(ref.APIVersion) == clusterv1.GroupVersion.Group {

@@ -10,7 +10,11 @@ import (
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
 )
 
 func simulatedCluster(change func(*infrav1.LocalCluster)) *infrav1.LocalCluster {
@@ -20,6 +24,22 @@ func simulatedCluster(change func(*infrav1.LocalCluster)) *infrav1.LocalCluster 
 			change(o)
 		}
 	})
+}
+
+// withBackend returns the snapshot with what the simulated backend says, and what annotations make wrong with it.
+func withBackend(t *testing.T, s Snapshot) Snapshot {
+	t.Helper()
+	set := backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil)}
+	b, err := set.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Terms = b.Networks.NetworkTerms(policy.Default())
+	_, found, err := b.Networks.FindNetwork(t.Context(), s.ref())
+	if s.Fault = fault.As(err); found || s.Fault == nil && err != nil {
+		t.Fatalf("a network: %t, %v", found, err)
+	}
+	return s
 }
 
 func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05
@@ -49,6 +69,7 @@ func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			tc.s = withBackend(t, tc.s)
 			p := Decide(tc.s)
 			var waits []string
 			for _, w := range p.Wait {
@@ -65,7 +86,7 @@ func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05
 		})
 	}
 	going := simulatedCluster(func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} })
-	if p := Decide(Snapshot{Object: going, Machines: []string{"m"}}); !p.Idle() {
+	if p := Decide(withBackend(t, Snapshot{Object: going, Machines: []string{"m"}})); !p.Idle() {
 		t.Errorf("nothing holds a simulated cluster back: %+v", p)
 	}
 }

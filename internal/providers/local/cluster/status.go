@@ -13,40 +13,38 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Facts are what the conditions are made from.
-type Facts struct {
+// judged is a snapshot with what became of the plan.
+type judged struct {
 	Snapshot
-	Plan    loop.Plan
-	Outcome loop.Outcome
+	plan    loop.Plan
+	outcome loop.Outcome
 }
 
-// Conditions of a LocalCluster (IC-05).
-func Conditions() condition.Table[Facts] {
-	return condition.Table[Facts]{
-		{Type: infrav1.NetworkReadyCondition, Of: networkReady},
-		{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: deleting},
-		condition.Ready[Facts](infrav1.NetworkReadyCondition),
-	}
+// conditions of a LocalCluster.
+var conditions = condition.Table[judged]{
+	{Type: infrav1.NetworkReadyCondition, Of: judged.networkReady},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
+	condition.Ready[judged](infrav1.NetworkReadyCondition),
 }
 
-func networkReady(f Facts) condition.Verdict {
+func (j judged) networkReady() condition.Verdict {
+	why, waiting := fault.As(j.outcome.Err), len(j.plan.Wait) > 0
 	switch {
-	case f.simulated() && len(f.Plan.Wait) == 0:
-		return condition.True("Simulated")
-	case fault.As(f.Outcome.Err) != nil:
-		why := fault.As(f.Outcome.Err)
+	case j.Terms.None && !waiting:
+		return condition.True("NotNeeded")
+	case why != nil:
 		return condition.False(why.Reason, why.Message)
-	case f.Fault != nil && f.Object.Status.Network.Name != "":
-		return condition.Unknown(f.Fault.Reason, f.Fault.Message)
-	case len(f.Plan.Wait) > 0 && f.Object.DeletionTimestamp.IsZero() && !aboutEndpoint(f.Plan.Wait[0]):
-		return condition.False(f.Plan.Wait[0].Reason, f.Plan.Wait[0].Message)
-	case f.Network == nil:
-		return condition.False("NetworkAbsent", "the network is gone")
+	case j.Fault != nil && j.Object.Status.Network.Name != "":
+		return condition.Unknown(j.Fault.Reason, j.Fault.Message)
+	case waiting && j.Object.DeletionTimestamp.IsZero() && (j.Network == nil || !aboutEndpoint(j.plan.Wait[0])):
+		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+	case j.Network == nil:
+		return condition.False("NetworkAbsent", "The network is gone")
 	}
-	if r := outside(f.Snapshot); f.Cluster != nil && len(r) > 0 {
+	if r := outside(j.Snapshot); j.Cluster != nil && len(r) > 0 {
 		return condition.TrueBecause(clusterv1.ReadyReason, fmt.Sprintf(
-			"the ranges %s in spec.clusterNetwork of the Cluster are outside of the network %s: only a network add-on that wraps packets can use them",
-			strings.Trim(fmt.Sprint(r), "[]"), f.Network.Subnet))
+			"The ranges %s in spec.clusterNetwork of the Cluster are outside of the network %s: only a network add-on that wraps packets can use them",
+			strings.Trim(fmt.Sprint(r), "[]"), j.Network.Subnet))
 	}
 	return condition.True(clusterv1.ReadyReason)
 }
@@ -55,12 +53,12 @@ func aboutEndpoint(w loop.Wait) bool {
 	return w.Reason == reasonEndpoint || w.Reason == reasonControlPlane
 }
 
-func deleting(f Facts) condition.Verdict {
-	if f.Object.DeletionTimestamp.IsZero() {
+func (j judged) deleting() condition.Verdict {
+	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
 	var lines []string
-	for _, w := range f.Plan.Wait {
+	for _, w := range j.plan.Wait {
 		lines = append(lines, w.Message)
 	}
 	return condition.TrueBecause(clusterv1.DeletingReason, strings.Join(lines, "\n"))
@@ -70,8 +68,8 @@ func deleting(f Facts) condition.Verdict {
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	at := loop.MomentOf(s.Object, s.Now)
 	status := infrav1.LocalClusterStatus{
-		Conditions:     Conditions().Evaluate(Facts{s, p, out}, at),
-		FailureDomains: s.Object.Spec.FailureDomains, // IC-03
+		Conditions:     conditions.Evaluate(judged{s, p, out}, at),
+		FailureDomains: s.Object.Spec.FailureDomains,
 		Initialization: s.Object.Status.Initialization,
 		Network:        s.Object.Status.Network,
 	}
@@ -81,7 +79,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		}
 	}
 	idle := len(p.Wait) == 0 && len(p.Actions) == 0 && s.Object.DeletionTimestamp.IsZero()
-	if idle && (s.Network != nil || s.simulated()) { // IC-04
+	if idle && (s.Network != nil || s.Terms.None) {
 		yes := true
 		status.Initialization.Provisioned = &yes
 	}
@@ -94,9 +92,9 @@ func events(s Snapshot, status infrav1.LocalClusterStatus, out loop.Outcome) []l
 	for _, a := range out.Done {
 		switch a := a.(type) {
 		case EnsureNetwork:
-			list = append(list, loop.Normal("NetworkCreated", "made network %s", a.Name))
+			list = append(list, loop.Normal("NetworkCreated", "created network %s", a.Name))
 		case DeleteNetwork:
-			list = append(list, loop.Normal("NetworkDeleted", "removed network %s", a.Name))
+			list = append(list, loop.Normal("NetworkDeleted", "deleted network %s", a.Name))
 		}
 	}
 	now := condition.Set(status.Conditions).Get(infrav1.NetworkReadyCondition)

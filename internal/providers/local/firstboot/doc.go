@@ -4,7 +4,7 @@
 // answer, carry out the steps in order, tell the kubelet its provider ID and address before the commands that start
 // it, and log what is done. Pure.
 //
-// Owns: the settings in the node's /etc/default/kubelet that carry the provider ID (IM-02) and the node's address.
+// Owns: the settings in the node's /etc/default/kubelet that carry the provider ID and the node's address.
 //
 // Never: runs anything; the backend does.
 //

@@ -18,10 +18,70 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
 )
 
+// AskRoom asks what a new machine can have of its backend.
+type AskRoom struct{}
+
+func (AskRoom) String() string { return "what a new machine can have" }
+
+// AskProgress asks how far the bootstrap has come.
+type AskProgress struct{ Name string }
+
+func (a AskProgress) String() string {
+	return "how far the bootstrap of machine " + a.Name + " has come"
+}
+
+// Create creates and starts the machine.
+type Create struct {
+	Name, Image string
+	// Startup is how long the machine takes to run; zero: it runs at once, or an event tells.
+	Startup time.Duration
+	Why     string
+}
+
+func (a Create) String() string {
+	from, in := "", ""
+	if a.Image != "" {
+		from = " of " + a.Image
+	}
+	if a.Startup > 0 {
+		in = fmt.Sprintf(", which takes %s", a.Startup)
+	}
+	return fmt.Sprintf("create and start machine %s%s%s: %s", a.Name, from, in, a.Why)
+}
+
+// Change makes a machine that runs what it is to be.
+type Change struct{ Name, Why string }
+
+func (a Change) String() string { return fmt.Sprintf("change machine %s: %s", a.Name, a.Why) }
+
+// SetProviderID writes the provider ID and the finalizer. It comes before anything is created: the ID follows from the
+// name, and only what is created needs the finalizer.
+type SetProviderID struct{ ID string }
+
+func (a SetProviderID) String() string {
+	return fmt.Sprintf("set the provider ID to %s: this is the machine", a.ID)
+}
+
+// Bootstrap runs the bootstrap data in the machine.
+type Bootstrap struct{ Name, Secret string }
+
+func (a Bootstrap) String() string {
+	return fmt.Sprintf("run the bootstrap data of Secret %s in machine %s: it runs and was not bootstrapped", a.Secret, a.Name)
+}
+
+// Delete removes the machine and its data.
+type Delete struct{ Name, Why string }
+
+func (a Delete) String() string { return fmt.Sprintf("delete machine %s: %s", a.Name, a.Why) }
+
 func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
+	b, err := c.backendOf(s)
+	if err != nil {
+		return err
+	}
 	switch a := a.(type) {
-	case Create:
-		notes, err := c.machines.Create(ctx, spec(s, a))
+	case Create, Change:
+		notes, err := b.Machines.Create(ctx, spec(s))
 		for _, n := range notes {
 			c.note(s.Object, n)
 		}
@@ -32,25 +92,27 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 			controllerutil.AddFinalizer(o, infrav1.LocalMachineFinalizer)
 		})
 	case Bootstrap:
-		return c.bootstrap(ctx, s, a)
-	case DeleteContainer:
-		return c.machines.Delete(ctx, s.ref())
-	case Boot, Join, SetReady, Leave:
-		return c.simulate(ctx, s, a)
+		return c.bootstrap(ctx, b.Scripts, s, a)
+	case Delete:
+		return b.Machines.Delete(ctx, s.ref())
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the local machine controller does not know how to %s", a)
 }
 
-// spec returns the machine to make.
-func spec(s Snapshot, a Create) backend.MachineSpec {
+// spec returns the machine to create.
+func spec(s Snapshot) backend.MachineSpec {
 	m := backend.MachineSpec{
-		Owner:     backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
-		Name:      a.Name,
-		Hostname:  backend.Hostname(s.Object.Name),
-		Image:     a.Image,
-		Ranges:    ranges(s),
-		Resources: s.resources(),
-		Maximum:   s.Policy.Maxima.Nodes,
+		Owner:      backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
+		Name:       s.Name,
+		Hostname:   backend.Hostname(s.Object.Name),
+		ProviderID: backend.ProviderID(s.Name),
+		Zone:       s.failureDomain(),
+		Version:    s.version(),
+		Startup:    s.startup(),
+		Image:      s.Terms.Image,
+		Ranges:     ranges(s),
+		Resources:  s.Terms.Resources,
+		Maximum:    s.Terms.Maximum,
 	}
 	if s.Network != nil { // its status says only under which name another management cluster may have made the network
 		m.Network = backend.Ref{Object: client.ObjectKeyFromObject(s.Network), Name: s.Network.Status.Network.Name}
@@ -78,7 +140,7 @@ func ranges(s Snapshot) []netip.Prefix {
 }
 
 // bootstrap reads the bootstrap data and hands it to the machine. It is never kept in a snapshot, a log or a label.
-func (c *Controller) bootstrap(ctx context.Context, s Snapshot, a Bootstrap) error {
+func (c *Controller) bootstrap(ctx context.Context, scripts backend.Scripts, s Snapshot, a Bootstrap) error {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: a.Secret}
 	err := c.secrets.Get(ctx, key, secret)
@@ -95,26 +157,9 @@ func (c *Controller) bootstrap(ctx context.Context, s Snapshot, a Bootstrap) err
 	node := firstboot.Node{
 		Name: a.Name, Hostname: s.Host.Hostname, ProviderID: backend.ProviderID(a.Name), Address: s.Host.Address,
 	}
-	script, err := firstboot.Render(firstboot.Data{Value: value, Format: string(secret.Data["format"])}, node, timeout(s))
+	script, err := firstboot.Render(firstboot.Data{Value: value, Format: string(secret.Data["format"])}, node, s.Terms.Timeout)
 	if err != nil {
 		return err
 	}
-	return c.machines.Bootstrap(ctx, s.ref(), script)
-}
-
-// defaultTimeout is the API's default, for objects that were stored without it.
-const defaultTimeout = 300 * time.Second
-
-func timeout(s Snapshot) time.Duration {
-	if box := s.Object.Spec.Backend.Container; box != nil && box.BootstrapTimeoutSeconds > 0 {
-		return time.Duration(box.BootstrapTimeoutSeconds) * time.Second
-	}
-	return defaultTimeout
-}
-
-func (s Snapshot) clusterName() string {
-	if s.Cluster == nil {
-		return ""
-	}
-	return s.Cluster.Name
+	return scripts.Bootstrap(ctx, s.ref(), script)
 }

@@ -32,9 +32,8 @@ const sentinel = firstboot.Sentinel
 type Config struct {
 	// Instance names the management cluster on the host.
 	Instance string
-	Machines backend.Machines
-	// Simulation keeps simulated machines; nil where none is offered.
-	Simulation backend.Simulation
+	// Backends are what machines can be made of.
+	Backends backend.Set
 	// Hub tells of changes on the host.
 	Hub *wake.Hub
 	// Policy is what the operator allows.
@@ -48,39 +47,33 @@ type Controller struct {
 	secrets  client.Reader
 	writer   *kube.Writer
 	events   events.EventRecorder
-	machines backend.Machines
-	// simulation is nil where none is offered: then simulated machines wait.
-	simulation backend.Simulation
-	crowd      crowd
-	instance   string
-	policy     policy.Configuration
-	now        func() time.Time
+	backends backend.Set
+	instance string
+	policy   policy.Configuration
+	now      func() time.Time
 }
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(),
-		machines: cfg.Machines, simulation: cfg.Simulation, instance: cfg.Instance, policy: cfg.Policy, now: time.Now,
+		backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, now: time.Now,
 	}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
 		return err
 	}
-	r := loop.NewReconciler(s, c.driven())
+	r := loop.NewReconciler(s, c.definition())
 	c.writer, c.events = r.Writer, r.Events
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // their status is of no interest
-	b := s.Builder(Name, &infrav1.LocalMachine{}).
+	return s.Builder(Name, &infrav1.LocalMachine{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
 		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
-		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
-	if c.simulation != nil {
-		b = b.WatchesRawSource(c.simulated())
-	}
-	return b.Complete(r)
+		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
+		Complete(r)
 }
 
-func (c *Controller) driven() loop.Controller[*infrav1.LocalMachine, Snapshot] {
+func (c *Controller) definition() loop.Controller[*infrav1.LocalMachine, Snapshot] {
 	return loop.Controller[*infrav1.LocalMachine, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachineFinalizer,
 		New: func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
@@ -100,7 +93,7 @@ func (c *Controller) note(o *infrav1.LocalMachine, message string) {
 
 func newList() client.ObjectList { return &infrav1.LocalMachineList{} }
 
-// ofMachine wakes the LocalMachine that a Machine refers to.
+// ofMachine enqueues the LocalMachine that a Machine refers to.
 func ofMachine(_ context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Machine).Spec.InfrastructureRef
 	if ref.Kind != "LocalMachine" || ref.APIGroup != infrav1.GroupVersion.Group {
@@ -109,7 +102,7 @@ func ofMachine(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
 }
 
-// ofPool wakes the LocalMachines of a MachinePool.
+// ofPool enqueues the LocalMachines of a MachinePool.
 func (c *Controller) ofPool(ctx context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.MachinePool).Spec.Template.Spec.InfrastructureRef
 	if ref.Kind != "LocalMachinePool" || ref.APIGroup != infrav1.GroupVersion.Group {
@@ -129,13 +122,19 @@ func (c *Controller) ofPool(ctx context.Context, o client.Object) []reconcile.Re
 	return out
 }
 
-// ofEvent wakes the LocalMachine that something happened to, or all of them.
+// ofEvent enqueues the LocalMachines that something happened to, or all of them.
 func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
+	list := newList()
 	switch {
 	case e.Machine.Name != "":
 		return []reconcile.Request{{NamespacedName: e.Machine}}
 	case e.Network != "":
 		return nil
+	case e.Cluster.Name == "":
+		return wake.All(ctx, c.client, list)
 	}
-	return wake.All(ctx, c.client, newList())
+	if err := c.client.List(ctx, list, membership.InCluster(Name, e.Cluster)...); err != nil {
+		return nil
+	}
+	return membership.Requests(list)
 }

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -15,47 +14,62 @@ const (
 	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
 	reasonBootstrapData  = "WaitingForBootstrapData"
 	reasonNoImage        = "NodeImageUnknown"
-	reasonCreating       = "CreatingContainer"
-	reasonRestarting     = "WaitingForContainer"
+	reasonCreating       = "CreatingMachine"
+	reasonRestarting     = "WaitingForMachine"
 	reasonBootstrapping  = "Bootstrapping"
 	reasonFailed         = "BootstrapFailed"
 	reasonInterrupted    = "BootstrapInterrupted"
 	reasonForeignID      = "ForeignProviderID"
-	reasonForeign        = "ContainerNotOwned"
+	reasonForeign        = "MachineNotOwned"
 	reasonDenied         = "DeniedByPolicy"
 	reasonUnusable       = "NotANodeImage"
 	reasonLacking        = "NodeImageLacksImages"
+	reasonStarting       = "Booting"
+	reasonDeleting       = "DeletingMachine"
 )
 
-// fallback is when to look again after the host was asked for something, should its event be lost.
+// fallback is when to inspect a machine again after the backend was asked for something, should its event be lost.
 const fallback = 10 * time.Second
 
-// roomAgain is when to count again where there are as many containers as are allowed.
+// roomAgain is when to count again where there are as many machines as are allowed.
 const roomAgain = 30 * time.Second
 
-// Decide makes a plan of the snapshot.
+// soon is when to inspect a machine again after an immediate change, of which no event tells.
+const soon = time.Millisecond
+
+// Decide makes a plan of the snapshot. From top to bottom, each row comes before those below it:
+//
+//	a provider ID that is another machine's    wait
+//	backend does not answer                    wait; volatile and deleting: nothing is left of it
+//	deleting                                   delete the machine, wait
+//	provisioned                                volatile and lost: create it; what is pending: change it
+//	a machine of this name that is another's   wait; of an earlier LocalMachine: delete it
+//	machine exists and does not run            wait while it starts, then start it
+//	machine runs                               set the provider ID; scripted: run the bootstrap data
+//	not everything there that it needs         wait
+//	not allowed, or refused                    wait
+//	none of these                              set the provider ID, create the machine
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
+	deleting := !s.Object.DeletionTimestamp.IsZero()
 	switch {
 	case s.Name == "":
 		decideForeignID(s, &p)
-	case s.simulated():
-		decideSimulated(s, &p)
-	case s.Fault != nil:
+	case s.Fault != nil && !(deleting && s.Terms.Volatile):
 		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message)
-		if s.Fault.Kind != fault.Unreachable { // else the hub tells when the host answers
+		if s.Fault.Kind != fault.Unreachable { // else an event tells when the backend answers
 			p.RecheckIn(fallback)
 		}
-	case !s.Object.DeletionTimestamp.IsZero():
+	case deleting:
 		decideDeletion(s, &p)
 	case s.provisioned():
-		// What happens to the container from now on is reported, not repaired.
+		decideProvisioned(s, &p)
 	case s.Host.State == backend.Foreign:
-		wait(&p, reasonForeign, "%s on this host has the name of this machine's container and belongs to something else (label %s): "+
+		waitForBackend(&p, reasonForeign, "%s on this host has the name of this machine and belongs to something else (label %s): "+
 			"nothing is done to it; remove it if it is not needed", s.Name, backend.LabelObject)
 	case s.stale():
-		p.Do(DeleteContainer{Name: s.Name, Why: "it belongs to an earlier LocalMachine of this name"})
-		wait(&p, reasonCreating, "an old container of this name is being removed")
+		p.Do(Delete{Name: s.Name, Why: "it belongs to an earlier LocalMachine of this name"})
+		waitForResult(s, &p, reasonCreating, "An old machine of this name is being deleted")
 	case s.Host.State.Exists():
 		decideExisting(s, &p)
 	default:
@@ -75,62 +89,130 @@ func decideForeignID(s Snapshot, p *loop.Plan) {
 
 func decideDeletion(s Snapshot, p *loop.Plan) {
 	switch s.Host.State {
-	case backend.Absent, backend.Foreign:
+	case "", backend.Absent, backend.Foreign:
 	case backend.Removing:
-		wait(p, "RemovingContainer", "container %s is being removed", s.Name)
+		waitForBackend(p, reasonDeleting, "The machine %s is being deleted", s.Name)
 	default:
-		p.Do(DeleteContainer{Name: s.Name, Why: "the LocalMachine is being deleted"})
-		wait(p, "RemovingContainer", "container %s is being removed", s.Name)
+		p.Do(Delete{Name: s.Name, Why: "the LocalMachine is being deleted"})
+		waitForResult(s, p, reasonDeleting, "The machine %s is being deleted", s.Name)
 	}
 }
 
-// decideNew makes the container once everything it needs is known (IM-11).
+// decideProvisioned: what becomes of a machine from now on is reported, not repaired, unless it was nothing but memory.
+func decideProvisioned(s Snapshot, p *loop.Plan) {
+	switch {
+	case s.Host.State == backend.Running:
+		decideChanges(s, p)
+	case s.Terms.Volatile:
+		p.Do(Create{Name: s.Name, Image: s.Terms.Image, Why: "it was lost with its workload cluster's memory"})
+		p.RecheckIn(s.Terms.ChangesAfter)
+	}
+}
+
+// decideChanges keeps a machine that runs what it is to be.
+func decideChanges(s Snapshot, p *loop.Plan) {
+	if s.Host.Pending != "" {
+		p.Do(Change{Name: s.Name, Why: s.Host.Pending})
+	}
+	if s.Terms.ChangesAfter > 0 {
+		p.RecheckIn(s.Host.Since.Add(s.Terms.ChangesAfter).Sub(s.Now))
+	}
+}
+
+// decideNew creates the machine once everything it needs is known.
 func decideNew(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Machine == nil && s.Pool == nil:
-		p.WaitFor(reasonOwner, "waiting for a Machine or a MachinePool to own this object")
-	case s.Cluster == nil || s.Network == nil ||
+		p.WaitFor(reasonOwner, "Waiting for a Machine or a MachinePool to own this object")
+	case s.Cluster == nil || s.Terms.Networked && s.Network == nil ||
 		!isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
-		p.WaitFor(reasonInfrastructure, "waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
+		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
 	case s.secret() == "":
 		p.WaitFor(reasonBootstrapData, "%s", s.waitingForData())
-	case s.image() == "":
-		p.WaitFor(reasonNoImage, "which node image to use is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image")
+	case s.Terms.Unclear != "":
+		p.WaitFor(reasonNoImage, "%s", s.Terms.Unclear)
 	case s.lacking() != "":
 		waitForImage(s, p)
-	case s.deniedUnseen() != "":
-		p.WaitFor(reasonDenied, "%s", s.deniedUnseen())
+	case s.Terms.Denied != "":
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied)
 	case s.Room == nil:
 		p.Ask = append(p.Ask, AskRoom{})
 	case s.Room.Refused != nil:
-		wait(p, s.Room.Refused.Reason, "%s", s.Room.Refused.Message)
+		p.WaitFor(s.Room.Refused.Reason, "%s", s.Room.Refused.Message)
+		if !s.Terms.Immediate { // else nothing but the object changes it
+			p.RecheckIn(fallback)
+		}
 	case s.deniedRoom() != "":
 		p.WaitFor(reasonDenied, "%s", s.deniedRoom())
 		p.RecheckIn(roomAgain)
 	default:
-		decideID(s, p)
-		p.Do(Create{Name: s.Name, Image: s.image(), Why: "the machine has none yet"})
-		wait(p, reasonCreating, "container %s is being made", s.Name)
+		decideCreation(s, p, "there is none yet")
+	}
+}
+
+// decideCreation creates and starts the machine.
+func decideCreation(s Snapshot, p *loop.Plan, why string) {
+	decideID(s, p)
+	p.Do(Create{Name: s.Name, Image: s.Terms.Image, Startup: s.startup(), Why: why})
+	switch {
+	case s.startup() > 0:
+		waitForStart(s, p, s.startup())
+	default:
+		waitForRunning(s, p, reasonCreating, "The machine %s is being created")
+	}
+}
+
+// deniedRoom returns what is not allowed as the host is; empty if nothing is. It is asked before a machine is created, and
+// only then: one that is there keeps running when the policy becomes stricter.
+func (s Snapshot) deniedRoom() string {
+	for _, m := range s.Room.Mounts {
+		if why := s.Policy.DeniedMount(s.Object.Namespace, m.HostPath, m.ReadOnly); why != "" {
+			return why
+		}
+	}
+	return s.Terms.Maximum.Exceeded(s.Terms.Setting, s.Object.Namespace, s.Room.Own, s.Room.All)
+}
+
+func decideID(s Snapshot, p *loop.Plan) {
+	if s.Object.Spec.ProviderID == "" {
+		p.Do(SetProviderID{ID: backend.ProviderID(s.Name)})
 	}
 }
 
 func decideExisting(s Snapshot, p *loop.Plan) {
 	if s.Host.State == backend.Removing {
-		wait(p, reasonCreating, "a container of this name is being removed")
-		return
-	}
-	if s.Host.State != backend.Running {
-		decideID(s, p)
-		p.Do(Create{Name: s.Name, Image: s.image(), Why: "it exists and does not run"})
-		wait(p, reasonRestarting, "container %s is being started", s.Name)
+		waitForBackend(p, reasonCreating, "A machine of this name is being deleted")
 		return
 	}
 	decideID(s, p)
-	if s.Progress == nil {
+	switch {
+	case s.Host.State != backend.Running:
+		decideStart(s, p)
+	case !s.Terms.Scripted:
+		decideChanges(s, p)
+	case s.Progress == nil:
 		p.Ask = append(p.Ask, AskProgress{Name: s.Name})
+	default:
+		decideBootstrap(s, p)
+	}
+}
+
+// decideStart starts a machine that exists, or waits until it has started by itself.
+func decideStart(s Snapshot, p *loop.Plan) {
+	if left := s.Host.Since.Add(s.startup()).Sub(s.Now); left > 0 {
+		waitForStart(s, p, left)
 		return
 	}
-	decideBootstrap(s, p)
+	p.Do(Create{Name: s.Name, Image: s.Terms.Image, Why: "it exists and does not run"})
+	waitForRunning(s, p, reasonRestarting, "The machine %s is being started")
+}
+
+// startup is how long the machine takes to start; one that was lost is there at once.
+func (s Snapshot) startup() time.Duration {
+	if s.provisioned() {
+		return 0
+	}
+	return s.Terms.Startup
 }
 
 func decideBootstrap(s Snapshot, p *loop.Plan) {
@@ -145,16 +227,16 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 			return
 		}
 		p.Do(Bootstrap{Name: s.Name, Secret: s.secret()})
-		wait(p, reasonBootstrapping, "the bootstrap data runs inside container %s", s.Name)
+		waitForBackend(p, reasonBootstrapping, "The bootstrap data runs in machine %s", s.Name)
 	case backend.InProgress:
-		wait(p, reasonBootstrapping, "the bootstrap data runs inside container %s", s.Name)
+		waitForBackend(p, reasonBootstrapping, "The bootstrap data runs in machine %s", s.Name)
 	case backend.Interrupted:
-		p.Do(DeleteContainer{Name: s.Name, Why: "a restart interrupted its bootstrap, so it is made anew"})
-		wait(p, reasonInterrupted, "a restart interrupted the bootstrap: the container is made anew")
+		p.Do(Delete{Name: s.Name, Why: "a restart interrupted its bootstrap, so it is recreated"})
+		waitForResult(s, p, reasonInterrupted, "A restart interrupted the bootstrap: the machine is being recreated")
 	case backend.Unusable:
 		p.WaitFor(reasonUnusable, "%s", s.Progress.Log)
 	case backend.Failed:
-		p.WaitFor(reasonFailed, "the bootstrap data failed inside container %s", s.Name)
+		p.WaitFor(reasonFailed, "The bootstrap data failed in machine %s", s.Name)
 	}
 }
 
@@ -165,55 +247,43 @@ func waitForImage(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(roomAgain)
 }
 
-// stale reports whether the container of this name belongs to an object that is gone. After a move or a restore the
-// object has another UID than the container says, but then it knows its provider ID.
+// stale reports whether the machine of this name belongs to an object that is gone. After a move or a restore the object
+// has another UID than the machine says, but then it knows its provider ID.
 func (s Snapshot) stale() bool {
 	return s.Host.State.Exists() && s.Object.Spec.ProviderID == "" && s.Host.Owner.UID != s.Object.UID
 }
 
-// wait waits for an event of the host.
-func wait(p *loop.Plan, reason, message string, args ...any) {
+// waitForBackend waits for an event of the backend.
+func waitForBackend(p *loop.Plan, reason, message string, args ...any) {
 	p.WaitFor(reason, message, args...)
 	p.RecheckIn(fallback)
 }
 
+// waitForResult waits for what the plan does to the machine.
+func waitForResult(s Snapshot, p *loop.Plan, reason, message string, args ...any) {
+	if s.Terms.Immediate {
+		p.RecheckIn(soon)
+		return
+	}
+	waitForBackend(p, reason, message, args...)
+}
+
+// waitForRunning waits for a machine that the plan starts.
+func waitForRunning(s Snapshot, p *loop.Plan, reason, message string) {
+	switch {
+	case !s.Terms.Immediate:
+		waitForBackend(p, reason, message, s.Name)
+	case s.Terms.Scripted:
+		p.RecheckIn(soon)
+	default:
+		p.RecheckIn(s.Terms.ChangesAfter)
+	}
+}
+
+// waitForStart waits for a machine of which it is known how long it takes to start.
+func waitForStart(s Snapshot, p *loop.Plan, left time.Duration) {
+	p.WaitFor(reasonStarting, "The machine is starting, which takes %s", s.startup())
+	p.RecheckIn(left)
+}
+
 func isTrue(b *bool) bool { return b != nil && *b }
-
-// AskRoom asks what a new container can have of the host.
-type AskRoom struct{}
-
-func (AskRoom) String() string { return "what a new container can have of the host" }
-
-// AskProgress asks how far the bootstrap has come.
-type AskProgress struct{ Name string }
-
-func (a AskProgress) String() string { return "how far the bootstrap of " + a.Name + " has come" }
-
-// Create makes and starts the container.
-type Create struct{ Name, Image, Why string }
-
-func (a Create) String() string {
-	return fmt.Sprintf("make and start container %s of %s: %s", a.Name, a.Image, a.Why)
-}
-
-// SetProviderID writes the provider ID and the finalizer. It comes before anything is made on the host: the ID follows
-// from the name, and only what is made needs the finalizer.
-type SetProviderID struct{ ID string }
-
-func (a SetProviderID) String() string {
-	return fmt.Sprintf("set the provider ID to %s: this is the machine", a.ID)
-}
-
-// Bootstrap runs the bootstrap data in the container.
-type Bootstrap struct{ Name, Secret string }
-
-func (a Bootstrap) String() string {
-	return fmt.Sprintf("run the bootstrap data of Secret %s in container %s: it runs and was not bootstrapped", a.Secret, a.Name)
-}
-
-// DeleteContainer removes the container and its data.
-type DeleteContainer struct{ Name, Why string }
-
-func (a DeleteContainer) String() string {
-	return fmt.Sprintf("remove container %s: %s", a.Name, a.Why)
-}

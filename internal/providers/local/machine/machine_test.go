@@ -27,6 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	engine "github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
 )
 
@@ -98,8 +99,11 @@ func clusterNetwork() (backend.Owner, backend.Network) {
 
 func snapshot(change func(*Snapshot)) Snapshot {
 	s := Snapshot{Object: localMachine(nil), Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(),
-		Name: name, Host: backend.Machine{Name: name, State: backend.Absent}, Now: now, Policy: allowed(), Room: &Room{}}
+		Name: name, Host: backend.Machine{Name: name, State: backend.Absent}, Now: now, Policy: allowed(), Room: &backend.Room{}}
 	change(&s)
+	if s.Name != "" {
+		s.Terms = engine.Terms(s.request())
+	}
 	return s
 }
 
@@ -107,7 +111,7 @@ func withID(o *infrav1.LocalMachine) { o.Spec.ProviderID = backend.ProviderID(na
 
 func was(o *infrav1.LocalMachine) {
 	withID(o)
-	o.Status.Initialization.Provisioned, o.Status.ContainerID = &yes, "id"
+	o.Status.Initialization.Provisioned, o.Status.InstanceID = &yes, "id"
 }
 
 func deleted(o *infrav1.LocalMachine) { o.DeletionTimestamp = &metav1.Time{Time: now} }
@@ -135,21 +139,21 @@ func container(c infrav1.ContainerMachine) func(*Snapshot) {
 
 func TestDecide(t *testing.T) {
 	id := "set the provider ID to slipway:///" + name + ": this is the machine"
-	create := "make and start container " + name + " of slipway.dev/node:v1.36.3: the machine has none yet"
+	create := "create and start machine " + name + " of slipway.dev/node:v1.36.3: there is none yet"
 	cases := map[string]struct {
 		reason string
 		change func(*Snapshot)
 		want   []string
 		waits  []string
 	}{
-		"new":                  {"everything is there (IM-11)", func(*Snapshot) {}, []string{id, create}, []string{"CreatingContainer"}},
+		"new":                  {"everything is there (IM-11)", func(*Snapshot) {}, []string{id, create}, []string{"CreatingMachine"}},
 		"no owner":             {"nobody wants it yet", func(s *Snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}},
 		"no infra":             {"IM-11", func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}},
 		"no data":              {"IM-11", func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, nil, []string{"WaitingForBootstrapData"}},
 		"host odd":             {"the Docker Engine says what it has not said before: looked at again by itself", func(s *Snapshot) { s.Fault = fault.New(fault.Transient, "DockerError", "odd") }, nil, []string{"DockerError"}},
 		"foreign ID":           {"the name of another machine's container", func(s *Snapshot) { s.Name, s.Host = "", backend.Machine{} }, nil, []string{"ForeignProviderID"}},
 		"foreign ID, deleting": {"nothing is its own, so nothing is removed", func(s *Snapshot) { s.Object, s.Name, s.Host = localMachine(deleted), "", backend.Machine{} }, nil, nil},
-		"foreign container":    {"it has the name", func(s *Snapshot) { s.Host = backend.Machine{Name: name, State: backend.Foreign} }, nil, []string{"ContainerNotOwned"}},
+		"foreign container":    {"it has the name", func(s *Snapshot) { s.Host = backend.Machine{Name: name, State: backend.Foreign} }, nil, []string{"MachineNotOwned"}},
 		"foreign container, deleting": {"it stays", func(s *Snapshot) {
 			s.Object, s.Host = localMachine(deleted), backend.Machine{Name: name, State: backend.Foreign}
 		}, nil, nil},
@@ -164,7 +168,7 @@ func TestDecide(t *testing.T) {
 		"mount allowed": {"for reading", func(s *Snapshot) {
 			container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/srv/a", ContainerPath: "/a", ReadOnly: true}}})(s)
 			s.Room.Mounts = []backend.Mount{{HostPath: "/srv/b", MachinePath: "/a", ReadOnly: true}}
-		}, []string{id, create}, []string{"CreatingContainer"}},
+		}, []string{id, create}, []string{"CreatingMachine"}},
 		"too much memory": {"more than a node may have", container(infrav1.ContainerMachine{Resources: infrav1.ContainerResources{MemoryMiB: 8193}}), nil, []string{"DeniedByPolicy"}},
 		"too many here":   {"as many as the namespace may have", func(s *Snapshot) { s.Room.Own, s.Room.All = 100, 100 }, nil, []string{"DeniedByPolicy"}},
 		"too many":        {"as many as there may be", func(s *Snapshot) { s.Room.All = 250 }, nil, []string{"DeniedByPolicy"}},
@@ -175,45 +179,45 @@ func TestDecide(t *testing.T) {
 		"older image": {"its kube-proxy is of another version, and nothing is pulled", func(s *Snapshot) { s.Plane = plane("v1.37.0", nil) }, nil, []string{"NodeImageLacksImages"}},
 		"older image, own kube-proxy": {"the cluster brings its own", func(s *Snapshot) {
 			s.Plane = plane("v1.37.0", func(p *controlplanev1.HostedControlPlane) { p.Spec.Addons.KubeProxy.Disabled = true })
-		}, []string{id, create}, []string{"CreatingContainer"}},
+		}, []string{id, create}, []string{"CreatingMachine"}},
 		"older image, own repository": {"it may be pulled from there", func(s *Snapshot) {
 			s.Plane = plane("v1.37.0", func(p *controlplanev1.HostedControlPlane) { p.Spec.Addons.ImageRepository = "registry.example.org" })
-		}, []string{id, create}, []string{"CreatingContainer"}},
-		"same version":        {"all is there", func(s *Snapshot) { s.Plane = plane("v1.36.3", nil) }, []string{id, create}, []string{"CreatingContainer"}},
+		}, []string{id, create}, []string{"CreatingMachine"}},
+		"same version":        {"all is there", func(s *Snapshot) { s.Plane = plane("v1.36.3", nil) }, []string{id, create}, []string{"CreatingMachine"}},
 		"older image, named":  {"known once there is a container of it", func(s *Snapshot) { progress(backend.NotStarted)(s); s.Plane = plane("v1.37.0", nil) }, nil, []string{"NodeImageLacksImages"}},
 		"newer control plane": {"a node that is there is not touched", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Plane = plane("v1.37.0", nil) }, nil, nil},
 		"no node image":       {"it cannot run the bootstrap data", progress(backend.Unusable), nil, []string{"NotANodeImage"}},
 		"no image":            {"neither version nor image", func(s *Snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},
 		"own image": {"an image in kind's layout, by name", func(s *Snapshot) {
 			s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{Image: "kindest/node:v1.36.0"}
-		}, []string{id, "make and start container " + name + " of kindest/node:v1.36.0: the machine has none yet"}, []string{"CreatingContainer"}},
-		"control plane": {"its image has more in it", func(s *Snapshot) { s.Machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} }, []string{id, "make and start container " + name + " of slipway.dev/node-control-plane:v1.36.3: the machine has none yet"}, []string{"CreatingContainer"}},
+		}, []string{id, "create and start machine " + name + " of kindest/node:v1.36.0: there is none yet"}, []string{"CreatingMachine"}},
+		"control plane": {"its image has more in it", func(s *Snapshot) { s.Machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} }, []string{id, "create and start machine " + name + " of slipway.dev/node-control-plane:v1.36.3: there is none yet"}, []string{"CreatingMachine"}},
 		"of a pool": {"the pool's data and version serve; the Machine's data is empty (MP-07)", func(s *Snapshot) {
 			empty, data := "", "pool-data"
 			s.Machine.Spec.Bootstrap.DataSecretName = &empty
 			s.Pool = &clusterv1.MachinePool{}
 			s.Pool.Spec.Template.Spec.Version = "v1.36.3"
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = &data
-		}, []string{id, create}, []string{"CreatingContainer"}},
+		}, []string{id, create}, []string{"CreatingMachine"}},
 		"host down":   {"nothing can be asked of it", func(s *Snapshot) { s.Fault = down }, nil, []string{"DockerUnreachable"}},
-		"crash":       {"killed between create and start", func(s *Snapshot) { s.Host = host(backend.Created) }, []string{id, "make and start container " + name + " of slipway.dev/node:v1.36.3: it exists and does not run"}, []string{"WaitingForContainer"}},
-		"old object":  {"a container that an earlier object of this name left", func(s *Snapshot) { s.Host = host(backend.Running); s.Host.Owner.UID = "other" }, []string{"remove container " + name + ": it belongs to an earlier LocalMachine of this name"}, []string{"CreatingContainer"}},
+		"crash":       {"killed between create and start", func(s *Snapshot) { s.Host = host(backend.Created) }, []string{id, "create and start machine " + name + " of slipway.dev/node:v1.36.3: it exists and does not run"}, []string{"WaitingForMachine"}},
+		"old object":  {"a container that an earlier object of this name left", func(s *Snapshot) { s.Host = host(backend.Running); s.Host.Owner.UID = "other" }, []string{"delete machine " + name + ": it belongs to an earlier LocalMachine of this name"}, []string{"CreatingMachine"}},
 		"after move":  {"the object has another UID, but knows its container", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Host.Owner.UID = "other" }, nil, nil},
-		"remains":     {"its volume is no machine", func(s *Snapshot) { s.Host = backend.Machine{Name: name, State: backend.Remains} }, []string{id, create}, []string{"CreatingContainer"}},
-		"not started": {"the bootstrap has not run (killed after the start)", progress(backend.NotStarted), []string{"run the bootstrap data of Secret boot in container " + name + ": it runs and was not bootstrapped"}, []string{"Bootstrapping"}},
+		"remains":     {"its volume is no machine", func(s *Snapshot) { s.Host = backend.Machine{Name: name, State: backend.Orphaned} }, []string{id, create}, []string{"CreatingMachine"}},
+		"not started": {"the bootstrap has not run (killed after the start)", progress(backend.NotStarted), []string{"run the bootstrap data of Secret boot in machine " + name + ": it runs and was not bootstrapped"}, []string{"Bootstrapping"}},
 		"running":     {"its end is an event", progress(backend.InProgress), nil, []string{"Bootstrapping"}},
-		"interrupted": {"what is done is unknown", progress(backend.Interrupted), []string{"remove container " + name + ": a restart interrupted its bootstrap, so it is made anew"}, []string{"BootstrapInterrupted"}},
+		"interrupted": {"what is done is unknown", progress(backend.Interrupted), []string{"delete machine " + name + ": a restart interrupted its bootstrap, so it is recreated"}, []string{"BootstrapInterrupted"}},
 		"failed":      {"left as it is, to be looked at", progress(backend.Failed), nil, []string{"BootstrapFailed"}},
 		"succeeded":   {"nothing to do", progress(backend.Succeeded), nil, nil},
 		"in place":    {"a provisioned machine is not touched (IM-07)", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Running) }, nil, nil},
 		"lost":        {"a provisioned machine is never made again", func(s *Snapshot) { s.Object = localMachine(was) }, nil, nil},
 		"stopped":     {"nor started", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Stopped) }, nil, nil},
-		"deleting":    {"the container goes first", func(s *Snapshot) { s.Object = localMachine(deleted); s.Host = host(backend.Running) }, []string{"remove container " + name + ": the LocalMachine is being deleted"}, []string{"RemovingContainer"}},
+		"deleting":    {"the container goes first", func(s *Snapshot) { s.Object = localMachine(deleted); s.Host = host(backend.Running) }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, []string{"DeletingMachine"}},
 		"deleting remains": {"then its volume", func(s *Snapshot) {
 			s.Object = localMachine(deleted)
-			s.Host = backend.Machine{Name: name, State: backend.Remains}
-		}, []string{"remove container " + name + ": the LocalMachine is being deleted"}, []string{"RemovingContainer"}},
-		"deleting, busy": {"Docker is at it", func(s *Snapshot) { s.Object = localMachine(deleted); s.Host = host(backend.Removing) }, nil, []string{"RemovingContainer"}},
+			s.Host = backend.Machine{Name: name, State: backend.Orphaned}
+		}, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, []string{"DeletingMachine"}},
+		"deleting, busy": {"Docker is at it", func(s *Snapshot) { s.Object = localMachine(deleted); s.Host = host(backend.Removing) }, nil, []string{"DeletingMachine"}},
 		"deleting, down": {"the finalizer stays", func(s *Snapshot) { s.Object = localMachine(deleted); s.Fault = down }, nil, []string{"DockerUnreachable"}},
 		"gone":           {"the finalizer goes, whatever else is missing", func(s *Snapshot) { *s = Snapshot{Object: localMachine(deleted), Host: s.Host} }, nil, nil},
 	}
@@ -262,38 +266,38 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 		want   want
 	}{
 		"ready": {"it runs and is bootstrapped", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Running) }, loop.Outcome{},
-			want{"True/ContainerRunning", "True/BootstrapSucceeded", "True/Ready", "", true, nil}},
+			want{"True/MachineRunning", "True/BootstrapSucceeded", "True/Ready", "", true, nil}},
 		"just succeeded": {"IM-05", progress(backend.Succeeded), loop.Outcome{},
-			want{"True/ContainerRunning", "True/BootstrapSucceeded", "True/Ready", "", true, []string{"Provisioned"}}},
+			want{"True/MachineRunning", "True/BootstrapSucceeded", "True/Ready", "", true, []string{"Provisioned"}}},
 		"no provider ID": {"IM-02: not before the Node can be found", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Object = localMachine(nil) }, loop.Outcome{},
-			want{"True/ContainerRunning", "True/BootstrapSucceeded", "True/Ready", "", false, nil}},
+			want{"True/MachineRunning", "True/BootstrapSucceeded", "True/Ready", "", false, nil}},
 		"failed": {"the end of the log is shown", progress(backend.Failed), loop.Outcome{},
-			want{"True/ContainerRunning", "False/BootstrapFailed", "False/NotReady", "line 2", false, []string{"BootstrapFailed"}}},
+			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", "line 2", false, []string{"BootstrapFailed"}}},
 		"down": {"Docker is absent: a condition and an event", func(s *Snapshot) { s.Fault = down }, loop.Outcome{},
-			want{"False/DockerUnreachable", "Unknown/WaitingForContainer", "False/NotReady", "Docker does not answer", false, []string{"DockerUnreachable"}}},
+			want{"False/DockerUnreachable", "Unknown/WaitingForMachine", "False/NotReady", "Docker does not answer", false, []string{"DockerUnreachable"}}},
 		"down later": {"the node may well run", func(s *Snapshot) { s.Object = localMachine(was); s.Fault = down }, loop.Outcome{},
 			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not answer", true, []string{"DockerUnreachable"}}},
 		"image absent": {"the message says how to get it", func(*Snapshot) {}, loop.Outcome{Failed: Create{Name: "x"}, Err: fault.New(fault.Invalid, "ImageAbsent", "slipway image build")},
-			want{"False/ImageAbsent", "Unknown/WaitingForContainer", "False/NotReady", "slipway image build", false, []string{"ImageAbsent"}}},
+			want{"False/ImageAbsent", "Unknown/WaitingForMachine", "False/NotReady", "slipway image build", false, []string{"ImageAbsent"}}},
 		"API error": {"texts of API conflicts are not for users", progress(backend.InProgress), loop.Outcome{Failed: SetProviderID{}, Err: errors.New("conflict")},
-			want{"True/ContainerRunning", "False/Bootstrapping", "False/NotReady", "runs inside container", false, nil}},
+			want{"True/MachineRunning", "False/Bootstrapping", "False/NotReady", "runs in machine", false, nil}},
 		"bad data": {"what is wrong with the data", progress(backend.NotStarted), loop.Outcome{Failed: Bootstrap{}, Err: fault.New(fault.Invalid, "InvalidCloudConfig", "not YAML")},
-			want{"True/ContainerRunning", "False/InvalidCloudConfig", "False/NotReady", "not YAML", false, []string{"InvalidCloudConfig"}}},
+			want{"True/MachineRunning", "False/InvalidCloudConfig", "False/NotReady", "not YAML", false, []string{"InvalidCloudConfig"}}},
 		"removed": {"by hand; the machine stays provisioned", func(s *Snapshot) { s.Object = localMachine(was) }, loop.Outcome{},
-			want{"False/ContainerRemoved", "True/BootstrapSucceeded", "False/NotReady", "by hand", true, []string{"ContainerRemoved"}}},
+			want{"False/MachineRemoved", "True/BootstrapSucceeded", "False/NotReady", "by hand", true, []string{"MachineRemoved"}}},
 		"stopped": {"says how to start it", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Stopped) }, loop.Outcome{},
-			want{"False/ContainerStopped", "True/BootstrapSucceeded", "False/NotReady", "docker start " + name, true, []string{"ContainerStopped"}}},
+			want{"False/MachineStopped", "True/BootstrapSucceeded", "False/NotReady", "docker start " + name, true, []string{"MachineStopped"}}},
 		"down, then": {"what is known of it stays", func(s *Snapshot) { s.Object = localMachine(was); s.Fault, s.Host = down, backend.Machine{} }, loop.Outcome{},
 			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not answer", true, []string{"DockerUnreachable"}}},
 		"no node image": {"said where the bootstrap is looked for", progress(backend.Unusable), loop.Outcome{},
-			want{"True/ContainerRunning", "False/NotANodeImage", "False/NotReady", "line 1", false, []string{"NotANodeImage"}}},
+			want{"True/MachineRunning", "False/NotANodeImage", "False/NotReady", "line 1", false, []string{"NotANodeImage"}}},
 		"foreign ID": {"its status may say anything", func(s *Snapshot) { s.Object = localMachine(was); s.Name, s.Host = "", backend.Machine{} }, loop.Outcome{},
 			want{"False/ForeignProviderID", "True/BootstrapSucceeded", "False/NotReady", "create it without", true, []string{"ForeignProviderID"}}},
 		"deleting": {"over the whole life", func(s *Snapshot) {
 			s.Object = localMachine(func(o *infrav1.LocalMachine) { was(o); deleted(o) })
 			s.Host = host(backend.Removing)
 		}, loop.Outcome{},
-			want{"False/ContainerAbsent", "True/BootstrapSucceeded", "False/NotReady", "Deleting: container " + name + " is being removed", true, nil}},
+			want{"False/MachineAbsent", "True/BootstrapSucceeded", "False/NotReady", "Deleting: The machine " + name + " is being deleted", true, nil}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -302,7 +306,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 			status := r.Status.(infrav1.LocalMachineStatus)
 			set := condition.Set(status.Conditions)
 			short := func(name string) string { c := set.Get(name); return string(c.Status) + "/" + c.Reason }
-			got := want{container: short(infrav1.ContainerProvisionedCondition), bootstrap: short(infrav1.BootstrapExecSucceededCondition),
+			got := want{container: short(infrav1.MachineProvisionedCondition), bootstrap: short(infrav1.BootstrapExecSucceededCondition),
 				ready: short(clusterv1.ReadyCondition), provisioned: isTrue(status.Initialization.Provisioned)}
 			for _, e := range r.Events {
 				got.events = append(got.events, e.Reason)
@@ -318,7 +322,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 			if status.FailureDomain != "zone-a" {
 				t.Errorf("IM-03, FD-01: got %q", status.FailureDomain)
 			}
-			if status.ContainerID != "id" && isTrue(s.Object.Status.Initialization.Provisioned) {
+			if status.InstanceID != "id" && isTrue(s.Object.Status.Initialization.Provisioned) {
 				t.Errorf("the container's ID is lost: %+v", status)
 			}
 			if s.Host.State.Exists() {
@@ -343,9 +347,11 @@ func TestSpec(t *testing.T) {
 	})
 	s.Object.Spec.Backend.Container.Resources.CPUs = 2
 	s.Room.Mounts = []backend.Mount{{HostPath: "/resolved", MachinePath: "/b", ReadOnly: true}}
-	got := spec(s, Create{Name: "n", Image: "i"})
+	s.Terms = engine.Terms(s.request())
+	got := spec(s)
 	want := backend.MachineSpec{
-		Owner: backend.Owner{Cluster: "c", Object: types.NamespacedName(key), UID: "lm-uid"}, Name: "n", Hostname: "lm", Image: "i",
+		Owner: backend.Owner{Cluster: "c", Object: types.NamespacedName(key), UID: "lm-uid"}, Name: name, Hostname: "lm", Image: "slipway.dev/node:v1.36.3",
+		ProviderID: backend.ProviderID(name), Zone: "zone-a", Version: "v1.36.3",
 		Network:   backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Name: "net"},
 		Ranges:    []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("172.16.16.0/20")},
 		Mounts:    s.Room.Mounts,
@@ -392,8 +398,8 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	w.Controller = &Controller{client: cl, secrets: cl, machines: w.host, instance: "i", policy: allowed(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
-	w.r = &loop.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: w.driven(), Client: cl, Writer: w.writer, Now: w.now}
+	w.Controller = &Controller{client: cl, secrets: cl, backends: w.host.Set(), instance: "i", policy: allowed(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
+	w.r = &loop.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now}
 	return w
 }
 
@@ -449,7 +455,7 @@ func TestLifeWithEveryStepFailingOnce(t *testing.T) {
 				_ = w.reconcile()
 			}
 			o := w.get(t)
-			if !isTrue(o.Status.Initialization.Provisioned) || o.Spec.ProviderID != "slipway:///"+name || o.Status.ContainerID == "" ||
+			if !isTrue(o.Status.Initialization.Provisioned) || o.Spec.ProviderID != "slipway:///"+name || o.Status.InstanceID == "" ||
 				!condition.Set(o.Status.Conditions).IsTrue(clusterv1.ReadyCondition) {
 				t.Errorf("provisioned: got %+v, %+v", o.Spec, o.Status)
 			}
@@ -525,7 +531,7 @@ func TestDockerComesBack(t *testing.T) {
 	if err := w.reconcile(); err != nil {
 		t.Fatalf("waiting is not an error; got %v", err)
 	}
-	if c := condition.Set(w.get(t).Status.Conditions).Get(infrav1.ContainerProvisionedCondition); c.Reason != "DockerUnreachable" {
+	if c := condition.Set(w.get(t).Status.Conditions).Get(infrav1.MachineProvisionedCondition); c.Reason != "DockerUnreachable" {
 		t.Errorf("got %+v", c)
 	}
 	w.host.Down(nil)

@@ -19,7 +19,7 @@ import (
 )
 
 // PoolAnnotation on a LocalMachine names the LocalMachinePool it was made for. It is not the owner reference, which
-// passes to the Machine (MP-07).
+// passes to the Machine.
 const PoolAnnotation = backend.PoolAnnotation
 
 // Snapshot is what Decide looks at.
@@ -34,80 +34,74 @@ type Snapshot struct {
 	Network *infrav1.LocalCluster
 	// Plane is the hosted control plane of the Cluster; nil if there is none, or another kind.
 	Plane *controlplanev1.HostedControlPlane
-	// Name of the container, whether it exists or not; empty where spec.providerID is not one that the object can have.
+	// Name of the machine, whether it exists or not; empty where spec.providerID is not one that the object can have.
 	Name string
 	// Policy is what the operator allows.
 	Policy policy.Configuration
-	// Simulated is the simulated machine as it is; nothing of the host is of interest then.
-	Simulated backend.SimulatedMachine
-	// Host is the container as it is.
+	// Terms are what is known of the machine beforehand.
+	Terms backend.Terms
+	// Host is the machine as it is.
 	Host backend.Machine
-	// Fault is why the host could not be asked; nil if it was.
+	// Fault is why the backend could not be asked; nil if it was.
 	Fault *fault.Fault
 	// Progress of the bootstrap; nil while it was not asked for.
 	Progress *backend.Progress
-	// Room is what a new container can have; nil while it was not asked for.
-	Room *Room
+	// Room is what a new machine can have; nil while it was not asked for.
+	Room *backend.Room
 	Now  time.Time
 }
 
-// Room is what a new container can have of the host.
-type Room struct {
-	// Own and All are how many containers there are, in the namespace and in all.
-	Own, All int
-	// Mounts are the extra mounts where they lead.
-	Mounts []backend.Mount
-	// Refused is why one of them cannot be had; nil: all can.
-	Refused *fault.Fault
-}
-
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Name: containerName(c.instance, o), Policy: c.policy}
-	if err := c.observeOwners(ctx, &s); err != nil {
+	s := Snapshot{Object: o, Now: c.now(), Name: machineName(c.instance, o), Policy: c.policy}
+	if err := c.readOwners(ctx, &s); err != nil {
 		return s, err
 	}
 	if s.Name == "" { // nothing is looked up by a name that somebody made up
 		return s, nil
 	}
-	if s.simulated() {
-		return c.observeSimulated(ctx, s)
-	}
-	m, err := c.machines.Inspect(ctx, s.ref())
-	if err != nil {
-		if s.Fault = fault.As(err); s.Fault == nil {
+	b, err := c.backendOf(s)
+	if err == nil {
+		s.Terms = b.Machines.Terms(s.request())
+		if err := c.readPlane(ctx, &s); err != nil {
 			return s, err
 		}
+		s.Host, err = b.Machines.Inspect(ctx, s.ref())
 	}
-	s.Host = m
-	return s, nil
+	if s.Fault = fault.As(err); s.Fault != nil {
+		err = nil
+	}
+	return s, err
 }
 
-// ref is how the container is found: by its name, and once it was, by its ID.
+func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
+	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
+}
+
+// request is the machine that is asked for.
+func (s Snapshot) request() backend.Request {
+	return backend.Request{Object: s.Object, Name: s.Name, Version: s.version(), ControlPlane: s.controlPlane(), Policy: s.Policy}
+}
+
+// ref is how the machine is found: by its name, and once it was, by its ID.
 func (s Snapshot) ref() backend.Ref {
-	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Name, ID: s.Host.ID}
+	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Name, ID: s.Host.ID, Cluster: s.clusterName()}
 }
 
-func (c *Controller) observeOwners(ctx context.Context, s *Snapshot) error {
+func (s Snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
+
+func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
 	o := s.Object
 	var err error
 	if s.Machine, err = read(ctx, c.client, o.Namespace, machineOf(o), &clusterv1.Machine{}); err != nil {
 		return err
 	}
-	if s.Cluster, err = read(ctx, c.client, o.Namespace, o.Labels[clusterv1.ClusterNameLabel], &clusterv1.Cluster{}); err != nil {
+	if s.Cluster, err = read(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
 		return err
 	}
 	if s.Cluster != nil {
 		ref := s.Cluster.Spec.InfrastructureRef
 		if ref.Kind == "LocalCluster" && ref.APIGroup == infrav1.GroupVersion.Group {
 			if s.Network, err = read(ctx, c.client, o.Namespace, ref.Name, &infrav1.LocalCluster{}); err != nil {
-				return err
-			}
-		}
-	}
-	if s.Cluster != nil && !s.simulated() && !s.provisioned() {
-		ref := s.Cluster.Spec.ControlPlaneRef
-		if ref.Kind == "HostedControlPlane" && ref.APIGroup == controlplanev1.GroupVersion.Group {
-			if s.Plane, err = read(ctx, c.client, o.Namespace, ref.Name, &controlplanev1.HostedControlPlane{}); err != nil {
 				return err
 			}
 		}
@@ -120,7 +114,19 @@ func (c *Controller) observeOwners(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-// read returns the object, nil if there is none or the name is empty. It is not copied: nobody may change it.
+// readPlane reads what runs on nodes, for those that are still to be made from an image.
+func (c *Controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
+	if s.Cluster == nil || s.Terms.Image == "" || s.provisioned() {
+		return nil
+	}
+	ref := s.Cluster.Spec.ControlPlaneRef
+	if ref.Kind == "HostedControlPlane" && ref.APIGroup == controlplanev1.GroupVersion.Group {
+		s.Plane, err = read(ctx, c.client, s.Object.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
+	}
+	return err
+}
+
+// read returns the object, nil if there is none or the name is empty. It is not copied: nothing may change it.
 func read[O client.Object](ctx context.Context, c client.Reader, namespace, name string, o O) (O, error) {
 	var none O
 	if name == "" {
@@ -138,21 +144,25 @@ func read[O client.Object](ctx context.Context, c client.Reader, namespace, name
 
 // answer finds out what Decide asks.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
-	if _, ok := q.(AskRoom); ok {
-		return c.answerRoom(ctx, s)
+	b, err := c.backendOf(s)
+	if err != nil {
+		return s, err
 	}
-	return c.answerProgress(ctx, s)
+	if _, ok := q.(AskRoom); ok {
+		return answerRoom(ctx, b.Machines, s)
+	}
+	return answerProgress(ctx, b.Scripts, s)
 }
 
 // answerProgress asks how far the bootstrap has come.
-func (c *Controller) answerProgress(ctx context.Context, s Snapshot) (Snapshot, error) {
-	p, err := c.machines.Progress(ctx, s.ref())
+func answerProgress(ctx context.Context, scripts backend.Scripts, s Snapshot) (Snapshot, error) {
+	p, err := scripts.Progress(ctx, s.ref())
 	s.Progress = &p
 	f := fault.As(err)
 	switch {
 	case f == nil:
 	case f.Kind == fault.Unreachable, f.Kind == fault.Conflict:
-		// It stopped to run, or to answer, since it was looked at: an event will follow.
+		// It stopped to run, or to answer, since it was inspected: an event will follow.
 		s.Progress, err = &backend.Progress{Phase: backend.InProgress}, nil
 	default:
 		s.Fault, err = f, nil
@@ -160,44 +170,21 @@ func (c *Controller) answerProgress(ctx context.Context, s Snapshot) (Snapshot, 
 	return s, err
 }
 
-// answerRoom asks how many containers there are, and where the mounts of the new one lead.
-func (c *Controller) answerRoom(ctx context.Context, s Snapshot) (Snapshot, error) {
-	list, err := c.machines.List(ctx)
-	if err != nil {
-		if s.Fault = fault.As(err); s.Fault != nil {
-			err = nil
-		}
-		return s, err
+// answerRoom asks what a new machine can have.
+func answerRoom(ctx context.Context, machines backend.Machines, s Snapshot) (Snapshot, error) {
+	want := spec(s)
+	want.Mounts = s.Terms.Mounts
+	room, err := machines.Room(ctx, want)
+	if s.Fault = fault.As(err); s.Fault != nil {
+		return s, nil
 	}
-	s.Room = &Room{All: len(list)}
-	for _, m := range list {
-		if m.Owner.Object.Namespace == s.Object.Namespace {
-			s.Room.Own++
-		}
-	}
-	for _, x := range s.extraMounts() {
-		m := backend.Mount{MachinePath: x.ContainerPath, ReadOnly: x.ReadOnly}
-		if m.HostPath, err = c.machines.ResolveMount(ctx, x.HostPath); err != nil {
-			if s.Room.Refused = fault.As(err); s.Room.Refused == nil {
-				return s, err
-			}
-			break
-		}
-		s.Room.Mounts = append(s.Room.Mounts, m)
-	}
-	return s, nil
+	s.Room = &room
+	return s, err
 }
 
-func (s Snapshot) extraMounts() []infrav1.Mount {
-	if c := s.Object.Spec.Backend.Container; c != nil {
-		return c.ExtraMounts
-	}
-	return nil
-}
-
-// containerName returns the name in the provider ID, where there is one: it outlives a move to another management
+// machineName returns the name in the provider ID, where there is one: it outlives a move to another management
 // cluster. It returns an empty one for an ID that this object cannot have.
-func containerName(instance string, o *infrav1.LocalMachine) string {
+func machineName(instance string, o *infrav1.LocalMachine) string {
 	key := client.ObjectKeyFromObject(o)
 	if o.Spec.ProviderID == "" {
 		return backend.MachineName(instance, key)
@@ -221,14 +208,14 @@ func ownerOf(o client.Object, kind string) string {
 	return ""
 }
 
-// provisioned reports whether the machine was provisioned once (IM-05).
+// provisioned reports whether the machine was provisioned once.
 func (s Snapshot) provisioned() bool {
 	p := s.Object.Status.Initialization.Provisioned
 	return p != nil && *p
 }
 
-// secret returns the name of the bootstrap secret, empty while there is none (IM-11). Machines of a pool share the
-// pool's; theirs is empty (MP-07).
+// secret returns the name of the bootstrap secret, empty while there is none. Machines of a pool share the
+// pool's; theirs is empty.
 func (s Snapshot) secret() string {
 	if s.Machine != nil && s.Machine.Spec.Bootstrap.DataSecretName != nil && *s.Machine.Spec.Bootstrap.DataSecretName != "" {
 		return *s.Machine.Spec.Bootstrap.DataSecretName
@@ -262,26 +249,12 @@ func (s Snapshot) version() string {
 	return ""
 }
 
-// image returns the node image to use, empty if nothing says which.
-func (s Snapshot) image() string {
-	if c := s.Object.Spec.Backend.Container; c != nil && c.Image != "" {
-		return c.Image
-	}
-	if v := s.version(); v != "" {
-		return backend.DefaultImage(v, s.controlPlane())
-	}
-	return ""
-}
-
-// nodeVersion returns the Kubernetes version that the node image carries, empty where it does not say.
+// nodeVersion returns the Kubernetes version of the node image, empty where it is not known.
 func (s Snapshot) nodeVersion() string {
 	if s.Host.State.Exists() {
 		return s.Host.NodeVersion
 	}
-	if c := s.Object.Spec.Backend.Container; c != nil && c.Image != "" {
-		return ""
-	}
-	return s.version()
+	return s.Terms.ImageVersion
 }
 
 // lacking returns the image that the control plane runs on every node and that the node image does not bring along, empty
@@ -306,7 +279,7 @@ func (s Snapshot) controlPlane() bool {
 	return ok
 }
 
-// failureDomain returns where the machine is placed (IM-03, FD-01): domains are names on one host.
+// failureDomain returns where the machine is placed: domains are names on one host.
 func (s Snapshot) failureDomain() string {
 	if s.Machine != nil && s.Machine.Spec.FailureDomain != "" {
 		return s.Machine.Spec.FailureDomain

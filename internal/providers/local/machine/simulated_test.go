@@ -3,10 +3,6 @@ package machine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +25,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/faulty"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
 
@@ -40,10 +38,35 @@ func simulatedMachine(change func(*infrav1.LocalMachine)) *infrav1.LocalMachine 
 	return o
 }
 
+// simulatedSnapshot is one of a machine in memory, with what annotations make wrong with it.
 func simulatedSnapshot(change func(*Snapshot)) Snapshot {
-	s := snapshot(func(s *Snapshot) { s.Object, s.Network = simulatedMachine(nil), nil })
+	s := snapshot(func(s *Snapshot) { s.Object, s.Network, s.Host = simulatedMachine(nil), nil, backend.Machine{} })
 	change(&s)
+	if s.Name == "" {
+		s.Terms = backend.Terms{}
+		return s
+	}
+	host := &played{now: func() time.Time { return now }}
+	if s.Host.State != "" {
+		host.machines = map[types.NamespacedName]backend.Machine{types.NamespacedName(key): s.Host}
+	}
+	b := host.set()[infrav1.SimulatedBackend].Faults(s.Object.Annotations)
+	s.Terms = b.Machines.Terms(s.request())
+	s.Host, _ = b.Machines.Inspect(context.Background(), s.ref()) // it never fails
+	if s.Room != nil && s.Room.All == 0 {
+		room, _ := b.Machines.Room(context.Background(), spec(s)) // likewise
+		s.Room = &room
+	}
 	return s
+}
+
+// simulatedHost is a simulated machine of the object in this state.
+func simulatedHost(state backend.State, since time.Time) backend.Machine {
+	m := backend.Machine{Name: name, State: state, Since: since, Owner: backend.Owner{Object: types.NamespacedName(key), UID: "lm-uid"}}
+	if state == backend.Running {
+		m.Hostname, m.Address = "lm", simulated.Address(name)
+	}
+	return m
 }
 
 func delayed(delay, jitter infrav1.Duration) *infrav1.LocalMachine {
@@ -60,8 +83,8 @@ func annotated(annotation, value string, change func(*infrav1.LocalMachine)) *in
 
 func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 	identify := "set the provider ID to slipway:///" + name + ": this is the machine"
-	join := "make Node lm: the machine has started"
-	up := backend.SimulatedMachine{Owner: "lm-uid", Booted: now, Joined: true, Since: now}
+	create := "create and start machine " + name + ": "
+	up := simulatedHost(backend.Running, now)
 	cases := map[string]struct {
 		reason  string
 		change  func(*Snapshot)
@@ -69,50 +92,49 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 		waits   []string
 		recheck time.Duration
 	}{
-		"new":      {"no delay: at once", func(*Snapshot) {}, []string{identify, join}, nil, 0},
+		"new":      {"no delay: at once", func(*Snapshot) {}, []string{identify, create + "there is none yet"}, nil, 0},
 		"no owner": {"nobody wants it yet", func(s *Snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}, 0},
 		"no infra": {"IM-11", func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}, 0},
 		"no data":  {"IM-11", func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, nil, []string{"WaitingForBootstrapData"}, 0},
 		"no control plane": {"what starts it wakes the machine", func(s *Snapshot) { s.Fault = fault.New(fault.Unreachable, "WaitingForControlPlane", "waiting") },
 			nil, []string{"WaitingForControlPlane"}, 0},
 		"delay": {"it begins to start", func(s *Snapshot) { s.Object = delayed("90s", "") },
-			[]string{identify, "start simulated machine lm, whose Node appears in 1m30s"}, []string{"Booting"}, 90 * time.Second},
+			[]string{identify, "create and start machine " + name + ", which takes 1m30s: there is none yet"}, []string{"Booting"}, 90 * time.Second},
 		"starting": {"the rest of the delay", func(s *Snapshot) {
-			s.Object, s.Simulated = delayed("90s", ""), backend.SimulatedMachine{Booted: now.Add(-60 * time.Second)}
+			s.Object, s.Host = delayed("90s", ""), simulatedHost(backend.Created, now.Add(-60*time.Second))
 		}, []string{identify}, []string{"Booting"}, 30 * time.Second},
 		"started": {"the delay is over", func(s *Snapshot) {
-			s.Object, s.Simulated = delayed("90s", ""), backend.SimulatedMachine{Booted: now.Add(-90 * time.Second)}
-		}, []string{identify, join}, nil, 0},
+			s.Object, s.Host = delayed("90s", ""), simulatedHost(backend.Created, now.Add(-90*time.Second))
+		}, []string{identify, create + "it exists and does not run"}, nil, 0},
 		"never boots":            {"an annotation", func(s *Snapshot) { s.Object = annotated(infrav1.NeverBootsAnnotation, "", nil) }, nil, []string{"NeverBoots"}, 0},
-		"never boots, not meant": {"the value false", func(s *Snapshot) { s.Object = annotated(infrav1.NeverBootsAnnotation, "false", nil) }, []string{identify, join}, nil, 0},
-		"joined":                 {"nothing to do, whether the Node was deleted or not", func(s *Snapshot) { s.Object, s.Simulated = simulatedMachine(was), up }, nil, nil, 0},
-		"killed in between":      {"the provider ID was not written", func(s *Snapshot) { s.Simulated = up }, []string{identify}, nil, 0},
+		"never boots, not meant": {"the value false", func(s *Snapshot) { s.Object = annotated(infrav1.NeverBootsAnnotation, "false", nil) }, []string{identify, create + "there is none yet"}, nil, 0},
+		"joined":                 {"nothing to do, whether the Node was deleted or not", func(s *Snapshot) { s.Object, s.Host = simulatedMachine(was), up }, nil, nil, 0},
+		"killed in between":      {"the provider ID was not written", func(s *Snapshot) { s.Host = up }, []string{identify}, nil, 0},
 		"lost": {"the last moments before a kill were not written down", func(s *Snapshot) { s.Object = simulatedMachine(was) },
-			[]string{"make Node lm: the state of the simulated cluster was lost"}, nil, 0},
+			[]string{create + "it was lost with its workload cluster's memory"}, nil, 0},
 		"not ready later": {"an annotation", func(s *Snapshot) {
-			s.Object, s.Simulated = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
-			s.Simulated.Since = now.Add(-10 * time.Second)
+			s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
+			s.Host.Since = now.Add(-10 * time.Second)
 		}, nil, nil, 20 * time.Second},
 		"not ready now": {"the time has come", func(s *Snapshot) {
-			s.Object, s.Simulated = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
-			s.Simulated.Since = now.Add(-30 * time.Second)
-		}, []string{"make Node lm not ready: an annotation says so"}, nil, soon},
+			s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
+			s.Host.Since = now.Add(-30 * time.Second)
+		}, []string{"change machine " + name + ": an annotation says that its Node is not ready"}, nil, 0},
 		"not ready": {"as it should be", func(s *Snapshot) {
-			s.Object, s.Simulated = annotated(infrav1.NotReadyAfterAnnotation, "0s", was), up
-			s.Simulated.NotReady = true
+			s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "0s", was), up
+			s.Host.Degraded = true
 		}, nil, nil, 0},
 		"ready again": {"the annotation is gone", func(s *Snapshot) {
-			s.Object, s.Simulated = simulatedMachine(was), up
-			s.Simulated.NotReady = true
-		}, []string{"make Node lm ready: no annotation says otherwise any more"}, nil, 0},
-		"not a time": {"cannot be read: as if it were absent", func(s *Snapshot) { s.Object, s.Simulated = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up }, nil, nil, 0},
-		"deleting":   {"it leaves", func(s *Snapshot) { s.Object, s.Simulated = simulatedMachine(deleted), up }, []string{"end simulated machine lm: the LocalMachine is being deleted"}, nil, soon},
-		"too many":   {"as many as the operator allows", func(s *Snapshot) { s.Room = &Room{All: 5000} }, nil, []string{"DeniedByPolicy"}, roomAgain},
+			s.Object, s.Host = simulatedMachine(was), up
+			s.Host.Degraded = true
+		}, []string{"change machine " + name + ": no annotation says any more that its Node is not ready"}, nil, 0},
+		"not a time": {"cannot be read: as if it were absent", func(s *Snapshot) { s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up }, nil, nil, 0},
+		"deleting":   {"it leaves", func(s *Snapshot) { s.Object, s.Host = simulatedMachine(deleted), up }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, nil, soon},
+		"too many":   {"as many as the operator allows", func(s *Snapshot) { s.Room = &backend.Room{All: 5000} }, nil, []string{"DeniedByPolicy"}, roomAgain},
 		"off": {"the operator has switched simulation off", func(s *Snapshot) { s.Policy.Providers.Disabled = []policy.Provider{policy.Simulated} },
 			nil, []string{"DeniedByPolicy"}, 0},
-		"one of them": {"it is counted already", func(s *Snapshot) { s.Room = nil }, []string{identify, join}, nil, 0},
-		"foreign ID":  {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
-		"gone":        {"the finalizer goes", func(s *Snapshot) { s.Object = simulatedMachine(deleted) }, nil, nil, 0},
+		"foreign ID": {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
+		"gone":       {"the finalizer goes", func(s *Snapshot) { s.Object = simulatedMachine(deleted) }, nil, nil, 0},
 		"deleting, no control plane": {"nothing is left of the machine", func(s *Snapshot) {
 			s.Object, s.Fault = simulatedMachine(deleted), fault.New(fault.Unreachable, "WaitingForControlPlane", "waiting")
 		}, nil, nil, 0},
@@ -138,8 +160,8 @@ func TestStartupIsBounded(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for _, uid := range []types.UID{"a", "b", "c", "d", "e"} {
 		s := simulatedSnapshot(func(s *Snapshot) { s.Object = delayed("10s", "5s"); s.Object.UID = uid })
-		got := s.startup()
-		if got < 10*time.Second || got > 15*time.Second || got != s.startup() {
+		got := s.Terms.Startup
+		if got < 10*time.Second || got > 15*time.Second || got != simulated.Terms(s.request()).Startup {
 			t.Errorf("machine %s takes %s", uid, got)
 		}
 		seen[got] = true
@@ -149,36 +171,54 @@ func TestStartupIsBounded(t *testing.T) {
 	}
 }
 
-// simulation is a Simulation in memory.
-type simulation map[string]backend.SimulatedMachine
-
-func (f simulation) Inspect(_ context.Context, _ types.NamespacedName, n string) (backend.SimulatedMachine, error) {
-	return f[n], nil
+// played is the simulated backend, without clusters.
+type played struct {
+	machines map[types.NamespacedName]backend.Machine
+	now      func() time.Time
 }
 
-func (f simulation) Boot(_ context.Context, _ types.NamespacedName, n backend.SimulatedNode) error {
-	f[n.Name] = backend.SimulatedMachine{Owner: n.Owner, Booted: n.At}
+func newPlayed() *played { return &played{machines: map[types.NamespacedName]backend.Machine{}} }
+
+func (f *played) set() backend.Set {
+	return backend.Set{infrav1.SimulatedBackend: faulty.Around(backend.Backend{Machines: f}, f, f.now)}
+}
+
+func (*played) Terms(r backend.Request) backend.Terms { return simulated.Terms(r) }
+
+func (*played) Room(context.Context, backend.MachineSpec) (backend.Room, error) {
+	return backend.Room{}, nil
+}
+
+func (f *played) Inspect(_ context.Context, ref backend.Ref) (backend.Machine, error) {
+	if m, ok := f.machines[ref.Object]; ok {
+		return m, nil
+	}
+	return backend.Machine{Name: ref.Name, State: backend.Absent}, nil
+}
+
+func (f *played) Create(_ context.Context, spec backend.MachineSpec) ([]string, error) {
+	m, ok := f.machines[spec.Owner.Object]
+	switch {
+	case !ok && spec.Startup > 0:
+		m = simulatedHost(backend.Created, f.now())
+	case m.State != backend.Running && !f.now().Before(m.Since.Add(spec.Startup)):
+		m = simulatedHost(backend.Running, f.now())
+	}
+	f.machines[spec.Owner.Object] = m
+	return nil, nil
+}
+
+func (f *played) SetReady(_ context.Context, ref backend.Ref, ready bool) error {
+	m := f.machines[ref.Object]
+	m.Degraded = !ready
+	f.machines[ref.Object] = m
 	return nil
 }
 
-func (f simulation) Join(_ context.Context, _ types.NamespacedName, n backend.SimulatedNode) error {
-	f[n.Name] = backend.SimulatedMachine{Owner: n.Owner, Booted: n.At, Joined: true, Since: n.At}
+func (f *played) Delete(_ context.Context, ref backend.Ref) error {
+	delete(f.machines, ref.Object)
 	return nil
 }
-
-func (f simulation) SetReady(_ context.Context, _ types.NamespacedName, n string, ready bool) error {
-	m := f[n]
-	m.NotReady = !ready
-	f[n] = m
-	return nil
-}
-
-func (f simulation) Remove(_ context.Context, _ types.NamespacedName, n string) error {
-	delete(f, n)
-	return nil
-}
-
-func (f simulation) Subscribe(func(types.NamespacedName)) func() { return func() {} }
 
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
@@ -206,11 +246,12 @@ func counting(n *int) interceptor.Funcs {
 }
 
 // settle reconciles until nothing changes, while time passes.
-func settle(t *testing.T, c client.WithWatch, sim simulation) {
+func settle(t *testing.T, c client.WithWatch, sim *played) {
 	t.Helper()
 	at := now
-	ctl := &Controller{client: c, secrets: c, simulation: sim, instance: "i", now: func() time.Time { return at }, writer: kube.NewWriter(c, Name)}
-	r := &loop.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: ctl.driven(), Client: c, Writer: ctl.writer, Now: ctl.now}
+	sim.now = func() time.Time { return at }
+	ctl := &Controller{client: c, secrets: c, backends: sim.set(), instance: "i", now: func() time.Time { return at }, writer: kube.NewWriter(c, Name)}
+	r := &loop.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: ctl.writer, Now: ctl.now}
 	for range 12 { // a fixed point lies well below
 		_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
 		if err != nil && !errors.Is(err, flaky.ErrInjected) {
@@ -226,25 +267,25 @@ func TestEverySimulatedWriteFailsOnce(t *testing.T) { // IM-02, IM-04, IM-05, IM
 			WithObjects(delayed("3s", ""), coreMachine(nil), coreCluster(nil))
 	}
 	flaky.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
-		sim := simulation{}
+		sim := newPlayed()
 		settle(t, c, sim)
 		got := &infrav1.LocalMachine{}
 		if err := c.Get(context.Background(), key, got); err != nil {
 			t.Fatal(err)
 		}
-		want := clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "lm"}, {Type: clusterv1.MachineInternalIP, Address: backend.SimulatedAddress(name).String()}}
+		want := clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "lm"}, {Type: clusterv1.MachineInternalIP, Address: simulated.Address(name).String()}}
 		if !isTrue(got.Status.Initialization.Provisioned) || got.Spec.ProviderID != backend.ProviderID(name) ||
 			!condition.Set(got.Status.Conditions).IsTrue(clusterv1.ReadyCondition) || !cmp.Equal(got.Status.Addresses, want) {
 			t.Errorf("provider ID %s, status %+v", got.Spec.ProviderID, got.Status)
 		}
-		if !sim["lm"].Joined {
-			t.Errorf("the machine is %+v", sim["lm"])
+		if m := sim.machines[types.NamespacedName(key)]; m.State != backend.Running {
+			t.Errorf("the machine is %+v", m)
 		}
 		if err := c.Delete(context.Background(), got); errors.Is(err, flaky.ErrInjected) {
 			return // this run's failure was the test's own write
 		}
 		settle(t, c, sim)
-		if err := c.Get(context.Background(), key, got); !apierrors.IsNotFound(err) || len(sim) > 0 {
+		if err := c.Get(context.Background(), key, got); !apierrors.IsNotFound(err) || len(sim.machines) > 0 {
 			t.Errorf("still there: %v %v", err, sim)
 		}
 	})
@@ -255,7 +296,7 @@ func TestSimulatedWritesAreFew(t *testing.T) {
 	writes := 0
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithReturnManagedFields().WithStatusSubresource(&infrav1.LocalMachine{}).
 		WithObjects(simulatedMachine(nil), coreMachine(nil), coreCluster(nil)).WithInterceptorFuncs(counting(&writes)).Build()
-	settle(t, c, simulation{})
+	settle(t, c, newPlayed())
 	if writes != 2 {
 		t.Errorf("%d writes, want 2", writes)
 	}
@@ -266,19 +307,19 @@ func TestSimulatedConditions(t *testing.T) { // IM-06
 		change       func(*Snapshot)
 		status, says string
 	}{
-		"waiting":  {func(s *Snapshot) { s.Machine = nil }, "False", "waiting for a Machine or a MachinePool to own this object"},
-		"starting": {func(s *Snapshot) { s.Object = delayed("1m", "") }, "False", "the simulated machine is starting, which takes 1m0s"},
-		"joined":   {func(s *Snapshot) { s.Simulated.Joined = true }, "True", ""},
+		"waiting":  {func(s *Snapshot) { s.Machine = nil }, "False", "Waiting for a Machine or a MachinePool to own this object"},
+		"starting": {func(s *Snapshot) { s.Object = delayed("1m", "") }, "False", "The machine is starting, which takes 1m0s"},
+		"joined":   {func(s *Snapshot) { s.Host = simulatedHost(backend.Running, now) }, "True", ""},
 	}
 	for n, tc := range cases {
 		s := simulatedSnapshot(tc.change)
 		status := Report(s, Decide(s), loop.Outcome{}).Status.(infrav1.LocalMachineStatus)
-		c := condition.Set(status.Conditions).Get(infrav1.NodeSimulatedCondition)
+		c := condition.Set(status.Conditions).Get(infrav1.MachineProvisionedCondition)
 		if c == nil || c.Status != metav1.ConditionStatus(tc.status) || c.Message != tc.says {
 			t.Errorf("%s: %+v", n, c)
 		}
-		if other := condition.Set(status.Conditions).Get(infrav1.ContainerProvisionedCondition); other != nil {
-			t.Errorf("%s: a simulated machine has no container: %+v", n, other)
+		if other := condition.Set(status.Conditions).Get(infrav1.BootstrapExecSucceededCondition); other != nil {
+			t.Errorf("%s: nothing is run in a simulated machine: %+v", n, other)
 		}
 	}
 	restarted := simulatedSnapshot(func(s *Snapshot) {
@@ -286,42 +327,5 @@ func TestSimulatedConditions(t *testing.T) { // IM-06
 	})
 	if r := Report(restarted, Decide(restarted), loop.Outcome{}); r.Status != nil {
 		t.Errorf("before its control plane is started again the status stays: %+v", r.Status)
-	}
-}
-
-// The maximum of simulated machines is kept whatever happens at the same time, and what leaves makes room: H3.
-func TestSimulatedMaximum(t *testing.T) {
-	var c crowd
-	there := simulatedMachine(was)
-	if err := c.seed(t.Context(), fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(there).Build()); err != nil {
-		t.Fatal(err)
-	}
-	if c.room(client.ObjectKeyFromObject(there)) != nil {
-		t.Error("what was there before counts")
-	}
-	most := policy.Maximum{Namespace: 3, Total: 4}
-	var entered atomic.Int32
-	var wg sync.WaitGroup
-	for i := range 20 {
-		wg.Go(func() {
-			if c.enter(types.NamespacedName{Namespace: "ns", Name: fmt.Sprint(i)}, most) == "" {
-				entered.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	if entered.Load() != 2 {
-		t.Errorf("%d entered beside the one that was there, want 2", entered.Load())
-	}
-	if why := c.enter(types.NamespacedName{Namespace: "ns", Name: "late"}, most); !strings.Contains(why, "maxima.simulatedNodes.namespace") {
-		t.Errorf("got %q", why)
-	}
-	c.leave(client.ObjectKeyFromObject(there))
-	c.leave(client.ObjectKeyFromObject(there))
-	if why := c.enter(types.NamespacedName{Namespace: "ns", Name: "late"}, most); why != "" {
-		t.Errorf("there is room again: %q", why)
-	}
-	if r := c.room(types.NamespacedName{Namespace: "other"}); r.Own != 0 || r.All != 3 {
-		t.Errorf("counted: %+v", r)
 	}
 }

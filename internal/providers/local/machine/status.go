@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -13,149 +14,185 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Reasons of the conditions of a machine whose container was there. Others may rely on them.
+// Reasons of the condition MachineProvisioned of a machine that was provisioned. Others may rely on them.
 const (
-	// ReasonContainerRemoved: somebody removed the container of a machine that was provisioned.
-	ReasonContainerRemoved = backend.ReasonContainerRemoved
-	// ReasonContainerStopped: the container of a machine that was provisioned does not run.
-	ReasonContainerStopped = "ContainerStopped"
+	// ReasonMachineRemoved: the machine was removed by hand or by another program.
+	ReasonMachineRemoved = backend.ReasonMachineRemoved
+	// ReasonMachineStopped: the machine exists and does not run.
+	ReasonMachineStopped = "MachineStopped"
 )
 
-// Facts are what the conditions are made from.
-type Facts struct {
+const (
+	reasonAbsent          = "MachineAbsent"
+	reasonNotBootstrapped = "NotBootstrapped"
+)
+
+// judged is a snapshot with what became of the plan.
+type judged struct {
 	Snapshot
-	Plan    loop.Plan
-	Outcome loop.Outcome
+	plan    loop.Plan
+	outcome loop.Outcome
 }
 
-// Conditions of a LocalMachine (IM-06).
-func Conditions() condition.Table[Facts] {
-	return condition.Table[Facts]{
-		{Type: infrav1.ContainerProvisionedCondition, Of: containerProvisioned},
-		{Type: infrav1.BootstrapExecSucceededCondition, Of: bootstrapSucceeded},
-		{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: deleting},
-		condition.Ready[Facts](infrav1.ContainerProvisionedCondition, infrav1.BootstrapExecSucceededCondition),
+// conditions of a LocalMachine.
+var conditions = condition.Table[judged]{
+	{Type: infrav1.MachineProvisionedCondition, Of: judged.machineProvisioned},
+	{Type: infrav1.BootstrapExecSucceededCondition, Of: judged.bootstrapSucceeded},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
+	{Type: clusterv1.ReadyCondition, Over: judged.ready},
+}
+
+func (judged) ready(set condition.Set) condition.Verdict {
+	return condition.Summarize(set, condition.Reasons{
+		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
+	}, condition.Part{Type: infrav1.MachineProvisionedCondition}, condition.Part{Type: infrav1.BootstrapExecSucceededCondition, Optional: true},
+		condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
+}
+
+func (j judged) machineProvisioned() condition.Verdict {
+	why := fault.As(j.outcome.Err)
+	switch j.outcome.Failed.(type) {
+	case Create, Change:
+	default:
+		why = nil
 	}
-}
-
-func containerProvisioned(f Facts) condition.Verdict {
-	if why := f.failed(Create{}); why != nil {
+	switch {
+	case why != nil:
 		return condition.False(why.Reason, why.Message)
+	case j.Name == "" && len(j.plan.Wait) > 0:
+		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+	case j.Fault != nil && (j.provisioned() || j.Object.Status.InstanceID != ""):
+		return condition.Unknown(j.Fault.Reason, j.Fault.Message)
+	case j.Fault != nil:
+		return condition.False(j.Fault.Reason, j.Fault.Message)
+	case j.Host.State == backend.Running && !j.stale():
+		return condition.True("MachineRunning")
+	case j.provisioned():
+		return j.lost()
+	case len(j.plan.Wait) > 0:
+		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
 	}
-	if f.Name == "" && len(f.Plan.Wait) > 0 {
-		return condition.False(f.Plan.Wait[0].Reason, f.Plan.Wait[0].Message)
+	return condition.False(reasonAbsent, "")
+}
+
+// lost says what became of a machine that was provisioned.
+func (j judged) lost() condition.Verdict {
+	if !j.Object.DeletionTimestamp.IsZero() {
+		return condition.False(reasonAbsent, "The machine is gone, or is being deleted")
 	}
-	if f.Fault != nil {
-		if f.Object.Status.ContainerID == "" {
-			return condition.False(f.Fault.Reason, f.Fault.Message)
+	if j.Host.State.Exists() {
+		start := "start it"
+		if j.Terms.Restart != "" {
+			start += " (" + j.Terms.Restart + ")"
 		}
-		return condition.Unknown(f.Fault.Reason, f.Fault.Message)
+		return condition.False(ReasonMachineStopped, fmt.Sprintf(
+			"The machine %s does not run (%s): %s, or delete the Machine to have it replaced", j.Name, j.Host.Detail, start))
 	}
-	if f.Host.State == backend.Running {
-		return condition.True("ContainerRunning")
-	}
-	if f.provisioned() {
-		return lost(f)
-	}
-	if len(f.Plan.Wait) > 0 {
-		return condition.False(f.Plan.Wait[0].Reason, f.Plan.Wait[0].Message)
-	}
-	return condition.False("ContainerAbsent", "")
+	return condition.False(ReasonMachineRemoved, fmt.Sprintf(
+		"The machine %s was removed from the host, by hand or by another program: it has to be replaced", j.Name))
 }
 
-// lost says what became of the container of a machine that was provisioned.
-func lost(f Facts) condition.Verdict {
-	if !f.Object.DeletionTimestamp.IsZero() {
-		return condition.False("ContainerAbsent", "the container is gone, or going")
+func (j judged) bootstrapSucceeded() condition.Verdict {
+	why := fault.As(j.outcome.Err)
+	if _, failed := j.outcome.Failed.(Bootstrap); !failed {
+		why = nil
 	}
-	if f.Host.State.Exists() {
-		return condition.False(ReasonContainerStopped, fmt.Sprintf(
-			"container %s does not run (%s): start it (docker start %s), or delete the Machine to have it replaced", f.Name, f.Host.Detail, f.Name))
-	}
-	return condition.False(ReasonContainerRemoved, fmt.Sprintf(
-		"container %s was removed from the host, by hand or by another program: the machine has to be replaced", f.Name))
-}
-
-func bootstrapSucceeded(f Facts) condition.Verdict {
-	if f.provisioned() {
+	switch {
+	case j.Name != "" && !j.Terms.Scripted:
+		return condition.Absent()
+	case j.provisioned():
 		return condition.True("BootstrapSucceeded")
-	}
-	if why := f.failed(Bootstrap{}); why != nil {
+	case why != nil:
 		return condition.False(why.Reason, why.Message)
-	}
-	if f.Progress == nil {
-		if !f.Object.DeletionTimestamp.IsZero() {
-			return condition.False("NotBootstrapped", "")
-		}
-		return condition.Unknown(reasonRestarting, "waiting for the container")
-	}
-	switch f.Progress.Phase {
-	case backend.Succeeded:
+	case j.Progress == nil && !j.Object.DeletionTimestamp.IsZero():
+		return condition.False(reasonNotBootstrapped, "")
+	case j.Progress == nil:
+		return condition.Unknown(reasonRestarting, "Waiting for the machine to run")
+	case j.Progress.Phase == backend.Succeeded:
 		return condition.True("BootstrapSucceeded")
-	case backend.Failed:
+	case j.Progress.Phase == backend.Failed:
 		return condition.False(reasonFailed, fmt.Sprintf(
-			"the bootstrap data ended without %s inside container %s; its last lines:\n%s", sentinel, f.Name, indent(f.Progress.Log)))
-	}
-	if len(f.Plan.Wait) > 0 {
-		return condition.False(f.Plan.Wait[0].Reason, f.Plan.Wait[0].Message)
+			"The bootstrap data ended without %s in machine %s; its last lines:\n%s", sentinel, j.Name, indent(j.Progress.Log)))
+	case len(j.plan.Wait) > 0:
+		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
 	}
 	return condition.Unknown(reasonBootstrapping, "")
 }
 
-func deleting(f Facts) condition.Verdict {
-	if f.Object.DeletionTimestamp.IsZero() {
+func (j judged) deleting() condition.Verdict {
+	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
 	var lines []string
-	for _, w := range f.Plan.Wait {
+	for _, w := range j.plan.Wait {
 		lines = append(lines, w.Message)
 	}
-	if why := fault.As(f.Outcome.Err); why != nil {
+	if why := fault.As(j.outcome.Err); why != nil {
 		lines = append(lines, why.Message)
 	}
 	return condition.TrueBecause(clusterv1.DeletingReason, strings.Join(lines, "\n"))
 }
 
-// failed returns the fault with which an action of the same type ended the pass, nil if none did. What the API server
-// says is not for users.
-func (f Facts) failed(like loop.Action) *fault.Fault {
-	if f.Outcome.Failed == nil || fmt.Sprintf("%T", f.Outcome.Failed) != fmt.Sprintf("%T", like) {
-		return nil
-	}
-	return fault.As(f.Outcome.Err)
-}
-
 func indent(log string) string { return "  " + strings.ReplaceAll(log, "\n", "\n  ") }
 
-// Report makes the status and the events.
+// Report makes the status and the events. A volatile machine is deleted at once, so that there is nothing to say about it
+// but that this failed; one whose control plane is not running yet after a restart stays what it was.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
-	if s.simulated() {
-		return reportSimulated(s, p, out)
+	if s.Terms.Volatile && out.Err == nil && (!s.Object.DeletionTimestamp.IsZero() || s.Fault != nil && s.provisioned()) {
+		return loop.Report{}
 	}
 	old := s.Object.Status
+	s.Host = s.hostAfter(out)
 	status := infrav1.LocalMachineStatus{
-		Conditions:     Conditions().Evaluate(Facts{s, p, out}, loop.MomentOf(s.Object, s.Now)),
+		Conditions:     conditions.Evaluate(judged{s, p, out}, loop.MomentOf(s.Object, s.Now)),
 		Initialization: old.Initialization,
 		Addresses:      old.Addresses,
 		FailureDomain:  s.failureDomain(),
-		ContainerID:    old.ContainerID,
+		InstanceID:     old.InstanceID,
 		NodeVersion:    old.NodeVersion,
 	}
-	if s.Host.State.Exists() {
-		status.ContainerID = s.Host.ID
+	if s.Host.State.Exists() && !s.stale() {
+		status.InstanceID = s.Host.ID
 		status.Addresses = addresses(s.Host)
 		if status.NodeVersion = s.Host.NodeVersion; status.NodeVersion == "" {
 			status.NodeVersion = s.version()
 		}
 	}
-	if s.Progress != nil && s.Progress.Phase == backend.Succeeded && s.Object.Spec.ProviderID != "" { // IM-02, IM-05
+	if s.bootstrapped() && s.identified(out) {
 		yes := true
 		status.Initialization.Provisioned = &yes
+	}
+	if s.Terms.Volatile {
+		return loop.Report{Status: status}
 	}
 	return loop.Report{Status: status, Events: eventsOf(s, status, out)}
 }
 
-// addresses of a machine, as far as they are known (IM-04).
+// hostAfter is the machine after the plan was carried out, as far as that is known without inspecting it again.
+func (s Snapshot) hostAfter(out loop.Outcome) backend.Machine {
+	for _, a := range out.Done {
+		if created, ok := a.(Create); ok && created.Startup == 0 && s.Terms.Running.State != "" {
+			return s.Terms.Running
+		}
+	}
+	return s.Host
+}
+
+// bootstrapped reports whether the machine is a node.
+func (s Snapshot) bootstrapped() bool {
+	if s.Terms.Scripted {
+		return s.Progress != nil && s.Progress.Phase == backend.Succeeded
+	}
+	return s.Host.State == backend.Running && !s.stale()
+}
+
+// identified reports whether the provider ID is set, in this reconciliation or before.
+func (s Snapshot) identified(out loop.Outcome) bool {
+	set := slices.ContainsFunc(out.Done, func(a loop.Action) bool { _, ok := a.(SetProviderID); return ok })
+	return set || s.Object.Spec.ProviderID != ""
+}
+
+// addresses of a machine, as far as they are known.
 func addresses(m backend.Machine) clusterv1.MachineAddresses {
 	var out clusterv1.MachineAddresses
 	if m.Hostname != "" {
@@ -173,19 +210,19 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out loop.Outcome) [
 	for _, a := range out.Done {
 		switch a := a.(type) {
 		case Create:
-			list = append(list, loop.Normal("ContainerStarted", "started container %s of %s", a.Name, a.Image))
-		case DeleteContainer:
-			list = append(list, loop.Normal("ContainerRemoved", "removed container %s: %s", a.Name, a.Why))
+			list = append(list, loop.Normal("MachineStarted", "started machine %s of %s", a.Name, a.Image))
+		case Delete:
+			list = append(list, loop.Normal("MachineDeleted", "deleted machine %s: %s", a.Name, a.Why))
 		}
 	}
 	quiet := map[string]bool{
 		reasonOwner: true, reasonInfrastructure: true, reasonBootstrapData: true, reasonCreating: true, reasonRestarting: true,
-		reasonBootstrapping: true, "NotBootstrapped": true, "ContainerAbsent": true, "RemovingContainer": true,
+		reasonBootstrapping: true, reasonNotBootstrapped: true, reasonAbsent: true, reasonDeleting: true,
 	}
 	before := condition.Set(s.Object.Status.Conditions)
-	for _, t := range []string{infrav1.ContainerProvisionedCondition, infrav1.BootstrapExecSucceededCondition} {
+	for _, t := range []string{infrav1.MachineProvisionedCondition, infrav1.BootstrapExecSucceededCondition} {
 		now, then := condition.Set(status.Conditions).Get(t), before.Get(t)
-		if now.Status != "True" && !quiet[now.Reason] && (then == nil || then.Reason != now.Reason) {
+		if now != nil && now.Status != "True" && !quiet[now.Reason] && (then == nil || then.Reason != now.Reason) {
 			list = append(list, loop.Warning(now.Reason, "%s", now.Message))
 		}
 	}

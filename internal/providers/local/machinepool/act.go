@@ -2,6 +2,7 @@ package machinepool
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 
@@ -17,6 +18,43 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
+
+// AskMembers asks the API server for the machines of the pool: nothing is made or removed on the word of a cache.
+type AskMembers struct{}
+
+func (AskMembers) String() string { return "which machines the pool has" }
+
+// SetProviderIDs writes spec.providerIDList, and spec.providerID.
+type SetProviderIDs struct {
+	// IDs joined by commas.
+	IDs string
+}
+
+func (a SetProviderIDs) String() string {
+	return fmt.Sprintf("set providerIDList to [%s]: these machines exist", a.IDs)
+}
+
+// Create makes a LocalMachine.
+type Create struct{ Name, FailureDomain, Why string }
+
+func (a Create) String() string { return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why) }
+
+// Own makes the pool an owner of a LocalMachine again.
+type Own struct{ Name string }
+
+func (a Own) String() string {
+	return fmt.Sprintf("own LocalMachine %s: it was made for the pool, and lost its owner", a.Name)
+}
+
+// Remove deletes the Machine of a LocalMachine, or the LocalMachine itself where there is none.
+type Remove struct{ Name, Machine, Why string }
+
+func (a Remove) String() string {
+	if a.Machine != "" {
+		return fmt.Sprintf("delete Machine %s: %s", a.Machine, a.Why)
+	}
+	return fmt.Sprintf("delete LocalMachine %s: %s", a.Name, a.Why)
+}
 
 func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	switch a := a.(type) {
@@ -37,13 +75,13 @@ func setProviderIDs(o *infrav1.LocalMachinePool, a SetProviderIDs) {
 	if a.IDs != "" {
 		o.Spec.ProviderIDList = strings.Split(a.IDs, ",")
 	}
-	if o.Spec.ProviderID == "" { // IP2-04
+	if o.Spec.ProviderID == "" {
 		o.Spec.ProviderID = "slipway:///" + o.Namespace + "/" + o.Name
 	}
 }
 
 // newMachine returns the LocalMachine to make. Its owner is the pool, but not as controller: that place is for the
-// Machine which the core makes for it (IP2-03, MP-07).
+// Machine which the core makes for it.
 func newMachine(s Snapshot, a Create) *infrav1.LocalMachine {
 	template := s.Object.Spec.Template
 	m := &infrav1.LocalMachine{

@@ -42,7 +42,7 @@ func Add(s loop.Setup, allowed policy.Configuration) error {
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachinePool{}); err != nil {
 		return err
 	}
-	r := loop.NewReconciler(s, c.driven())
+	r := loop.NewReconciler(s, c.definition())
 	c.writer, c.events = r.Writer, r.Events
 	return s.Builder(Name, &infrav1.LocalMachinePool{}).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(ofPool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -52,7 +52,7 @@ func Add(s loop.Setup, allowed policy.Configuration) error {
 		Complete(c.gated(r))
 }
 
-func (c *Controller) driven() loop.Controller[*infrav1.LocalMachinePool, Snapshot] {
+func (c *Controller) definition() loop.Controller[*infrav1.LocalMachinePool, Snapshot] {
 	return loop.Controller[*infrav1.LocalMachinePool, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachinePoolFinalizer,
 		New: func() *infrav1.LocalMachinePool { return &infrav1.LocalMachinePool{} },
@@ -64,7 +64,7 @@ func (c *Controller) driven() loop.Controller[*infrav1.LocalMachinePool, Snapsho
 	}
 }
 
-// gated holds back what is managed externally (IC-07) or has no owner.
+// gated holds back what is managed externally or has no owner.
 func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
 	return gate.Gate{
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalMachinePoolFinalizer,
@@ -85,7 +85,7 @@ func markedOrChanged() predicate.Predicate {
 
 func newList() client.ObjectList { return &infrav1.LocalMachinePoolList{} }
 
-// ofPool wakes the LocalMachinePool that a MachinePool refers to.
+// ofPool enqueues the LocalMachinePool that a MachinePool refers to.
 func ofPool(_ context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.MachinePool).Spec.Template.Spec.InfrastructureRef
 	if ref.Kind != "LocalMachinePool" || ref.APIGroup != infrav1.GroupVersion.Group {
@@ -94,12 +94,12 @@ func ofPool(_ context.Context, o client.Object) []reconcile.Request {
 	return request(o.GetNamespace(), ref.Name)
 }
 
-// ofLocalMachine wakes the pool that a LocalMachine was made for.
+// ofLocalMachine enqueues the pool that a LocalMachine was made for.
 func ofLocalMachine(_ context.Context, o client.Object) []reconcile.Request {
 	return request(o.GetNamespace(), o.GetAnnotations()[backend.PoolAnnotation])
 }
 
-// ofMachine wakes the pool of a Machine's LocalMachine: the Machine may be marked, or being deleted.
+// ofMachine enqueues the pool of a Machine's LocalMachine: the Machine may be marked, or being deleted.
 func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Machine).Spec.InfrastructureRef
 	if ref.Kind != localMachineKind || ref.APIGroup != infrav1.GroupVersion.Group {

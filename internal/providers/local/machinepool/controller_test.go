@@ -64,7 +64,7 @@ func newWorld(t *testing.T, failing int, objs ...client.Object) *world {
 		},
 	})
 	w.Controller = &Controller{client: cl, live: cl, writer: kube.NewWriter(cl, Name), now: func() time.Time { return w.time }}
-	w.r = w.gated(&loop.Reconciler[*infrav1.LocalMachinePool, Snapshot]{Controller: w.driven(), Client: cl, Writer: w.writer, Now: w.now})
+	w.r = w.gated(&loop.Reconciler[*infrav1.LocalMachinePool, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now})
 	// What the world itself does is not to fail.
 	w.live = inner
 	return w

@@ -2,7 +2,6 @@ package machinepool
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -29,13 +28,13 @@ const mostAtOnce = 50
 // Decide makes a plan of the snapshot.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
-	if awaited := s.awaited(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() { // OR-01
-		p.WaitFor(reasonRestore, "waiting for %s to be restored and looked at; delete what is left of a machine that will not be, and "+
+	if awaited := s.awaited(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
+		p.WaitFor(reasonRestore, "Waiting for %s to be restored and looked at; delete what is left of a machine that will not be, and "+
 			"take its ID off spec.providerIDList", condition.Names(awaited))
 		own(s, &p)
 		return p
 	}
-	if ids := s.providerIDs(); !slices.Equal(ids, s.Object.Spec.ProviderIDList) || s.Object.Spec.ProviderID == "" { // IP2-04, IP2-05
+	if ids := s.providerIDs(); !slices.Equal(ids, s.Object.Spec.ProviderIDList) || s.Object.Spec.ProviderID == "" {
 		p.Do(SetProviderIDs{IDs: strings.Join(ids, ",")})
 	}
 	if !s.Object.DeletionTimestamp.IsZero() {
@@ -43,7 +42,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	if s.Pool == nil {
-		p.WaitFor(reasonOwner, "waiting for the MachinePool that owns this object to appear")
+		p.WaitFor(reasonOwner, "Waiting for the MachinePool that owns this object to appear")
 		return p
 	}
 	changes := decideMembers(s, &p)
@@ -55,7 +54,7 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// own makes the pool an owner of its machines again (OR-01).
+// own makes the pool an owner of its machines again.
 func own(s Snapshot, p *loop.Plan) {
 	for _, m := range s.Members {
 		if m.Local.DeletionTimestamp.IsZero() && !ownership.Owns(s.Object, m.Local) {
@@ -72,31 +71,31 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	var names []string
 	for _, m := range s.Members {
 		names = append(names, m.Local.Name)
-		if !m.doomed() {
+		if !m.deleting() {
 			p.Do(remove(m, "the pool is being deleted"))
 		}
 	}
 	if len(names) > 0 {
-		p.WaitFor(reasonDeleting, "waiting for LocalMachines %s to be gone", condition.Names(names))
+		p.WaitFor(reasonDeleting, "Waiting for LocalMachines %s to be gone", condition.Names(names))
 	}
 }
 
-// census is the members by what is to be done with them.
-type census struct {
+// memberGroups is the members by what is to be done with them.
+type memberGroups struct {
 	// current members stay; outdated ones are to be replaced; both are sorted so that those that go first come first.
 	current, outdated []Member
 	removals          []loop.Action
 }
 
-func count(s Snapshot) census {
-	var c census
+func groupMembers(s Snapshot) memberGroups {
+	var c memberGroups
 	hash := s.hash()
 	for _, m := range s.Members {
 		switch {
-		case m.doomed():
+		case m.deleting():
 		case m.lost():
-			c.removals = append(c.removals, remove(m, "its container was removed from the host"))
-		case m.sick():
+			c.removals = append(c.removals, remove(m, "its machine was removed from the host"))
+		case m.unhealthy():
 			c.removals = append(c.removals, remove(m, "a health check found it unhealthy"))
 		case m.outdated(hash):
 			c.outdated = append(c.outdated, m)
@@ -104,14 +103,14 @@ func count(s Snapshot) census {
 			c.current = append(c.current, m)
 		}
 	}
-	slices.SortStableFunc(c.current, goesFirst)
-	slices.SortStableFunc(c.outdated, goesFirst)
+	slices.SortStableFunc(c.current, deletionOrder)
+	slices.SortStableFunc(c.outdated, deletionOrder)
 	return c
 }
 
 // decideMembers returns what to do so that there are as many machines as asked for, of the right kind.
 func decideMembers(s Snapshot, p *loop.Plan) []loop.Action {
-	c := count(s)
+	c := groupMembers(s)
 	changes := c.removals
 	active, desired := len(c.current)+len(c.outdated), s.desired()
 	if over := active - desired; over > 0 {
@@ -145,7 +144,7 @@ func canCreate(s Snapshot, p *loop.Plan) bool {
 	case denied != "":
 		p.WaitFor(reasonDenied, "%s", denied)
 	case s.Cluster == nil || s.Cluster.Status.Initialization.InfrastructureProvisioned == nil || !*s.Cluster.Status.Initialization.InfrastructureProvisioned:
-		p.WaitFor(reasonInfrastructure, "waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
+		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
 	case s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == nil || *s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == "":
 		p.WaitFor(reasonBootstrapData, "%s", backend.WaitingForBootstrapData(s.Cluster, s.Pool.Spec.Template.Spec.Bootstrap))
 	default:
@@ -156,12 +155,12 @@ func canCreate(s Snapshot, p *loop.Plan) bool {
 
 // scaleDown returns the removal of as many members as there are too many. While outdated ones are being replaced only
 // those go, and the last of them waits until every current one is Ready.
-func scaleDown(c census, over, desired int) []loop.Action {
+func scaleDown(c memberGroups, over, desired int) []loop.Action {
 	var out []loop.Action
 	if len(c.outdated) == 0 || len(c.current) > desired {
 		all := append(append([]Member{}, c.current...), c.outdated...)
 		slices.SortStableFunc(all, func(a, b Member) int {
-			return cmp.Or(cmp.Compare(rank(a), rank(b)), goesFirst(a, b))
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), deletionOrder(a, b))
 		})
 		for _, m := range all[:over] {
 			out = append(out, remove(m, "there are more than asked for; "+why(m)))
@@ -178,8 +177,8 @@ func scaleDown(c census, over, desired int) []loop.Action {
 	return out
 }
 
-// goesFirst orders members of which one has to go: those marked for it, those that are not Ready, the oldest.
-func goesFirst(a, b Member) int {
+// deletionOrder orders members of which one has to go: those marked for it, those that are not Ready, the oldest.
+func deletionOrder(a, b Member) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),
 		a.Local.CreationTimestamp.Compare(b.Local.CreationTimestamp.Time),
@@ -200,7 +199,7 @@ func why(m Member) string {
 	return [...]string{"it is marked with the delete-machine annotation", "it is not Ready", "it is the oldest"}[rank(m)]
 }
 
-// providerIDs are those of the machines that exist, sorted: with a Node that was not taken from under them (IP2-05). One
+// providerIDs are those of the machines that exist, sorted: with a Node that was not taken from under them. One
 // that is in the list has had a Node, whether or not its status was lost.
 func (s Snapshot) providerIDs() []string {
 	var ids []string
@@ -217,7 +216,7 @@ func (s Snapshot) providerIDs() []string {
 // recorded reports whether the pool was seen whole before, in this life: its status counts its machines.
 func (s Snapshot) recorded() bool { return s.Object.Status.Replicas != nil }
 
-// awaited are the provider IDs of machines that a pool from a backup knows of by its list (OR-01), and that are not
+// awaited are the provider IDs of machines that a pool from a backup knows of by its list, and that are not
 // back: neither the LocalMachine, with a word on its state, nor the Machine may be missing. There are none once they
 // have all been seen, sorted.
 func (s Snapshot) awaited() []string {
@@ -237,41 +236,4 @@ func remove(m Member, why string) Remove {
 		r.Machine = m.Machine.Name
 	}
 	return r
-}
-
-// AskMembers asks the API server for the machines of the pool: nothing is made or removed on the word of a cache.
-type AskMembers struct{}
-
-func (AskMembers) String() string { return "which machines the pool has" }
-
-// SetProviderIDs writes spec.providerIDList, and spec.providerID.
-type SetProviderIDs struct {
-	// IDs joined by commas.
-	IDs string
-}
-
-func (a SetProviderIDs) String() string {
-	return fmt.Sprintf("set providerIDList to [%s]: these machines exist", a.IDs)
-}
-
-// Create makes a LocalMachine.
-type Create struct{ Name, FailureDomain, Why string }
-
-func (a Create) String() string { return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why) }
-
-// Own makes the pool an owner of a LocalMachine again (OR-01).
-type Own struct{ Name string }
-
-func (a Own) String() string {
-	return fmt.Sprintf("own LocalMachine %s: it was made for the pool, and lost its owner", a.Name)
-}
-
-// Remove deletes the Machine of a LocalMachine, or the LocalMachine itself where there is none (MP-08).
-type Remove struct{ Name, Machine, Why string }
-
-func (a Remove) String() string {
-	if a.Machine != "" {
-		return fmt.Sprintf("delete Machine %s: %s", a.Machine, a.Why)
-	}
-	return fmt.Sprintf("delete LocalMachine %s: %s", a.Name, a.Why)
 }

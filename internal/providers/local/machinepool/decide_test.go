@@ -72,7 +72,7 @@ func member(name string, age int, words string) Member {
 		return out.Machine
 	}
 	provisioned := func(ready, container metav1.Condition) {
-		m.Spec.ProviderID, m.Status.ContainerID = backend.ProviderID(name), "id-"+name
+		m.Spec.ProviderID, m.Status.InstanceID = backend.ProviderID(name), "id-"+name
 		m.Status.Initialization.Provisioned = &yes
 		m.Status.NodeVersion = "v1.36.3"
 		m.Status.Conditions = []metav1.Condition{ready, container}
@@ -83,11 +83,11 @@ func member(name string, age int, words string) Member {
 	for _, w := range strings.Fields(words) {
 		switch w {
 		case "ready":
-			provisioned(condition("Ready", "True", "Ready", ""), condition(infrav1.ContainerProvisionedCondition, "True", "ContainerRunning", ""))
+			provisioned(condition("Ready", "True", "Ready", ""), condition(infrav1.MachineProvisionedCondition, "True", "MachineRunning", ""))
 		case "down":
-			provisioned(condition("Ready", "Unknown", "ReadyUnknown", "Docker does not answer"), condition(infrav1.ContainerProvisionedCondition, "Unknown", "DockerUnreachable", ""))
+			provisioned(condition("Ready", "Unknown", "ReadyUnknown", "Docker does not answer"), condition(infrav1.MachineProvisionedCondition, "Unknown", "DockerUnreachable", ""))
 		case "lost":
-			provisioned(condition("Ready", "False", "NotReady", "removed by hand"), condition(infrav1.ContainerProvisionedCondition, "False", backend.ReasonContainerRemoved, ""))
+			provisioned(condition("Ready", "False", "NotReady", "removed by hand"), condition(infrav1.MachineProvisionedCondition, "False", backend.ReasonMachineRemoved, ""))
 		case "new":
 			m.Status.Conditions = []metav1.Condition{condition("Ready", "False", "NotReady", "still booting")}
 		case "outdated":
@@ -156,7 +156,7 @@ func TestDecide(t *testing.T) {
 		"marked, not scaled down": {"the annotation alone removes nothing", snapshot(1, member("a", 1, "ready machine-marked")), nil, nil},
 		"scale to zero":           {"all go", snapshot(0, member("a", 1, "ready owned")), []string{"delete Machine a: there are more than asked for; it is the oldest"}, nil},
 		"lost": {"removed by hand: its Machine goes, a new one comes", snapshot(1, member("a", 1, "lost owned")),
-			[]string{"delete Machine a: its container was removed from the host", "create LocalMachine NEW there are fewer than asked for"}, nil},
+			[]string{"delete Machine a: its machine was removed from the host", "create LocalMachine NEW there are fewer than asked for"}, nil},
 		"unhealthy": {"a health check asks for its replacement: its Machine goes, a new one comes (MP-16)", snapshot(2, member("a", 1, "ready to-be-replaced"), member("b", 1, "ready owned")),
 			[]string{"delete Machine a: a health check found it unhealthy", "create LocalMachine NEW there are fewer than asked for"}, nil},
 		"unhealthy, restricted": {"a health check that does not ask changes nothing (HC-05)", snapshot(1, member("a", 1, "ready sick")), nil, nil},
@@ -329,7 +329,7 @@ func TestReport(t *testing.T) { // IP2-02, IP2-06, IP2-07, IP2-08
 			s := snapshot(1, member("a", 1, "ready"))
 			s.Object.DeletionTimestamp = &metav1.Time{Time: now}
 			return s
-		}(), loop.Outcome{}, want{"False/Deleting", "waiting for LocalMachines a to be gone", true, 1, 1}},
+		}(), loop.Outcome{}, want{"False/Deleting", "Waiting for LocalMachines a to be gone", true, 1, 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func newName(s Snapshot, i int) string {
 	return base + "-" + string(suffix)
 }
 
-// spread hands out failure domains (MP-17, FD-01): always one of those with the fewest machines.
+// spread hands out failure domains: always one of those with the fewest machines.
 type spread struct {
 	domains []string
 	used    map[string]int
@@ -38,7 +38,7 @@ type spread struct {
 func newSpread(s Snapshot) *spread {
 	out := &spread{domains: s.Pool.Spec.FailureDomains, used: map[string]int{}}
 	for _, m := range s.Members {
-		if !m.doomed() {
+		if !m.deleting() {
 			out.used[m.Local.Spec.FailureDomain]++
 		}
 	}

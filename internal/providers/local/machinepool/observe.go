@@ -148,19 +148,19 @@ func (s Snapshot) hash() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// doomed members are being deleted already.
-func (m Member) doomed() bool {
+// deleting members are being deleted already.
+func (m Member) deleting() bool {
 	return !m.Local.DeletionTimestamp.IsZero() || m.Machine != nil && !m.Machine.DeletionTimestamp.IsZero()
 }
 
-// lost members had a container, which somebody removed.
+// lost members had a machine, which was removed by hand or by another program.
 func (m Member) lost() bool {
-	c := condition.Set(m.Local.Status.Conditions).Get(infrav1.ContainerProvisionedCondition)
-	return c != nil && c.Reason == backend.ReasonContainerRemoved
+	c := condition.Set(m.Local.Status.Conditions).Get(infrav1.MachineProvisionedCondition)
+	return c != nil && c.Reason == backend.ReasonMachineRemoved
 }
 
-// sick members are those that a health check found unhealthy and wants replaced (MP-16).
-func (m Member) sick() bool { return m.Machine != nil && toBeReplaced(m.Machine) }
+// unhealthy members are those that a health check found unhealthy and wants replaced.
+func (m Member) unhealthy() bool { return m.Machine != nil && toBeReplaced(m.Machine) }
 
 func toBeReplaced(m *clusterv1.Machine) bool {
 	set := condition.Set(m.Status.Conditions)

@@ -29,7 +29,7 @@ func bare(name, words string) Member {
 func TestRestored(t *testing.T) { // OR-01
 	a, b := "slipway:///a", "slipway:///b"
 	wait := func(names string) string {
-		return "wait: waiting for " + names + " to be restored and looked at; delete what is left of a machine that will not be, and take its ID off spec.providerIDList"
+		return "wait: Waiting for " + names + " to be restored and looked at; delete what is left of a machine that will not be, and take its ID off spec.providerIDList"
 	}
 	orphan := member("a", 1, "ready owned")
 	orphan.Local.OwnerReferences = nil
@@ -51,7 +51,7 @@ func TestRestored(t *testing.T) { // OR-01
 			s := restored(2, member("a", 1, "ready owned"))
 			s.Object.DeletionTimestamp, s.Object.Spec.ProviderIDList = &metav1.Time{Time: now}, []string{a}
 			return s
-		}(), []string{"do: delete Machine a: the pool is being deleted", "wait: waiting for LocalMachines a to be gone"}, true},
+		}(), []string{"do: delete Machine a: the pool is being deleted", "wait: Waiting for LocalMachines a to be gone"}, true},
 		"new": {"no list, so nothing is awaited", func() Snapshot {
 			s := restored(0)
 			s.Object.Spec.ProviderIDList = nil

@@ -12,55 +12,53 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Facts are what the conditions are made from.
-type Facts struct {
+// judged is a snapshot with what became of the plan.
+type judged struct {
 	Snapshot
-	Plan    loop.Plan
-	Outcome loop.Outcome
+	plan    loop.Plan
+	outcome loop.Outcome
 }
 
-// Conditions of a LocalMachinePool (IP2-07).
-func Conditions() condition.Table[Facts] {
-	return condition.Table[Facts]{
-		{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: deleting},
-		{Type: clusterv1.ReadyCondition, Of: ready},
-	}
+// conditions of a LocalMachinePool.
+var conditions = condition.Table[judged]{
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
+	{Type: clusterv1.ReadyCondition, Of: judged.ready},
 }
 
-func deleting(f Facts) condition.Verdict {
-	if f.Object.DeletionTimestamp.IsZero() {
+func (j judged) deleting() condition.Verdict {
+	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
-	return condition.TrueBecause(clusterv1.DeletingReason, waits(f.Plan))
+	return condition.TrueBecause(clusterv1.DeletingReason, waits(j.plan))
 }
 
 // ready is true when there are as many Ready machines as asked for. What they say themselves is repeated.
-func ready(f Facts) condition.Verdict {
-	if !f.Object.DeletionTimestamp.IsZero() {
-		return condition.False(clusterv1.DeletingReason, waits(f.Plan))
+func (j judged) ready() condition.Verdict {
+	if !j.Object.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.DeletingReason, waits(j.plan))
 	}
-	if why := fault.As(f.Outcome.Err); why != nil {
+	if why := fault.As(j.outcome.Err); why != nil {
 		return condition.False(why.Reason, why.Message)
 	}
-	if f.Pool == nil {
-		return condition.False(reasonOwner, waits(f.Plan))
+	if j.Pool == nil {
+		return condition.False(reasonOwner, waits(j.plan))
 	}
 	n, unknown := 0, false
 	var others []condition.Member
-	for _, m := range f.Members {
+	for _, m := range j.Members {
 		switch c := condition.Set(m.Local.Status.Conditions).Get(clusterv1.ReadyCondition); {
-		case m.ready() && !m.doomed():
+		case m.ready() && !m.deleting():
 			n++
 		default:
 			unknown = unknown || c != nil && c.Status == "Unknown"
 			others = append(others, condition.Member{Kind: localMachineKind, Name: m.Local.Name, Conditions: m.Local.Status.Conditions})
 		}
 	}
-	if n >= f.desired() {
+	if n >= j.desired() {
 		return condition.True(clusterv1.ReadyReason)
 	}
-	message := fmt.Sprintf("%d of %d machines are ready", n, f.desired())
-	if text := waits(f.Plan); text != "" {
+	message := fmt.Sprintf("%d of %d machines are ready", n, j.desired())
+	if text := waits(j.plan); text != "" {
 		message += "\n" + text
 	}
 	if len(others) > 0 {
@@ -85,10 +83,10 @@ func waits(p loop.Plan) string {
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	yes := true
 	status := infrav1.LocalMachinePoolStatus{
-		Conditions:                Conditions().Evaluate(Facts{s, p, out}, loop.MomentOf(s.Object, s.Now)),
+		Conditions:                conditions.Evaluate(judged{s, p, out}, loop.MomentOf(s.Object, s.Now)),
 		Initialization:            s.Object.Status.Initialization,
 		Ready:                     s.Object.Status.Ready,
-		InfrastructureMachineKind: localMachineKind, // IP2-03
+		InfrastructureMachineKind: localMachineKind,
 	}
 	replicas, provisioned := int32(0), 0
 	for _, m := range s.Members {
@@ -101,11 +99,11 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		}
 		status.Instances = append(status.Instances, instance(m))
 	}
-	if len(s.awaited()) > 0 && s.Object.DeletionTimestamp.IsZero() { // OR-01: how many there are is not known yet
+	if len(s.awaited()) > 0 && s.Object.DeletionTimestamp.IsZero() { // how many there are is not known yet
 		return loop.Report{Status: status, Events: events(out)}
 	}
-	status.Replicas = &replicas                                 // IP2-08
-	if s.Pool != nil && enough(s, provisioned, int(replicas)) { // IP2-06: both fields
+	status.Replicas = &replicas
+	if s.Pool != nil && enough(s, provisioned, int(replicas)) { // both fields
 		status.Initialization.Provisioned, status.Ready = &yes, &yes
 	}
 	return loop.Report{Status: status, Events: events(out)}
@@ -117,11 +115,11 @@ func enough(s Snapshot, provisioned, replicas int) bool {
 	return provisioned >= s.desired() && (s.desired() > 0 || replicas == 0)
 }
 
-// instance tells about one machine (IP2-02).
+// instance tells about one machine.
 func instance(m Member) infrav1.LocalMachinePoolInstance {
 	ready := m.ready()
 	return infrav1.LocalMachinePoolInstance{
-		Name: m.Local.Name, InstanceID: m.Local.Status.ContainerID, ProviderID: m.Local.Spec.ProviderID,
+		Name: m.Local.Name, InstanceID: m.Local.Status.InstanceID, ProviderID: m.Local.Spec.ProviderID,
 		Addresses: m.Local.Status.Addresses, FailureDomain: m.Local.Status.FailureDomain,
 		Version: m.Local.Status.NodeVersion, Ready: &ready,
 	}

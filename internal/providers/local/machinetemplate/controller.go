@@ -2,7 +2,6 @@ package machinetemplate
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -37,17 +36,18 @@ const podsPerNode = 110
 
 // Controller reconciles LocalMachineTemplates. It has no conditions, finalizer or pause, and so no driver.
 type Controller struct {
-	client client.Client
-	writer *kube.Writer
-	scope  membership.Scope
-	status infrav1.LocalMachineTemplateStatus
-	// allowed is what nodes may use that ask for nothing.
-	allowed policy.Nodes
-	now     func() time.Time
+	client   client.Client
+	writer   *kube.Writer
+	scope    membership.Scope
+	status   infrav1.LocalMachineTemplateStatus
+	backends backend.Set
+	// policy is what the operator allows.
+	policy policy.Configuration
+	now    func() time.Time
 }
 
 // Add adds the controller to the manager. It fails if the host does not tell how much memory it has.
-func Add(s loop.Setup, allowed policy.Nodes) error {
+func Add(s loop.Setup, backends backend.Set, allowed policy.Configuration) error {
 	meminfo, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return fmt.Errorf("reading the memory of the host: %w", err)
@@ -59,7 +59,8 @@ func Add(s loop.Setup, allowed policy.Nodes) error {
 	}
 	c := &Controller{
 		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),
-		scope: s.Scope(), status: statusOf(runtime.NumCPU(), memory, runtime.GOARCH), allowed: allowed, now: time.Now,
+		scope: s.Scope(), status: statusOf(runtime.NumCPU(), memory, runtime.GOARCH),
+		backends: backends, policy: allowed, now: time.Now,
 	}
 	return s.Builder(Name, &infrav1.LocalMachineTemplate{}).Complete(c)
 }
@@ -76,24 +77,27 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if left := ownedWithin - c.now().Sub(o.CreationTimestamp.Time); left > 0 && len(o.OwnerReferences) == 0 {
 		return ctrl.Result{RequeueAfter: min(left, ownedWithin)}, nil // the API server's clock may be ahead
 	}
-	return ctrl.Result{}, client.IgnoreNotFound(c.writer.ApplyStatus(ctx, o, c.statusFor(o)))
+	status, err := c.statusFor(o)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(c.writer.ApplyStatus(ctx, o, status))
 }
 
 // statusFor returns what a node made from the template offers.
-func (c *Controller) statusFor(o *infrav1.LocalMachineTemplate) infrav1.LocalMachineTemplateStatus {
+func (c *Controller) statusFor(o *infrav1.LocalMachineTemplate) (infrav1.LocalMachineTemplateStatus, error) {
 	status := c.status
-	if o.Spec.Template.Spec.Backend.Simulated != nil {
-		status.Capacity = backend.SimulatedCapacity()
-		return status
+	b, err := c.backends.Choose(o.Spec.Template.Spec.Backend.Name(), nil)
+	if err != nil {
+		return status, err
 	}
-	var asked infrav1.ContainerResources
-	if box := o.Spec.Template.Spec.Backend.Container; box != nil {
-		asked = box.Resources
+	terms := b.Machines.Terms(backend.Request{Object: &infrav1.LocalMachine{Spec: o.Spec.Template.Spec}, Policy: c.policy})
+	if status.Capacity = terms.Capacity; status.Capacity == nil {
+		status.Capacity = c.status.Capacity.DeepCopy()
+		limit(status.Capacity, corev1.ResourceCPU, int64(terms.Resources.CPUs))
+		limit(status.Capacity, corev1.ResourceMemory, terms.Resources.MemoryMiB<<20)
 	}
-	status.Capacity = status.Capacity.DeepCopy()
-	limit(status.Capacity, corev1.ResourceCPU, int64(cmp.Or(asked.CPUs, c.allowed.CPUs)))
-	limit(status.Capacity, corev1.ResourceMemory, cmp.Or(asked.MemoryMiB, c.allowed.MemoryMiB)<<20)
-	return status
+	return status, nil
 }
 
 // limit lowers a resource to the most that a node may use; 0: no limit.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
+	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
 
@@ -26,7 +30,7 @@ func TestStatus(t *testing.T) { // IM-10
 	}
 	o := &infrav1.LocalMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "u"}}
 	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(o).WithStatusSubresource(o).WithReturnManagedFields().Build()
-	c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "amd64"), now: time.Now}
+	c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "amd64"), backends: testhost.New().Set(), now: time.Now}
 	version := ""
 	for range 3 {
 		if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {
@@ -63,10 +67,14 @@ func TestLimitedCapacity(t *testing.T) { // IM-10
 		"more than there is": {"the host has no more", infrav1.ContainerResources{CPUs: 64, MemoryMiB: 1 << 20}, policy.Nodes{}, "8", "24Gi"},
 	}
 	for name, tc := range cases {
-		c := &Controller{status: statusOf(8, 24<<30, "amd64"), allowed: tc.allowed}
+		c := &Controller{status: statusOf(8, 24<<30, "amd64"), backends: testhost.New().Set(), policy: policy.Configuration{Nodes: tc.allowed}}
 		o := &infrav1.LocalMachineTemplate{}
 		o.Spec.Template.Spec.Backend.Container = &infrav1.ContainerMachine{Resources: tc.asked}
-		if got := c.statusFor(o).Capacity; got.Cpu().String() != tc.cpu || got.Memory().String() != tc.memory {
+		status, err := c.statusFor(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := status.Capacity; got.Cpu().String() != tc.cpu || got.Memory().String() != tc.memory {
 			t.Errorf("%s: got %s, %s (%s)", name, got.Cpu(), got.Memory(), tc.reason)
 		}
 		if c.status.Capacity.Cpu().String() != "8" {
@@ -87,7 +95,8 @@ func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
 		return fake.NewClientBuilder().WithScheme(s).WithObjects(o.DeepCopy()).WithStatusSubresource(o)
 	}
 	flaky.EveryWrite(t, build, func(t *testing.T, cl client.WithWatch) {
-		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "arm64"), now: time.Now}
+		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "arm64"), now: time.Now,
+			backends: backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil)}}
 		for range 2 {
 			if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil && !errors.Is(err, flaky.ErrInjected) {
 				t.Fatal(err)
@@ -97,7 +106,7 @@ func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
 		if err := cl.Get(t.Context(), client.ObjectKeyFromObject(o), got); err != nil {
 			t.Fatal(err)
 		}
-		want := backend.SimulatedCapacity()
+		want := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi")}
 		if !got.Status.Capacity.Cpu().Equal(*want.Cpu()) || !got.Status.Capacity.Memory().Equal(*want.Memory()) || got.Status.NodeInfo.Architecture != "arm64" {
 			t.Errorf("got %+v, want capacity %v", got.Status, want)
 		}
@@ -127,7 +136,7 @@ func TestOwnedFirst(t *testing.T) { // IM-10
 			Namespace: "ns", Name: "t", UID: "u", CreationTimestamp: metav1.NewTime(born), OwnerReferences: tc.owners,
 		}}
 		cl := fake.NewClientBuilder().WithScheme(s).WithObjects(o).WithStatusSubresource(o).WithReturnManagedFields().Build()
-		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "amd64"), now: func() time.Time { return born.Add(tc.age) }}
+		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "amd64"), backends: testhost.New().Set(), now: func() time.Time { return born.Add(tc.age) }}
 		result, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		if err != nil || result.RequeueAfter != tc.again {
 			t.Errorf("%s: again in %s, %v; want %s", name, result.RequeueAfter, err, tc.again)

@@ -1,7 +1,7 @@
 // Package machinetemplate is the controller of LocalMachineTemplates.
 //
 // Does: reports what a node made from a template offers, so that the cluster autoscaler can scale a group up from
-// zero (IM-10): a container node sees the processors, memory and architecture of the host.
+// zero: a container node sees the processors, memory and architecture of the host.
 //
 // Owns: status of LocalMachineTemplates.
 //

@@ -8,8 +8,11 @@ import (
 	"slices"
 	"sync"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
 // Host holds networks and machines. The zero value is not ready; use [New].
@@ -49,6 +52,7 @@ type Machine struct {
 var (
 	_ backend.Networks = (*Host)(nil)
 	_ backend.Machines = (*Host)(nil)
+	_ backend.Scripts  = (*Host)(nil)
 )
 
 // New returns an empty host.
@@ -140,6 +144,26 @@ func (h *Host) networkOf(ref backend.Ref) (network, bool) {
 		}
 	}
 	return network{}, false
+}
+
+// Set returns the host as the backend that is chosen by default.
+func (h *Host) Set() backend.Set {
+	return backend.Set{infrav1.ContainerBackend: {Networks: h, Machines: h, Scripts: h}}
+}
+
+// Terms implements backend.Machines.
+func (h *Host) Terms(r backend.Request) backend.Terms { return container.Terms(r) }
+
+// NetworkTerms implements backend.Networks.
+func (h *Host) NetworkTerms(policy.Configuration) backend.NetworkTerms { return backend.NetworkTerms{} }
+
+// Room implements backend.Machines.
+func (h *Host) Room(ctx context.Context, spec backend.MachineSpec) (backend.Room, error) {
+	list, err := h.List(ctx)
+	if err != nil {
+		return backend.Room{}, err
+	}
+	return backend.RoomFor(spec, list, func(hostPath string) (string, error) { return h.ResolveMount(ctx, hostPath) })
 }
 
 // Down makes every verb fail with err; nil ends that.
@@ -313,7 +337,7 @@ func (h *Host) running(ref backend.Ref) (*Machine, error) {
 	return m, nil
 }
 
-// Bootstrap implements backend.Machines; the script stays in progress until a test changes it.
+// Bootstrap implements backend.Scripts; the script stays in progress until a test changes it.
 func (h *Host) Bootstrap(_ context.Context, ref backend.Ref, script backend.Script) error {
 	return h.do("Bootstrap", ref.Name, true, func() error {
 		m, err := h.running(ref)
@@ -324,7 +348,7 @@ func (h *Host) Bootstrap(_ context.Context, ref backend.Ref, script backend.Scri
 	})
 }
 
-// Progress implements backend.Machines.
+// Progress implements backend.Scripts.
 func (h *Host) Progress(_ context.Context, ref backend.Ref) (p backend.Progress, err error) {
 	err = h.do("Progress", ref.Name, false, func() error {
 		m, err := h.running(ref)
@@ -336,7 +360,7 @@ func (h *Host) Progress(_ context.Context, ref backend.Ref) (p backend.Progress,
 	return p, err
 }
 
-// List implements backend.Machines.
+// List returns the machines of the instance.
 func (h *Host) List(context.Context) (out []backend.Machine, err error) {
 	err = h.do("List", "", false, func() error {
 		for _, m := range h.machines {
@@ -349,7 +373,7 @@ func (h *Host) List(context.Context) (out []backend.Machine, err error) {
 	return out, err
 }
 
-// ResolveMount implements backend.Machines.
+// ResolveMount returns where a mount leads.
 func (h *Host) ResolveMount(_ context.Context, hostPath string) (out string, err error) {
 	err = h.do("ResolveMount", hostPath, false, func() error {
 		out = hostPath

@@ -28,7 +28,7 @@ const (
 	logBytes = 4096
 )
 
-// Bootstrap implements backend.Machines. The script runs as a process of the container: it needs neither this program
+// Bootstrap implements backend.Scripts. The script runs as a process of the container: it needs neither this program
 // nor a connection to it. Starting is a step that cannot happen twice: the process makes a folder, and only the one
 // that could make it goes on.
 func (e *Engine) Bootstrap(ctx context.Context, ref backend.Ref, script backend.Script) error {
@@ -72,7 +72,7 @@ mv %[6]s.new %[6]s`,
 
 func folderOf(path string) string { return path[:strings.LastIndex(path, "/")+1] }
 
-// Progress implements backend.Machines.
+// Progress implements backend.Scripts.
 func (e *Engine) Progress(ctx context.Context, ref backend.Ref) (backend.Progress, error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // callTimeout bounds one call to Docker. Creating a container from a large image takes a few seconds on a slow disk.
 const callTimeout = 2 * time.Minute
 
-// Engine is a Docker Engine. It implements backend.Networks, backend.Machines and backend.Watcher, and is safe for
-// concurrent use. It connects when it is first used, so that a host without Docker is an error of the machines that
+// Engine is a Docker Engine. It implements all parts of a backend, and is safe for concurrent
+// use. It connects when it is first used, so that a host without Docker is an error of the machines that
 // need it and not of the program.
 type Engine struct {
 	api      *client.Client
@@ -35,6 +35,7 @@ type Engine struct {
 var (
 	_ backend.Networks = (*Engine)(nil)
 	_ backend.Machines = (*Engine)(nil)
+	_ backend.Scripts  = (*Engine)(nil)
 	_ backend.Watcher  = (*Engine)(nil)
 )
 

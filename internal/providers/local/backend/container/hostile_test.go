@@ -106,7 +106,7 @@ func TestForeignContainersSurviveEverything(t *testing.T) {
 		"a network, by a way around": {Object: o, Name: "../networks/" + neighbour.Network.Name},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if m, err := e.Inspect(t.Context(), ref); err == nil && (m.State.Exists() || m.State == backend.Remains) {
+			if m, err := e.Inspect(t.Context(), ref); err == nil && (m.State.Exists() || m.State == backend.Orphaned) {
 				t.Errorf("it is found: %+v", m)
 			}
 			if err := e.Bootstrap(t.Context(), ref, script("echo owned >/tmp/owned\n", patience)); err == nil {

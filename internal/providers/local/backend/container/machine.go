@@ -126,13 +126,8 @@ func (e *Engine) requireRoom(ctx context.Context, spec backend.MachineSpec) erro
 	if err != nil {
 		return err
 	}
-	own := 0
-	for _, m := range list {
-		if m.Owner.Object.Namespace == spec.Owner.Object.Namespace {
-			own++
-		}
-	}
-	if message := spec.Maximum.Exceeded("maxima.nodes", spec.Owner.Object.Namespace, own, len(list)); message != "" {
+	own, all := backend.CountMachines(list, spec.Owner.Object.Namespace)
+	if message := spec.Maximum.Exceeded("maxima.nodes", spec.Owner.Object.Namespace, own, all); message != "" {
 		return fault.New(fault.Invalid, ReasonTooMany, "%s", message)
 	}
 	return nil
@@ -231,7 +226,7 @@ func (e *Engine) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine,
 	c, r, err := e.container(ctx, ref)
 	switch {
 	case isGone(err):
-		return e.inspectRemains(ctx, ref)
+		return e.inspectOrphaned(ctx, ref)
 	case isForeign(err):
 		return backend.Machine{Name: ref.Name, State: backend.Foreign}, nil
 	case err != nil:
@@ -243,9 +238,9 @@ func (e *Engine) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine,
 	return m, nil
 }
 
-// inspectRemains looks for the volume of a container that does not exist.
-func (e *Engine) inspectRemains(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
-	m := backend.Machine{Name: ref.Name, State: backend.Remains}
+// inspectOrphaned looks for the volume of a container that does not exist.
+func (e *Engine) inspectOrphaned(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
+	m := backend.Machine{Name: ref.Name, State: backend.Orphaned}
 	_, err := e.volume(ctx, ref)
 	switch {
 	case isGone(err):
@@ -256,7 +251,7 @@ func (e *Engine) inspectRemains(ctx context.Context, ref backend.Ref) (backend.M
 	return m, err
 }
 
-// List implements backend.Machines.
+// List returns all machines of this instance.
 func (e *Engine) List(ctx context.Context) ([]backend.Machine, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -11,8 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/hostpath"
 )
 
-// ResolveMount implements backend.Machines. Besides what is refused on any host and the folders that are reserved, no
-// node may have Docker's own folder or socket.
+// ResolveMount returns the path of the host that a mount would show, without symbolic links. The error is a fault of kind
+// Invalid for a path that does not exist, and for one that no node may have whoever allows it: besides what is refused on
+// any host and the folders that are reserved, that is Docker's own folder and socket.
 func (e *Engine) ResolveMount(ctx context.Context, hostPath string) (string, error) {
 	guard, err := e.guard(ctx)
 	if err != nil {

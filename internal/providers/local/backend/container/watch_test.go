@@ -58,7 +58,7 @@ func TestWatchTellsOfARemovedContainer(t *testing.T) { // IP2-05: within five se
 		t.Fatal(err)
 	}
 	eventually(t, "the event", func() bool { return log.count(backend.Event{Machine: spec.Owner.Object}) > 0 })
-	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Remains {
+	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Orphaned {
 		t.Errorf("the volume remains, and is found; got %+v, %v", m, err)
 	}
 	if err := e.Delete(t.Context(), refOf(spec)); err != nil {

@@ -42,7 +42,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local"
-	backend "github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/simulated"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
@@ -141,7 +140,7 @@ func (l *live) run() (stop func()) {
 			return hosted.Add(setup(""), hosted.Config{Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(sim)})
 		},
 		func() error {
-			return local.Add(setup, local.Config{Instance: "test", Docker: "unix:///nonexistent", Simulation: backend.New(sim), Policy: policy.Default()})
+			return local.Add(setup, local.Config{Instance: "test", Docker: "unix:///nonexistent", Simulated: sim, Policy: policy.Default()})
 		},
 	} {
 		l.must(add())
@@ -257,7 +256,7 @@ func TestLifeOfASimulatedCluster(t *testing.T) { // CP-02, CP-10, IC-04, IM-02, 
 	}
 	l.must(os.Remove(file)) // as if it had been killed before anything was written
 	stop = l.run()
-	l.eventually("the nodes are made anew", func() bool { return l.nodes(workload, true) == 2 })
+	l.eventually("the nodes are created again", func() bool { return l.nodes(workload, true) == 2 })
 	l.eventually("the cluster is Available", l.available)
 
 	var machines infrav1.LocalMachineList

@@ -3,6 +3,7 @@ package simulated
 import (
 	"runtime"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,9 +13,9 @@ import (
 )
 
 // newNode returns the Node as it is right after `kubeadm join` and the first words of its kubelet.
-func newNode(spec backend.SimulatedNode) *corev1.Node {
+func newNode(spec backend.MachineSpec, at time.Time) *corev1.Node {
 	labels := map[string]string{
-		corev1.LabelHostname: spec.Name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH,
+		corev1.LabelHostname: spec.Hostname, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH,
 		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": runtime.GOARCH,
 	}
 	if spec.Zone != "" {
@@ -22,7 +23,7 @@ func newNode(spec backend.SimulatedNode) *corev1.Node {
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: spec.Name, Labels: labels,
+			Name: spec.Hostname, Labels: labels,
 			Annotations: map[string]string{
 				"kubeadm.alpha.kubernetes.io/cri-socket":                 "unix:///run/containerd/containerd.sock",
 				"volumes.kubernetes.io/controller-managed-attach-detach": "true",
@@ -30,18 +31,18 @@ func newNode(spec backend.SimulatedNode) *corev1.Node {
 		},
 		Spec: corev1.NodeSpec{ProviderID: spec.ProviderID, Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}},
 		Status: corev1.NodeStatus{
-			Capacity: backend.SimulatedCapacity(), Allocatable: backend.SimulatedCapacity(),
+			Capacity: capacity(), Allocatable: capacity(),
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: spec.Address.String()}, {Type: corev1.NodeHostName, Address: spec.Name},
+				{Type: corev1.NodeInternalIP, Address: Address(spec.Name).String()}, {Type: corev1.NodeHostName, Address: spec.Hostname},
 			},
 			NodeInfo: corev1.NodeSystemInfo{
-				MachineID: spec.Name, SystemUUID: spec.Name, BootID: spec.Name, KernelVersion: "simulated", OSImage: "Simulated",
+				MachineID: spec.Hostname, SystemUUID: spec.Hostname, BootID: spec.Hostname, KernelVersion: "simulated", OSImage: "Simulated",
 				ContainerRuntimeVersion: "simulated://" + strings.TrimPrefix(spec.Version, "v"), KubeletVersion: spec.Version,
 				OperatingSystem: "linux", Architecture: runtime.GOARCH,
 			},
 		},
 	}
-	now := metav1.NewTime(spec.At)
+	now := metav1.NewTime(at)
 	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
 			Type: t, Status: corev1.ConditionFalse, Reason: "Simulated", LastHeartbeatTime: now, LastTransitionTime: now,

@@ -11,22 +11,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/faulty"
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// Backend implements backend.Simulation.
-type Backend struct {
+// Machines are the simulated machines of the clusters of a server. All verbs but Delete fail with a fault of kind
+// Unreachable while the control plane of the machine's Cluster is not simulated, or does not run.
+type Machines struct {
 	server *simulated.Server
+	// reader has the LocalMachines, to count them.
+	reader client.Reader
+	crowd  crowd
 	now    func() time.Time
 }
 
-var _ backend.Simulation = (*Backend)(nil)
+var (
+	_ backend.Machines = (*Machines)(nil)
+	_ backend.Watcher  = (*Machines)(nil)
+	_ faulty.Kubelets  = (*Machines)(nil)
+)
 
-// New returns the backend for the clusters of a server.
-func New(s *simulated.Server) *Backend { return &Backend{server: s, now: time.Now} }
+// New returns the backend for the clusters of a server, with faults on demand. The reader has all LocalMachines.
+func New(s *simulated.Server, reader client.Reader) backend.Backend {
+	m := &Machines{server: s, reader: reader, now: time.Now}
+	return faulty.Around(backend.Backend{Networks: networks{}, Machines: m, Watcher: m}, m, time.Now)
+}
 
 // note is what is written down about a machine.
 type note struct {
@@ -37,116 +50,168 @@ type note struct {
 	NotReady bool      `json:"notReady,omitempty"`
 }
 
-// Inspect implements backend.Simulation.
-func (b *Backend) Inspect(_ context.Context, cluster types.NamespacedName, name string) (backend.SimulatedMachine, error) {
-	notes, err := b.notes(cluster)
-	if err != nil {
-		return backend.SimulatedMachine{}, err
+// Inspect implements backend.Machines. A machine that counts and is not there is orphaned.
+func (m *Machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
+	out := backend.Machine{Name: ref.Name, State: backend.Absent}
+	if err := m.crowd.seed(ctx, m.reader); err != nil {
+		return out, err
 	}
-	n := read(notes, name)
-	return backend.SimulatedMachine{
-		Owner: n.Owner, Booted: n.Booted, Joined: !n.Joined.IsZero(), Since: n.Joined, NotReady: n.NotReady,
-	}, nil
+	if m.crowd.has(ref.Object) {
+		out.State = backend.Orphaned
+	}
+	notes, err := m.notes(clusterOf(ref))
+	if err != nil {
+		return out, err
+	}
+	n := read(notes, backend.Hostname(ref.Object.Name))
+	out.Owner = backend.Owner{Cluster: ref.Cluster, Object: ref.Object, UID: n.Owner}
+	switch {
+	case !n.Joined.IsZero():
+		out = running(out)
+		out.Since, out.Degraded = n.Joined, n.NotReady
+	case !n.Booted.IsZero():
+		out.State, out.Since = backend.Created, n.Booted
+	}
+	return out, nil
 }
 
-// Boot implements backend.Simulation.
-func (b *Backend) Boot(_ context.Context, cluster types.NamespacedName, spec backend.SimulatedNode) error {
-	return b.change(cluster, spec.Name, func(n *note) { *n = note{Owner: spec.Owner, Booted: spec.At} })
+// Room implements backend.Machines.
+func (m *Machines) Room(ctx context.Context, spec backend.MachineSpec) (backend.Room, error) {
+	if err := m.crowd.seed(ctx, m.reader); err != nil {
+		return backend.Room{}, err
+	}
+	return m.crowd.room(spec.Owner.Object), nil
 }
 
-// Join implements backend.Simulation.
-func (b *Backend) Join(ctx context.Context, cluster types.NamespacedName, spec backend.SimulatedNode) error {
-	ctx, client := b.server.Workload(ctx, cluster)
+// Create implements backend.Machines: the machine begins to start, and once it has, its Node is created.
+func (m *Machines) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
+	if why := m.crowd.enter(spec.Owner.Object, spec.Maximum); why != "" {
+		return nil, fault.New(fault.Invalid, "DeniedByPolicy", "%s", why)
+	}
+	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name, Cluster: spec.Owner.Cluster}
+	notes, err := m.notes(clusterOf(ref))
+	if err != nil {
+		return nil, err
+	}
+	now, n := m.now(), read(notes, spec.Hostname)
+	switch {
+	case !n.Joined.IsZero():
+		return nil, nil
+	case n.Booted.IsZero() && spec.Startup > 0:
+		return nil, write(notes, spec.Hostname, note{Owner: spec.Owner.UID, Booted: now})
+	case now.Before(n.Booted.Add(spec.Startup)):
+		return nil, nil
+	case n.Booted.IsZero():
+		n.Booted = now
+	}
+	if err := m.createNode(ctx, ref, spec, now); err != nil {
+		return nil, err
+	}
+	n.Owner, n.Joined, n.NotReady = spec.Owner.UID, now, false
+	return nil, write(notes, spec.Hostname, n)
+}
+
+func (m *Machines) createNode(ctx context.Context, ref backend.Ref, spec backend.MachineSpec, now time.Time) error {
+	ctx, client := m.server.Workload(ctx, clusterOf(ref))
 	if client == nil {
-		return absent(cluster)
+		return absent(ref.Cluster)
 	}
 	if spec.Version == "" {
-		spec.Version = b.server.StatusOf(cluster).Spec.Version
+		spec.Version = m.server.StatusOf(clusterOf(ref)).Spec.Version
 	}
-	nodes := client.CoreV1().Nodes()
-	wanted := newNode(spec)
-	_, err := nodes.Create(ctx, wanted, metav1.CreateOptions{})
+	desired := newNode(spec, now)
+	_, err := client.CoreV1().Nodes().Create(ctx, desired, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		err = replace(ctx, client, wanted)
+		err = replace(ctx, client, desired)
 	}
 	if err != nil {
-		return fmt.Errorf("making Node %s: %w", spec.Name, err)
+		return fmt.Errorf("creating Node %s: %w", spec.Hostname, err)
 	}
-	return b.change(cluster, spec.Name, func(n *note) {
-		if n.Booted.IsZero() {
-			n.Booted = spec.At
-		}
-		n.Owner, n.Joined, n.NotReady = spec.Owner, spec.At, false
-	})
+	return nil
 }
 
-// replace makes the Node anew where one of its name is another machine's.
-func replace(ctx context.Context, client kubernetes.Interface, wanted *corev1.Node) error {
+// replace recreates the Node where one of its name is another machine's.
+func replace(ctx context.Context, client kubernetes.Interface, desired *corev1.Node) error {
 	nodes := client.CoreV1().Nodes()
-	old, err := nodes.Get(ctx, wanted.Name, metav1.GetOptions{})
-	if err == nil && old.Spec.ProviderID == wanted.Spec.ProviderID {
+	old, err := nodes.Get(ctx, desired.Name, metav1.GetOptions{})
+	if err == nil && old.Spec.ProviderID == desired.Spec.ProviderID {
 		return nil
 	}
 	if err == nil {
-		err = nodes.Delete(ctx, wanted.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &old.UID}})
+		err = nodes.Delete(ctx, desired.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &old.UID}})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err = nodes.Create(ctx, wanted, metav1.CreateOptions{})
+	_, err = nodes.Create(ctx, desired, metav1.CreateOptions{})
 	return err
 }
 
-// SetReady implements backend.Simulation.
-func (b *Backend) SetReady(ctx context.Context, cluster types.NamespacedName, name string, ready bool) error {
-	ctx, client := b.server.Workload(ctx, cluster)
-	if client == nil {
-		return absent(cluster)
+// SetReady implements faulty.Kubelets.
+func (m *Machines) SetReady(ctx context.Context, ref backend.Ref, ready bool) error {
+	notes, err := m.notes(clusterOf(ref))
+	if err != nil {
+		return err
 	}
+	ctx, client := m.server.Workload(ctx, clusterOf(ref))
+	if client == nil {
+		return absent(ref.Cluster)
+	}
+	name := backend.Hostname(ref.Object.Name)
 	nodes := client.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
-		setReady(node, readiness(ready), metav1.NewTime(b.now()))
+		setReady(node, readiness(ready), metav1.NewTime(m.now()))
 		_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("changing the status of Node %s: %w", name, err)
 	}
-	return b.change(cluster, name, func(n *note) { n.NotReady = !ready })
+	n := read(notes, name)
+	n.NotReady = !ready
+	return write(notes, name, n)
 }
 
-// Remove implements backend.Simulation.
-func (b *Backend) Remove(_ context.Context, cluster types.NamespacedName, name string) error {
-	if notes := b.server.Notes(cluster); notes != nil {
-		return notes.Delete(name)
+// Delete implements backend.Machines. The Node stays, as that of a machine that is switched off, until it is deleted.
+func (m *Machines) Delete(_ context.Context, ref backend.Ref) error {
+	if notes := m.server.Notes(clusterOf(ref)); notes != nil {
+		if err := notes.Delete(backend.Hostname(ref.Object.Name)); err != nil {
+			return err
+		}
 	}
+	m.crowd.leave(ref.Object)
 	return nil
 }
 
-// Subscribe implements backend.Simulation.
-func (b *Backend) Subscribe(tell func(cluster types.NamespacedName)) (cancel func()) {
-	return b.server.Subscribe(func(name string) {
-		if st := b.server.Status(name); st.Running {
-			tell(st.Spec.Cluster)
+// Watch implements backend.Watcher: a cluster's machines may have changed when its control plane starts.
+func (m *Machines) Watch(ctx context.Context, handle func(backend.Event)) error {
+	tell := func(name string) {
+		if st := m.server.Status(name); st.Running {
+			handle(backend.Event{Cluster: st.Spec.Cluster})
 		}
-	})
+	}
+	cancel := m.server.Subscribe(tell)
+	defer cancel()
+	for _, name := range m.server.Names() { // those that started before
+		tell(name)
+	}
+	<-ctx.Done()
+	return nil
 }
 
-func (b *Backend) notes(cluster types.NamespacedName) (*simulated.Notes, error) {
-	if notes := b.server.Notes(cluster); notes != nil {
+func clusterOf(ref backend.Ref) types.NamespacedName {
+	return types.NamespacedName{Namespace: ref.Object.Namespace, Name: ref.Cluster}
+}
+
+func (m *Machines) notes(cluster types.NamespacedName) (*simulated.Notes, error) {
+	if notes := m.server.Notes(cluster); notes != nil {
 		return notes, nil
 	}
-	return nil, absent(cluster)
+	return nil, absent(cluster.Name)
 }
 
-// change changes the note about a machine. One controller writes about a machine, one pass at a time.
-func (b *Backend) change(cluster types.NamespacedName, name string, change func(*note)) error {
-	notes, err := b.notes(cluster)
-	if err != nil {
-		return err
-	}
-	n := read(notes, name)
-	change(&n)
+// write notes something about a machine. One controller writes about a machine, one reconciliation at a time.
+func write(notes *simulated.Notes, name string, n note) error {
 	data, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -154,7 +219,7 @@ func (b *Backend) change(cluster types.NamespacedName, name string, change func(
 	return notes.Set(name, data)
 }
 
-// read returns the note about a machine. One that cannot be read counts as lost: the machine is simulated anew.
+// read returns the note about a machine. One that cannot be read counts as lost: the machine is created again.
 func read(notes *simulated.Notes, name string) note {
 	var n note
 	if err := json.Unmarshal(notes.Get(name), &n); err != nil {
@@ -163,7 +228,7 @@ func read(notes *simulated.Notes, name string) note {
 	return n
 }
 
-func absent(cluster types.NamespacedName) error {
+func absent(cluster string) error {
 	return fault.New(fault.Unreachable, "WaitingForControlPlane",
-		"waiting for the simulated control plane of Cluster %s: simulated machines need a HostedControlPlane with spec.backend.simulated", cluster.Name)
+		"Waiting for the simulated control plane of Cluster %s: simulated machines need a HostedControlPlane with spec.backend.simulated", cluster)
 }

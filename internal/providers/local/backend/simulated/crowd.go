@@ -1,4 +1,4 @@
-package machine
+package simulated
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
 // crowd counts the simulated machines, which live in the memory of this process: by what the cache has when the first is
@@ -40,14 +41,22 @@ func (c *crowd) seed(ctx context.Context, r client.Reader) error {
 	return nil
 }
 
-// room returns how many machines there are, and nil for a machine that is one of them.
-func (c *crowd) room(key types.NamespacedName) *Room {
+// has reports whether a machine is one of them.
+func (c *crowd) has(key types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.members[key]
+}
+
+// room returns how many machines there are beside the one.
+func (c *crowd) room(key types.NamespacedName) backend.Room {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	room := backend.Room{Own: c.own[key.Namespace], All: len(c.members)}
 	if c.members[key] {
-		return nil
+		room.Own, room.All = room.Own-1, room.All-1
 	}
-	return &Room{Own: c.own[key.Namespace], All: len(c.members)}
+	return room
 }
 
 // enter makes a machine one of them, and returns why it may not be; empty if it may.
@@ -57,15 +66,12 @@ func (c *crowd) enter(key types.NamespacedName, most policy.Maximum) string {
 	if c.members[key] {
 		return ""
 	}
-	if why := most.Exceeded(simulatedMaximum, key.Namespace, c.own[key.Namespace], len(c.members)); why != "" {
+	if why := most.Exceeded(setting, key.Namespace, c.own[key.Namespace], len(c.members)); why != "" {
 		return why
 	}
 	c.add(key)
 	return ""
 }
-
-// simulatedMaximum is the setting that bounds simulated machines.
-const simulatedMaximum = "maxima.simulatedNodes"
 
 // add is called with the mutex held.
 func (c *crowd) add(key types.NamespacedName) {

@@ -1,0 +1,85 @@
+package container
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// defaultTimeout is the API's default, for objects that were stored without it.
+const defaultTimeout = 300 * time.Second
+
+// Backend returns the engine as a backend.
+func (e *Engine) Backend() backend.Backend {
+	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e}
+}
+
+// Terms implements backend.Machines.
+func (e *Engine) Terms(r backend.Request) backend.Terms { return Terms(r) }
+
+// NetworkTerms implements backend.Networks.
+func (e *Engine) NetworkTerms(policy.Configuration) backend.NetworkTerms {
+	return backend.NetworkTerms{}
+}
+
+// Terms says what is known of a node's container before there is one.
+func Terms(r backend.Request) backend.Terms {
+	var asked infrav1.ContainerMachine
+	if c := r.Object.Spec.Backend.Container; c != nil {
+		asked = *c
+	}
+	most := r.Policy.Nodes
+	t := backend.Terms{
+		Scripted: true, Networked: true,
+		Resources: backend.Resources{
+			CPUs: cmp.Or(asked.Resources.CPUs, most.CPUs), MemoryMiB: cmp.Or(asked.Resources.MemoryMiB, most.MemoryMiB),
+			Processes: cmp.Or(asked.Resources.Processes, most.Processes),
+		},
+		Timeout: cmp.Or(time.Duration(max(0, asked.BootstrapTimeoutSeconds))*time.Second, defaultTimeout),
+		Denied:  denied(r, asked), Maximum: r.Policy.Maxima.Nodes, Setting: "maxima.nodes", Restart: "docker start " + r.Name,
+	}
+	switch {
+	case asked.Image != "":
+		t.Image = asked.Image
+	case r.Version != "":
+		t.Image, t.ImageVersion = backend.DefaultImage(r.Version, r.ControlPlane), r.Version
+	default:
+		t.Unclear = "Which node image to use is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image"
+	}
+	for _, m := range asked.ExtraMounts {
+		t.Mounts = append(t.Mounts, backend.Mount{HostPath: m.HostPath, MachinePath: m.ContainerPath, ReadOnly: m.ReadOnly})
+	}
+	return t
+}
+
+// denied returns what of the spec is not allowed, whatever is on the host; empty if nothing is. Mounts are asked about as
+// they are written here, so that no one finds out by them what is on the host.
+func denied(r backend.Request, asked infrav1.ContainerMachine) string {
+	if r.Object.Spec.Backend.Container == nil {
+		return ""
+	}
+	if asked.Image != "" {
+		if why := r.Policy.DeniedImage(asked.Image); why != "" {
+			return why
+		}
+	}
+	for _, m := range asked.ExtraMounts {
+		if why := r.Policy.DeniedMount(r.Object.Namespace, m.HostPath, m.ReadOnly); why != "" {
+			return why
+		}
+	}
+	return r.Policy.DeniedResources(asked.Resources.CPUs, asked.Resources.MemoryMiB, asked.Resources.Processes)
+}
+
+// Room implements backend.Machines: how many containers there are, and where the mounts of the new one lead.
+func (e *Engine) Room(ctx context.Context, spec backend.MachineSpec) (backend.Room, error) {
+	list, err := e.List(ctx)
+	if err != nil {
+		return backend.Room{}, err
+	}
+	return backend.RoomFor(spec, list, func(hostPath string) (string, error) { return e.ResolveMount(ctx, hostPath) })
+}

@@ -1,0 +1,114 @@
+package faulty
+
+import (
+	"context"
+	"time"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// Kubelets are those of the machines of a backend.
+type Kubelets interface {
+	// SetReady makes the Node of a machine ready or not.
+	SetReady(ctx context.Context, ref backend.Ref, ready bool) error
+}
+
+// Around returns the backend with the faults that annotations ask for.
+func Around(inner backend.Backend, kubelets Kubelets, now func() time.Time) backend.Backend {
+	out := inner
+	out.Faults = func(annotations map[string]string) backend.Backend {
+		b := inner
+		after, limited := length(annotations[infrav1.NotReadyAfterAnnotation])
+		b.Machines = machines{
+			Machines: inner.Machines, kubelets: kubelets, now: now,
+			neverBoots: asked(annotations, infrav1.NeverBootsAnnotation), notReady: limited, after: after,
+		}
+		if asked(annotations, infrav1.NeverProvisionsAnnotation) {
+			b.Networks = networks{inner.Networks}
+		}
+		return b
+	}
+	return out
+}
+
+// asked reports whether there is an annotation, with another value than "false".
+func asked(annotations map[string]string, name string) bool {
+	value, ok := annotations[name]
+	return ok && value != "false"
+}
+
+// length reads a time that may be zero, and returns false for what is none.
+func length(value string) (time.Duration, bool) {
+	d, err := time.ParseDuration(value)
+	return d, err == nil && d >= 0
+}
+
+// machines are the machines of one object, with what is to go wrong with it.
+type machines struct {
+	backend.Machines
+	kubelets   Kubelets
+	now        func() time.Time
+	neverBoots bool
+	// notReady tells that the Node is not to be ready this long after the machine was started.
+	notReady bool
+	after    time.Duration
+}
+
+// Terms implements backend.Machines.
+func (m machines) Terms(r backend.Request) backend.Terms {
+	t := m.Machines.Terms(r)
+	t.ChangesAfter = m.after
+	return t
+}
+
+// Room implements backend.Machines.
+func (m machines) Room(ctx context.Context, spec backend.MachineSpec) (backend.Room, error) {
+	room, err := m.Machines.Room(ctx, spec)
+	if m.neverBoots {
+		room.Refused = fault.New(fault.Invalid, "NeverBoots", "The annotation %s keeps the machine from starting", infrav1.NeverBootsAnnotation)
+	}
+	return room, err
+}
+
+// Inspect implements backend.Machines. One that may not start is not there before it has.
+func (m machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
+	out, err := m.Machines.Inspect(ctx, ref)
+	switch {
+	case m.neverBoots && out.State == backend.Created:
+		out.State = backend.Orphaned
+	case out.State == backend.Running && m.unready(out) && !out.Degraded:
+		out.Pending = "an annotation says that its Node is not ready"
+	case out.State == backend.Running && !m.unready(out) && out.Degraded:
+		out.Pending = "no annotation says any more that its Node is not ready"
+	}
+	return out, err
+}
+
+// Create implements backend.Machines.
+func (m machines) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
+	notes, err := m.Machines.Create(ctx, spec)
+	if err != nil {
+		return notes, err
+	}
+	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name, Cluster: spec.Owner.Cluster}
+	now, err := m.Machines.Inspect(ctx, ref)
+	if unready := m.unready(now); err == nil && now.State == backend.Running && unready != now.Degraded {
+		err = m.kubelets.SetReady(ctx, ref, !unready)
+	}
+	return notes, err
+}
+
+func (m machines) unready(now backend.Machine) bool {
+	return m.notReady && !m.now().Before(now.Since.Add(m.after))
+}
+
+// networks are those of a cluster that is never provisioned.
+type networks struct{ backend.Networks }
+
+// FindNetwork implements backend.Networks.
+func (networks) FindNetwork(context.Context, backend.Ref) (backend.Network, bool, error) {
+	return backend.Network{}, false, fault.New(fault.Unreachable, "NeverProvisions",
+		"The annotation %s keeps the cluster from being provisioned", infrav1.NeverProvisionsAnnotation)
+}

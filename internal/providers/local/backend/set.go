@@ -1,0 +1,49 @@
+package backend
+
+import (
+	"context"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Backend is one way to make the networks and machines of clusters.
+type Backend struct {
+	Networks Networks
+	Machines Machines
+	// Scripts is nil where no machine is scripted.
+	Scripts Scripts
+	Watcher Watcher
+	// Faults returns the backend with what the annotations of an object ask to go wrong; nil: nothing can be asked for.
+	Faults func(annotations map[string]string) Backend
+}
+
+// Set is the backends that this process offers, by the member of spec.backend that chooses them.
+type Set map[string]Backend
+
+// Choose returns the backend that an object with these annotations names. It is the one place where one is chosen; the
+// error is a fault.
+func (s Set) Choose(name string, annotations map[string]string) (Backend, error) {
+	b, ok := s[name]
+	switch {
+	case !ok:
+		return b, fault.New(fault.Unreachable, "BackendNotOffered", "This process does not offer the backend %s: choose another one", name)
+	case b.Faults != nil:
+		b = b.Faults(annotations)
+	}
+	return b, nil
+}
+
+// Watch implements [Watcher] for all of them.
+func (s Set) Watch(ctx context.Context, handle func(Event)) error {
+	ended := make(chan error, len(s))
+	for _, b := range s {
+		go func() { ended <- b.Watcher.Watch(ctx, handle) }()
+	}
+	var failed error
+	for range s {
+		if err := <-ended; err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}

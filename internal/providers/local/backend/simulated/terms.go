@@ -1,0 +1,95 @@
+package simulated
+
+import (
+	"context"
+	"hash/fnv"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// setting is the one that bounds simulated machines.
+const setting = "maxima.simulatedNodes"
+
+// Terms implements backend.Machines.
+func (m *Machines) Terms(r backend.Request) backend.Terms { return Terms(r) }
+
+// Terms says what is known of a simulated machine before there is one.
+func Terms(r backend.Request) backend.Terms {
+	return backend.Terms{
+		Volatile: true, Immediate: true, Startup: startup(r.Object), Capacity: capacity(), Denied: r.Policy.DeniedSimulated(),
+		Maximum: r.Policy.Maxima.SimulatedNodes, Setting: setting,
+		Running: running(backend.Machine{Name: r.Name, Owner: backend.Owner{
+			UID: r.Object.UID, Object: client.ObjectKeyFromObject(r.Object),
+		}}),
+	}
+}
+
+// running returns the machine as it is while it runs.
+func running(m backend.Machine) backend.Machine {
+	m.State, m.Hostname, m.Address = backend.Running, backend.Hostname(m.Owner.Object.Name), Address(m.Name)
+	return m
+}
+
+// startup is how long the machine takes to start: the delay and its own part of the jitter.
+func startup(o *infrav1.LocalMachine) time.Duration {
+	spec := o.Spec.Backend.Simulated
+	if spec == nil {
+		return 0
+	}
+	delay, jitter := spec.StartupDelay.Length(), spec.Jitter.Length()
+	if jitter <= 0 {
+		return delay
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(o.UID)) // never fails
+	const parts = 1000
+	return delay + jitter*time.Duration(sum.Sum32()%(parts+1))/parts
+}
+
+// capacity is what every simulated node offers: 8 CPUs, 16 GiB of memory, 100 GiB of disk, 110 Pods.
+func capacity() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+}
+
+// Address returns the address of a Node, the same on every call. It is in 100.64.0.0/10, which is routed nowhere.
+func Address(machineName string) netip.Addr {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(machineName)) // never fails
+	n := sum.Sum32()
+	return netip.AddrFrom4([4]byte{100, 64 | byte(n>>16)&0x3f, byte(n >> 8), byte(n)})
+}
+
+// networks are none: there is nothing between simulated machines.
+type networks struct{}
+
+// NetworkTerms implements backend.Networks.
+func (networks) NetworkTerms(p policy.Configuration) backend.NetworkTerms {
+	return backend.NetworkTerms{None: true, Denied: p.DeniedSimulated()}
+}
+
+// EnsureNetwork implements backend.Networks.
+func (networks) EnsureNetwork(context.Context, backend.NetworkSpec) (backend.Network, error) {
+	return backend.Network{}, nil
+}
+
+// FindNetwork implements backend.Networks.
+func (networks) FindNetwork(context.Context, backend.Ref) (backend.Network, bool, error) {
+	return backend.Network{}, false, nil
+}
+
+// DeleteNetwork implements backend.Networks.
+func (networks) DeleteNetwork(context.Context, backend.Ref) error { return nil }
+
+// TakenRanges implements backend.Networks.
+func (networks) TakenRanges(context.Context) ([]backend.Taken, error) { return nil, nil }

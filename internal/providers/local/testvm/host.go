@@ -1,0 +1,82 @@
+package testvm
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// Host runs virtual machines.
+type Host struct {
+	// Boot is how long they take to start.
+	Boot time.Duration
+	// Now is the clock.
+	Now func() time.Time
+	// Machines are those that there are.
+	Machines map[types.NamespacedName]*Machine
+}
+
+// Machine is a virtual machine.
+type Machine struct {
+	Spec    backend.MachineSpec
+	Powered time.Time
+	Phase   backend.Phase
+	// Scripts counts the bootstrap data that it was given.
+	Scripts int
+}
+
+// Backend returns the host as a backend.
+func (h *Host) Backend() backend.Backend { return backend.Backend{Machines: h, Scripts: h} }
+
+// Terms implements backend.Machines.
+func (h *Host) Terms(r backend.Request) backend.Terms {
+	return backend.Terms{Immediate: true, Scripted: true, Startup: h.Boot, Timeout: time.Minute, Setting: "maxima.nodes", Maximum: r.Policy.Maxima.Nodes}
+}
+
+// Room implements backend.Machines.
+func (h *Host) Room(context.Context, backend.MachineSpec) (backend.Room, error) {
+	return backend.Room{All: len(h.Machines)}, nil
+}
+
+// Create implements backend.Machines.
+func (h *Host) Create(_ context.Context, spec backend.MachineSpec) ([]string, error) {
+	if h.Machines[spec.Owner.Object] == nil {
+		h.Machines[spec.Owner.Object] = &Machine{Spec: spec, Powered: h.Now(), Phase: backend.NotStarted}
+	}
+	return nil, nil
+}
+
+// Inspect implements backend.Machines.
+func (h *Host) Inspect(_ context.Context, ref backend.Ref) (backend.Machine, error) {
+	m := h.Machines[ref.Object]
+	if m == nil {
+		return backend.Machine{Name: ref.Name, State: backend.Absent}, nil
+	}
+	out := backend.Machine{Name: ref.Name, ID: "vm-" + ref.Name, Owner: m.Spec.Owner, State: backend.Created, Hostname: m.Spec.Hostname, Since: m.Powered}
+	if started := m.Powered.Add(h.Boot); !h.Now().Before(started) {
+		out.State, out.Since = backend.Running, started
+	}
+	return out, nil
+}
+
+// Delete implements backend.Machines.
+func (h *Host) Delete(_ context.Context, ref backend.Ref) error {
+	delete(h.Machines, ref.Object)
+	return nil
+}
+
+// Bootstrap implements backend.Scripts.
+func (h *Host) Bootstrap(_ context.Context, ref backend.Ref, _ backend.Script) error {
+	m := h.Machines[ref.Object]
+	m.Scripts++
+	m.Phase = backend.InProgress
+	return nil
+}
+
+// Progress implements backend.Scripts.
+func (h *Host) Progress(_ context.Context, ref backend.Ref) (backend.Progress, error) {
+	return backend.Progress{Phase: h.Machines[ref.Object].Phase}, nil
+}
