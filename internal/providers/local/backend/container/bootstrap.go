@@ -29,8 +29,8 @@ const (
 )
 
 // Bootstrap implements backend.Scripts. The script runs as a process of the container: it needs neither this program
-// nor a connection to it. Starting is a step that cannot happen twice: the process makes a folder, and only the one
-// that could make it goes on.
+// nor a connection to it. Starting is a step that cannot happen twice: the process creates a folder, and only the one
+// that could create it continues. That it runs is marked before that: what has started and does not run was interrupted.
 func (e *Engine) Bootstrap(ctx context.Context, ref backend.Ref, script backend.Script) error {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -58,8 +58,7 @@ func (e *Engine) running(ctx context.Context, ref backend.Ref) (ownContainer, er
 
 func runProgram(s backend.Script) string {
 	return fmt.Sprintf(`mkdir -p %[1]s /var/log %[7]s
-[ -e %[2]s ] && mkdir %[3]s || exit 0
-mkdir %[4]s
+[ -e %[2]s ] && [ ! -e %[3]s ] && mkdir -p %[4]s && mkdir %[3]s || exit 0
 timeout -k 10 %[8]d /bin/sh %[2]s </dev/null >>%[5]s 2>&1
 code=$?
 [ "$code" != 124 ] || echo "slipway: ended after %[8]d seconds" >>%[5]s
