@@ -298,7 +298,7 @@ func (f fleet) add(mgr manager.Manager) {
 		func() error { return bootstrap.Add(setup, clusters, 0) },
 		func() error {
 			return hosted.Add(setup, hosted.Config{
-				Processes: newPlanes(f.local), Simulation: unused{newPlanes("")}, Carried: []string{"v1.36.3"}, Gateways: gateways{host},
+				Processes: newPlanes(f.local), Simulation: unused{newPlanes("")}, Carried: []string{"v1.36.3"}, Gateways: gateways{host}, Workloads: clusters,
 			})
 		},
 		func() error {

@@ -137,7 +137,7 @@ func (l *live) run() (stop func()) {
 		func() error { return machinepool.Add(setup(""), clusters, policy.Default()) },
 		func() error { return bootstrap.Add(setup(""), clusters, 15*time.Minute) },
 		func() error {
-			return hosted.Add(setup(""), hosted.Config{Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(sim)})
+			return hosted.Add(setup(""), hosted.Config{Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(sim), Workloads: clusters})
 		},
 		func() error {
 			return local.Add(setup, local.Config{Instance: "test", Docker: "unix:///nonexistent", Simulated: sim, Policy: policy.Default()})
