@@ -94,7 +94,7 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 		waitForBackend(p, reasonDeleting, "The machine %s is being deleted", s.Name)
 	default:
 		p.Do(Delete{Name: s.Name, Why: "the LocalMachine is being deleted"})
-		waitForResult(s, p, reasonDeleting, "The machine %s is being deleted", s.Name)
+		waitForResult(s, p, reasonDeleting, "The machine "+s.Name+" is being deleted")
 	}
 }
 
@@ -260,12 +260,12 @@ func waitForBackend(p *loop.Plan, reason, message string, args ...any) {
 }
 
 // waitForResult waits for what the plan does to the machine.
-func waitForResult(s Snapshot, p *loop.Plan, reason, message string, args ...any) {
+func waitForResult(s Snapshot, p *loop.Plan, reason, message string) {
 	if s.Terms.Immediate {
 		p.RecheckIn(soon)
 		return
 	}
-	waitForBackend(p, reason, message, args...)
+	waitForBackend(p, reason, "%s", message)
 }
 
 // waitForRunning waits for a machine that the plan starts.

@@ -4,8 +4,6 @@
 // others than those of containers and simulated machines: no event tells of anything, there is no network and no image,
 // and a machine that was provisioned stays lost.
 //
-// Owns: nothing outside of the test.
-//
 // Never: pretends: what a test has not said of a machine is not so.
 //
 // Read first: [Host].

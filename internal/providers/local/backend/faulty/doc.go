@@ -4,8 +4,6 @@
 // annotations of an object what is to go wrong with it: a machine that never starts, a Node that is not ready, a cluster
 // that is never provisioned.
 //
-// Owns: nothing but the meaning of these annotations.
-//
 // Never: chooses a backend: only those that ask for it have faults.
 //
 // Read first: [Around].
