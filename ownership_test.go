@@ -30,11 +30,11 @@ func otherKinds() map[string]otherKind {
 	return map[string]otherKind{
 		"internal/loop.pauseTable":                     {kind: "every kind"},
 		"internal/loop.troubleTable":                   {kind: "every kind"},
-		"internal/controllers/machineset.judge":        {kind: "Machine"},
+		"internal/machines.setConditions":              {kind: "Machine"},
 		"internal/controllers/machinepool.judge":       {kind: "Machine"},
 		"internal/controllers/machinehealthcheck.mark": {kind: "Machine", types: []string{"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}},
 		"internal/controllers/cluster.withLegacyReady": {kind: none},
-		"internal/controllers/machineset.older":        {kind: none},
+		"internal/controllers/machineset.v1beta1Only":  {kind: none},
 		"internal/controllers/machineset.deprecated":   {kind: none},
 	}
 }
@@ -42,8 +42,8 @@ func otherKinds() map[string]otherKind {
 // sharedConditions have several writers, each with the reason why only one of them writes the condition of one object.
 func sharedConditions() map[string]string {
 	return map[string]string{
-		"Machine UpToDate":        "of a Machine of a MachineDeployment the Machine controller; of others that of their owner, a MachineSet or a MachinePool",
-		"Machine OwnerRemediated": "a MachineHealthCheck makes it False where the owner has to remediate; the owner, a MachineSet, reports how that proceeds",
+		"Machine UpToDate":        "of a Machine of a MachineDeployment the Machine controller; of others that of their owner, a MachineSet (package machines) or a MachinePool",
+		"Machine OwnerRemediated": "a MachineHealthCheck makes it False where the owner has to remediate; the owner, a MachineSet (package machines), reports how that proceeds",
 	}
 }
 

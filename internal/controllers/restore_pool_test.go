@@ -16,9 +16,9 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
-	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	localpool "github.com/slipwayhq/slipway/internal/providers/local/machinepool"
@@ -112,7 +112,7 @@ func (w *restored) poolPass(pool *clusterv1.MachinePool) {
 		case machinepool.AdoptMachine:
 			ownership.Own(w.machines[a.Machine], owner("MachinePool", pool, true))
 		case machinepool.JudgeMachine:
-			judgeMachine(w.machines[a.Machine], machineset.Judge{UpToDate: a.Verdict}, restoredNow())
+			judgeMachine(w.machines[a.Machine], machines.SetConditions{UpToDate: a.Verdict}, restoredNow())
 		default:
 			w.forbid("MachinePool %s: %s", pool.Name, a)
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -295,9 +296,9 @@ func (w *restored) setPass(set *clusterv1.MachineSet) {
 		switch a := action.(type) {
 		case machineset.Adopt:
 			w.machines[a.Machine].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, clusterv1.GroupVersion.WithKind("MachineSet"))}
-		case machineset.Judge:
+		case machines.SetConditions:
 			judgeMachine(w.machines[a.Machine], a, restoredNow())
-		case machineset.SyncMachine, machineset.Join:
+		case machines.SyncMachine, machineset.Join:
 		default:
 			w.forbid("MachineSet %s: %s", set.Name, a)
 		}
@@ -306,7 +307,7 @@ func (w *restored) setPass(set *clusterv1.MachineSet) {
 }
 
 // judgeMachine says what a MachineSet says of a Machine.
-func judgeMachine(m *clusterv1.Machine, a machineset.Judge, now time.Time) {
+func judgeMachine(m *clusterv1.Machine, a machines.SetConditions, now time.Time) {
 	table := condition.Table[condition.Verdict]{{Type: clusterv1.MachineUpToDateCondition, Of: func(v condition.Verdict) condition.Verdict { return v }}}
 	m.Status.Conditions = append(slices.DeleteFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Type == clusterv1.MachineUpToDateCondition }),
 		table.Evaluate(a.UpToDate, loop.MomentOf(m, now))...)
@@ -322,7 +323,7 @@ func (w *restored) setSnapshot(set *clusterv1.MachineSet) machineset.Snapshot {
 		m := w.machines[name]
 		switch {
 		case ownership.ControllerOf(m, set.UID) == ownership.Self:
-			s.Machines = append(s.Machines, machineset.Member{Machine: m})
+			s.Machines = append(s.Machines, machines.Member{Machine: m})
 		case m.Labels[clusterv1.MachineSetNameLabel] == set.Name:
 			s.Others = append(s.Others, m)
 		}

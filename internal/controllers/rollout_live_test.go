@@ -25,6 +25,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
@@ -105,7 +107,7 @@ func startUpgrades(t *testing.T) upgrades {
 		f.must(clusters.SetupWithManager(mgr))
 		setup := loop.Setup{Manager: mgr, Concurrency: 2}
 		f.must(machineset.Add(setup, clusters, machineset.Settings{}))
-		f.must(machinedeployment.Add(setup))
+		f.must(machinedeployment.Add(setup, policy.Configuration{}))
 	})
 	u := upgrades{fleet: f, history: &history{machines: map[string]bool{}, replicas: map[string][]int32{}}}
 	u.follow(&clusterv1.MachineList{})
@@ -200,7 +202,7 @@ func (u upgrades) judge(m *clusterv1.Machine, sets []clusterv1.MachineSet) {
 	}
 	verdict, have := rollout.Judge(m, &sets[i], u.d, time.Now()), condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
 	if have == nil || have.Status != verdict.Status || have.Message != verdict.Message {
-		judgeMachine(m, machineset.Judge{UpToDate: verdict}, time.Now())
+		judgeMachine(m, machines.SetConditions{UpToDate: verdict}, time.Now())
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
@@ -24,7 +26,7 @@ import (
 func (w *rolled) deploymentPass() {
 	delete(w.awake, "")
 	s := machinedeployment.Snapshot{Now: w.at, Deployment: w.d, Cluster: w.cluster, Machines: map[string][]clusterv1.Machine{},
-		Templates: []machinedeployment.Template{{Ref: w.d.Spec.Template.Spec.InfrastructureRef, Object: w.template()}}}
+		Templates: clone.Templates{{Ref: w.d.Spec.Template.Spec.InfrastructureRef, Object: w.template()}}}
 	for _, set := range w.sets {
 		s.Sets = append(s.Sets, *set)
 		selector := labels.SelectorFromSet(set.Spec.Selector.MatchLabels)
@@ -44,10 +46,10 @@ func (w *rolled) deploymentPass() {
 				set.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(w.d, clusterv1.GroupVersion.WithKind("MachineDeployment"))}
 			})
 		case machinedeployment.CreateSet:
-			w.add(a.Set(s))
+			w.add(a.Desired(s))
 		case machinedeployment.SyncSet:
 			w.change(a.Name, func(set *clusterv1.MachineSet) {
-				want := a.Set(s)
+				want := a.Desired(s)
 				set.Labels, set.Annotations, set.Spec, set.OwnerReferences = want.Labels, want.Annotations, want.Spec, want.OwnerReferences
 			})
 		case machinedeployment.DeleteSet:
@@ -90,7 +92,7 @@ func (w *rolled) change(name string, by func(*clusterv1.MachineSet)) {
 func (w *rolled) setPass(set *clusterv1.MachineSet) {
 	delete(w.awake, set.Name)
 	s := machineset.Snapshot{Now: w.at, Set: set, Cluster: w.cluster, Verified: true, Workload: ownership.Workload{Seen: true},
-		Infra: machineset.Template{Ref: set.Spec.Template.Spec.InfrastructureRef, Object: w.template()}}
+		Infra: clone.Template{Ref: set.Spec.Template.Spec.InfrastructureRef, Object: w.template()}}
 	if ownership.ControllerOf(set, w.d.UID) == ownership.Self {
 		s.Deployment = w.d
 	}
@@ -100,14 +102,14 @@ func (w *rolled) setPass(set *clusterv1.MachineSet) {
 	for _, m := range w.machines {
 		switch by := ownership.ControllerOf(m, set.UID); {
 		case by == ownership.Self:
-			s.Machines = append(s.Machines, machineset.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
+			s.Machines = append(s.Machines, machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
 		case by == ownership.Nobody && labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(labels.Set(m.Labels)):
 			s.Others = append(s.Others, m)
 		}
 	}
 	p := machineset.Decide(s)
 	if len(p.Ask) > 0 {
-		s.Clones = &machineset.Clones{}
+		s.Clones = &clone.Clones{}
 		p = machineset.Decide(s)
 	}
 	for _, action := range p.Actions {
@@ -131,7 +133,7 @@ func (w *rolled) judge(s machineset.Snapshot) {
 		if m.Deleted || c != nil && string(verdict.Status)+verdict.Message == string(c.Status)+c.Message {
 			continue
 		}
-		judgeMachine(m.Machine, machineset.Judge{UpToDate: verdict}, w.at)
+		judgeMachine(m.Machine, machines.SetConditions{UpToDate: verdict}, w.at)
 		w.awake[s.Set.Name] = true
 	}
 }
@@ -140,19 +142,20 @@ func (w *rolled) setAct(s machineset.Snapshot, action loop.Action) {
 	named := func(name string) *clusterv1.Machine {
 		return w.machines[slices.IndexFunc(w.machines, func(m *clusterv1.Machine) bool { return m.Name == name })]
 	}
-	if _, quiet := action.(machineset.Judge); !quiet {
+	if _, quiet := action.(machines.SetConditions); !quiet {
 		w.say("%s: %s", s.Set.Name, action)
 	}
 	switch a := action.(type) {
 	case machineset.Adopt:
 		named(a.Machine).OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.Set, clusterv1.GroupVersion.WithKind("MachineSet"))}
-	case machineset.SyncMachine:
-		m, want := named(a.Machine), a.Result(s)
+	case machines.SyncMachine:
+		m, want := named(a.Machine), s.State().InPlace(named(a.Machine))
 		m.Labels, m.Annotations, m.Spec, m.Finalizers = want.Labels, want.Annotations, want.Spec, want.Finalizers
-	case machineset.Judge:
+	case machines.SetConditions:
 		judgeMachine(named(a.Machine), a, w.at)
-	case machineset.Create:
-		for _, m := range a.Machines(s) {
+	case machines.Create:
+		for _, name := range a.Names {
+			m := s.State().Definition.Machine(name)
 			w.made++
 			w.at = w.at.Add(time.Second)
 			m.UID, m.CreationTimestamp = types.UID(fmt.Sprintf("uid-%d", w.made)), metav1.NewTime(w.at)
@@ -162,8 +165,8 @@ func (w *rolled) setAct(s machineset.Snapshot, action loop.Action) {
 		if n := int32(len(w.machines)); n > w.ceiling {
 			w.t.Fatalf("DP-06: %d Machines, at most %d\n%s", n, w.ceiling, w.text())
 		}
-	case machineset.Delete:
-		for _, name := range strings.Fields(a.Names) {
+	case machines.Delete:
+		for _, name := range a.Names {
 			w.delete(named(name))
 		}
 	default:

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -13,6 +14,14 @@ type Independent interface {
 	Action
 	// Independent marks the type.
 	Independent()
+}
+
+// Compound is an action on several objects that hold up none of the others: its parts are carried out several at a time, and all of
+// them, whatever becomes of each. Logs, events and the outcome have the whole.
+type Compound interface {
+	Action
+	// Parts are actions on one object each.
+	Parts() []Action
 }
 
 // atOnce is how many independent actions of a plan are carried out at the same time.
@@ -70,6 +79,11 @@ func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) 
 
 // attempt carries out an action; a panic is an error of it.
 func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out result) {
+	if compound, ok := action.(Compound); ok {
+		if parts := compound.Parts(); len(parts) > 1 {
+			return joined(r.attempts(ctx, s, parts))
+		}
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			out = result{err: r.panicked(ctx, p)}
@@ -80,6 +94,15 @@ func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out
 		return out
 	}
 	return result{err: r.Act(ctx, s, action)}
+}
+
+// joined is what became of all parts of an action.
+func joined(parts []result) result {
+	errs := make([]error, 0, len(parts))
+	for _, part := range parts {
+		errs = append(errs, part.err)
+	}
+	return result{err: errors.Join(errs...)}
 }
 
 // neighbours returns how many actions at the beginning are carried out together.

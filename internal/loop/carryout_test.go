@@ -19,6 +19,65 @@ type free struct{ what string }
 func (f free) String() string { return f.what }
 func (free) Independent()     {}
 
+// many is an action on several objects.
+type many struct{ names []string }
+
+func (m many) String() string { return fmt.Sprint(m.names) }
+func (m many) Parts() []loop.Action {
+	var out []loop.Action
+	for _, name := range m.names {
+		out = append(out, many{[]string{name}})
+	}
+	return out
+}
+
+// TestCompoundAction: every part is carried out, whatever becomes of the others, and the outcome has the whole.
+func TestCompoundAction(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fails, panics string
+		kind          fault.Kind
+	}{
+		"none":  {},
+		"one":   {fails: "[b]", kind: fault.Invalid},
+		"panic": {panics: "[b]", kind: fault.Bug},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, machine(nil))
+			var mu sync.Mutex
+			var out loop.Outcome
+			h.r.Decide = func(snapshot) loop.Plan {
+				return loop.Plan{Actions: []loop.Action{many{[]string{"a", "b", "c"}}, act{"last"}}}
+			}
+			h.r.Act = func(_ context.Context, _ snapshot, a loop.Action) error {
+				mu.Lock()
+				h.acted = append(h.acted, a.String())
+				mu.Unlock()
+				switch a.String() {
+				case tc.fails:
+					return fault.New(fault.Invalid, "X", "change it")
+				case tc.panics:
+					panic("no")
+				}
+				return nil
+			}
+			h.r.Report = func(_ snapshot, _ loop.Plan, o loop.Outcome) loop.Report { out = o; return loop.Report{} }
+			_, _ = h.reconcile(t)
+			slices.Sort(h.acted[:3])
+			want := []string{"[a]", "[b]", "[c]"}
+			failed := tc.fails+tc.panics != ""
+			if !failed {
+				want = append(want, "last")
+			}
+			if diff := cmp.Diff(want, h.acted); diff != "" {
+				t.Errorf("acted (-want +got):\n%s", diff)
+			}
+			if failed && (out.Failed.String() != "[a b c]" || fault.KindOf(out.Err) != tc.kind) || failed != (out.Err != nil) {
+				t.Errorf("failed %v with %v", out.Failed, out.Err)
+			}
+		})
+	}
+}
+
 func TestIndependentActions(t *testing.T) {
 	plan := []loop.Action{act{"first"}, free{"a"}, free{"b"}, free{"c"}, act{"last"}}
 	tests := map[string]struct {

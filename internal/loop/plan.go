@@ -19,8 +19,8 @@ type Plan struct {
 	Recheck time.Duration
 }
 
-// Action is one thing to do: a small comparable struct whose String reads as a sentence that says why, such
-// as "delete Machine m2: scale down, oldest". It may be repeated after a crash at any point.
+// Action is one thing to do: a small value whose String reads as a sentence that says why, such as "delete Machine m2: scale
+// down, oldest". Actions are told apart by their type, and never compared. Each may be repeated after a crash at any point.
 type Action interface{ fmt.Stringer }
 
 // Question is a fact to find out, a small comparable struct.

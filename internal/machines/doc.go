@@ -1,18 +1,28 @@
-// Package machines keeps the Machines of an owner what the owner's template says after they were created.
+// Package machines creates, changes and deletes the Machines of an owner: what a MachineSet and a control plane have in common,
+// and a MachinePool in part.
 //
-// Does: says which fields of a Machine follow the template in place and which stay as the Machine was created with
-// ([InPlace]), whether a Machine has them ([Includes], [Follows]), and applies them with one write ([Keeper]). What older
-// programs said of these fields is handed over once, so that it can be changed and removed.
+// Does: says what an owner's Machine is created as ([Definition]) and which of its fields follow the template in place
+// ([InPlace]), which Machines are deleted first ([DeletionPriority]) and which unhealthy ones are replaced ([Remediation]), and what
+// has to be done so that Machines and clones follow their definition ([State]). Carries out these actions ([Keeper]), and
+// remembers what the cache does not show yet ([Pending]).
+//
+//	Definition ┐
+//	Members    ├─ State ─► Propagation ─► actions ─► Keeper ─► Machines, bootstrap configs, infrastructure machines
+//	Clones     ┘           Create, Delete ──┘
 //
 //	follows in place                       stays
 //	labels, annotations                    name, version, failureDomain
 //	readinessGates, taints                 bootstrap, infrastructureRef
 //	minReadySeconds, deletion timeouts     provider ID
 //
-// Owns: the share of a Machine that its owner's field manager applies.
+// An owner of another kind brings its own order of deletion ([Members.DeleteCandidates]), its own reasons to defer a
+// remediation, objects of its own beside the clones ([Keeper.CreateAll]) and its own checks (package machines/preflight).
 //
-// Never: creates or deletes Machines, or decides which Machines an owner has. Of a Machine that is being deleted only the
-// timeouts of its deletion follow; its owner patches them.
+// Owns: the fields of Machines that their owner's field manager applies, and the conditions UpToDate and OwnerRemediated where
+// their owner sets them.
 //
-// Read first: [InPlace], then [Keeper].
+// Never: decides how many Machines an owner has, or when. Of a Machine that is being deleted only the timeouts of its deletion
+// follow.
+//
+// Read first: [Definition], [State], then [Keeper].
 package machines

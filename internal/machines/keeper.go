@@ -11,22 +11,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Keeper applies what an owner says of its Machines.
+// Keeper creates, changes and deletes the Machines of owners.
 type Keeper struct {
 	// Live reads past the cache, which does not have every field manager.
 	Live   client.Reader
 	Writer *kube.Writer
-	// Manager is the field manager of the owner, which the Machines are created with, too.
-	Manager string
-	// Former are field managers that said before what Manager says now: their share of what follows the template is handed
+	// Manager is the field manager of the owner, which the Machines are created with, too. MetadataManager applies the metadata of
+	// clones.
+	Manager, MetadataManager string
+	// Former are field managers that applied before what Manager applies now: their share of what follows the template is handed
 	// over.
 	Former []string
-	// Exclusive: the former managers are nobody else's, so that labels and annotations which the owner does not want any more
-	// are handed over as well, and removed.
+	// Exclusive: the former managers are those of this owner alone, so that labels and annotations which the owner does not want any
+	// more are handed over as well, and removed.
 	Exclusive bool
+	// Pending remembers what was created and deleted; nil: the owner does not count.
+	Pending *Pending
 }
 
-// Sync makes a Machine what want says, as [InPlace] returns it.
+// Sync applies the desired Machine, as [InPlace] returns it.
 func (k Keeper) Sync(ctx context.Context, live, want *clusterv1.Machine) error {
 	if err := k.takeOver(ctx, live, want); err != nil {
 		return err
@@ -38,8 +41,8 @@ func (k Keeper) Sync(ctx context.Context, live, want *clusterv1.Machine) error {
 	return k.Writer.Named(k.Manager).Apply(ctx, nil, u)
 }
 
-// takeOver gives what older programs said of a Machine to the manager that says it now, once: it could not change or remove
-// it otherwise.
+// takeOver hands the fields that older programs applied to a Machine over to the manager that applies them now, once: it could
+// not change or remove them otherwise.
 func (k Keeper) takeOver(ctx context.Context, m, want *clusterv1.Machine) error {
 	if owned := kube.OwnedMetadata(m, k.Manager); len(owned.Labels)+len(owned.Annotations) > 0 {
 		return nil
@@ -53,24 +56,24 @@ func (k Keeper) takeOver(ctx context.Context, m, want *clusterv1.Machine) error 
 	})
 }
 
-// claims tells the fields of a Machine that its owner says.
+// claims reports whether a field of a Machine is one that its owner applies.
 func (k Keeper) claims(want *clusterv1.Machine, p fieldpath.Path) bool {
 	if len(p) < 2 || p[0].FieldName == nil || p[1].FieldName == nil {
 		return false
 	}
 	switch *p[0].FieldName + "." + *p[1].FieldName {
 	case "metadata.labels":
-		return k.Exclusive || names(want.Labels, p)
+		return k.Exclusive || namesKey(want.Labels, p)
 	case "metadata.annotations":
-		return k.Exclusive || names(want.Annotations, p)
+		return k.Exclusive || namesKey(want.Annotations, p)
 	case "spec.readinessGates", "spec.minReadySeconds", "spec.deletion", "spec.taints":
 		return true
 	}
 	return false
 }
 
-// names reports whether the path is that of one of the keys.
-func names(keys map[string]string, p fieldpath.Path) bool {
+// namesKey reports whether the path is that of one of the keys.
+func namesKey(keys map[string]string, p fieldpath.Path) bool {
 	if len(p) != 3 || p[2].FieldName == nil {
 		return false
 	}

@@ -133,7 +133,7 @@ func (p *parts) addCore() error {
 		func() error {
 			return clusterresourceset.Add(p.setup(clusterresourceset.Name), clusters, clusterresourceset.Settings{Namespaces: cfg.Namespaces})
 		},
-		func() error { return machinedeployment.Add(p.setup(machinedeployment.Name)) },
+		func() error { return machinedeployment.Add(p.setup(machinedeployment.Name), cfg.Policy) },
 		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {
@@ -191,6 +191,7 @@ func (c Config) machineSets() machineset.Settings {
 	s := c.MachineSets
 	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
 	s.Topology = c.Gates.Enabled(GateClusterTopology)
+	s.Policy = c.Policy
 	return s
 }
 

@@ -1,12 +1,11 @@
-// Package naming makes names of objects from the templates that users give.
+// Package naming renders names of objects from the templates that users give.
 //
-// Does: checks and renders name templates (of Machines, MachineSets and other kinds), in the language of Go's text/template
-// with the variables of the kind. A name that is too long for a label or a host name is cut, and stays unique by its
-// random part.
+// Does: checks and renders name templates, in the language of Go's text/template with the variables of the kind. A name that is
+// too long for a label or a host name is cut, and stays unique by its random part.
 //
 // Owns: the alphabet and the length of random parts.
 //
-// Never: makes random numbers; they are passed in.
+// Never: generates random numbers; they are passed in.
 //
 // Read first: [Template].
 package naming

@@ -33,8 +33,8 @@ type Values map[string]map[string]string
 // Template renders names.
 type Template struct{ parsed *template.Template }
 
-// Parse reads a template, and renders it once to see that it asks for nothing that values does not have, that it uses
-// .random (two objects would have the same name otherwise), and that the result is fit for a name.
+// Parse reads a template, and renders it twice to check that it uses no variable that values does not have, and that it uses
+// .random (two objects would have the same name otherwise).
 func Parse(text string, values Values) (Template, error) {
 	parsed, err := template.New("name").Option("missingkey=error").Parse(text)
 	if err != nil {
@@ -60,6 +60,26 @@ func (t Template) Name(values Values, random string) (string, error) {
 		return name, err
 	}
 	return name[:MaxLength-RandomLength] + random, nil
+}
+
+// FreshNames renders up to n names that are not taken, each from the next of the random parts; fewer where these do not suffice.
+func (t Template) FreshNames(values Values, random, taken []string, n int) ([]string, error) {
+	used := map[string]bool{}
+	for _, name := range taken {
+		used[name] = true
+	}
+	var out []string
+	for _, part := range random {
+		name, err := t.Name(values, part)
+		if err != nil {
+			return nil, err
+		}
+		if len(out) < n && !used[name] {
+			used[name] = true
+			out = append(out, name)
+		}
+	}
+	return out, nil
 }
 
 func (t Template) render(values Values, random string) (string, error) {

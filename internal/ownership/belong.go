@@ -86,3 +86,13 @@ func MissingWatchLabel(from, o metav1.Object) string {
 	}
 	return fmt.Sprintf("; it lacks the label %s=%s: set it if its provider runs with --watch-filter", clusterv1.WatchLabel, value)
 }
+
+// ControllerOfChild tells who controls an object that may belong to an owner of a kind. One of the same name that does not exist any
+// more counts as no controller: the object was restored together with the reference.
+func ControllerOfChild(o metav1.Object, kind string, owner metav1.Object) Controller {
+	ref := metav1.GetControllerOfNoCopy(o)
+	if ref != nil && ref.Kind == kind && ref.Name == owner.GetName() && ref.UID != owner.GetUID() {
+		return Nobody
+	}
+	return ControllerOf(o, owner.GetUID())
+}

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/rand"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/naming"
 )
 
 // relevant is the part of a machine template that an existing Machine cannot take over: all else is propagated in place, see
@@ -100,21 +102,16 @@ func Hash(t clusterv1.MachineTemplateSpec) string {
 	return rand.SafeEncodeString(fmt.Sprint(sum(string(data))))
 }
 
-// suffixLength is the length of the random part of names and labels.
-const suffixLength = 5
-
-// Suffix makes the part of a new MachineSet's name and label that keeps it apart from others with the same template:
-// five letters that follow from the seed. The same seed gives the same suffix, so that a creation that is
-// repeated after a crash meets itself; the seed therefore holds what tells one creation from another.
+// Suffix is the part of a new MachineSet's name and label that tells it apart from others with the same template: a random part
+// that follows from the seed. The same seed gives the same suffix, so that a creation that is repeated after a crash does not
+// create a second MachineSet; the seed therefore holds what tells one creation from another.
 func Suffix(seed ...string) string {
-	const letters = "bcdfghjklmnpqrstvwxz2456789" // as in generated names: no vowels, nothing to confuse
 	n := sum(strings.Join(seed, "\x00"))
-	out := make([]byte, suffixLength)
-	for i := range out {
-		out[i] = letters[n%uint64(len(letters))]
-		n /= uint64(len(letters))
-	}
-	return string(out)
+	return naming.Random(func(most int) int {
+		digit := n % uint64(most)
+		n /= uint64(most)
+		return int(digit)
+	})
 }
 
 // sum mixes a text into 64 bits that are all equally good.

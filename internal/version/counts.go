@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	utilversion "k8s.io/apimachinery/pkg/util/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -23,8 +22,8 @@ func (c Counts) Add(version string, n int32) {
 	}
 }
 
-// Sorted returns the versions from the oldest to the newest; what is no semantic version
-// comes last, by its text. Nil where nothing was counted; no more than the API can store.
+// Sorted returns the versions from the oldest to the newest; what is no semantic version comes last, by its text. Nil where
+// nothing was counted; no more than the API can store.
 func (c Counts) Sorted() []clusterv1.StatusVersion {
 	var out []clusterv1.StatusVersion
 	sorted := slices.SortedFunc(maps.Keys(c), older)
@@ -36,22 +35,15 @@ func (c Counts) Sorted() []clusterv1.StatusVersion {
 
 // older orders versions. Of two that differ in their build only, the text decides.
 func older(a, b string) int {
-	x, errX := utilversion.ParseSemantic(a)
-	y, errY := utilversion.ParseSemantic(b)
+	x, errX := parseSemantic(a)
+	y, errY := parseSemantic(b)
 	switch {
-	case errX == nil && errY == nil && x.LessThan(y):
-		return -1
-	case errX == nil && errY == nil && y.LessThan(x):
+	case errX != nil && errY == nil:
 		return 1
-	case (errX == nil) != (errY == nil):
-		return cmp.Compare(unread(errX), unread(errY))
+	case errX == nil && errY != nil:
+		return -1
+	case errX == nil:
+		return cmp.Or(x.Compare(y), cmp.Compare(a, b))
 	}
 	return cmp.Compare(a, b)
-}
-
-func unread(err error) int {
-	if err != nil {
-		return 1
-	}
-	return 0
 }

@@ -3,7 +3,7 @@ package version
 import (
 	"strings"
 
-	utilversion "k8s.io/apimachinery/pkg/util/version"
+	"github.com/blang/semver/v4"
 )
 
 // Runs reports whether a kubelet that says it is of version have runs the version want of a spec. Distributions add a suffix
@@ -14,29 +14,28 @@ func Runs(have, want string) bool {
 	if have == want {
 		return true
 	}
-	w, err := utilversion.ParseSemantic(want)
-	if err != nil || w.PreRelease() != "" || w.BuildMetadata() != "" {
+	w, err := parseSemantic(want)
+	if err != nil || len(w.Pre) > 0 || len(w.Build) > 0 {
 		return false
 	}
-	h, err := utilversion.ParseSemantic(have)
-	if err != nil || h.Major() != w.Major() || h.Minor() != w.Minor() || h.Patch() != w.Patch() {
+	h, err := parseSemantic(have)
+	if err != nil || h.FinalizeVersion() != w.FinalizeVersion() {
 		return false
 	}
-	return !isPreview(h.PreRelease())
+	return len(h.Pre) == 0 || !isPreview(h.Pre[0].String())
 }
 
 // isPreview reports whether a suffix is one of Kubernetes' own, of versions that come before the one they name.
-func isPreview(suffix string) bool {
-	word, _, _ := strings.Cut(suffix, ".")
-	return word == "alpha" || word == "beta" || word == "rc"
-}
+func isPreview(word string) bool { return word == "alpha" || word == "beta" || word == "rc" }
 
 // Valid reports whether a text is a Kubernetes version as a spec may have it: "v" and a semantic version.
 func Valid(text string) bool {
 	number, hasV := strings.CutPrefix(text, "v")
-	if !hasV || len(text) > maxVersion {
-		return false
-	}
-	_, err := utilversion.ParseSemantic(number)
-	return err == nil && !strings.HasPrefix(number, "v")
+	_, err := semver.Parse(number)
+	return hasV && err == nil && len(text) <= maxVersion
+}
+
+// parseSemantic reads a complete semantic version, with or without a leading v.
+func parseSemantic(text string) (semver.Version, error) {
+	return semver.Parse(strings.TrimPrefix(text, "v"))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
@@ -21,20 +22,15 @@ type (
 	Join struct{ Cluster string }
 	// Adopt makes the deployment the controller of a MachineSet that has none.
 	Adopt struct{ Set string }
-	// OwnTemplate makes the Cluster an owner of a template; Place is that of the template in the snapshot.
-	OwnTemplate struct {
-		Kind, Name string
-		Place      int
-	}
 	// CreateSet creates the MachineSet of the template.
 	CreateSet struct {
 		Name     string
 		Replicas int32
 		Revision int64
 	}
-	// TakeOver takes over what the reference implementation has said of a MachineSet.
+	// TakeOver takes over the fields of a MachineSet that the reference implementation applied.
 	TakeOver struct{ Set string }
-	// SyncSet makes a MachineSet what it should be. Why is that of a change of replicas.
+	// SyncSet applies the desired MachineSet. Why is that of a change of replicas.
 	SyncSet struct {
 		Name           string
 		From, Replicas int32
@@ -44,19 +40,16 @@ type (
 	}
 	// DeleteSet deletes a MachineSet.
 	DeleteSet struct{ Name, Why string }
-	// RecordRevision says on the deployment which revision is current.
+	// RecordRevision records on the deployment which revision is current.
 	RecordRevision struct{ Revision int64 }
 )
 
 func (a Join) String() string { return "join Cluster " + a.Cluster }
 func (a Adopt) String() string {
-	return fmt.Sprintf("adopt MachineSet %s: its labels say that it is of this deployment", a.Set)
+	return fmt.Sprintf("adopt MachineSet %s: its labels match the selector", a.Set)
 }
 func (a TakeOver) String() string {
-	return fmt.Sprintf("take over MachineSet %s from %s: what it says and the deployment does not would stay forever", a.Set, formerManager)
-}
-func (a OwnTemplate) String() string {
-	return fmt.Sprintf("make the Cluster own %s %s: Machines are made from it", a.Kind, a.Name)
+	return fmt.Sprintf("take over MachineSet %s from %s: its fields that the deployment does not set would stay forever", a.Set, formerManager)
 }
 func (a CreateSet) String() string {
 	return fmt.Sprintf("create MachineSet %s with %d replicas: none has the template of revision %d", a.Name, a.Replicas, a.Revision)
@@ -65,7 +58,7 @@ func (a SyncSet) String() string {
 	if a.Why != "" {
 		return fmt.Sprintf("scale MachineSet %s from %d to %d: %s", a.Name, a.From, a.Replicas, a.Why)
 	}
-	return fmt.Sprintf("hand down to MachineSet %s what the deployment says of it", a.Name)
+	return fmt.Sprintf("sync MachineSet %s: it differs from the deployment", a.Name)
 }
 func (a DeleteSet) String() string { return fmt.Sprintf("delete MachineSet %s: %s", a.Name, a.Why) }
 func (a RecordRevision) String() string {
@@ -78,12 +71,10 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writer.Patch(ctx, s.Deployment, func(o client.Object) { ownership.Join(o, s.Cluster) })
 	case Adopt:
 		return c.writer.Patch(ctx, setNamed(s, a.Set), func(o client.Object) { adopt(o, s.Deployment) })
-	case OwnTemplate:
-		return c.writer.Patch(ctx, s.Templates[a.Place].Object.Unstructured, func(o client.Object) {
-			ownership.Own(o, ownership.ByCluster(s.Cluster))
-		})
+	case clone.OwnTemplate:
+		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Deployment, Cluster: s.Cluster, Templates: s.Templates}, a)
 	case CreateSet:
-		err := c.writer.CreateApplied(ctx, wanted(s, a.part()))
+		err := c.writer.CreateApplied(ctx, desiredObject(s, a.share()))
 		if err == nil {
 			c.created.Add(s.Deployment.UID, a.Name, s.Now)
 		}
@@ -91,7 +82,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case TakeOver:
 		return c.takeOver(ctx, setNamed(s, a.Set))
 	case SyncSet:
-		return c.writer.Apply(ctx, setNamed(s, a.Name), wanted(s, a.part()))
+		return c.writer.Apply(ctx, setNamed(s, a.Name), desiredObject(s, a.share()))
 	case DeleteSet:
 		return c.writer.Delete(ctx, setNamed(s, a.Name).DeepCopy())
 	case RecordRevision:
@@ -113,7 +104,7 @@ func (c *Controller) takeOver(ctx context.Context, set *clusterv1.MachineSet) er
 	if newest.UID != set.UID {
 		return nil
 	}
-	return c.writer.HandOver(ctx, newest, former())
+	return c.writer.HandOver(ctx, newest, handOver())
 }
 
 // adopt makes the deployment the controller of a MachineSet, which gets its finalizer back in the same write.

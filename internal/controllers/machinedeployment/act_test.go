@@ -24,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"k8s.io/utils/ptr"
 )
 
 var key = client.ObjectKey{Namespace: "ns", Name: "md"}
@@ -153,7 +154,7 @@ func (w world) follow() bool {
 		for n := len(list.Items); n > int(replicasOf(&set)); n-- {
 			errs = append(errs, w.Delete(ctx, &list.Items[n-1]))
 		}
-		if set.Status.ObservedGeneration != set.Generation || deref(set.Status.Replicas) != replicasOf(&set) {
+		if set.Status.ObservedGeneration != set.Generation || ptr.Deref(set.Status.Replicas, 0) != replicasOf(&set) {
 			set.Status.ObservedGeneration, set.Status.Replicas = set.Generation, set.Spec.Replicas
 			errs = append(errs, w.SubResource("status").Patch(ctx, &set, client.Merge))
 		}
@@ -199,7 +200,7 @@ func (w world) complete(version string) {
 		w.t.Fatalf("MachineSets %+v", sets)
 	}
 	if d.Annotations[clusterv1.RevisionAnnotation] != sets[0].Annotations[clusterv1.RevisionAnnotation] ||
-		deref(d.Status.AvailableReplicas) != 3 || d.Status.Phase != "Running" || len(d.Finalizers) != 1 || len(d.OwnerReferences) != 1 {
+		ptr.Deref(d.Status.AvailableReplicas, 0) != 3 || d.Status.Phase != "Running" || len(d.Finalizers) != 1 || len(d.OwnerReferences) != 1 {
 		w.t.Errorf("deployment %+v %+v", d.ObjectMeta, d.Status)
 	}
 	for _, ref := range references(d) {
@@ -255,7 +256,7 @@ func TestAdoptionWhileWritesFail(t *testing.T) { // OR-01
 func TestScalingWhilePausedAndWritesFail(t *testing.T) { // DP-11
 	s := settled(func(s *Snapshot) {
 		upgrade(s)
-		withSet(s, part{name: "md-2", replicas: 2, revision: 2, current: true}, 2)
+		withSet(s, share{name: "md-2", replicas: 2, revision: 2, current: true}, 2)
 		s.Sets[0].Spec.Replicas, s.Deployment.Spec.Replicas = new(int32(6)), new(int32(8))
 		for n := 3; n < 6; n++ {
 			s.Machines["md-1"] = append(s.Machines["md-1"], machine(&s.Sets[0], fmt.Sprintf("md-1-%d", n)))

@@ -16,12 +16,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // Name of the controller.
 const Name = "machinedeployment"
 
-// Indexes by which a deployment finds what is its own without a look at everything in the namespace.
+// Indexes by which a deployment finds its MachineSets and Machines among all in the namespace.
 const (
 	setsByCluster        = "machinedeployment.set.cluster"
 	machinesByDeployment = "machinedeployment.machine.deployment"
@@ -35,13 +36,14 @@ type Controller struct {
 	writer *kube.Writer
 	// created are the MachineSets that the cache does not show yet.
 	created kube.Pending
+	policy  policy.Configuration
 	scope   membership.Scope
 	now     func() time.Time
 }
 
-// Add adds the controller to the manager.
-func Add(s loop.Setup) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), scope: s.Scope(), now: time.Now}
+// Add adds the controller to the manager; allowed is what the operator allows.
+func Add(s loop.Setup, allowed policy.Configuration) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), policy: allowed, scope: s.Scope(), now: time.Now}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)
@@ -52,8 +54,8 @@ func Add(s loop.Setup) error {
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
-	// Machines do not wake a deployment: the status of their MachineSet does. It is counted in the cache that [Snapshot] is read from,
-	// so that whoever is woken by it finds those Machines there.
+	// Machines do not enqueue a deployment: the status of their MachineSet does. It is counted in the cache that [Snapshot] is read
+	// from, so that a reconciliation that it causes finds those Machines there.
 	built, err := s.Builder(Name, &clusterv1.MachineDeployment{}).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet)).
 		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
@@ -77,7 +79,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachineDeployment, 
 	}
 }
 
-// enter makes a new deployment belong to its Cluster, in the write that adds the finalizer (DP-01).
+// enter joins a new deployment to its Cluster, in the write that adds the finalizer.
 func (c *Controller) enter(ctx context.Context, d *clusterv1.MachineDeployment) (func(client.Object), error) {
 	s := Snapshot{Deployment: d}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {

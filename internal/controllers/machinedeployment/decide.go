@@ -1,15 +1,19 @@
 package machinedeployment
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/summary"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
@@ -21,20 +25,20 @@ const (
 	waitForReplicas = clusterv1.MachineDeploymentAvailableWaitingForReplicasSetReason
 )
 
-// replicasNotSet is said of a deployment that nobody gave a number of replicas.
+// replicasNotSet is the message of a deployment whose number of replicas was never set.
 const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
 // Decide says what to do about a MachineDeployment, in this order:
 //
-//	not of its Cluster            join it                                                      DP-01
-//	restored in part              adopt MachineSets; until all is there, nothing else          restore.go
-//	spec.replicas not set         nothing: it is not known how many Machines there shall be
-//	templates                     own them by the Cluster                                      DP-19
-//	no MachineSet of the template create one, with the replicas that fit                       DP-02, DP-03
-//	every MachineSet              take it over from the reference implementation; replicas as
-//	                              planned, everything that is propagated in place
-//	rollout complete              delete empty MachineSets                                     DP-20
-//	new MachineSet                record its revision                                          DP-04
+//	not of its Cluster             join it
+//	restored in part               adopt MachineSets; nothing else until all objects are back        restore.go
+//	spec.replicas not set          nothing: it is not known how many Machines there should be
+//	templates                      make the Cluster their owner
+//	no MachineSet of the template  create one, with the replicas that fit
+//	every MachineSet               take it over from the reference implementation; apply the planned
+//	                               replicas and everything that is propagated in place
+//	rollout complete               delete empty MachineSets
+//	new MachineSet                 record its revision
 func Decide(s Snapshot) loop.Plan {
 	if !s.Deployment.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
@@ -51,8 +55,8 @@ func Decide(s Snapshot) loop.Plan {
 		p.WaitFor(waitForReplicas, replicasNotSet)
 		return p
 	}
-	if s.Behind {
-		p.WaitFor("CacheBehind", "the last change of a MachineSet has not come back yet")
+	if s.Stale {
+		p.WaitFor("StaleCache", "Waiting for the cache to catch up with the last MachineSet update")
 		p.RecheckIn(forgetAfter)
 		return p
 	}
@@ -61,79 +65,72 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// decideTemplates makes the Cluster own the templates, and says which are missing (DP-19).
+// decideTemplates makes the Cluster own the templates, and waits for those that do not exist.
 func decideTemplates(s Snapshot, p *loop.Plan) {
-	for i, t := range s.Templates {
-		if t.Object.Unstructured != nil && !ownership.Owns(s.Cluster, t.Object.Unstructured) {
-			p.Do(OwnTemplate{Kind: t.Ref.Kind, Name: t.Ref.Name, Place: i})
-		}
-	}
-	if problem := missing(s); problem != "" {
-		p.WaitFor("TemplateNotFound", "%s; no Machine can be made without", problem)
+	p.Do(s.Templates.OwnedBy(s.Cluster)...)
+	if problem := templateProblem(s); problem != "" {
+		p.WaitFor("TemplateNotFound", "%s; no Machine can be created without it", problem)
 	}
 }
 
-// missing says which template stands in the way of new Machines, empty: none.
-func missing(s Snapshot) string {
-	for _, t := range s.Templates {
-		switch {
-		case t.Problem != "":
-			return t.Problem
-		case t.Object.Unstructured == nil:
-			return t.Ref.Kind + " " + t.Ref.Name + " does not exist"
-		}
+// templateProblem says which template blocks the creation of Machines, empty: none.
+func templateProblem(s Snapshot) string {
+	for _, blocker := range s.Templates.Blockers() {
+		return blocker
 	}
 	return ""
 }
 
-// decideRollout brings the MachineSets to what package rollout plans.
+// decideRollout scales the MachineSets as package rollout plans.
 func decideRollout(s Snapshot, p *loop.Plan) {
-	c, err := courseOf(s)
+	r, err := rolloutOf(s)
 	if err != nil {
 		p.WaitFor(invalidStrategy, "The rollout strategy cannot be followed: %s", err)
 		return
 	}
-	if c.held != "" {
-		p.WaitFor(rolloutHeld, "%s", c.held)
+	if r.held != "" {
+		p.WaitFor(rolloutHeld, "%s", r.held)
 	}
 	scaled := map[string]rollout.Change{}
-	for _, change := range rollout.Plan(c.state) {
-		scaled[change.Set] = change
+	if !r.denied {
+		for _, change := range rollout.Plan(r.state) {
+			scaled[change.Set] = change
+		}
 	}
-	if c.creates() {
-		n := scaled[c.state.New.Name].To
-		p.Do(CreateSet{Name: c.state.New.Name, Replicas: n, Revision: c.state.New.Revision})
+	if r.creates() {
+		n := scaled[r.state.New.Name].To
+		p.Do(CreateSet{Name: r.state.New.Name, Replicas: n, Revision: r.state.New.Revision})
 	}
 	for i := range s.Sets {
-		decideSet(s, planned{course: c, set: &s.Sets[i], change: scaled[s.Sets[i].Name]}, p)
+		decideSet(s, plannedSet{rolloutState: r, set: &s.Sets[i], change: scaled[s.Sets[i].Name]}, p)
 	}
-	if rollout.Complete(c.state) && !c.state.Held {
-		for _, set := range c.empty(s) {
+	if rollout.Complete(r.state) && !r.state.Held {
+		for _, set := range r.empty(s) {
 			p.Do(DeleteSet{Name: set, Why: "it is empty and the rollout is complete"})
 		}
 	}
-	if c.index >= 0 && revisionOf(s.Deployment) != c.state.New.Revision {
-		p.Do(RecordRevision{Revision: c.state.New.Revision})
+	if r.index >= 0 && revisionOf(s.Deployment) != r.state.New.Revision {
+		p.Do(RecordRevision{Revision: r.state.New.Revision})
 	}
-	if after := s.Deployment.Spec.Rollout.After; !after.IsZero() { // DP-10
+	if after := s.Deployment.Spec.Rollout.After; !after.IsZero() {
 		p.RecheckIn(after.Sub(s.Now))
 	}
-	p.RecheckIn(youngest(s))
+	p.RecheckIn(upToDateRecheck(s))
 }
 
-// planned is one existing MachineSet and its place in the plan.
-type planned struct {
-	course
+// plannedSet is one existing MachineSet and its place in the plan.
+type plannedSet struct {
+	rolloutState
 	set    *clusterv1.MachineSet
 	change rollout.Change
 }
 
-// decideSet applies to a MachineSet what it should be, where it is not.
-func decideSet(s Snapshot, pl planned, p *loop.Plan) {
+// decideSet applies the desired MachineSet where the current one differs.
+func decideSet(s Snapshot, pl plannedSet, p *loop.Plan) {
 	if !pl.set.DeletionTimestamp.IsZero() {
 		return
 	}
-	if former().Moves(pl.set) {
+	if handOver().Moves(pl.set) {
 		p.Do(TakeOver{Set: pl.set.Name})
 	}
 	a := SyncSet{Name: pl.set.Name, Replicas: replicasOf(pl.set), Revision: revisionOf(pl.set), From: replicasOf(pl.set)}
@@ -143,78 +140,78 @@ func decideSet(s Snapshot, pl planned, p *loop.Plan) {
 	if pl.index >= 0 && s.Sets[pl.index].Name == pl.set.Name {
 		a.Current, a.Revision = true, pl.state.New.Revision
 	}
-	same, err := kube.Covers(pl.set, kube.Prefix+Name, foreign(pl.set, wanted(s, a.part())).Object)
+	same, err := kube.Covers(pl.set, kube.Prefix+Name, withForeign(pl.set, desiredObject(s, a.share())).Object)
 	if err != nil || !same {
 		p.Do(a)
 	}
 }
 
-// course is where the rollout stands: the state to plan from, and which MachineSet is the current one.
-type course struct {
+// rolloutState is where the rollout stands: the state to plan from, and which MachineSet is the current one.
+type rolloutState struct {
 	state rollout.State
 	// index of the current MachineSet in the snapshot; -1: there is none (yet).
 	index int
-	// held says why the rollout stands still, empty: it does not, or because the user paused it.
+	// held says why the rollout does not proceed, empty: it does, or the user paused it.
 	held string
+	// denied: the operator's policy does not allow so many replicas, and no MachineSet is scaled.
+	denied bool
 }
 
 // creates reports whether a MachineSet has to be created.
-func (c course) creates() bool { return c.index < 0 && c.state.New != nil }
+func (r rolloutState) creates() bool { return r.index < 0 && r.state.New != nil }
 
-// empty names the MachineSets that have nothing left and have seen it.
-func (c course) empty(s Snapshot) []string {
+// empty names the MachineSets that have no Machine left, and whose status says so.
+func (r rolloutState) empty(s Snapshot) []string {
 	var out []string
 	for i, set := range s.Sets {
-		seen := set.Status.ObservedGeneration >= set.Generation && deref(set.Status.Replicas) == 0
-		if i != c.index && seen && replicasOf(&set) == 0 && len(s.Machines[set.Name]) == 0 && set.DeletionTimestamp.IsZero() {
+		seen := set.Status.ObservedGeneration >= set.Generation && ptr.Deref(set.Status.Replicas, 0) == 0
+		if i != r.index && seen && replicasOf(&set) == 0 && len(s.Machines[set.Name]) == 0 && set.DeletionTimestamp.IsZero() {
 			out = append(out, set.Name)
 		}
 	}
 	return out
 }
 
-// courseOf reads the state of the rollout out of the snapshot.
-func courseOf(s Snapshot) (course, error) {
-	replicas := deref(s.Deployment.Spec.Replicas)
+// rolloutOf reads the state of the rollout from the snapshot.
+func rolloutOf(s Snapshot) (rolloutState, error) {
+	replicas := ptr.Deref(s.Deployment.Spec.Replicas, 0)
 	limits, err := rollout.Resolve(s.Deployment.Spec.Rollout.Strategy, replicas)
 	if err != nil {
-		return course{}, err
+		return rolloutState{}, err
 	}
-	c := course{index: current(s), state: rollout.State{Replicas: replicas, Limits: limits, Held: isTrue(s.Deployment.Spec.Paused)}}
-	if held := standstill(s); held != "" {
-		c.held, c.state.Held = held, true
+	r := rolloutState{index: currentSet(s), state: rollout.State{Replicas: replicas, Limits: limits, Held: ptr.Deref(s.Deployment.Spec.Paused, false)}}
+	r.denied = s.Policy.DeniedReplicas(replicas) != ""
+	if held := blockedReason(s); held != "" {
+		r.held, r.state.Held = held, true
 	}
 	var newest int64
 	for i := range s.Sets {
-		if i != c.index {
-			set := view(s, &s.Sets[i])
-			c.state.Old = append(c.state.Old, set)
+		if i != r.index {
+			set := setView(s, &s.Sets[i])
+			r.state.Old = append(r.state.Old, set)
 			newest = max(newest, set.Revision)
 		}
 	}
 	switch {
-	case c.index >= 0:
-		set := view(s, &s.Sets[c.index])
+	case r.index >= 0:
+		set := setView(s, &s.Sets[r.index])
 		set.Revision = max(set.Revision, newest+1)
-		c.state.New = &set
-	case !c.state.Held:
+		r.state.New = &set
+	case !r.state.Held:
 		revision := max(newest, revisionOf(s.Deployment)) + 1
-		c.state.New = &rollout.Set{Name: nameOf(s, revision), Revision: revision, Created: s.Now, Recorded: -1}
+		r.state.New = &rollout.Set{Name: nameOf(s, revision), Revision: revision, Created: s.Now, Recorded: -1}
 	}
-	return c, nil
+	return r, nil
 }
 
-// standstill says why nothing is rolled out although nobody paused it, empty: no reason.
-func standstill(s Snapshot) string {
-	if problem := missing(s); problem != "" {
-		return problem
-	}
-	return unseen(s)
+// blockedReason says why nothing is rolled out although the user has not paused it, empty: no reason.
+func blockedReason(s Snapshot) string {
+	return cmp.Or(scalingProblem(s), unknownNodes(s))
 }
 
-// current returns the place of the MachineSet that the template asks for, -1: there is none (DP-02, DP-10). Of several
-// the one with the most replicas is it, then the newest.
-func current(s Snapshot) int {
+// currentSet returns the place of the MachineSet that the template asks for, -1: there is none. Of several the one with the most
+// replicas is it, then the newest.
+func currentSet(s Snapshot) int {
 	best := -1
 	for i := range s.Sets {
 		set := &s.Sets[i]
@@ -222,22 +219,22 @@ func current(s Snapshot) int {
 			rollout.Expired(s.Deployment.Spec.Rollout.After.Time, set.CreationTimestamp.Time, s.Now) {
 			continue
 		}
-		if best < 0 || better(s, i, best) {
+		if best < 0 || isBetter(s, i, best) {
 			best = i
 		}
 	}
 	return best
 }
 
-func better(s Snapshot, a, b int) bool {
+func isBetter(s Snapshot, a, b int) bool {
 	if ra, rb := replicasOf(&s.Sets[a]), replicasOf(&s.Sets[b]); ra != rb {
 		return ra > rb
 	}
-	return rollout.Older(view(s, &s.Sets[b]), view(s, &s.Sets[a])) < 0
+	return rollout.Older(setView(s, &s.Sets[b]), setView(s, &s.Sets[a])) < 0
 }
 
-// view is a MachineSet as package rollout sees it.
-func view(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
+// setView is a MachineSet as package rollout sees it.
+func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 	v := rollout.Set{
 		Name: set.Name, Revision: revisionOf(set), Created: set.CreationTimestamp.Time, Desired: replicasOf(set),
 		Recorded: -1, Leaving: !set.DeletionTimestamp.IsZero(),
@@ -245,64 +242,50 @@ func view(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 	if n, err := strconv.ParseInt(set.Annotations[clusterv1.DesiredReplicasAnnotation], 10, 32); err == nil {
 		v.Recorded = int32(n)
 	}
-	goesBefore := false // an available Machine that the MachineSet takes first (MS-10)
-	for _, m := range s.Machines[set.Name] {
-		conditions := condition.Set(m.Status.Conditions)
+	preferred := false // an available Machine that the MachineSet deletes before those that are not
+	for i := range s.Machines[set.Name] {
+		m := &s.Machines[set.Name][i]
+		priority := machines.PriorityOf(machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
 		v.Actual++
 		switch {
-		case !m.DeletionTimestamp.IsZero():
+		case priority == machines.Deleting:
 			v.Deleting++
-		case conditions.IsTrue(clusterv1.MachineAvailableCondition):
+		case condition.Set(m.Status.Conditions).IsTrue(clusterv1.MachineAvailableCondition):
 			v.Available++
-			goesBefore = goesBefore || preferred(m)
-		case unhealthy(m):
+			preferred = preferred || priority == machines.Marked || priority == machines.Updating
+		case machines.IsUnhealthy(m):
 			v.Free++
 		}
 	}
-	if goesBefore {
+	if preferred {
 		v.Free = 0
 	}
 	return v
 }
 
-// preferred reports whether a scale down takes the Machine before unhealthy ones (MS-10).
-func preferred(m clusterv1.Machine) bool {
-	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
-	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
-	return marked || updating
-}
-
-// unhealthy reports whether a scale down takes the Machine before healthy ones (MS-10).
-func unhealthy(m clusterv1.Machine) bool {
-	set := condition.Set(m.Status.Conditions)
-	return !m.Status.NodeRef.IsDefined() || set.IsFalse(clusterv1.MachineNodeHealthyCondition) ||
-		set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition)
-}
-
-// newFor is how long a Machine without an UpToDate condition is not reported as one that lacks it (DP-12).
-const newFor = 10 * time.Second
-
-// youngest is when a Machine that nobody has judged yet stops being new; zero: there is none.
-func youngest(s Snapshot) time.Duration {
+// upToDateRecheck is when a Machine that has no UpToDate condition yet stops being new; zero: there is none.
+func upToDateRecheck(s Snapshot) time.Duration {
 	var left time.Duration
 	for _, m := range machinesOf(s) {
 		if condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil {
-			left = max(left, newFor-s.Now.Sub(m.CreationTimestamp.Time))
+			left = max(left, summary.NewFor-s.Now.Sub(m.CreationTimestamp.Time))
 		}
 	}
 	return left
 }
 
 // machinesOf returns the Machines of all MachineSets.
-func machinesOf(s Snapshot) []clusterv1.Machine {
-	var out []clusterv1.Machine
+func machinesOf(s Snapshot) summary.Machines {
+	var out summary.Machines
 	for _, set := range s.Sets {
-		out = append(out, s.Machines[set.Name]...)
+		for i := range s.Machines[set.Name] {
+			out = append(out, &s.Machines[set.Name][i])
+		}
 	}
 	return out
 }
 
-// revisionOf returns the revision that an object is annotated with (DP-04), 0: none.
+// revisionOf returns the revision that an object is annotated with, 0: none.
 func revisionOf(o metav1.Object) int64 {
 	n, err := strconv.ParseInt(o.GetAnnotations()[clusterv1.RevisionAnnotation], 10, 64)
 	if err != nil {
@@ -311,13 +294,4 @@ func revisionOf(o metav1.Object) int64 {
 	return n
 }
 
-func replicasOf(set *clusterv1.MachineSet) int32 { return deref(set.Spec.Replicas) }
-
-func deref(n *int32) int32 {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
-
-func isTrue(b *bool) bool { return b != nil && *b }
+func replicasOf(set *clusterv1.MachineSet) int32 { return ptr.Deref(set.Spec.Replicas, 0) }

@@ -73,7 +73,7 @@ func TestDecide(t *testing.T) {
 				set.ManagedFields = append(set.ManagedFields, metav1.ManagedFieldsEntry{Manager: "capi-machinedeployment", Operation: "Apply",
 					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"x\"":{}},"f:labels":{"f:old":{}}}}`)})
 			}),
-			do: []string{"take over MachineSet md-1 from capi-machinedeployment: what it says and the deployment does not would stay forever"},
+			do: []string{"take over MachineSet md-1 from capi-machinedeployment: its fields that the deployment does not set would stay forever"},
 		},
 		"taken over": { // DP-01, MS-09
 			reason: "finalizers may be of others", s: settled(func(s *Snapshot) {
@@ -83,8 +83,8 @@ func TestDecide(t *testing.T) {
 			}),
 		},
 		"behind": {
-			reason: "what was written last comes first", s: fresh(func(s *Snapshot) { s.Behind = true }),
-			wait: []string{"CacheBehind"}, recheck: time.Minute,
+			reason: "what was written last comes first", s: fresh(func(s *Snapshot) { s.Stale = true }),
+			wait: []string{"StaleCache"}, recheck: time.Minute,
 		},
 		"record": { // DP-04
 			reason: "the deployment says which revision is current",
@@ -111,18 +111,18 @@ func TestDecide(t *testing.T) {
 				s.Deployment.Spec.Template.Spec.MinReadySeconds = new(int32(5))
 				s.Deployment.Spec.Deletion.Order = clusterv1.OldestMachineSetDeletionOrder
 			}),
-			do: []string{"hand down to MachineSet md-1 what the deployment says of it"},
+			do: []string{"sync MachineSet md-1: it differs from the deployment"},
 		},
 		"back": { // DP-02, DP-04
 			reason: "an old MachineSet that matches again is current again, with a revision of its own",
 			s: settled(func(s *Snapshot) {
 				upgrade(s)
-				withSet(s, part{name: "md-2", replicas: 1, revision: 2, current: true}, 0)
+				withSet(s, share{name: "md-2", replicas: 1, revision: 2, current: true}, 0)
 				s.Deployment.Annotations[clusterv1.RevisionAnnotation] = "2"
 				s.Deployment.Spec.Template.Spec.Version = "v1.36.3"
 			}),
 			do: []string{
-				"hand down to MachineSet md-1 what the deployment says of it",
+				"sync MachineSet md-1: it differs from the deployment",
 				"scale MachineSet md-2 from 1 to 0: replicas that are not available go first",
 				"record revision 3: its MachineSet is the current one",
 			},
@@ -142,11 +142,17 @@ func TestDecide(t *testing.T) {
 			reason: "old Machines stay, and are not made again", s: settled(upgrade, onDelete),
 			do: []string{
 				"create MachineSet " + second + " with 0 replicas: none has the template of revision 2",
-				"hand down to MachineSet md-1 what the deployment says of it",
+				"sync MachineSet md-1: it differs from the deployment",
 			},
 		},
 		"paused": { // DP-11
 			reason: "a pause stops the rollout", s: settled(upgrade, func(s *Snapshot) { s.Deployment.Spec.Paused = new(true) }),
+		},
+		"policy": { // what admission refuses the controller does not do either
+			reason: "nothing is scaled, created or rolled out", s: settled(upgrade, func(s *Snapshot) {
+				s.Deployment.Spec.Replicas, s.Policy.Maxima.Replicas = new(int32(5)), 4
+			}),
+			do: []string{"sync MachineSet md-1: it differs from the deployment"}, wait: []string{"RolloutHeld"},
 		},
 		"paused and scaled": { // DP-11
 			reason: "but not scaling", s: settled(upgrade, func(s *Snapshot) {
@@ -169,7 +175,7 @@ func TestDecide(t *testing.T) {
 					t.Object.SetOwnerReferences(nil)
 				}
 			}),
-			do: []string{"make the Cluster own HostTemplate i: Machines are made from it", "make the Cluster own ConfigTemplate b: Machines are made from it"},
+			do: []string{"make the Cluster an owner of HostTemplate i: Machines are created from it", "make the Cluster an owner of ConfigTemplate b: Machines are created from it"},
 		},
 		"complete": { // DP-20
 			reason: "an empty old MachineSet goes when the rollout is complete", s: settled(func(s *Snapshot) { withOld(s, 0) }),
@@ -213,7 +219,7 @@ func onDelete(s *Snapshot) {
 func withOld(s *Snapshot, machines int) {
 	version := s.Deployment.Spec.Template.Spec.Version
 	s.Deployment.Spec.Template.Spec.Version = "v1.36.0"
-	withSet(s, part{name: "md-0", replicas: int32(machines), revision: 0}, machines)
+	withSet(s, share{name: "md-0", replicas: int32(machines), revision: 0}, machines)
 	s.Deployment.Spec.Template.Spec.Version = version
 }
 
@@ -230,7 +236,7 @@ func TestDeletion(t *testing.T) { // DP-01, DP-19
 		},
 		"not adopted": {
 			reason: "what was never adopted would stay for ever", s: settled(restored, func(s *Snapshot) { deleted(s.Deployment) }),
-			do: []string{"adopt MachineSet md-1: its labels say that it is of this deployment"}, wait: []string{waitingForDeletion},
+			do: []string{"adopt MachineSet md-1: its labels match the selector"}, wait: []string{waitingForDeletion},
 		},
 		"ends": {reason: "nothing is left", s: fresh(func(s *Snapshot) { deleted(s.Deployment) })},
 	} {
@@ -247,7 +253,7 @@ func TestRestore(t *testing.T) { // OR-01
 	for name, d := range map[string]decision{
 		"orphan": {
 			reason: "adopt, and nothing else in that pass", s: settled(upgrade, restored),
-			do: []string{"adopt MachineSet md-1: its labels say that it is of this deployment"}, wait: []string{"AdoptingChildren"},
+			do: []string{"adopt MachineSet md-1: its labels match the selector"}, wait: []string{"AdoptingChildren"},
 		},
 		"nothing but the deployment": {
 			reason: "it had a MachineSet, which is not there yet", s: settled(restored, func(s *Snapshot) { s.Sets, s.Machines = nil, nil }),
@@ -360,13 +366,13 @@ func TestView(t *testing.T) { // DP-06
 		turn(s, "md-1", 0, is(clusterv1.MachineAvailableCondition, "False", ""), is(clusterv1.MachineNodeHealthyCondition, "False", ""))
 		deleted(&s.Machines["md-1"][1])
 	})
-	got := view(s, &s.Sets[0])
+	got := setView(s, &s.Sets[0])
 	if got.Actual != 3 || got.Deleting != 1 || got.Available != 1 || got.Free != 1 || got.Desired != 3 || got.Recorded != 3 || got.Revision != 1 {
 		t.Errorf("%+v", got)
 	}
 	for _, first := range []string{clusterv1.DeleteMachineAnnotation, clusterv1.UpdateInProgressAnnotation} { // MS-10
 		s.Machines["md-1"][2].Annotations = map[string]string{first: ""}
-		if got := view(s, &s.Sets[0]); got.Free != 0 {
+		if got := setView(s, &s.Sets[0]); got.Free != 0 {
 			t.Errorf("an available Machine that goes first (%s) makes none free: %+v", first, got)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 const waitingForDeletion = "WaitingForMachineSetsDeletion"
 
-// decideDeletion deletes the MachineSets, those that were not adopted yet too, and waits until they are gone (DP-01).
-// Templates are not looked at: they may be gone already (DP-19).
+// decideDeletion deletes the MachineSets, also those that were not adopted yet, and waits until they are gone. Templates are not
+// read: they may not exist any more.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	var left []string

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -16,18 +17,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// part is what the plan says of one MachineSet.
-type part struct {
+// share is what the plan says of one MachineSet.
+type share struct {
 	name     string
 	replicas int32
 	revision int64
 	current  bool // it is the one of the deployment's template
 }
 
-// nameOf names the MachineSet of a revision. It follows from what makes the revision, so that a creation that is
-// repeated after a crash makes no second one.
+// nameOf names the MachineSet of a revision. The name follows from what defines the revision, so that a creation that is repeated
+// after a crash does not create a second one.
 func nameOf(s Snapshot, revision int64) string {
-	const room = 63 - 6 // names of Machines are made from it, and fit into labels where possible
+	const room = 63 - 6 // names of Machines begin with it, and fit into labels where possible
 	name := s.Deployment.Name
 	return name[:min(len(name), room)] + "-" + suffix(s, revision)
 }
@@ -36,8 +37,8 @@ func suffix(s Snapshot, revision int64) string {
 	return rollout.Suffix(string(s.Deployment.UID), strconv.FormatInt(revision, 10), rollout.Hash(s.Deployment.Spec.Template))
 }
 
-// wanted is everything that the controller says of a MachineSet, ready to be applied.
-func wanted(s Snapshot, p part) *unstructured.Unstructured {
+// desiredObject is everything that the controller sets of a MachineSet, ready to be applied.
+func desiredObject(s Snapshot, p share) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired(s, p))
 	if err != nil {
@@ -52,7 +53,7 @@ func wanted(s Snapshot, p part) *unstructured.Unstructured {
 
 // desired is a MachineSet as it should be. Those of older templates keep what their Machines cannot take over, and follow the
 // deployment in all else: with OnDelete, or during a pause, their Machines may be there for long.
-func desired(s Snapshot, p part) *clusterv1.MachineSet {
+func desired(s Snapshot, p share) *clusterv1.MachineSet {
 	d := s.Deployment
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: d.Namespace, Name: p.name, Annotations: annotations(s, p), Finalizers: []string{clusterv1.MachineSetFinalizer},
@@ -60,12 +61,12 @@ func desired(s Snapshot, p part) *clusterv1.MachineSet {
 	}}
 	set.Spec = clusterv1.MachineSetSpec{
 		ClusterName: d.Spec.ClusterName, Replicas: &p.replicas, MachineNaming: d.Spec.MachineNaming,
-		Deletion: clusterv1.MachineSetDeletionSpec{Order: d.Spec.Deletion.Order}, // DP-16
+		Deletion: clusterv1.MachineSetDeletionSpec{Order: d.Spec.Deletion.Order},
 	}
 	live := setNamed(s, p.name)
 	switch {
 	case live == nil:
-		unique := map[string]string{clusterv1.MachineDeploymentUniqueLabel: rollout.Hash(d.Spec.Template) + "-" + suffix(s, p.revision)} // DP-03
+		unique := map[string]string{clusterv1.MachineDeploymentUniqueLabel: rollout.Hash(d.Spec.Template) + "-" + suffix(s, p.revision)}
 		set.Spec.Selector = *d.Spec.Selector.DeepCopy()
 		set.Spec.Selector.MatchLabels = merged(set.Spec.Selector.MatchLabels, unique)
 		set.Spec.Template = template(d, set.Spec.Selector.MatchLabels)
@@ -89,9 +90,9 @@ func template(d *clusterv1.MachineDeployment, selected map[string]string) cluste
 	return t
 }
 
-// annotations of a MachineSet: the deployment's, and those of the rollout. Whether it may create Machines is always said, so that
-// what another implementation has said of it ends when the MachineSet becomes the current one.
-func annotations(s Snapshot, p part) map[string]string {
+// annotations of a MachineSet: the deployment's, and those of the rollout. The one that disables the creation of Machines is always
+// set, so that the value of another implementation is overwritten when the MachineSet becomes the current one.
+func annotations(s Snapshot, p share) map[string]string {
 	out := maps.Clone(s.Deployment.Annotations)
 	if out == nil {
 		out = map[string]string{}
@@ -99,7 +100,7 @@ func annotations(s Snapshot, p part) map[string]string {
 	for _, key := range ownAnnotations() {
 		delete(out, key)
 	}
-	replicas := deref(s.Deployment.Spec.Replicas)
+	replicas := ptr.Deref(s.Deployment.Spec.Replicas, 0)
 	out[clusterv1.RevisionAnnotation] = strconv.FormatInt(p.revision, 10)
 	out[clusterv1.DesiredReplicasAnnotation] = strconv.Itoa(int(replicas))
 	limits, err := rollout.Resolve(s.Deployment.Spec.Rollout.Strategy, replicas)
@@ -110,7 +111,7 @@ func annotations(s Snapshot, p part) map[string]string {
 	return out
 }
 
-// ownAnnotations are those of the deployment that say something about itself.
+// ownAnnotations are those of the deployment that are about itself, and not about its MachineSets.
 func ownAnnotations() []string {
 	return []string{
 		"kubectl.kubernetes.io/last-applied-configuration", clusterv1.RevisionAnnotation, clusterv1.DesiredReplicasAnnotation,
@@ -118,14 +119,14 @@ func ownAnnotations() []string {
 	}
 }
 
-// foreign returns what is wanted together with the finalizers and owners of others, so that these make no difference.
-func foreign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *unstructured.Unstructured {
+// withForeign returns the desired object with the finalizers and owners of other writers, so that these make no difference.
+func withForeign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *unstructured.Unstructured {
 	out := want.DeepCopy()
 	if slices.Contains(live.Finalizers, clusterv1.MachineSetFinalizer) {
 		out.SetFinalizers(live.Finalizers)
 	}
-	ours := out.GetOwnerReferences()
-	if slices.ContainsFunc(live.OwnerReferences, func(ref metav1.OwnerReference) bool { return same(ref, ours[0]) }) {
+	owners := out.GetOwnerReferences()
+	if slices.ContainsFunc(live.OwnerReferences, func(ref metav1.OwnerReference) bool { return sameOwner(ref, owners[0]) }) {
 		out.SetOwnerReferences(live.OwnerReferences)
 	}
 	return out
@@ -134,17 +135,18 @@ func foreign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *unstr
 // formerManager is the field manager of MachineSets in the reference implementation.
 const formerManager = kube.CorePrefix + "machinedeployment"
 
-// former hands over all that the reference implementation has said of a MachineSet. Finalizers stay: it claims those of
-// others, too.
-func former() kube.HandOver {
+// handOver hands over all fields of a MachineSet that the reference implementation applied. Finalizers stay: it claims those of
+// other writers, too.
+func handOver() kube.HandOver {
 	return kube.HandOver{From: []string{formerManager}, To: kube.Prefix + Name, Takes: func(p fieldpath.Path) bool {
 		return len(p) < 2 || p[1].FieldName == nil || *p[1].FieldName != "finalizers"
 	}}
 }
 
-func same(a, b metav1.OwnerReference) bool {
+func sameOwner(a, b metav1.OwnerReference) bool {
 	return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name &&
-		isTrue(a.Controller) == isTrue(b.Controller) && isTrue(a.BlockOwnerDeletion) == isTrue(b.BlockOwnerDeletion)
+		ptr.Deref(a.Controller, false) == ptr.Deref(b.Controller, false) &&
+		ptr.Deref(a.BlockOwnerDeletion, false) == ptr.Deref(b.BlockOwnerDeletion, false)
 }
 
 func setNamed(s Snapshot, name string) *clusterv1.MachineSet {
@@ -163,4 +165,18 @@ func merged(all ...map[string]string) map[string]string {
 		maps.Copy(out, m)
 	}
 	return out
+}
+
+// Desired is what the MachineSet is after the action, without what the API server adds.
+func (a CreateSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
+
+// Desired is what the MachineSet is after the action, as far as the deployment sets it.
+func (a SyncSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
+
+func (a CreateSet) share() share {
+	return share{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: true}
+}
+
+func (a SyncSet) share() share {
+	return share{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: a.Current}
 }

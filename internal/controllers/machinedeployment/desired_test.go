@@ -45,7 +45,7 @@ func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16
 	}
 	created := &clusterv1.MachineSet{ObjectMeta: meta("md-2", "2"), Spec: spec(1, metav1.LabelSelector{MatchLabels: labels}, template)}
 	created.Labels = labels
-	if diff := cmp.Diff(created, desired(s, part{name: "md-2", replicas: 1, revision: 2, current: true})); diff != "" {
+	if diff := cmp.Diff(created, desired(s, share{name: "md-2", replicas: 1, revision: 2, current: true})); diff != "" {
 		t.Errorf("a new MachineSet (-want +got):\n%s", diff)
 	}
 	live := s.Sets[0]
@@ -55,10 +55,10 @@ func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16
 	old := &clusterv1.MachineSet{ObjectMeta: meta("md-1", "1"), Spec: spec(2, live.Spec.Selector, kept)}
 	old.Labels = kept.Labels
 	old.Annotations[clusterv1.DisableMachineCreateAnnotation] = "true"
-	if diff := cmp.Diff(old, desired(s, part{name: "md-1", replicas: 2, revision: 1})); diff != "" {
+	if diff := cmp.Diff(old, desired(s, share{name: "md-1", replicas: 2, revision: 1})); diff != "" {
 		t.Errorf("an old MachineSet keeps what its Machines were made of (-want +got):\n%s", diff)
 	}
-	again := desired(s, part{name: "md-1", replicas: 2, revision: 3, current: true})
+	again := desired(s, share{name: "md-1", replicas: 2, revision: 3, current: true})
 	if again.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentUniqueLabel] != live.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentUniqueLabel] ||
 		again.Spec.Template.Labels[clusterv1.MachineDeploymentUniqueLabel] != live.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentUniqueLabel] {
 		t.Error("DP-03: the hash of a MachineSet changes")

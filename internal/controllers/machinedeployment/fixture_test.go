@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -59,7 +60,7 @@ func fresh(changes ...func(*Snapshot)) Snapshot {
 	for _, ref := range references(s.Deployment) {
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": ref.Name}}}
 		u.SetOwnerReferences(s.Deployment.OwnerReferences)
-		s.Templates = append(s.Templates, Template{Ref: ref, Object: contract.Object{Unstructured: u}})
+		s.Templates = append(s.Templates, clone.Template{Ref: ref, Object: contract.Object{Unstructured: u}})
 	}
 	for _, change := range changes {
 		change(&s)
@@ -70,7 +71,7 @@ func fresh(changes ...func(*Snapshot)) Snapshot {
 // settled is a deployment whose rollout of revision 1 is complete: MachineSet md-1 with three available Machines.
 func settled(changes ...func(*Snapshot)) Snapshot {
 	s := fresh()
-	withSet(&s, part{name: "md-1", replicas: 3, revision: 1, current: true}, 3)
+	withSet(&s, share{name: "md-1", replicas: 3, revision: 1, current: true}, 3)
 	s.Deployment.Annotations[clusterv1.RevisionAnnotation] = "1"
 	for _, change := range changes {
 		change(&s)
@@ -79,9 +80,9 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 }
 
 // withSet adds a MachineSet as this controller makes it from the deployment of now, with available Machines.
-func withSet(s *Snapshot, p part, machines int) {
+func withSet(s *Snapshot, p share, machines int) {
 	set := clusterv1.MachineSet{}
-	u := wanted(*s, p)
+	u := desiredObject(*s, p)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &set); err != nil {
 		panic(err)
 	}

@@ -29,7 +29,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"k8s.io/utils/ptr"
 )
 
 // patience is how long a busy machine may take for one step.
@@ -72,7 +74,7 @@ func startLive(t *testing.T) live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}); err != nil {
+	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, policy.Configuration{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -192,7 +194,7 @@ func (l live) running(replicas int32, version string) bool {
 	sets := l.sets()
 	s := l.d.Status
 	return len(sets) == 1 && sets[0].Spec.Template.Spec.Version == version && replicasOf(&sets[0]) == replicas && s.Phase == "Running" &&
-		deref(s.Replicas) == replicas && deref(s.AvailableReplicas) == replicas && s.ObservedGeneration == l.d.Generation &&
+		ptr.Deref(s.Replicas, 0) == replicas && ptr.Deref(s.AvailableReplicas, 0) == replicas && s.ObservedGeneration == l.d.Generation &&
 		condition.Set(s.Conditions).IsTrue(clusterv1.MachineDeploymentAvailableCondition) &&
 		l.d.Annotations[clusterv1.RevisionAnnotation] == sets[0].Annotations[clusterv1.RevisionAnnotation]
 }
@@ -269,7 +271,7 @@ func (l live) handDown() {
 		sets := l.sets()
 		_, old := sets[0].Annotations["team"]
 		return len(sets) == 1 && !old && sets[0].Annotations["new"] == "1" && sets[0].Annotations["foreign"] == "stays" && len(sets[0].Finalizers) == 2 &&
-			deref(sets[0].Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds) == 60 && l.running(5, "v1.36.3")
+			ptr.Deref(sets[0].Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds, 0) == 60 && l.running(5, "v1.36.3")
 	})
 	generation, version := l.sets()[0].Generation, l.sets()[0].ResourceVersion
 	l.change(func(d *clusterv1.MachineDeployment) { d.Labels["seen"] = "1" })

@@ -9,11 +9,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/sdk/contract"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // kind of the objects that the controller is about.
@@ -34,25 +36,18 @@ type Snapshot struct {
 	Machines map[string][]clusterv1.Machine
 	// Strays are Machines of the deployment whose MachineSet does not exist, sorted by name.
 	Strays []clusterv1.Machine
-	// Templates that new Machines are made from, that of the infrastructure first; one without a name is not among them.
-	Templates []Template
+	// Templates that new Machines are created from, that of the infrastructure first; a reference that is not set is not among them.
+	Templates clone.Templates
 	// Hidden are MachineSets of the deployment that the manager does not see, since they lack its watch label.
 	Hidden []string
-	// Behind is true while the cache does not show what this controller last made of its MachineSets.
-	Behind bool
-}
-
-// Template is one of the two templates of the deployment.
-type Template struct {
-	Ref clusterv1.ContractVersionedObjectReference
-	// Object has no Unstructured where it does not exist.
-	Object contract.Object
-	// Problem says what a person has to change before the reference can be read.
-	Problem string
+	// Stale is true while the cache does not show this controller's last writes of its MachineSets.
+	Stale bool
+	// Policy is what the operator allows; the zero value: everything.
+	Policy policy.Configuration
 }
 
 func (c *Controller) observe(ctx context.Context, d *clusterv1.MachineDeployment) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Deployment: d}
+	s := Snapshot{Now: c.now(), Deployment: d, Policy: c.policy}
 	for _, step := range []func(context.Context, *Snapshot) error{c.readCluster, c.readSets, c.readHidden, c.readMachines, c.readTemplates} {
 		if err := step(ctx, &s); err != nil {
 			return s, err
@@ -76,24 +71,24 @@ func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
 	for _, set := range list.Items {
 		if controls(s.Deployment, &set) || adoptable(s.Deployment, &set) {
 			s.Sets = append(s.Sets, set)
-			s.Behind = s.Behind || c.writer.Writes().Stale(&set)
+			s.Stale = s.Stale || c.writer.Writes().Stale(&set)
 		}
 	}
 	slices.SortFunc(s.Sets, func(a, b clusterv1.MachineSet) int { return strings.Compare(a.Name, b.Name) })
 	for _, p := range c.created.Settle(s.Deployment.UID, func(name string) bool { return setNamed(*s, name) != nil }) {
-		s.Behind = s.Behind || s.Now.Sub(p.Since) < forgetAfter
+		s.Stale = s.Stale || s.Now.Sub(p.Since) < forgetAfter
 	}
 	return nil
 }
 
-// readHidden looks for MachineSets of the deployment that lack the manager's watch label, where the others do not have all of
+// readHidden searches for MachineSets of the deployment that lack the manager's watch label, where the others do not have all of
 // its replicas.
 func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 	var replicas int32
 	for i := range s.Sets {
-		replicas += deref(s.Sets[i].Spec.Replicas)
+		replicas += replicasOf(&s.Sets[i])
 	}
-	if !s.Deployment.DeletionTimestamp.IsZero() || len(s.Sets) > 0 && replicas == deref(s.Deployment.Spec.Replicas) {
+	if !s.Deployment.DeletionTimestamp.IsZero() || len(s.Sets) > 0 && replicas == ptr.Deref(s.Deployment.Spec.Replicas, 0) {
 		return nil
 	}
 	cluster := client.ObjectKey{Namespace: s.Deployment.Namespace, Name: s.Deployment.Spec.ClusterName}
@@ -103,7 +98,7 @@ func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// readMachines sorts the Machines of the deployment to their MachineSets.
+// readMachines lists the Machines of the deployment by their MachineSets.
 func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Deployment.Namespace), client.MatchingFields{machinesByDeployment: s.Deployment.Name},
@@ -143,19 +138,12 @@ func setOf(sets []clusterv1.MachineSet, selectors []labels.Selector, m *clusterv
 
 func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
 	if !s.Deployment.DeletionTimestamp.IsZero() {
-		return nil // templates may be gone (DP-19)
+		return nil // templates may not exist any more
 	}
-	for _, ref := range references(s.Deployment) {
-		if !ref.IsDefined() {
-			continue
-		}
-		o, problem, err := c.refs.Look(ctx, s.Deployment, ref)
-		if err != nil {
-			return err
-		}
-		s.Templates = append(s.Templates, Template{Ref: ref, Object: o, Problem: problem})
-	}
-	return nil
+	refs := slices.DeleteFunc(references(s.Deployment), func(ref clusterv1.ContractVersionedObjectReference) bool { return !ref.IsDefined() })
+	var err error
+	s.Templates, err = clone.ReadTemplates(ctx, c.refs, s.Deployment, refs...)
+	return err
 }
 
 // controls reports whether the deployment is the controller of the MachineSet.
@@ -164,8 +152,8 @@ func controls(d *clusterv1.MachineDeployment, set *clusterv1.MachineSet) bool {
 	return owner != nil && owner.UID == d.UID
 }
 
-// adoptable reports whether the MachineSet was the deployment's, as its labels say, and has nobody now: no controller,
-// or one of the same name that is gone (it was restored together with the reference).
+// adoptable reports whether the MachineSet was the deployment's, as its labels say, and has no controller now, or one of the same name
+// that does not exist any more (it was restored together with the reference).
 func adoptable(d *clusterv1.MachineDeployment, set *clusterv1.MachineSet) bool {
 	owner := metav1.GetControllerOf(set)
 	former := owner != nil && owner.Kind == kind && owner.Name == d.Name && owner.UID != d.UID

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -17,27 +18,27 @@ import (
 // Restored objects come back without owners, finalizers and status, in any order. What is left of the former order are
 // labels, annotations and specs, and from them it can be told what is still missing:
 //
-//	a MachineSet matches the selector, and nobody controls it     adopt it
-//	a Machine names a MachineSet that does not exist              that MachineSet is not there yet
-//	the deployment has a revision that no MachineSet has          the current MachineSet is not there yet
-//	the MachineSets together have fewer replicas than a rollout   another MachineSet is not there yet
+//	a MachineSet matches the selector, and has no controller      adopt it
+//	a Machine names a MachineSet that does not exist              that MachineSet is not restored yet
+//	the deployment has a revision that no MachineSet has          the current MachineSet is not restored yet
+//	the MachineSets together have fewer replicas than a rollout   another MachineSet is not restored yet
 //	ever leaves, though the deployment was not scaled
 //
-// While anything is missing no MachineSet is created, scaled or deleted. All but the first are only asked about a
-// deployment that was not observed since it came into being (package ownership): later, users may delete MachineSets.
+// While anything is missing no MachineSet is created, scaled or deleted. All but the first are only checked for a deployment
+// that was not observed since its creation (package ownership): later, users may delete MachineSets.
 //
 // A restored Machine has lost what was known of its Node, and looks like one that never had any: a rollout would delete it
-// first. So nothing is rolled out while a Machine with a provider ID has a status that does not come from a look at the Nodes:
+// first. So nothing is rolled out while the status of a Machine with a provider ID was written before the Nodes were read:
 //
 //	                                   restored deployment      observed deployment
 //	no status yet                      wait                     wait: the Machine may have been restored later
 //	workload cluster not reachable     wait                     wait: it ends with the connection
-//	several Nodes have its ID          wait, a person decides   go on: it never had a Node of its own, and the rollout may be
-//	                                                            what gets rid of it
-//	no Node has its ID                 go on                    go on
+//	several Nodes have its ID          wait, a person decides   proceed: it never had a Node of its own, and the rollout may be
+//	                                                            what replaces it
+//	no Node has its ID                 proceed                  proceed
 
-// decideOwnership adopts, and reports whether the ownership is complete. It makes no Machines, so it need not have seen
-// the workload cluster: the MachineSets do.
+// decideOwnership adopts, and reports whether the ownership is complete. A deployment creates no Machines, so that it need not
+// read the workload cluster: the MachineSets do.
 func decideOwnership(s Snapshot, p *loop.Plan) bool {
 	facts := ownership.Facts{
 		Kind: kind, Name: s.Deployment.Name, Cluster: s.Deployment.Spec.ClusterName, ClusterExists: s.Cluster != nil,
@@ -51,14 +52,14 @@ func decideOwnership(s Snapshot, p *loop.Plan) bool {
 		facts.Children = append(facts.Children, child)
 	}
 	if !observed(s) {
-		facts.Absent = absent(s)
+		facts.Absent = absentSets(s)
 	}
 	verdict := ownership.Judge(facts)
 	for _, name := range verdict.Adopt {
 		p.Do(Adopt{Set: name})
 	}
 	if verdict.Whole() {
-		verdict.Reason, verdict.Message = lacking(s)
+		verdict.Reason, verdict.Message = missingSet(s)
 	}
 	if !verdict.Whole() {
 		p.WaitFor(verdict.Reason, "%s", verdict.Message)
@@ -67,11 +68,11 @@ func decideOwnership(s Snapshot, p *loop.Plan) bool {
 	return verdict.Whole()
 }
 
-// observed reports whether a pass with everything in its place is on record.
+// observed reports whether it is on record that all objects of the deployment were known.
 func observed(s Snapshot) bool { return s.Deployment.Status.ObservedGeneration > 0 }
 
-// absent names the MachineSets that Machines name and that do not exist.
-func absent(s Snapshot) []string {
+// absentSets names the MachineSets that Machines name and that do not exist.
+func absentSets(s Snapshot) []string {
 	names := map[string]bool{}
 	for _, m := range s.Strays {
 		names["MachineSet "+cmp.Or(m.Labels[clusterv1.MachineSetNameLabel], "of Machine "+m.Name)] = true
@@ -79,10 +80,9 @@ func absent(s Snapshot) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// lacking says which MachineSets of a restored deployment have not come back yet, though nothing names them; no reason:
-// none.
-func lacking(s Snapshot) (reason, message string) {
-	const instead = "restore it, or remove the annotation " + clusterv1.RevisionAnnotation + " from the MachineDeployment to start anew"
+// missingSet says which MachineSets of a restored deployment are not restored yet, though no label names them; no reason: none.
+func missingSet(s Snapshot) (reason, message string) {
+	const instead = "restore it, or remove the annotation " + clusterv1.RevisionAnnotation + " from the MachineDeployment to start over"
 	revision := revisionOf(s.Deployment)
 	if observed(s) || revision == 0 {
 		return "", ""
@@ -94,30 +94,30 @@ func lacking(s Snapshot) (reason, message string) {
 	switch {
 	case newest < revision:
 		return ownership.ReasonChildMissing, fmt.Sprintf("The MachineSet of revision %d does not exist: %s", revision, instead)
-	case tooFew(s):
+	case hasTooFewReplicas(s):
 		return ownership.ReasonChildMissing, "A MachineSet does not exist, since the others have fewer replicas than a rollout leaves: " + instead
 	}
 	return "", ""
 }
 
-// tooFew reports whether the MachineSets cannot be all there are.
-func tooFew(s Snapshot) bool {
-	replicas := deref(s.Deployment.Spec.Replicas)
+// hasTooFewReplicas reports whether the MachineSets cannot be all there are.
+func hasTooFewReplicas(s Snapshot) bool {
+	replicas := ptr.Deref(s.Deployment.Spec.Replicas, 0)
 	limits, err := rollout.Resolve(s.Deployment.Spec.Rollout.Strategy, replicas)
 	if err != nil {
 		return true
 	}
 	var have, recorded int32
 	for i := range s.Sets {
-		v := view(s, &s.Sets[i])
+		v := setView(s, &s.Sets[i])
 		have += max(v.Desired, v.Actual)
 		recorded = max(recorded, v.Recorded)
 	}
 	return recorded == replicas && have < limits.MinAvailable(replicas)
 }
 
-// unseen says which Machines' Nodes have to be looked at before a rollout goes on, empty: none.
-func unseen(s Snapshot) string {
+// unknownNodes says which Machines' Nodes have to be read before a rollout proceeds, empty: none.
+func unknownNodes(s Snapshot) string {
 	var waiting, ambiguous []string
 	for _, m := range machinesOf(s) {
 		switch reason := nodeReason(m); {
@@ -130,7 +130,7 @@ func unseen(s Snapshot) string {
 	}
 	switch {
 	case len(waiting) > 0:
-		return "Waiting for the Nodes of Machines " + condition.Names(waiting) + " to be looked up in the workload cluster; nothing is rolled out until then"
+		return "Waiting for the Nodes of Machines " + condition.Names(waiting) + " to be read from the workload cluster; nothing is rolled out until then"
 	case len(ambiguous) > 0:
 		return "The provider IDs of Machines " + condition.Names(ambiguous) + " belong to several Nodes each, and nothing is rolled out after " +
 			"a restore until one Node is left: delete the Nodes that do not belong to the Machines"
@@ -138,8 +138,8 @@ func unseen(s Snapshot) string {
 	return ""
 }
 
-// nodeReason is what was found about a Machine's Node, empty: nothing yet.
-func nodeReason(m clusterv1.Machine) string {
+// nodeReason is the reason of a Machine's condition NodeHealthy, empty: it has none yet.
+func nodeReason(m *clusterv1.Machine) string {
 	if c := condition.Set(m.Status.Conditions).Get(clusterv1.MachineNodeHealthyCondition); c != nil {
 		return c.Reason
 	}

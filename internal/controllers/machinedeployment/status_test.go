@@ -101,7 +101,7 @@ func TestConditions(t *testing.T) { // DP-12
 			reason: "what is missing of a restored deployment", s: settled(restored, func(s *Snapshot) { s.Sets, s.Machines = nil, nil }),
 			want: map[string]string{
 				"RollingOut": "Unknown WaitingForOwnership The MachineSet of revision 1 does not exist: restore it, or remove the annotation " +
-					clusterv1.RevisionAnnotation + " from the MachineDeployment to start anew",
+					clusterv1.RevisionAnnotation + " from the MachineDeployment to start over",
 			},
 		},
 		"template missing": { // DP-19
@@ -109,6 +109,11 @@ func TestConditions(t *testing.T) { // DP-12
 				s.Deployment.Spec.Replicas, s.Templates[0].Object.Unstructured = new(int32(5)), nil
 			}),
 			want: map[string]string{"ScalingUp": "True ScalingUp Scaling up from 3 to 5 replicas is blocked because HostTemplate i does not exist"},
+		},
+		"policy": {
+			reason: "why it does not grow", s: settled(func(s *Snapshot) { s.Deployment.Spec.Replicas, s.Policy.Maxima.Replicas = new(int32(5)), 4 }),
+			want: map[string]string{"ScalingUp": "True ScalingUp Scaling up from 3 to 5 replicas is blocked because 5 replicas are more than the 4 that one " +
+				"object may have: ask for less, or ask the operator to raise maxima.replicas in the configuration file (slipway up --config)"},
 		},
 		"template would be missing": { // DP-19
 			reason: "why it would not grow", s: settled(func(s *Snapshot) { s.Templates[1].Problem = "kind ConfigTemplate is not installed" }),
@@ -223,7 +228,7 @@ func TestPhase(t *testing.T) { // DP-13
 		"one is broke": {settled(func(s *Snapshot) { turn(s, "md-1", 0, is(clusterv1.MachineReadyCondition, "False", "")) }), clusterv1.MachineDeploymentPhaseRunning},
 		"one to come":  {settled(func(s *Snapshot) { s.Deployment.Spec.Replicas = new(int32(4)) }), clusterv1.MachineDeploymentPhaseScalingUp},
 	} {
-		if got := phase(tc.s, count(tc.s)); got != tc.want {
+		if got := phase(tc.s, machinesOf(tc.s).Count().Replicas); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}

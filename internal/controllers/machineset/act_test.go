@@ -28,7 +28,7 @@ func bareSet() *clusterv1.MachineSet {
 // TestScaleUpAndDown: every write fails once, and each run ends with the same Machines.
 func TestScaleUpAndDown(t *testing.T) { // MS-01, MS-02, MS-04, MS-05, MS-07, MS-25, OR-01
 	one := bareSet()
-	one.Spec.Replicas = ptr(int32(1))
+	one.Spec.Replicas = new(int32(1))
 	flaky.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(one.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
@@ -38,10 +38,10 @@ func TestScaleUpAndDown(t *testing.T) { // MS-01, MS-02, MS-04, MS-05, MS-07, MS
 			len(set.OwnerReferences) != 1 || set.OwnerReferences[0].UID != "cluster" || set.OwnerReferences[0].Controller != nil {
 			t.Errorf("finalizers %v, labels %v, owners %v", set.Finalizers, set.Labels, set.OwnerReferences)
 		}
-		w.change(set, func() { set.Spec.Replicas = ptr(int32(2)); set.Generation++ })
+		w.change(set, func() { set.Spec.Replicas = new(int32(2)); set.Generation++ })
 		w.settle()
 		w.isWhole(2)
-		w.change(set, func() { set.Spec.Replicas = ptr(int32(1)); set.Generation++ })
+		w.change(set, func() { set.Spec.Replicas = new(int32(1)); set.Generation++ })
 		w.settle()
 		w.finish()
 		w.settle()
@@ -84,7 +84,7 @@ func (w *world) isWhole(n int) {
 			bootstrap[i].GetAnnotations()[clusterv1.TemplateClonedFromGroupKindAnnotation] != "FooConfigTemplate.b" {
 			w.t.Errorf("clones of %s: %v, %v", m.Name, infra[i].Object, bootstrap[i].Object)
 		}
-		if up := of(&m, clusterv1.MachineUpToDateCondition); up == nil || up.Status != "True" {
+		if up := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition); up == nil || up.Status != "True" {
 			w.t.Errorf("Machine %s: UpToDate %v", m.Name, up)
 		}
 	}
@@ -153,7 +153,7 @@ func TestOneWriteAnObject(t *testing.T) { // MS-09
 // TestPropagation: what needs no new Machine reaches those that there are, and what belongs to others stays.
 func TestPropagation(t *testing.T) { // MS-08, MS-09
 	one := bareSet()
-	one.Spec.Replicas = ptr(int32(1))
+	one.Spec.Replicas = new(int32(1))
 	flaky.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(one.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
@@ -167,10 +167,10 @@ func TestPropagation(t *testing.T) { // MS-08, MS-09
 			set.Generation++
 			set.Spec.Template.Labels["new"] = "1"
 			set.Spec.Template.Annotations = map[string]string{"other": "2"}
-			set.Spec.Template.Spec.MinReadySeconds = ptr(int32(7))
+			set.Spec.Template.Spec.MinReadySeconds = new(int32(7))
 			set.Spec.Template.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "x"}}
-			set.Spec.Template.Spec.Deletion = clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: ptr(int32(5)),
-				NodeVolumeDetachTimeoutSeconds: ptr(int32(6)), NodeDeletionTimeoutSeconds: ptr(int32(7))}
+			set.Spec.Template.Spec.Deletion = clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: new(int32(5)),
+				NodeVolumeDetachTimeoutSeconds: new(int32(6)), NodeDeletionTimeoutSeconds: new(int32(7))}
 			set.Spec.Template.Spec.Taints = []clusterv1.MachineTaint{{Key: "k", Effect: corev1.TaintEffectNoSchedule, Propagation: "Always"}}
 		})
 		w.settle()
@@ -206,7 +206,7 @@ func orphan(name string, changes ...func(*clusterv1.Machine)) *clusterv1.Machine
 
 func TestAdoption(t *testing.T) { // MS-03, OR-01
 	old := func(m *clusterv1.Machine) {
-		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "ms", UID: "former", Controller: ptr(true)}}
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "ms", UID: "former", Controller: new(true)}}
 	}
 	former := orphan("b")
 	old(former)
@@ -233,10 +233,10 @@ func TestCacheThatLags(t *testing.T) { // MS-04, MS-10
 	one := member(Snapshot{Set: newSet()}, "m1").Machine
 	two := member(Snapshot{Set: newSet()}, "m2").Machine
 	w := newWorld(t, managementCluster(newSet(), one, two).Build())
-	w.ctl.created.Add("ms", "m1", now)                  // shown by now
-	w.ctl.created.Add("ms", "new", now)                 // not yet
-	w.ctl.created.Add("ms", "old", now.Add(-time.Hour)) // deleted before the cache showed it
-	w.ctl.deleted.Add("ms", "m2", now)
+	w.ctl.pending.Created("ms", "m1", now)                  // shown by now
+	w.ctl.pending.Created("ms", "new", now)                 // not yet
+	w.ctl.pending.Created("ms", "old", now.Add(-time.Hour)) // deleted before the cache showed it
+	w.ctl.pending.Deleted("ms", "m2", now)
 	for range 2 {
 		s, err := w.ctl.observe(t.Context(), newSet())
 		if err != nil {
@@ -277,7 +277,7 @@ func TestRestored(t *testing.T) { // OR-01, MS-03
 	}
 	w.workload.down = true // what was known before does not depend on the workload cluster
 	set := w.set()
-	w.change(set, func() { set.Spec.Replicas = ptr(int32(3)); set.Generation++ })
+	w.change(set, func() { set.Spec.Replicas = new(int32(3)); set.Generation++ })
 	w.settle()
 	if got := len(w.machines()); got != 3 {
 		t.Errorf("%d Machines after scaling up", got)

@@ -2,14 +2,18 @@ package machineset
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/machines/summary"
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
@@ -17,44 +21,46 @@ const (
 	// missingRecheck is when a reference to nothing is followed again: a kind that is not installed yet cannot be
 	// watched.
 	missingRecheck = 30 * time.Second
-	// unseenRecheck is when the workload cluster is looked at again where its cache was still filling.
-	unseenRecheck = 5 * time.Second
-	// createdRecheck is when the cache is looked at again for what was created; its watch wakes us before.
-	createdRecheck = 5 * time.Second
-	// preflightRecheck is when preflight checks that failed are made again (MS-12).
+	// unansweredRecheck is when the workload cluster is read again that did not answer, as while its cache fills.
+	unansweredRecheck = 5 * time.Second
+	// preflightRecheck is when preflight checks that failed run again.
 	preflightRecheck = 15 * time.Second
 )
 
-// Reasons of waits that end up in the condition ScalingUp.
+// topologyFinalizer keeps a set of a managed topology until its templates are deleted.
+const topologyFinalizer = clusterv1.MachineSetTopologyFinalizer
+
+// Reasons of waits that the condition ScalingUp repeats.
 const (
 	waitForTemplate   = "WaitingForTemplate"
 	waitForPreflight  = "PreflightCheckFailed"
 	waitForPermission = "MachineCreateDisabled"
+	waitForPolicy     = "ReplicasNotAllowed"
 	waitForName       = "InvalidNamingTemplate"
 	waitForCache      = "WaitingForCache"
 )
 
 // Decide says what to do about a MachineSet.
 //
-//	does not belong to its Cluster            join it                                        MS-02
-//	of a managed topology                     add its finalizer                              MS-01
-//	graph of owners not whole                 adopt what is ours, or wait                    MS-03
-//	templates of a standalone set             own them for the Cluster                       OR-01
-//	Machine is not what the template says     propagate in place, clones first               MS-08
-//	clones that no Machine has                delete                                         MS-04
-//	UpToDate (standalone), OwnerRemediated    set                                            MA-24, MS-18
-//	unhealthy Machines                        delete, within the budget                      MS-18
-//	too few, too many                         create, delete                                 MS-04, MS-10
+//	not of its Cluster                          join it
+//	of a managed topology                       add its finalizer
+//	owners of Machines not known                adopt Machines that match, or wait
+//	templates of a standalone set               make the Cluster their owner
+//	Machine differs from the template           propagate in place, clones first
+//	clones without a Machine                    delete
+//	UpToDate (standalone), OwnerRemediated      set
+//	unhealthy Machines                          delete, within the limit
+//	too few, too many                           create, delete
 func Decide(s Snapshot) loop.Plan {
-	if deleting(s) {
+	if isDeleting(s) {
 		return decideDeletion(s)
 	}
 	var p loop.Plan
 	switch {
-	case s.Cluster != nil && !joined(s):
+	case s.Cluster != nil && !isJoined(s):
 		p.Do(Join{Cluster: s.Cluster.Name})
-	case s.Settings.Topology && ofTopology(s.Set) && !protected(s):
-		p.Do(Protect{})
+	case s.Settings.Topology && clone.IsOfTopology(s.Set) && !controllerutil.ContainsFinalizer(s.Set, topologyFinalizer):
+		p.Do(clone.Protect{Finalizer: topologyFinalizer})
 	}
 	verdict := ownership.Judge(facts(s))
 	for _, name := range verdict.Adopt {
@@ -64,61 +70,68 @@ func Decide(s Snapshot) loop.Plan {
 		p.WaitFor(verdict.Reason, "%s", verdict.Message)
 		p.RecheckIn(verdict.Recheck)
 		if verdict.Reason == ownership.ReasonWorkloadUnknown && s.Unanswered {
-			p.RecheckIn(unseenRecheck)
+			p.RecheckIn(unansweredRecheck)
 		}
 		return p
 	}
-	if asksClones(s) {
+	state := s.State()
+	if state.NeedsClones() {
 		p.Ask = []loop.Question{AskClones{}}
 		return p
 	}
-	ownTemplates(s, &p)
-	p.Do(propagation(s)...)
-	judgeMachines(s, &p)
-	remediate(s, &p)
-	scale(s, &p)
+	if isStandalone(s.Set) { // for those of other sets their MachineDeployment does so
+		p.Do(s.templates().OwnedBy(s.Cluster)...)
+	}
+	p.Do(state.Propagation()...)
+	blockers := creationBlockers(s)
+	r := remediation(s, replacementBlockers(blockers))
+	p.Do(state.SetConditions(r)...)
+	if s.Clones != nil && slices.ContainsFunc(s.Machines, state.IsUndecided) {
+		p.RecheckIn(missingRecheck) // clones are not watched
+	}
+	remediate(r, blockers, &p)
+	scale(s, blockers, &p)
 	return p
 }
 
-// decideDeletion deletes the Machines, then the templates of a managed topology; the finalizer goes last (MS-25).
+// decideDeletion deletes the Machines, then the templates of a managed topology; the finalizer is removed last.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
-	var all, left []string
-	want := newMachine(s, "")
+	var deleted, left machines.Members
 	for _, m := range s.Machines {
-		all = append(all, m.Name)
-		switch {
-		case !m.Deleted:
-			left = append(left, m.Name)
-		case !m.Stale && needsSync(s, m, want):
-			p.Do(SyncTimeouts{Machine: m.Name})
+		if m.Deleted {
+			deleted = append(deleted, m)
+		} else {
+			left = append(left, m)
 		}
 	}
-	all = append(all, s.Created...)
-	deleteMachines(&p, left, "the MachineSet is deleted")
-	if len(all) > 0 {
-		p.WaitFor(clusterv1.MachineSetDeletingReason, "Waiting for %d Machines to be deleted", len(all))
+	state := s.State()
+	state.Members, state.Clones = deleted, nil
+	p.Do(state.Propagation()...)
+	deleteMachines(&p, summary.Machines(left.Machines()).Names(), "the MachineSet is deleted")
+	if n := count(s); n > 0 {
+		p.WaitFor(clusterv1.MachineSetDeletingReason, "Waiting for %d Machines to be deleted", n)
 	}
 	if len(s.Created) > 0 {
-		p.RecheckIn(createdRecheck)
+		p.RecheckIn(machines.PendingRecheck)
 	}
 	if p.Idle() {
-		releaseTemplates(s, &p)
+		s.templates().Release(s.Set, topologyFinalizer, s.Used, &p)
 	}
 	return p
 }
 
-// joined reports whether label and owner are as MS-02 says.
-func joined(s Snapshot) bool {
+// isJoined reports whether the set has the label of its Cluster, and a standalone one is owned by it.
+func isJoined(s Snapshot) bool {
 	if s.Set.Labels[clusterv1.ClusterNameLabel] != s.Cluster.Name {
 		return false
 	}
-	return !standalone(s.Set) || ownership.Owns(s.Cluster, s.Set)
+	return !isStandalone(s.Set) || ownership.Owns(s.Cluster, s.Set)
 }
 
-// standalone MachineSets belong to nobody but the Cluster (MS-02). One with the label of a MachineDeployment was made
-// by it, or restored before it.
-func standalone(set *clusterv1.MachineSet) bool {
+// isStandalone reports whether a set belongs to its Cluster alone. One with the label of a MachineDeployment was created by it,
+// or restored before it.
+func isStandalone(set *clusterv1.MachineSet) bool {
 	_, labelled := set.Labels[clusterv1.MachineDeploymentNameLabel]
 	return !labelled && metav1.GetControllerOfNoCopy(set) == nil
 }
@@ -134,44 +147,39 @@ func facts(s Snapshot) ownership.Facts {
 	}
 	for _, m := range s.Others {
 		f.Children = append(f.Children, ownership.Child{
-			Kind: "Machine", Name: m.Name, Selected: selects(s.Set, m), Controller: controllerOf(s.Set, m),
+			Kind: "Machine", Name: m.Name, Selected: selects(s.Set, m), Controller: ownership.ControllerOfChild(m, setKind, s.Set),
 			Deleting: !m.DeletionTimestamp.IsZero(),
 		})
 	}
 	return f
 }
 
-// ownTemplates makes the Cluster an owner of the templates of a standalone set, so that they go with it (OR-01). Those
-// of others are the MachineDeployment's to care for.
-func ownTemplates(s Snapshot, p *loop.Plan) {
-	if !standalone(s.Set) {
-		return
+// creationBlockers are what speaks against creating Machines, in the order in which to solve it.
+func creationBlockers(s Snapshot) []loop.Wait {
+	var out []loop.Wait
+	for _, message := range s.templates().Blockers() {
+		out = append(out, loop.Wait{Reason: waitForTemplate, Message: message})
 	}
-	for _, t := range []Template{s.Bootstrap, s.Infra} {
-		if t.Object.Unstructured != nil && !ownership.Owns(s.Cluster, t.Object) {
-			p.Do(OwnTemplate{Kind: t.Ref.Kind, Name: t.Ref.Name})
-		}
+	if s.Set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true" {
+		out = append(out, loop.Wait{Reason: waitForPermission,
+			Message: "Annotation " + clusterv1.DisableMachineCreateAnnotation + " of the MachineSet is true: no Machine is created until it is removed"})
 	}
+	if denied := s.Settings.Policy.DeniedReplicas(ptr.Deref(s.Set.Spec.Replicas, 0)); denied != "" {
+		out = append(out, loop.Wait{Reason: waitForPolicy, Message: denied})
+	}
+	for _, message := range preflightBlockers(s) {
+		out = append(out, loop.Wait{Reason: waitForPreflight, Message: message})
+	}
+	return out
 }
 
-// hindrances are what hinders the creation of Machines, in the order in which to solve it.
-func hindrances(s Snapshot) []loop.Wait {
-	var out []loop.Wait
-	for _, t := range []Template{s.Bootstrap, s.Infra} {
-		switch {
-		case !t.Ref.IsDefined():
-		case t.Problem != "":
-			out = append(out, loop.Wait{Reason: waitForTemplate, Message: t.Problem})
-		case t.Object.Unstructured == nil:
-			out = append(out, loop.Wait{Reason: waitForTemplate, Message: t.Ref.Kind + " " + t.Ref.Name + " does not exist"})
+// replacementBlockers are those of the blockers for which an unhealthy Machine is not deleted, since no other takes its place.
+func replacementBlockers(blockers []loop.Wait) []string {
+	var out []string
+	for _, w := range blockers {
+		if w.Reason == waitForPreflight || w.Reason == waitForPolicy {
+			out = append(out, w.Message)
 		}
-	}
-	if s.Set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true" { // MS-11
-		out = append(out, loop.Wait{Reason: waitForPermission,
-			Message: "annotation " + clusterv1.DisableMachineCreateAnnotation + " stops the creation of Machines"})
-	}
-	for _, message := range preflight(s) {
-		out = append(out, loop.Wait{Reason: waitForPreflight, Message: message})
 	}
 	return out
 }
@@ -179,20 +187,15 @@ func hindrances(s Snapshot) []loop.Wait {
 // selects reports whether the set's selector matches the Machine.
 func selects(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
-	return err == nil && selector.Matches(labelsOf(m))
+	return err == nil && selector.Matches(labels.Set(m.Labels))
 }
 
-// deleteMachines adds the deletion of Machines, several at once.
+// deleteMachines adds the deletion of Machines.
 func deleteMachines(p *loop.Plan, names []string, why string) {
 	for part := range slices.Chunk(names, batch) {
-		p.Do(Delete{Names: strings.Join(part, " "), Why: why})
+		p.Do(machines.Delete{Names: part, Why: why})
 	}
 }
 
-// batch is how many Machines one action makes or deletes at most.
+// batch is how many Machines one action creates or deletes at most.
 const batch = 50
-
-// of returns the condition of a Machine, or nil.
-func of(m *clusterv1.Machine, conditionType string) *metav1.Condition {
-	return condition.Set(m.Status.Conditions).Get(conditionType)
-}

@@ -122,7 +122,7 @@ func (l live) createCluster(kubeconfig []byte) {
 	c := &clusterv1.Cluster{ObjectMeta: meta("c")}
 	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "localhost", Port: 1}
 	l.must(l.Create(l.t.Context(), c))
-	c.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr(true), ControlPlaneInitialized: ptr(true)}
+	c.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: new(true), ControlPlaneInitialized: new(true)}
 	l.must(l.Status().Update(l.t.Context(), c))
 	l.must(l.Create(l.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-kubeconfig",
 		Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}, Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": kubeconfig}}))
@@ -191,7 +191,7 @@ func TestLifeOverAnAPIServer(t *testing.T) { // MS-01 to MS-05, MS-07 to MS-10, 
 
 func (l live) adoptsAndCreates() {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "orphan", Labels: map[string]string{"set": "x"}, Annotations: map[string]string{"mine": "1"}}}
-	m.Spec = clusterv1.MachineSpec{ClusterName: "c", Version: "v1.36.3", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr("s")},
+	m.Spec = clusterv1.MachineSpec{ClusterName: "c", Version: "v1.36.3", Bootstrap: clusterv1.Bootstrap{DataSecretName: new("s")},
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "LocalMachine", Name: "orphan"}}
 	l.must(l.Create(l.t.Context(), m, client.FieldOwner("manager")))
 	set := newSet()
@@ -209,7 +209,7 @@ func (l live) adoptsAndCreates() {
 		for _, m := range l.machines() {
 			owner := metav1.GetControllerOf(&m)
 			if owner == nil || owner.UID != l.set.UID || m.Annotations["note"] != "1" || !controllerutil.ContainsFinalizer(&m, clusterv1.MachineFinalizer) ||
-				m.Labels[clusterv1.MachineSetNameLabel] != "ms" || m.Name != "orphan" && of(&m, clusterv1.MachineUpToDateCondition) == nil {
+				m.Labels[clusterv1.MachineSetNameLabel] != "ms" || m.Name != "orphan" && condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil {
 				return false
 			}
 		}
@@ -271,7 +271,7 @@ func (l live) propagates() {
 	l.change(func(s *clusterv1.MachineSet) {
 		s.Spec.Template.Labels["new"] = "1"
 		s.Spec.Template.Annotations = map[string]string{"other": "2"}
-		s.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr(int32(5))
+		s.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(5))
 	})
 	for _, o := range []client.Object{&clusterv1.Machine{}, &infrav1.LocalMachine{}, &bootstrapv1.KubeadmConfig{}} {
 		l.eventually("metadata follows", func() bool {

@@ -20,7 +20,7 @@ import (
 func sickSet() []client.Object {
 	one := intstr.FromInt32(1)
 	s := settled(with(sick(), sick()), replicas(2), ofDeployment(func(d *clusterv1.MachineDeployment) {
-		d.Spec.Replicas, d.Spec.Remediation.MaxInFlight = ptr(int32(2)), &one
+		d.Spec.Replicas, d.Spec.Remediation.MaxInFlight = new(int32(2)), &one
 		d.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{"set": "x"}}
 	}))
 	s.Set.Generation, s.Set.Status.ObservedGeneration = 0, 1

@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -36,7 +37,7 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 	up, down := clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetScalingDownCondition
 	ready, upToDate := clusterv1.MachineSetMachinesReadyCondition, clusterv1.MachineSetMachinesUpToDateCondition
 	remediating, deletes := clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetDeletingCondition
-	deleted := func(s *Snapshot) { s.Set.DeletionTimestamp = ptr(ago(0)) }
+	deleted := func(s *Snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }
 	unset := func(s *Snapshot) { s.Set.Spec.Replicas = nil }
 	noTemplate := func(s *Snapshot) { s.Infra.Object = contract.Object{} }
 	slow := func(m *clusterv1.Machine) {
@@ -58,11 +59,13 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooPlane p does not exist"},
 		"blocked by ownership": {"OR-01", up, settled(replicas(3), func(s *Snapshot) { s.Cluster = nil }), loop.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Cluster c does not exist; reconciliation of MachineSet ms resumes when it does"},
-		"could not create": {"messages are stable", up, settled(replicas(3)), loop.Outcome{Failed: Create{}, Err: errors.New("at 12:00")},
+		"blocked by policy": {"what to do about it", up, settled(replicas(5), func(s *Snapshot) { s.Settings.Policy.Maxima.Replicas = 4 }), loop.Outcome{},
+			"True ScalingUp Scaling up from 2 to 5 replicas is blocked because:\n* " + deniedReplicas},
+		"could not create": {"messages are stable", up, settled(replicas(3)), loop.Outcome{Failed: machines.Create{}, Err: errors.New("at 12:00")},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created: an unexpected error, which is in the log; retrying"},
-		"creation is refused": {"the cause, without the name of a Machine that never exists", up, settled(replicas(3)), loop.Outcome{Failed: Create{Names: "ms-abcde"}, Err: refused()},
+		"creation is refused": {"the cause, without the name of a Machine that never exists", up, settled(replicas(3)), loop.Outcome{Failed: machines.Create{Names: strings.Fields("ms-abcde")}, Err: refused()},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created: foomachines.i is forbidden: no huge machines; retrying"},
-		"cannot create": {"a person has to act", up, settled(replicas(3)), loop.Outcome{Failed: Create{}, Err: fault.New(fault.Invalid, "X", "change it")},
+		"cannot create": {"a person has to act", up, settled(replicas(3)), loop.Outcome{Failed: machines.Create{}, Err: fault.New(fault.Invalid, "X", "change it")},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* change it"},
 		"deleted, not scaling up": {"", up, settled(deleted, noTemplate), loop.Outcome{}, "False NotScalingUp"},
 		"not scaling down":        {"", down, settled(), loop.Outcome{}, "False NotScalingDown"},
@@ -117,7 +120,7 @@ func TestCounts(t *testing.T) { // MS-19, MS-24
 		}))
 	got := report(s, loop.Outcome{})
 	want := clusterv1.MachineSetStatus{
-		Selector: "set=x", Replicas: ptr(int32(4)), ReadyReplicas: ptr(int32(2)), AvailableReplicas: ptr(int32(1)), UpToDateReplicas: ptr(int32(3)),
+		Selector: "set=x", Replicas: new(int32(4)), ReadyReplicas: new(int32(2)), AvailableReplicas: new(int32(1)), UpToDateReplicas: new(int32(3)),
 		Versions: []clusterv1.StatusVersion{{Version: "v1.35.0", Replicas: 1}, {Version: "v1.36.3", Replicas: 3}}, ObservedGeneration: 3,
 		Conditions: got.Conditions, Deprecated: got.Deprecated,
 	}
@@ -172,7 +175,7 @@ func TestV1Beta1Conditions(t *testing.T) { // CO-02, MS-20
 			"MachinesCreated": "True", "Resized": "False Info ScalingDown", "MachinesReady": "True", "Ready": "False Info NotReady"}},
 		"preflight": {settled(replicas(3), func(s *Snapshot) { s.ControlPlane = nil }), loop.Outcome{}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "False Error PreflightCheckFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
-		"failed": {settled(replicas(3)), loop.Outcome{Failed: Create{}, Err: errors.New("x")}, map[clusterv1.ConditionType]string{
+		"failed": {settled(replicas(3)), loop.Outcome{Failed: machines.Create{}, Err: errors.New("x")}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "False Error MachineCreationFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
 	} {
 		if diff := cmp.Diff(tc.want, says(report(tc.s, tc.out))); diff != "" {
@@ -190,10 +193,10 @@ func refused() error {
 func TestEvents(t *testing.T) { // MS-03, MS-04
 	out := loop.Outcome{
 		Err:  refused(),
-		Done: []loop.Action{Adopt{Machine: "a"}, Create{Names: "b c d e", Why: "scale up"}, Delete{Names: "f", Why: "scale down"}, SyncMachine{Machine: "g"}},
+		Done: []loop.Action{Adopt{Machine: "a"}, machines.Create{Names: strings.Fields("b c d e"), Why: "scale up"}, machines.Delete{Names: strings.Fields("f"), Why: "scale down"}, machines.SyncMachine{Machine: "g"}},
 	}
 	var got []string
-	for _, failed := range []loop.Action{nil, Adopt{Machine: "x"}, Create{Names: "x ms-abcde"}, Delete{Names: "z"}} {
+	for _, failed := range []loop.Action{nil, Adopt{Machine: "x"}, machines.Create{Names: strings.Fields("x ms-abcde")}, machines.Delete{Names: strings.Fields("z")}} {
 		out.Failed = failed
 		for _, e := range Report(settled(), loop.Plan{}, out).Events {
 			got = append(got, e.Type+" "+e.Reason+": "+e.Message)
@@ -226,7 +229,7 @@ func TestWhatWakes(t *testing.T) { // MS-21
 		"phase":               {func(m *clusterv1.Machine) { m.Status.Phase = "Running" }, false},
 		"Node":                {func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n2" }, true},
 		"provider ID":         {func(m *clusterv1.Machine) { m.Spec.ProviderID, m.Generation = "x://1", 2 }, false},
-		"timeouts":            {func(m *clusterv1.Machine) { m.Spec.Deletion.NodeDrainTimeoutSeconds, m.Generation = ptr(int32(1)), 2 }, true},
+		"timeouts":            {func(m *clusterv1.Machine) { m.Spec.Deletion.NodeDrainTimeoutSeconds, m.Generation = new(int32(1)), 2 }, true},
 		"label":               {func(m *clusterv1.Machine) { m.Labels["a"] = "b" }, true},
 		"owner":               {func(m *clusterv1.Machine) { m.OwnerReferences = nil }, true},
 		"deletion":            {func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }, true},
@@ -234,7 +237,7 @@ func TestWhatWakes(t *testing.T) { // MS-21
 	} {
 		after := base.DeepCopy()
 		tc.change(after)
-		if got := matters(base, after); got != tc.want {
+		if got := machines.ConcernsOwner(base, after); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}

@@ -37,14 +37,14 @@ func TestTakeoverFromTheReferenceImplementation(t *testing.T) { // MS-08, MS-09,
 	l := startLive(t)
 	l.pause(true)
 	l.set.Spec = newSet().Spec
-	l.set.Spec.Replicas = ptr(int32(1))
+	l.set.Spec.Replicas = new(int32(1))
 	l.set.Spec.Template.Labels["old"] = "1"
-	l.set.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr("s")}
+	l.set.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("s")}
 	l.set.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "LocalMachineTemplate", Name: "t"}
 	l.must(l.Create(t.Context(), l.set, client.FieldOwner("user")))
 	l.reference(l.set, func() { l.set.Finalizers = []string{clusterv1.MachineSetFinalizer} })
 	l.referenceStatus(l.set, func() {
-		l.set.Status = clusterv1.MachineSetStatus{Replicas: ptr(int32(1)), ReadyReplicas: ptr(int32(0)), ObservedGeneration: l.set.Generation,
+		l.set.Status = clusterv1.MachineSetStatus{Replicas: new(int32(1)), ReadyReplicas: new(int32(0)), ObservedGeneration: l.set.Generation,
 			Versions: []clusterv1.StatusVersion{{Version: "v1.30.0", Replicas: 9}}, Conditions: []metav1.Condition{stranger()}}
 	})
 	m := l.plantMachine()
@@ -64,7 +64,7 @@ func TestTakeoverFromTheReferenceImplementation(t *testing.T) { // MS-08, MS-09,
 		_, annotation := m.Annotations["note"]
 		return !label && !annotation && m.Labels["set"] == "x"
 	})
-	l.change(func(s *clusterv1.MachineSet) { s.Spec.Replicas = ptr(int32(0)) })
+	l.change(func(s *clusterv1.MachineSet) { s.Spec.Replicas = new(int32(0)) })
 	l.finishing("the set's status is the controller's", func() bool {
 		said := condition.Set(l.set.Status.Conditions)
 		return len(l.set.Status.Versions) == 0 && said.Get("Stranger") != nil && said.Get(clusterv1.MachineSetScalingUpCondition) != nil
@@ -90,7 +90,7 @@ func stranger() metav1.Condition {
 // check had failed, its remediation was deferred, and the Machine has recovered since.
 func (l live) plantMachine() *clusterv1.Machine {
 	l.t.Helper()
-	m := newMachine(Snapshot{Set: l.set}, "m")
+	m := Snapshot{Set: l.set}.State().Definition.Machine("m")
 	m.Finalizers = nil
 	u, err := machines.Applied(m)
 	l.must(err)

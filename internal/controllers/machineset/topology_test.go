@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -29,7 +30,7 @@ func TestTopology(t *testing.T) { // MS-01
 	owned := func(s *Snapshot) {
 		s.Settings.Topology = true
 		inTopology(s.Set)
-		for _, o := range []*Template{&s.Bootstrap, &s.Infra} {
+		for _, o := range []*clone.Template{&s.Bootstrap, &s.Infra} {
 			inTopology(o.Object)
 		}
 	}
@@ -37,10 +38,10 @@ func TestTopology(t *testing.T) { // MS-01
 		owned(s)
 		s.Set.Finalizers = append(s.Set.Finalizers, clusterv1.MachineSetTopologyFinalizer)
 	}
-	deleted := func(s *Snapshot) { s.Set.DeletionTimestamp = ptr(ago(0)) }
+	deleted := func(s *Snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }
 	uses := func(refs ...clusterv1.ContractVersionedObjectReference) func(*Snapshot) {
 		return func(s *Snapshot) {
-			s.Used = used{}
+			s.Used = clone.Used{}
 			for _, ref := range refs {
 				s.Used[ref] = true
 			}
@@ -48,10 +49,10 @@ func TestTopology(t *testing.T) { // MS-01
 	}
 	const (
 		ask       = "ask: templates that other MachineSets and MachineDeployments use"
-		protect   = "do: add the finalizer of managed topologies: templates go with the last MachineSet that uses them"
+		protect   = "do: add the finalizer of managed topologies: templates are deleted with the last owner that uses them"
 		unprotect = "do: remove the finalizer of managed topologies: no template is left to delete"
-		config    = "do: delete FooConfigTemplate bt: nothing uses it any more"
-		infra     = "do: delete FooMachineTemplate it: nothing uses it any more"
+		config    = "do: delete FooConfigTemplate bt: no other object uses it"
+		infra     = "do: delete FooMachineTemplate it: no other object uses it"
 	)
 	for name, tc := range map[string]struct {
 		reason string
@@ -89,7 +90,7 @@ func TestTopology(t *testing.T) { // MS-01
 func TestTemplatesOfATopology(t *testing.T) { // MS-01, MS-25
 	set, other := bareSet(), bareSet()
 	inTopology(set)
-	set.Spec.Replicas = ptr(int32(1))
+	set.Spec.Replicas = new(int32(1))
 	other.Name, other.UID = "ms2", "ms2"
 	other.Spec.Selector.MatchLabels, other.Spec.Template.Labels = map[string]string{"set": "y"}, map[string]string{"set": "y"}
 	other.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "bt2"

@@ -2,23 +2,18 @@ package machineset
 
 import (
 	"context"
-	"maps"
-	"reflect"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// ofMachine names the MachineSet that controls a Machine; of one that nobody controls those that may adopt it.
+// ofMachine names the MachineSet that controls a Machine; of one without a controller those that may adopt it.
 func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(o)
 	if owner != nil && owner.Kind == setKind {
@@ -48,7 +43,7 @@ func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []
 	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 }, membership.InCluster(Name, cluster)...)
 }
 
-// ofControlPlane names the MachineSets of the Cluster of a control plane, which preflight checks look at.
+// ofControlPlane names the MachineSets of the Cluster of a control plane, which preflight checks read.
 func (c *Controller) ofControlPlane(ctx context.Context, plane client.Object) []reconcile.Request {
 	name := plane.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
@@ -72,48 +67,7 @@ func (c *Controller) list(ctx context.Context, keep func(*clusterv1.MachineSet) 
 	return out
 }
 
-// machineMatters lets through the changes of a Machine that its set looks at; most of a Machine's status is of no
-// interest to it.
-func machineMatters() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*clusterv1.Machine)
-		after, ok2 := e.ObjectNew.(*clusterv1.Machine)
-		return !ok || !ok2 || matters(before, after)
-	}}
-}
-
-func matters(before, after *clusterv1.Machine) bool {
-	return before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-		before.Status.NodeRef != after.Status.NodeRef ||
-		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
-		!slices.Equal(before.Finalizers, after.Finalizers) ||
-		!reflect.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
-		before.Generation != after.Generation && !sameSpec(before.Spec, after.Spec) ||
-		!slices.Equal(said(before), said(after))
-}
-
-// sameSpec compares what the set says, or counts.
-func sameSpec(a, b clusterv1.MachineSpec) bool {
-	return a.Version == b.Version && a.FailureDomain == b.FailureDomain && machines.SameDeletion(a.Deletion, b.Deletion) &&
-		machines.SameSeconds(a.MinReadySeconds, b.MinReadySeconds) && slices.Equal(a.ReadinessGates, b.ReadinessGates) && slices.Equal(a.Taints, b.Taints)
-}
-
-// said is what the conditions say that the set looks at, without the times.
-func said(m *clusterv1.Machine) []string {
-	var out []string
-	for _, t := range []string{
-		clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineUpToDateCondition,
-		clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
-		clusterv1.MachineNodeHealthyCondition, clusterv1.MachineNodeReadyCondition,
-	} {
-		if c := of(m, t); c != nil {
-			out = append(out, t, string(c.Status), c.Reason, c.Message)
-		}
-	}
-	return out
-}
-
-// deploymentMatters lets through the changes of a MachineDeployment that its sets look at.
+// deploymentMatters lets through the changes of a MachineDeployment that its sets read.
 func deploymentMatters() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }

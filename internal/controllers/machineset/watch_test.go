@@ -25,7 +25,7 @@ func TestWhoIsWoken(t *testing.T) { // MS-03, MS-21
 	w := newWorld(t, managementCluster(newSet(), other, fresh, deployed).Build())
 	owned := member(Snapshot{Set: newSet()}, "m").Machine
 	controlled := orphan("m")
-	controlled.OwnerReferences = []metav1.OwnerReference{{Kind: "FooPlane", Name: "p", UID: "p", Controller: ptr(true)}}
+	controlled.OwnerReferences = []metav1.OwnerReference{{Kind: "FooPlane", Name: "p", UID: "p", Controller: new(true)}}
 	named := func(requests []reconcile.Request) []string {
 		var out []string
 		for _, r := range requests {

@@ -24,6 +24,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
@@ -31,8 +33,6 @@ import (
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-func ptr[T any](v T) *T { return &v }
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
@@ -50,9 +50,9 @@ const (
 	stablePlane       = "{apiVersion: p/v1, kind: FooPlane, metadata: {namespace: ns, name: p, labels: {cluster.x-k8s.io/cluster-name: c}}, spec: {version: v1.36.3}, status: {versions: [{version: v1.36.3}]}}"
 )
 
-func template(text string) Template {
+func template(text string) clone.Template {
 	u := object(text)
-	return Template{
+	return clone.Template{
 		Ref:    clusterv1.ContractVersionedObjectReference{APIGroup: u.GroupVersionKind().Group, Kind: u.GetKind(), Name: u.GetName()},
 		Object: contract.Object{Unstructured: u, Contract: contract.V1Beta2},
 	}
@@ -67,12 +67,12 @@ func newSet() *clusterv1.MachineSet {
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ms", UID: "ms", Generation: 3, CreationTimestamp: ago(time.Hour),
 		Finalizers: []string{clusterv1.MachineSetFinalizer}, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: "cluster"}}}}
-	set.Spec = clusterv1.MachineSetSpec{ClusterName: "c", Replicas: ptr(int32(2)), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"set": "x"}}}
+	set.Spec = clusterv1.MachineSetSpec{ClusterName: "c", Replicas: new(int32(2)), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"set": "x"}}}
 	set.Spec.Template.Labels, set.Spec.Template.Annotations = map[string]string{"set": "x"}, map[string]string{"note": "1"}
 	set.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: "c", Version: "v1.36.3",
 		Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "b", Kind: "FooConfigTemplate", Name: "bt"}},
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachineTemplate", Name: "it"},
-		Deletion:          clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: ptr(int32(60))}}
+		Deletion:          clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: new(int32(60))}}
 	set.Status.ObservedGeneration = 3
 	return set
 }
@@ -80,7 +80,7 @@ func newSet() *clusterv1.MachineSet {
 func newCluster() *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster"}}
 	c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "p", Kind: "FooPlane", Name: "p"}
-	c.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr(true), ControlPlaneInitialized: ptr(true)}
+	c.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: new(true), ControlPlaneInitialized: new(true)}
 	return c
 }
 
@@ -98,8 +98,8 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 }
 
 // member is a Machine of the set that runs.
-func member(s Snapshot, name string, changes ...func(*clusterv1.Machine)) Member {
-	m := newMachine(s, name)
+func member(s Snapshot, name string, changes ...func(*clusterv1.Machine)) machines.Member {
+	m := s.State().Definition.Machine(name)
 	m.UID, m.CreationTimestamp, m.Generation = types.UID(name), ago(time.Hour), 1
 	m.Status.NodeRef.Name = "node-" + name
 	m.Status.Conditions = []metav1.Condition{
@@ -109,7 +109,7 @@ func member(s Snapshot, name string, changes ...func(*clusterv1.Machine)) Member
 	for _, change := range changes {
 		change(m)
 	}
-	return Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()}
+	return machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()}
 }
 
 func is(t, status, reason, message string) metav1.Condition {
@@ -132,7 +132,7 @@ func sick() func(*clusterv1.Machine) {
 }
 
 func going(d time.Duration) func(*clusterv1.Machine) {
-	return func(m *clusterv1.Machine) { m.DeletionTimestamp = ptr(ago(d)) }
+	return func(m *clusterv1.Machine) { m.DeletionTimestamp = new(ago(d)) }
 }
 
 // with replaces the Machines, each with one change.
@@ -154,7 +154,7 @@ func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*Snapshot)
 	return func(s *Snapshot) {
 		d := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md", UID: "md",
 			Annotations: map[string]string{clusterv1.RevisionAnnotation: "2"}}}
-		d.Spec = clusterv1.MachineDeploymentSpec{ClusterName: "c", Replicas: ptr(int32(4)), Template: *s.Set.Spec.Template.DeepCopy()}
+		d.Spec = clusterv1.MachineDeploymentSpec{ClusterName: "c", Replicas: new(int32(4)), Template: *s.Set.Spec.Template.DeepCopy()}
 		for _, change := range changes {
 			change(d)
 		}
@@ -250,7 +250,7 @@ func newWorld(t *testing.T, c client.WithWatch) *world {
 // restart is what a crash leaves of the controller: nothing but the API.
 func (w *world) restart() {
 	w.ctl = &Controller{client: w.c, live: w.c, workloads: w.workload, writer: kube.NewWriter(w.c, Name), now: func() time.Time { return now },
-		templates: kube.NewReferences(w.c, nil), planes: kube.NewReferences(w.c, nil), others: kube.NewReferences(w.c, nil)}
+		templates: kube.NewReferences(w.c, nil), controlPlanes: kube.NewReferences(w.c, nil), clones: kube.NewReferences(w.c, nil)}
 	next := 0
 	w.ctl.intn = func(n int) int { next++; return (next*7 + next/5) % n }
 	w.r = &loop.Reconciler[*clusterv1.MachineSet, Snapshot]{Controller: w.ctl.definition(), Client: w.c, Writer: w.ctl.writer, Now: w.ctl.now}

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// suffix ends the kinds of templates.
-const suffix = "Template"
+// templateSuffix ends the kinds of templates.
+const templateSuffix = "Template"
 
 // Request is what to clone, and for whom.
 type Request struct {
@@ -24,19 +24,19 @@ type Request struct {
 	Cluster string
 	// Owner controls the clone until its Machine does.
 	Owner metav1.OwnerReference
-	// Labels and Annotations go before those of the template.
+	// Labels and Annotations take precedence over those of the template.
 	Labels, Annotations map[string]string
 }
 
 // Ref returns the reference to the clone of the template that ref points to.
 func Ref(ref clusterv1.ContractVersionedObjectReference, name string) clusterv1.ContractVersionedObjectReference {
-	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.APIGroup, Kind: strings.TrimSuffix(ref.Kind, suffix), Name: name}
+	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.APIGroup, Kind: strings.TrimSuffix(ref.Kind, templateSuffix), Name: name}
 }
 
 // New returns the clone. It is invalid to clone what has no spec.template.spec.
 func New(r Request) (*unstructured.Unstructured, error) {
 	t := r.Template
-	kind, isTemplate := strings.CutSuffix(t.GetKind(), suffix)
+	kind, isTemplate := strings.CutSuffix(t.GetKind(), templateSuffix)
 	spec, found, err := unstructured.NestedMap(t.Object, "spec", "template", "spec")
 	if err == nil && !found {
 		_, found, err = unstructured.NestedMap(t.Object, "spec", "template")

@@ -6,25 +6,39 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Metadata is what the owner of Machines says of the metadata of their clones (MS-08).
+// Metadata is the desired metadata of a clone, as far as the owner of its Machine sets it.
 type Metadata struct {
 	Labels, Annotations map[string]string
-	// OldLabels and OldAnnotations are keys that it said before and does not say any more.
+	// OldLabels and OldAnnotations are keys that the owner set before and does not set any more.
 	OldLabels, OldAnnotations []string
 }
 
-// Kept reports whether the clone has all that the metadata says, and nothing that it does not say any more.
-func (m Metadata) Kept(clone *unstructured.Unstructured) bool {
-	return kept(clone.GetLabels(), m.Labels, m.OldLabels) && kept(clone.GetAnnotations(), m.Annotations, m.OldAnnotations)
+// MetadataFor is the desired metadata of the clones of a Machine. The keys that its owner, by its field manager, still has in the
+// Machine and does not want are the old ones: the Machine is synced after its clones.
+func MetadataFor(m *clusterv1.Machine, manager string, labels, annotations map[string]string) Metadata {
+	owned := kube.OwnedMetadata(m, manager)
+	return Metadata{Labels: labels, Annotations: annotations,
+		OldLabels: without(owned.Labels, labels), OldAnnotations: without(owned.Annotations, annotations)}
 }
 
-func kept(have, want map[string]string, old []string) bool {
+// without returns the keys that a map does not have.
+func without(keys []string, desired map[string]string) []string {
+	return slices.DeleteFunc(keys, func(key string) bool { _, ok := desired[key]; return ok })
+}
+
+// IsCurrent reports whether the clone has all of the metadata, and nothing that its owner does not want any more.
+func (m Metadata) IsCurrent(clone *unstructured.Unstructured) bool {
+	return isCurrent(clone.GetLabels(), m.Labels, m.OldLabels) && isCurrent(clone.GetAnnotations(), m.Annotations, m.OldAnnotations)
+}
+
+func isCurrent(have, want map[string]string, old []string) bool {
 	for key, value := range want {
 		if is, ok := have[key]; !ok || is != value {
 			return false
@@ -37,8 +51,8 @@ func kept(have, want map[string]string, old []string) bool {
 	})
 }
 
-// Writers are the field managers of clones (MS-09): one creates them with all they have, another applies metadata to
-// them later. The keys that it applies are handed over from the first once, so that it can remove them.
+// Writers are the field managers of clones: one creates them with all they have, another applies metadata to them later. The
+// keys that it applies are handed over from the first once, so that it can remove them.
 type Writers struct {
 	// Live reads past the cache.
 	Live client.Reader
@@ -50,7 +64,7 @@ type Writers struct {
 // oldManager created and changed clones before Cluster API v1.12.
 const oldManager = "manager"
 
-// Sync makes the metadata of the clone what m says.
+// Sync applies the metadata to the clone.
 func (w Writers) Sync(ctx context.Context, clone *unstructured.Unstructured, m Metadata) error {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(clone.GroupVersionKind())
@@ -74,7 +88,7 @@ func (w Writers) Sync(ctx context.Context, clone *unstructured.Unstructured, m M
 	return writer.Apply(ctx, nil, want)
 }
 
-// takes tells the fields whose owner is whoever applies metadata.
+// takes reports whether a field is of those that the manager of the metadata applies.
 func (m Metadata) takes(p fieldpath.Path) bool {
 	if len(p) != 3 || p[0].FieldName == nil || *p[0].FieldName != "metadata" || p[1].FieldName == nil || p[2].FieldName == nil {
 		return false

@@ -122,7 +122,7 @@ func TestSync(t *testing.T) { // MS-08, MS-09
 			}
 			w := Writers{Live: c, Creator: "capi-x", Metadata: "capi-x-metadata", Writer: kube.NewWriter(c, "x")}
 			m := Metadata{Labels: map[string]string{"set": "ms", "new": "1"}, OldLabels: []string{"both"}, OldAnnotations: []string{"note"}}
-			if m.Kept(clone) {
+			if m.IsCurrent(clone) {
 				t.Error("what has to change is taken as kept")
 			}
 			for range 2 {
@@ -140,7 +140,7 @@ func TestSync(t *testing.T) { // MS-08, MS-09
 			if _, still := clone.GetAnnotations()["note"]; still || len(clone.GetAnnotations()) != 2 {
 				t.Errorf("annotations %v", clone.GetAnnotations())
 			}
-			if size, _, _ := unstructured.NestedInt64(clone.Object, "spec", "size"); size != 3 || len(clone.GetOwnerReferences()) != 1 || !m.Kept(clone) {
+			if size, _, _ := unstructured.NestedInt64(clone.Object, "spec", "size"); size != 3 || len(clone.GetOwnerReferences()) != 1 || !m.IsCurrent(clone) {
 				t.Errorf("the rest changed: %v", clone.Object)
 			}
 			if err := w.Sync(ctx, object(t, "apiVersion: i/v1\nkind: FooMachine\nmetadata: {namespace: ns, name: gone}"), m); err != nil {

@@ -1,20 +1,22 @@
 package machinedeployment
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// hindrances say why Machines that are wanted are not made, a line each: a template that is missing, or what the
-// MachineSets say in their condition ScalingUp below its first line, preflight checks above all (DP-12, MS-12). A set
-// that was not looked at yet has nothing to say.
-func hindrances(s Snapshot) []string {
-	if problem := missing(s); problem != "" {
+// creationBlockers say why Machines that are missing are not created, a line each: a template that does not exist, or what the
+// MachineSets say in their condition ScalingUp below its first line, preflight checks above all. A set that was not reconciled
+// yet says nothing.
+func creationBlockers(s Snapshot) []string {
+	if problem := scalingProblem(s); problem != "" {
 		return []string{problem}
 	}
 	var out []string
@@ -32,6 +34,12 @@ func hindrances(s Snapshot) []string {
 		}
 	}
 	return out
+}
+
+// scalingProblem says why the deployment creates no Machines whatever its MachineSets say: the operator's policy, or a template.
+// Empty: no reason.
+func scalingProblem(s Snapshot) string {
+	return cmp.Or(s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)), templateProblem(s))
 }
 
 // bullets lists lines below a message.

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// InPlace is the Machine as its owner wants it now: fresh is what the owner would create under that name, live what there
-// is. Metadata and the fields that follow the template are those of fresh, the others those of live.
+// InPlace is the desired state of an existing Machine: fresh is what its owner would create under that name now, live the
+// Machine. Metadata and the fields that follow the template are those of fresh, the others those of live.
 func InPlace(fresh, live *clusterv1.Machine) *clusterv1.Machine {
 	m := &clusterv1.Machine{ObjectMeta: *fresh.ObjectMeta.DeepCopy()}
 	m.Namespace, m.Name, m.UID = live.Namespace, live.Name, live.UID
@@ -29,15 +29,15 @@ func InPlace(fresh, live *clusterv1.Machine) *clusterv1.Machine {
 	return m
 }
 
-// Includes reports whether a Machine has all that is wanted of it; it may have more.
+// Includes reports whether a Machine has all that is desired of it; it may have more.
 func Includes(have, want *clusterv1.Machine) bool {
 	return Subset(want.Labels, have.Labels) && Subset(want.Annotations, have.Annotations) &&
 		slices.Contains(have.Finalizers, clusterv1.MachineFinalizer) &&
 		SameSeconds(have.Spec.MinReadySeconds, want.Spec.MinReadySeconds) && SameDeletion(have.Spec.Deletion, want.Spec.Deletion) &&
-		all(want.Spec.ReadinessGates, have.Spec.ReadinessGates) && all(want.Spec.Taints, have.Spec.Taints)
+		containsAll(want.Spec.ReadinessGates, have.Spec.ReadinessGates) && containsAll(want.Spec.Taints, have.Spec.Taints)
 }
 
-// Follows reports whether a Machine has all that is wanted of it, and nothing more that the field manager applied before. It
+// Follows reports whether a Machine has all that is desired of it, and nothing more that the field manager applied before. It
 // is cheap where that is so.
 func Follows(have, want *clusterv1.Machine, manager string) bool {
 	if !Includes(have, want) {
@@ -102,7 +102,7 @@ func Subset(want, have map[string]string) bool {
 // SameSeconds reports whether two times in seconds are the same, or both not set.
 func SameSeconds(a, b *int32) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
-func all[T comparable](want, have []T) bool {
+func containsAll[T comparable](want, have []T) bool {
 	return !slices.ContainsFunc(want, func(item T) bool { return !slices.Contains(have, item) })
 }
 

@@ -1,0 +1,81 @@
+package machineset
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/machines/summary"
+	"github.com/slipwayhq/slipway/internal/naming"
+	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// The field managers of Machines and their clones, those of the reference implementation.
+const (
+	manager         = "capi-machineset"
+	metadataManager = "capi-machineset-metadata"
+)
+
+// State is the Machines of the set, current and desired.
+func (s Snapshot) State() machines.State {
+	return machines.State{
+		Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified,
+		ByOrigin: s.Deployment == nil, Manager: manager,
+	}
+}
+
+// definition is what new Machines of the set are.
+func (s Snapshot) definition() machines.Definition {
+	labels := maps.Clone(s.Set.Spec.Template.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[clusterv1.ClusterNameLabel] = s.Set.Spec.ClusterName
+	labels[clusterv1.MachineSetNameLabel] = contract.LabelValue(s.Set.Name)
+	if deployment, ok := s.Set.Labels[clusterv1.MachineDeploymentNameLabel]; ok {
+		labels[clusterv1.MachineDeploymentNameLabel] = deployment
+	}
+	return machines.Definition{
+		Namespace: s.Set.Namespace, Cluster: s.Set.Spec.ClusterName, Owner: ownerReference(s.Set),
+		Labels: ownership.PassWatchLabel(s.Set, labels), Annotations: s.Set.Spec.Template.Annotations,
+		Spec: s.Set.Spec.Template.Spec, Templates: s.templates(),
+	}
+}
+
+func (s Snapshot) templates() clone.Templates { return clone.Templates{s.Bootstrap, s.Infra} }
+
+// clones are those of the set's Machines. Machines that the set does not control, or that the cache does not show yet, have clones,
+// too.
+func (s Snapshot) clones() clone.Query {
+	return clone.Query{
+		Namespace: s.Set.Namespace, Owner: s.Set.UID, Templates: s.templates(), Machines: s.Machines.Machines(),
+		Reserved: append(slices.Clone(s.Created), summary.Machines(s.Others).Names()...),
+		Labels: map[string]string{
+			clusterv1.ClusterNameLabel: s.Set.Spec.ClusterName, clusterv1.MachineSetNameLabel: contract.LabelValue(s.Set.Name),
+		},
+	}
+}
+
+func ownerReference(set *clusterv1.MachineSet) metav1.OwnerReference {
+	return *metav1.NewControllerRef(set, clusterv1.GroupVersion.WithKind(setKind))
+}
+
+// defaultNaming is the name template of MachineSets that have none.
+const defaultNaming = "{{ .machineSet.name }}-{{ .random }}"
+
+// newNames returns n names for new Machines that nothing of the set has yet; fewer, where all random parts are taken.
+func newNames(s Snapshot, n int) ([]string, error) {
+	values := naming.Values{"cluster": {"name": s.Set.Spec.ClusterName}, "machineSet": {"name": s.Set.Name}}
+	template, err := naming.Parse(cmp.Or(s.Set.Spec.MachineNaming.Template, defaultNaming), values)
+	if err != nil {
+		return nil, err
+	}
+	taken := slices.Concat(s.Created, summary.Machines(s.Others).Names(), summary.Machines(s.Machines.Machines()).Names())
+	return template.FreshNames(values, s.Random, taken, n)
+}

@@ -1,0 +1,122 @@
+package machines
+
+import (
+	"fmt"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// The actions on Machines and their clones that [Keeper] carries out. Each may be repeated.
+type (
+	// SyncMachine applies to a Machine what follows the template in place.
+	SyncMachine struct{ Machine string }
+	// SyncTimeouts applies the timeouts of the deletion to a Machine that is being deleted.
+	SyncTimeouts struct{ Machine string }
+	// SyncClone applies labels and annotations to a clone of a Machine.
+	SyncClone struct{ Kind, Name, Machine string }
+	// DeleteOrphan deletes a clone whose Machine was never created.
+	DeleteOrphan struct{ Kind, Name string }
+	// SetConditions sets the conditions of a Machine that belong to its owner; an absent verdict leaves UpToDate as it is, and
+	// removes OwnerRemediated.
+	SetConditions struct {
+		Machine              string
+		UpToDate, Remediated condition.Verdict
+	}
+	// Create creates Machines with their clones.
+	Create struct {
+		Names []string
+		Why   string
+	}
+	// Delete deletes Machines.
+	Delete struct {
+		Names []string
+		Why   string
+	}
+)
+
+// Independent implements loop.Independent.
+func (SyncMachine) Independent()   {}
+func (SyncTimeouts) Independent()  {}
+func (SyncClone) Independent()     {}
+func (DeleteOrphan) Independent()  {}
+func (SetConditions) Independent() {}
+
+// Parts implements loop.Compound.
+func (a Create) Parts() []loop.Action {
+	var out []loop.Action
+	for _, name := range a.Names {
+		out = append(out, Create{Names: []string{name}, Why: a.Why})
+	}
+	return out
+}
+
+// Parts implements loop.Compound.
+func (a Delete) Parts() []loop.Action {
+	var out []loop.Action
+	for _, name := range a.Names {
+		out = append(out, Delete{Names: []string{name}, Why: a.Why})
+	}
+	return out
+}
+
+// String says what the action does, and why.
+func (a SyncMachine) String() string {
+	return fmt.Sprintf("sync Machine %s: it differs from the template", a.Machine)
+}
+
+// String says what the action does, and why.
+func (a SyncTimeouts) String() string {
+	return fmt.Sprintf("sync Machine %s: the timeouts of its deletion changed", a.Machine)
+}
+
+// String says what the action does, and why.
+func (a SyncClone) String() string {
+	return fmt.Sprintf("sync labels and annotations to %s %s", a.Kind, a.Name)
+}
+
+// String says what the action does, and why.
+func (a DeleteOrphan) String() string {
+	return fmt.Sprintf("delete %s %s: its Machine was never created", a.Kind, a.Name)
+}
+
+// String says what the action does, and why.
+func (a SetConditions) String() string {
+	text := "UpToDate " + verdictText(a.UpToDate)
+	if a.Remediated != condition.Absent() {
+		text += ", OwnerRemediated " + verdictText(a.Remediated)
+	}
+	return fmt.Sprintf("set conditions of Machine %s: %s", a.Machine, text)
+}
+
+// String says what the action does, and why.
+func (a Create) String() string { return fmt.Sprintf("create %s: %s", NamesText(a.Names), a.Why) }
+
+// String says what the action does, and why.
+func (a Delete) String() string { return fmt.Sprintf("delete %s: %s", NamesText(a.Names), a.Why) }
+
+func verdictText(v condition.Verdict) string {
+	if v == condition.Absent() {
+		return "unchanged"
+	}
+	return fmt.Sprintf("%s (%s)", v.Status, v.Reason)
+}
+
+// NamesText names Machines in a message.
+func NamesText(names []string) string {
+	if len(names) == 1 {
+		return "Machine " + names[0]
+	}
+	return "Machines " + condition.Names(names)
+}
+
+// NewSetConditions returns the action that gives a Machine the verdicts of its owner; false: it has them.
+func NewSetConditions(m *clusterv1.Machine, upToDate, remediated condition.Verdict) (SetConditions, bool) {
+	set := condition.Set(m.Status.Conditions)
+	current := set.Get(clusterv1.MachineOwnerRemediatedCondition)
+	withdraws := remediated == condition.Absent() && setsRemediated(current)
+	differs := withdraws || Differs(current, remediated) || Differs(set.Get(clusterv1.MachineUpToDateCondition), upToDate)
+	return SetConditions{Machine: m.Name, UpToDate: upToDate, Remediated: remediated}, differs
+}

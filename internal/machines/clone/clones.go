@@ -1,0 +1,134 @@
+package clone
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Key names a clone.
+type Key struct{ Kind, Name string }
+
+// Clones are the bootstrap configs and infrastructure machines of the Machines of one owner.
+type Clones struct {
+	// Items by kind and name.
+	Items map[Key]contract.Object
+	// Orphans have no Machine, and their controller is still the owner; sorted by kind and name.
+	Orphans []contract.Object
+	// Stale are those whose last write by this process the cache does not show yet.
+	Stale map[Key]bool
+}
+
+// Query says whose clones to read.
+type Query struct {
+	// Namespace, Owner and Labels of the clones.
+	Namespace string
+	Owner     types.UID
+	Labels    client.MatchingLabels
+	// Templates tell the kinds.
+	Templates Templates
+	// Machines of the owner, whose clones need not have the labels.
+	Machines []*clusterv1.Machine
+	// Reserved are names of Machines that the owner may not control, or that the cache does not show yet.
+	Reserved []string
+}
+
+// Reader reads clones. They are too many to be read in every reconciliation.
+type Reader struct {
+	References *kube.References
+	Writes     *kube.Writes
+}
+
+// Read reads the clones of an owner's Machines: those that have the labels, and those that its Machines refer to, as those of
+// adopted Machines do.
+func (r Reader) Read(ctx context.Context, q Query) (*Clones, error) {
+	c := &Clones{Items: map[Key]contract.Object{}, Stale: map[Key]bool{}}
+	for _, t := range q.Templates {
+		if !t.Ref.IsDefined() {
+			continue
+		}
+		kind := Ref(t.Ref, "")
+		list, err := r.References.List(ctx, kind.APIGroup, kind.Kind, q.Namespace, q.Labels)
+		if err != nil && fault.KindOf(err) != fault.Invalid { // a kind that is not installed has no objects
+			return nil, err
+		}
+		for _, o := range list {
+			r.add(c, o)
+		}
+	}
+	for _, m := range q.Machines {
+		for _, ref := range Refs(m) {
+			if _, ok := c.Items[Key{ref.Kind, ref.Name}]; ok || !m.DeletionTimestamp.IsZero() {
+				continue
+			}
+			o, _, err := r.References.Look(ctx, m, ref)
+			if err != nil {
+				return nil, err
+			}
+			if o.Unstructured != nil {
+				r.add(c, o)
+			}
+		}
+	}
+	c.Orphans = c.FindOrphans(q)
+	return c, nil
+}
+
+func (r Reader) add(c *Clones, o contract.Object) {
+	key := Key{o.GetKind(), o.GetName()}
+	c.Items[key], c.Stale[key] = o, r.Writes.Stale(o)
+}
+
+// FindOrphans returns the clones that the owner still controls and that no Machine refers to: their Machine was never created.
+func (c *Clones) FindOrphans(q Query) []contract.Object {
+	used, names := map[Key]bool{}, map[string]bool{}
+	for _, name := range q.Reserved {
+		names[name] = true
+	}
+	for _, m := range q.Machines {
+		names[m.Name] = true
+		for _, ref := range Refs(m) {
+			used[Key{ref.Kind, ref.Name}] = true
+		}
+	}
+	var out []contract.Object
+	for _, key := range slices.SortedFunc(maps.Keys(c.Items), Key.compare) {
+		o := c.Items[key]
+		if !used[key] && !names[key.Name] && o.GetDeletionTimestamp().IsZero() && ownership.ControllerOf(o, q.Owner) == ownership.Self {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// Needs reports whether a clone was read and does not have the metadata. One that is being deleted, or whose last write the cache
+// does not show yet, needs nothing now.
+func (c *Clones) Needs(key Key, m Metadata) bool {
+	o, ok := c.Items[key]
+	return ok && !c.Stale[key] && o.GetDeletionTimestamp().IsZero() && !m.IsCurrent(o.Unstructured)
+}
+
+// Refs are the references of a Machine to its clones.
+func Refs(m *clusterv1.Machine) []clusterv1.ContractVersionedObjectReference {
+	var out []clusterv1.ContractVersionedObjectReference
+	for _, ref := range []clusterv1.ContractVersionedObjectReference{m.Spec.Bootstrap.ConfigRef, m.Spec.InfrastructureRef} {
+		if ref.IsDefined() {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+func (k Key) compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Name, other.Name))
+}

@@ -1,0 +1,64 @@
+package clone
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Origin is the template that a Machine was created from, as far as it is known.
+type Origin struct {
+	Template clusterv1.MachineTemplateSpec
+	// Unknown has a line for each part whose origin is not known; Template has the desired value there.
+	Unknown []string
+}
+
+// OriginOf tells from which template a Machine was created: its clones have the names of their templates in annotations. The clones
+// of an adopted Machine may not, since another program created them; then the rest is compared. False: not known, since clones
+// were not read, or do not exist. A nil receiver has read none.
+func (c *Clones) OriginOf(m *clusterv1.Machine, desired clusterv1.MachineSpec) (Origin, bool) {
+	if c == nil {
+		return Origin{}, false
+	}
+	var o Origin
+	o.Template.Spec = clusterv1.MachineSpec{Version: m.Spec.Version, Bootstrap: m.Spec.Bootstrap}
+	if desired.FailureDomain != "" { // else the infrastructure chose one
+		o.Template.Spec.FailureDomain = m.Spec.FailureDomain
+	}
+	for _, part := range []struct {
+		have, want clusterv1.ContractVersionedObjectReference
+		into       *clusterv1.ContractVersionedObjectReference
+	}{
+		{m.Spec.Bootstrap.ConfigRef, desired.Bootstrap.ConfigRef, &o.Template.Spec.Bootstrap.ConfigRef},
+		{m.Spec.InfrastructureRef, desired.InfrastructureRef, &o.Template.Spec.InfrastructureRef},
+	} {
+		if !part.have.IsDefined() {
+			continue
+		}
+		clone, ok := c.Items[Key{part.have.Kind, part.have.Name}]
+		if !ok {
+			return Origin{}, false
+		}
+		from, ok := clonedFrom(clone)
+		if !ok {
+			from = part.want
+			o.Unknown = append(o.Unknown, fmt.Sprintf(
+				"* %s %s does not say which template it was created from: name it in its annotations %s and %s, or replace the Machine",
+				part.have.Kind, part.have.Name,
+				clusterv1.TemplateClonedFromNameAnnotation, clusterv1.TemplateClonedFromGroupKindAnnotation))
+		}
+		*part.into = from
+	}
+	return o, true
+}
+
+// clonedFrom is the template that the annotations of an object name; false: they name none.
+func clonedFrom(o metav1.Object) (clusterv1.ContractVersionedObjectReference, bool) {
+	a := o.GetAnnotations()
+	kind := schema.ParseGroupKind(a[clusterv1.TemplateClonedFromGroupKindAnnotation])
+	name := a[clusterv1.TemplateClonedFromNameAnnotation]
+	ref := clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: name}
+	return ref, name != "" && kind.Kind != ""
+}

@@ -1,0 +1,104 @@
+package clone
+
+import (
+	"context"
+	"fmt"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Template is one of the templates that an owner refers to. The zero value is no reference.
+type Template struct {
+	Ref clusterv1.ContractVersionedObjectReference
+	// Object has a nil Unstructured where it does not exist.
+	Object contract.Object
+	// Problem says what a person has to change before the reference can be read.
+	Problem string
+}
+
+// Exists reports whether the template was read.
+func (t Template) Exists() bool { return t.Object.Unstructured != nil }
+
+// Blocker says why nothing can be cloned from the template; empty: it can, or none is needed.
+func (t Template) Blocker() string {
+	switch {
+	case !t.Ref.IsDefined():
+		return ""
+	case t.Problem != "":
+		return t.Problem
+	case !t.Exists():
+		return t.Ref.Kind + " " + t.Ref.Name + " does not exist"
+	}
+	return ""
+}
+
+// Templates are those that an owner refers to.
+type Templates []Template
+
+// ReadTemplates reads the templates that an owner refers to, in the order of the references.
+func ReadTemplates(ctx context.Context, r *kube.References, owner client.Object, refs ...clusterv1.ContractVersionedObjectReference) (Templates, error) {
+	out := make(Templates, 0, len(refs))
+	for _, ref := range refs {
+		o, problem, err := r.Look(ctx, owner, ref)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Template{Ref: ref, Object: o, Problem: problem})
+	}
+	return out, nil
+}
+
+// Of returns the template that a reference names; it does not [Template.Exists] where there is none.
+func (t Templates) Of(ref clusterv1.ContractVersionedObjectReference) Template {
+	for _, one := range t {
+		if one.Ref == ref {
+			return one
+		}
+	}
+	return Template{}
+}
+
+// Blockers say why nothing can be cloned, one for each template that is in the way.
+func (t Templates) Blockers() []string {
+	var out []string
+	for _, one := range t {
+		if text := one.Blocker(); text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// Used are references to templates that are in use.
+type Used map[clusterv1.ContractVersionedObjectReference]bool
+
+// ReadUsed reads which templates the MachineSets and MachineDeployments of a namespace use that are not being deleted, but for the
+// one owner. It reads past the cache, since a template that one of them began to use a moment ago must not be deleted, and does
+// not limit itself to one Cluster.
+func ReadUsed(ctx context.Context, live client.Reader, owner client.Object) (Used, error) {
+	used := Used{}
+	use := func(o client.Object, spec clusterv1.MachineSpec) {
+		if o.GetDeletionTimestamp().IsZero() && o.GetUID() != owner.GetUID() {
+			used[spec.Bootstrap.ConfigRef], used[spec.InfrastructureRef] = true, true
+		}
+	}
+	sets := &clusterv1.MachineSetList{}
+	if err := live.List(ctx, sets, client.InNamespace(owner.GetNamespace())); err != nil {
+		return nil, fmt.Errorf("listing MachineSets: %w", err)
+	}
+	for i := range sets.Items {
+		use(&sets.Items[i], sets.Items[i].Spec.Template.Spec)
+	}
+	deployments := &clusterv1.MachineDeploymentList{}
+	if err := live.List(ctx, deployments, client.InNamespace(owner.GetNamespace())); err != nil {
+		return nil, fmt.Errorf("listing MachineDeployments: %w", err)
+	}
+	for i := range deployments.Items {
+		use(&deployments.Items[i], deployments.Items[i].Spec.Template.Spec)
+	}
+	return used, nil
+}

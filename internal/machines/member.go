@@ -1,0 +1,93 @@
+package machines
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+// Member is a Machine of an owner, with what this process knows of it and the cache may not show yet.
+type Member struct {
+	*clusterv1.Machine
+	// Deleted: it is being deleted.
+	Deleted bool
+	// Stale: the cache does not show this process's last write of it.
+	Stale bool
+}
+
+// Members are the Machines of one owner, sorted by name.
+type Members []Member
+
+// Named returns the Machine of that name, a Member without a Machine where there is none.
+func (ms Members) Named(name string) Member {
+	for _, m := range ms {
+		if m.Machine != nil && m.Name == name {
+			return m
+		}
+	}
+	return Member{}
+}
+
+// Machines of the members.
+func (ms Members) Machines() []*clusterv1.Machine {
+	out := make([]*clusterv1.Machine, 0, len(ms))
+	for _, m := range ms {
+		out = append(out, m.Machine)
+	}
+	return out
+}
+
+// PendingRecheck is when to read again while the cache does not show a Machine that was created; its watch is usually earlier.
+const PendingRecheck = 5 * time.Second
+
+// Pending remembers the Machines that this process created and deleted until the cache shows it. An owner that counts Machines in
+// the cache alone would create or delete others in their place. The zero value is ready to use.
+type Pending struct{ created, deleted kube.Pending }
+
+// Created remembers that a Machine was created for an owner.
+func (p *Pending) Created(owner types.UID, name string, now time.Time) {
+	p.created.Add(owner, name, now)
+}
+
+// Deleted remembers that a Machine of an owner was deleted.
+func (p *Pending) Deleted(owner types.UID, name string, now time.Time) {
+	p.deleted.Add(owner, name, now)
+}
+
+// Settle marks the members that were deleted, and returns the names of Machines that were created and that the cache does not show
+// yet. live reads past the cache whether one that is missing for long was deleted before the cache could show it.
+func (p *Pending) Settle(ctx context.Context, live client.Reader, owner client.Object, members Members, now time.Time) ([]string, error) {
+	at := map[string]int{}
+	for i, m := range members {
+		at[m.Name] = i
+	}
+	var created []string
+	for _, n := range p.created.Settle(owner.GetUID(), func(name string) bool { _, shown := at[name]; return shown }) {
+		if now.Sub(n.Since) < PendingRecheck {
+			created = append(created, n.Name)
+			continue
+		}
+		err := live.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: n.Name}, &clusterv1.Machine{})
+		switch {
+		case err == nil:
+			created = append(created, n.Name)
+		case !apierrors.IsNotFound(err):
+			return nil, err
+		default:
+			p.created.Settle(owner.GetUID(), func(name string) bool { return name == n.Name })
+		}
+	}
+	for _, n := range p.deleted.Settle(owner.GetUID(), func(name string) bool {
+		i, exists := at[name]
+		return !exists || members[i].Deleted
+	}) {
+		members[at[n.Name]].Deleted = true
+	}
+	return created, nil
+}

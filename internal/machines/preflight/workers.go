@@ -1,0 +1,186 @@
+package preflight
+
+import (
+	"fmt"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/version"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Workers is what the checks for worker Machines look at.
+type Workers struct {
+	Cluster *clusterv1.Cluster
+	// ControlPlane that spec.controlPlaneRef of the Cluster names; nil: it does not exist, or cannot be read, which Problem
+	// explains then.
+	ControlPlane *contract.ControlPlaneView
+	Problem      string
+	// Owner of the Machines for messages, such as "the MachineSet".
+	Owner string
+	// Machine is the spec of the Machines.
+	Machine clusterv1.MachineSpec
+}
+
+// WorkerChecks are the checks for worker Machines.
+//
+//	ControlPlaneIsStable     it is neither provisioned nor upgraded, and the topology has no upgrade pending
+//	KubernetesVersionSkew    not newer than what the control plane runs, and at most 3 minor versions older
+//	KubeadmVersionSkew       the minor version that the control plane runs, where kubeadm joins the Machine
+//	ControlPlaneVersionSkew  the version that the control plane's spec asks for, in Clusters with a topology
+//
+// What a control plane runs is in its status, and decides what can join it: its spec may ask for something that never comes to
+// be. Before anything runs, the spec is all there is.
+func WorkerChecks() Checks[Versions] {
+	return Checks[Versions]{
+		{Name: string(clusterv1.MachineSetPreflightCheckControlPlaneIsStable), Blocker: Versions.unstable},
+		{Name: string(clusterv1.MachineSetPreflightCheckKubernetesVersionSkew), Blocker: Versions.kubernetesSkew},
+		{Name: string(clusterv1.MachineSetPreflightCheckKubeadmVersionSkew), Blocker: Versions.kubeadmSkew},
+		{Name: string(clusterv1.MachineSetPreflightCheckControlPlaneVersionSkew), Blocker: Versions.controlPlaneSkew},
+	}
+}
+
+// Blockers say what speaks against creating a worker Machine now. There is nothing to check where no checks are asked for, the
+// Cluster has no control plane object, or that has no version.
+func (w Workers) Blockers(checks Checks[Versions]) []string {
+	ref := w.Cluster.Spec.ControlPlaneRef
+	name := ref.Kind + " " + ref.Name
+	switch {
+	case len(checks) == 0 || !ref.IsDefined():
+		return nil
+	case w.Problem != "":
+		return []string{w.Problem}
+	case w.ControlPlane == nil:
+		return []string{name + " does not exist"}
+	}
+	v := Versions{Workers: w, name: name}
+	found, problem := v.read()
+	if problem != "" {
+		return []string{problem}
+	}
+	if !found {
+		return nil
+	}
+	text := w.Machine.Version
+	if text == "" {
+		return checks.Blockers(v)
+	}
+	var err error
+	if v.machine, err = version.Parse(text); err != nil {
+		return append(checks.Blockers(v), fmt.Sprintf("Version %q of %s is not a semantic version", text, w.Owner))
+	}
+	v.hasMachine = true
+	return checks.Blockers(v)
+}
+
+// Versions are facts about worker Machines with the versions that checks compare.
+type Versions struct {
+	Workers
+	// name of the control plane.
+	name string
+	// spec is the version that the control plane's spec asks for, span what it runs: as the spec while nothing runs.
+	spec version.Version
+	span version.Span
+	runs bool
+	// machine is the version of the Machines, if they have one.
+	machine    version.Version
+	hasMachine bool
+}
+
+// read reads the versions of the control plane; found is false where it has none.
+func (v *Versions) read() (found bool, problem string) {
+	text := v.ControlPlane.SpecVersion.Or("")
+	if text == "" {
+		return false, ""
+	}
+	var err error
+	if v.spec, err = version.Parse(text); err != nil {
+		return true, fmt.Sprintf("Version %q of %s is not a semantic version", text, v.name)
+	}
+	v.span = version.Span{Lowest: v.spec, Highest: v.spec}
+	for _, status := range v.ControlPlane.Versions.Or(nil) {
+		running, err := version.Parse(status.Version)
+		if err != nil {
+			return true, fmt.Sprintf("Version %q that %s runs is not a semantic version", status.Version, v.name)
+		}
+		if !v.runs {
+			v.span, v.runs = version.Span{Lowest: running, Highest: running}, true
+		}
+		v.span = v.span.Include(running)
+	}
+	return true, ""
+}
+
+func (v Versions) unstable() string {
+	if message := v.pendingUpgrade(); message != "" {
+		return message
+	}
+	switch {
+	case !v.runs:
+		return v.name + " is being provisioned"
+	// A suffix that a distribution adds is no prerelease.
+	case v.span.Lowest.Compare(v.spec) < 0 && !version.Runs(v.span.Lowest.String(), v.spec.String()):
+		return fmt.Sprintf("%s is being upgraded from %s to %s", v.name, v.span.Lowest, v.spec)
+	}
+	return ""
+}
+
+// pendingUpgrade says that the topology of the Cluster asks for another version than the control plane's spec.
+func (v Versions) pendingUpgrade() string {
+	topology := v.Cluster.Spec.Topology
+	step := v.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]
+	if !topology.IsDefined() || v.isSpec(topology.Version) || v.isSpec(step) {
+		return ""
+	}
+	next := topology.Version
+	if step != "" {
+		next = step
+	}
+	return fmt.Sprintf("%s is about to be upgraded to %s", v.name, next)
+}
+
+// isSpec reports whether a version is the one that the control plane's spec asks for.
+func (v Versions) isSpec(text string) bool {
+	other, err := version.Parse(text)
+	return err == nil && other.Compare(v.spec) == 0
+}
+
+// running names one of the versions that the control plane runs, and what its spec asks for if that is another minor version.
+func (v Versions) running(one version.Version) string {
+	if one.SameMinor(v.spec) {
+		return fmt.Sprintf("version %s of %s", one, v.name)
+	}
+	return fmt.Sprintf("version %s, which %s runs while its spec asks for %s", one, v.name, v.spec)
+}
+
+func (v Versions) kubernetesSkew() string {
+	switch {
+	case !v.hasMachine:
+		return ""
+	case v.span.IsOlderThan(v.machine):
+		return fmt.Sprintf("Version %s of %s is newer than %s", v.machine, v.Owner, v.running(v.span.Lowest))
+	case v.span.HasLeftBehind(v.machine):
+		return fmt.Sprintf("Version %s of %s is more than %d minor versions older than %s",
+			v.machine, v.Owner, version.MaxKubeletLag, v.running(v.span.Highest))
+	}
+	return ""
+}
+
+func (v Versions) kubeadmSkew() string {
+	ref := v.Machine.Bootstrap.ConfigRef
+	if !v.hasMachine || ref.Kind != "KubeadmConfigTemplate" || ref.APIGroup != bootstrapv1.GroupVersion.Group {
+		return ""
+	}
+	if other, differs := v.span.OtherMinor(v.machine); differs {
+		return fmt.Sprintf("Version %s of %s must have the minor version of what it joins with kubeadm: %s", v.machine, v.Owner, v.running(other))
+	}
+	return ""
+}
+
+func (v Versions) controlPlaneSkew() string {
+	if !v.hasMachine || !v.Cluster.Spec.Topology.IsDefined() || v.machine.Compare(v.spec) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Version %s of %s is not version %s of %s: it will be replaced soon", v.machine, v.Owner, v.spec, v.name)
+}

@@ -1,0 +1,36 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/ownership"
+)
+
+// Workloads connects to workload clusters.
+type Workloads interface {
+	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+}
+
+// ReadStrays searches a workload cluster for Nodes of Machines of an owner that do not exist, as there are after a restore. It is not
+// seen where it does not answer.
+func ReadStrays(ctx context.Context, w Workloads, cluster client.ObjectKey, owner string, exist map[string]bool) (ownership.Workload, error) {
+	nodes := &corev1.NodeList{}
+	workload, err := w.Client(ctx, cluster)
+	if err == nil {
+		err = workload.List(ctx, nodes)
+	}
+	if fault.KindOf(err) == fault.Unreachable {
+		return ownership.Workload{Problem: "it is not connected"}, nil
+	}
+	if err != nil {
+		return ownership.Workload{}, fmt.Errorf("listing Nodes: %w", err)
+	}
+	strays := ownership.Strays(cluster, nodes.Items,
+		func(name string) bool { return name == owner }, func(machine string) bool { return exist[machine] })
+	return ownership.Workload{Seen: true, Strays: strays}, nil
+}

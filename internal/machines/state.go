@@ -1,0 +1,106 @@
+package machines
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+)
+
+// State is the Machines of an owner, current and desired.
+type State struct {
+	Now        time.Time
+	Definition Definition
+	Members    Members
+	// Clones of the Machines; nil until they were read.
+	Clones *clone.Clones
+	// Verified: for this generation of the owner, Machines and clones were compared in full, and were up to date.
+	Verified bool
+	// ByOrigin: the owner sets UpToDate by the templates that a Machine was created from; else another writer does.
+	ByOrigin bool
+	// Manager is the field manager of the owner.
+	Manager string
+}
+
+// NeedsClones reports whether the clones have to be read to decide. They are many, and what is desired of them changes only with
+// what is desired of the Machines. So they are read when a Machine differs, and once for each generation of the owner.
+func (s State) NeedsClones() bool {
+	if s.Clones != nil {
+		return false
+	}
+	if !s.Verified && len(s.Members) > 0 {
+		return true
+	}
+	desired := s.Definition.Machine("")
+	return slices.ContainsFunc(s.Members, func(m Member) bool { return !m.Stale && s.needsSync(m, desired) })
+}
+
+// Propagation is what has to be done so that Machines and clones follow their definition in place: clones before their Machine, from
+// which follows which of their keys are old; orphans last.
+func (s State) Propagation() []loop.Action {
+	var out []loop.Action
+	for _, m := range s.Members {
+		if m.Deleted || m.Stale || s.Clones == nil {
+			continue
+		}
+		for _, ref := range clone.Refs(m.Machine) {
+			if s.Clones.Needs(clone.Key{Kind: ref.Kind, Name: ref.Name}, s.metadata(m.Machine)) {
+				out = append(out, SyncClone{Kind: ref.Kind, Name: ref.Name, Machine: m.Name})
+			}
+		}
+	}
+	desired := s.Definition.Machine("")
+	for _, m := range s.Members {
+		switch {
+		case m.Stale || !s.needsSync(m, desired):
+		case m.Deleted:
+			out = append(out, SyncTimeouts{Machine: m.Name})
+		default:
+			out = append(out, SyncMachine{Machine: m.Name})
+		}
+	}
+	if s.Clones != nil {
+		for _, o := range s.Clones.Orphans {
+			out = append(out, DeleteOrphan{Kind: o.GetKind(), Name: o.GetName()})
+		}
+	}
+	return out
+}
+
+// needsSync reports whether a Machine differs from what is desired of it. Of one that is being deleted only the timeouts of the
+// deletion matter.
+func (s State) needsSync(m Member, desired *clusterv1.Machine) bool {
+	if m.Deleted {
+		return !m.DeletionTimestamp.IsZero() && !SameDeletion(m.Spec.Deletion, desired.Spec.Deletion)
+	}
+	if !Includes(m.Machine, desired) {
+		return true
+	}
+	if s.Verified {
+		return false
+	}
+	covered, err := Covered(m.Machine, s.InPlace(m.Machine), s.Manager)
+	return err != nil || !covered
+}
+
+// InPlace is a Machine with what follows the definition in place.
+func (s State) InPlace(m *clusterv1.Machine) *clusterv1.Machine {
+	return InPlace(s.Definition.Machine(m.Name), m)
+}
+
+func (s State) metadata(m *clusterv1.Machine) clone.Metadata {
+	return clone.MetadataFor(m, s.Manager, s.Definition.Labels, s.Definition.Annotations)
+}
+
+// Differs reports whether a condition has to be written to have the verdict; an absent one asks for nothing.
+func Differs(current *metav1.Condition, desired condition.Verdict) bool {
+	if desired == condition.Absent() {
+		return false
+	}
+	return current == nil || current.Status != desired.Status || current.Reason != desired.Reason || current.Message != desired.Message
+}

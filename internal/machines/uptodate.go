@@ -1,0 +1,57 @@
+package machines
+
+import (
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/rollout"
+)
+
+// UpToDate is the condition UpToDate of a Machine by the templates that it was created from; while they are not known, it stays as it
+// is. Absent: it was not set yet, or the owner does not set it ([State.ByOrigin]).
+func (s State) UpToDate(m *clusterv1.Machine) condition.Verdict {
+	if !s.ByOrigin {
+		return condition.Absent()
+	}
+	from, known := s.Clones.OriginOf(m, s.Definition.Spec)
+	if !known {
+		return condition.Mirror(m.Status.Conditions, clusterv1.MachineUpToDateCondition, condition.Absent())
+	}
+	desired := clusterv1.MachineTemplateSpec{Spec: s.Definition.Spec}
+	return rollout.Verdict(m, rollout.Differences(from.Template, desired), from.Unknown)
+}
+
+// IsUndecided reports whether it is not known yet of a Machine whether it is up to date, so that its clones have to be read again.
+func (s State) IsUndecided(m Member) bool {
+	if m.Deleted || !s.ByOrigin {
+		return false
+	}
+	from, known := s.Clones.OriginOf(m.Machine, s.Definition.Spec)
+	return len(from.Unknown) > 0 || !known && condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil
+}
+
+// SetConditions sets the conditions that owners set on Machines: UpToDate and OwnerRemediated.
+func (s State) SetConditions(r Remediation) []loop.Action {
+	var out []loop.Action
+	verdicts := r.Verdicts()
+	for _, m := range s.Members {
+		if m.Deleted || m.Stale {
+			continue
+		}
+		if action, differs := NewSetConditions(m.Machine, s.UpToDate(m.Machine), verdicts[m.Name]); differs {
+			out = append(out, action)
+		}
+	}
+	return out
+}
+
+// IsFollowed reports whether nothing is left to do for which clones have to be read.
+func (s State) IsFollowed() bool {
+	return len(s.Propagation()) == 0 && !slices.ContainsFunc(s.Members, func(m Member) bool {
+		current := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
+		return s.IsUndecided(m) || !m.Deleted && Differs(current, s.UpToDate(m.Machine))
+	})
+}

@@ -1,0 +1,42 @@
+package machines
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Verified remembers for which generation of an owner all its Machines and clones were compared in full, and were up to date. The
+// zero value is ready to use.
+type Verified struct {
+	mu          sync.Mutex
+	generations map[types.UID]int64
+}
+
+// verifiedOwners bounds the memory; forgetting costs one comparison in full.
+const verifiedOwners = 10000
+
+// Has reports whether the present generation was verified.
+func (v *Verified) Has(owner client.Object) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.generations[owner.GetUID()] == owner.GetGeneration() && owner.GetGeneration() > 0
+}
+
+// Add remembers the present generation.
+func (v *Verified) Add(owner client.Object) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.generations == nil || len(v.generations) > verifiedOwners {
+		v.generations = map[types.UID]int64{}
+	}
+	v.generations[owner.GetUID()] = owner.GetGeneration()
+}
+
+// Forget makes the next reconciliation compare in full.
+func (v *Verified) Forget(owner client.Object) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.generations, owner.GetUID())
+}
