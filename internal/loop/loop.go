@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -97,6 +98,7 @@ type Reconciler[O Object, S any] struct {
 	metrics  *Metrics
 	tracer   trace.Tracer
 	work     Work
+	plans    Plans
 	kind     schema.GroupVersionKind
 }
 
@@ -126,7 +128,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	}()
 	o := r.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
-		r.failures.forget(req.NamespacedName) // where it does not exist any more
+		r.forget(req.NamespacedName, err)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if included, err := r.Scope.Includes(ctx, o); err != nil || !included {
@@ -149,7 +151,18 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	plan, err := r.reconcile(ctx, o)
 	err = r.reportTrouble(ctx, o, err)
 	finish(span, plan, err)
+	if r.plans != nil {
+		r.plans.Keep(r.kind.GroupKind(), req.NamespacedName, plan, err)
+	}
 	return r.result(log, plan, err)
+}
+
+// forget drops what is kept of an object that could not be read, where that is because it does not exist any more.
+func (r *Reconciler[O, S]) forget(key client.ObjectKey, err error) {
+	r.failures.forget(key)
+	if r.plans != nil && apierrors.IsNotFound(err) {
+		r.plans.Drop(r.kind.GroupKind(), key)
+	}
 }
 
 // begin notifies Work of what is being reconciled.

@@ -42,6 +42,16 @@ type Setup struct {
 	Tracer trace.Tracer
 	// Work is notified of what is being reconciled; may be nil.
 	Work Work
+	// Plans keeps the last plan of every object; may be nil.
+	Plans Plans
+}
+
+// Plans keeps the last plan of every object that exists.
+type Plans interface {
+	// Keep replaces the plan of an object; failed is why it could not be carried out, or could not be made.
+	Keep(kind schema.GroupKind, key client.ObjectKey, p Plan, failed error)
+	// Drop forgets an object that does not exist any more.
+	Drop(kind schema.GroupKind, key client.ObjectKey)
 }
 
 // Work is notified of what is being reconciled, so that after a crash it is known what the process was doing.
@@ -84,7 +94,7 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 	return &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Live: s.Manager.GetAPIReader(), Scope: s.Scope(),
 		Limits: s.Limits,
-		work:   s.Work, kind: kind,
+		work:   s.Work, plans: s.Plans, kind: kind,
 		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
 		starts: pacing.Debouncer[client.ObjectKey]{Interval: s.ReconcileInterval},
 		writes: pacing.Writes[client.ObjectKey, Event]{Interval: s.StatusInterval},

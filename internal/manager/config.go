@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
+	"github.com/slipwayhq/slipway/internal/manager/plans"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -73,6 +74,9 @@ type Config struct {
 	Ready func()
 	// Work, where set, is told what is being reconciled.
 	Work loop.Work
+
+	// plans are what diagnostics serve of the controllers.
+	plans *plans.Store
 }
 
 // LeaderElection says whether and how managers elect one that works (FL-01).

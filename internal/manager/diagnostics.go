@@ -4,12 +4,18 @@ import (
 	"net/http"
 	"net/http/pprof"
 
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/slipwayhq/slipway/internal/manager/plans"
 )
 
-// diagnostics serves metrics, profiles and the log level over TLS to whoever the API server authorizes (ME-03).
-func diagnostics(e Endpoints) metricsserver.Options {
+// diagnostics serves metrics, profiles and the log level over TLS to any client that the API server authorizes, and the plan of
+// an object to those that may get it.
+func diagnostics(e Endpoints, kept *plans.Store) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: e.Diagnostics, TLSOpts: e.TLS, ExtraHandlers: map[string]http.Handler{
 		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
 		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
@@ -21,8 +27,26 @@ func diagnostics(e Endpoints) metricsserver.Options {
 		options.ExtraHandlers["/debug/flags/v"] = verbosity(e.Verbosity)
 	}
 	if !e.Insecure {
-		options.SecureServing = true
-		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+		options.ExtraHandlers[plans.Path] = &plans.Handler{Store: kept}
+		options.SecureServing, options.FilterProvider = true, authorized
 	}
 	return options
+}
+
+// authorized lets through what may be done at a path, and leaves it to plans who may read one.
+func authorized(config *rest.Config, c *http.Client) (metricsserver.Filter, error) {
+	byPath, err := filters.WithAuthenticationAndAuthorization(config, c)
+	if err != nil {
+		return nil, err
+	}
+	api, err := kubernetes.NewForConfigAndClient(config, c)
+	if err != nil {
+		return nil, err
+	}
+	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
+		if h, ok := handler.(*plans.Handler); ok {
+			return &plans.Handler{Store: h.Store, API: api}, nil
+		}
+		return byPath(log, handler)
+	}, nil
 }

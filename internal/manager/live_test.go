@@ -143,6 +143,7 @@ func tokens(t *testing.T, c client.Client) (reader, stranger string) {
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "slipway-diagnostics"}, Rules: []rbacv1.PolicyRule{
 			{NonResourceURLs: []string{"/metrics", "/debug/pprof/*", "/debug/flags/*"}, Verbs: []string{"get"}},
 			{NonResourceURLs: []string{"/debug/flags/v"}, Verbs: []string{"put"}},
+			{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"clusters"}, Verbs: []string{"get"}},
 		}},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "slipway-diagnostics"},
@@ -214,6 +215,7 @@ func TestDiagnosticsOverAPIServer(t *testing.T) { // ME-01, ME-03
 		t.Error("metrics are served without TLS, too")
 	}
 	p.series(c, reader)
+	p.plans(reader, stranger)
 	p.stop()
 
 	open := startProcess(t, server, "--insecure-diagnostics")
@@ -224,6 +226,24 @@ func TestDiagnosticsOverAPIServer(t *testing.T) { // ME-01, ME-03
 		}
 		return err
 	})
+}
+
+// plans checks that the plan of an object is served to who may get the object, and to nobody else.
+func (p *process) plans(reader, stranger string) {
+	p.t.Helper()
+	const fleet, nothing = "/debug/plans/cluster.x-k8s.io/Cluster/default/fleet", "/debug/plans/cluster.x-k8s.io/Cluster/default/nothing"
+	for _, call := range []struct {
+		path, token string
+		want        int
+	}{{fleet, reader, 200}, {fleet, stranger, 403}, {fleet, "", 401}, {nothing, reader, 404}, {nothing, stranger, 403}} {
+		status, text, err := p.ask("https", http.MethodGet, call.path, call.token)
+		if err != nil || status != call.want {
+			p.t.Errorf("%s with token %.12q: %d, want %d: %.200s, %v", call.path, call.token, status, call.want, text, err)
+		}
+		if status == 200 && !strings.Contains(text, `"kind":"Cluster"`) {
+			p.t.Errorf("not a plan: %s", text)
+		}
+	}
 }
 
 // series checks that the series of ME-01 are there once there was something to measure. Two have no value before a cache

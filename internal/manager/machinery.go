@@ -48,7 +48,7 @@ func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 		return loop.Setup{}, err
 	}
 	common := loop.Setup{
-		Limits: kube.NewLimits(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
+		Limits: kube.NewLimits(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work, Plans: c.plans,
 		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce),
 	}
 	if c.Gates.Enabled(GateReconcilerRateLimiting) {

@@ -50,16 +50,16 @@ func TestVerbosity(t *testing.T) { // ME-03
 }
 
 func TestDiagnostics(t *testing.T) { // ME-03
-	o := diagnostics(Endpoints{Diagnostics: ":1", Verbosity: &slog.LevelVar{}})
+	o := diagnostics(Endpoints{Diagnostics: ":1", Verbosity: &slog.LevelVar{}}, nil)
 	if !o.SecureServing || o.FilterProvider == nil || o.BindAddress != ":1" {
 		t.Errorf("by default: TLS, and only to who may: %+v", o)
 	}
-	for _, path := range []string{"/debug/pprof/", "/debug/pprof/profile", "/debug/flags/v"} {
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/profile", "/debug/flags/v", "/debug/plans/"} {
 		if o.ExtraHandlers[path] == nil {
 			t.Errorf("%s is not served", path)
 		}
 	}
-	if o := diagnostics(Endpoints{Insecure: true}); o.SecureServing || o.FilterProvider != nil || o.ExtraHandlers["/debug/flags/v"] != nil {
+	if o := diagnostics(Endpoints{Insecure: true}, nil); o.SecureServing || o.ExtraHandlers["/debug/plans/"] != nil || o.FilterProvider != nil || o.ExtraHandlers["/debug/flags/v"] != nil {
 		t.Errorf("insecure: %+v", o)
 	}
 }

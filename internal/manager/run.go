@@ -25,6 +25,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/manager/plans"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/relay"
@@ -40,7 +41,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	cfg.REST = rest.CopyConfig(cfg.REST)
+	cfg.REST, cfg.plans = rest.CopyConfig(cfg.REST), &plans.Store{}
 	cfg.REST.WarningHandler = rest.NoWarnings{} // they are about names that Cluster API chose long ago
 	if err := checkServer(cfg.REST, cfg.Gates); err != nil {
 		return err
@@ -100,7 +101,7 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 	stop, unique, priorities := stopTimeout, true, cfg.Gates.Enabled(GatePriorityQueue)
 	mgr, err := ctrl.NewManager(cfg.REST, ctrl.Options{
 		Scheme: measured.scheme, Logger: cfg.Log, Cache: caching, Client: clientOptions(),
-		Metrics: diagnostics(cfg.Endpoints), HealthProbeBindAddress: cfg.Endpoints.Health, PprofBindAddress: cfg.Endpoints.Profiler,
+		Metrics: diagnostics(cfg.Endpoints, cfg.plans), HealthProbeBindAddress: cfg.Endpoints.Health, PprofBindAddress: cfg.Endpoints.Profiler,
 		WebhookServer:  webhookServer(cfg, certificates),
 		LeaderElection: cfg.LeaderElection.Enabled, LeaderElectionID: "controller-leader-election-capi", LeaderElectionNamespace: Namespace,
 		LeaseDuration: duration(cfg.LeaderElection.Lease, 15*time.Second), RenewDeadline: duration(cfg.LeaderElection.Renew, 10*time.Second),
