@@ -182,6 +182,7 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/drain/evict.go":                          "an eviction is a request that a workload cluster may refuse, not a change of an object",
 		"internal/manager/install.go":                      "brings the manager's own manifests, before any controller runs",
 		"internal/manager/migration":                       "rewrites stored objects without changing them",
+		"internal/manager/plans/serve.go":                  "a review is a question to the API server, which stores nothing",
 		"internal/plane/roles.go":                          "brings a new API server's default roles",
 		"internal/plane/fairness.go":                       "exempts the manager before it starts",
 		"internal/providers/local/backend/simulated":       "plays a kubelet in the simulated API's memory",
