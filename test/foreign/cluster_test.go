@@ -1,12 +1,9 @@
 package foreign
 
 import (
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/test/foreign/provider"
 )
@@ -181,35 +178,4 @@ func (w *world) breakKubeconfig(c *clusterv1.Cluster) {
 	secret.Data["value"] = good
 	w.must(w.Update(w.Context(), secret))
 	w.saying(c, "RemoteConnectionProbe", "True")
-}
-
-// nodeFirstStory has control planes that are initialized by their first Machine.
-func (w *world) nodeFirstStory(f family) {
-	w.check("33 a Cluster without controlPlaneRef is initialized by its first control plane Machine", func(w *world) {
-		w.controlPlaneMachine(f, "alone", func(p parts) {
-			p.Cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{}
-		})
-	})
-	w.check("34 a control plane that waits for the Node of its first Machine is initialized", func(w *world) {
-		w.controlPlaneMachine(f, "first", func(p parts) { annotated(p.plane, provider.AfterNode) })
-	})
-}
-
-// controlPlaneMachine creates a cluster with a control plane Machine, and waits until it is initialized.
-func (w *world) controlPlaneMachine(f family, name string, adapt func(parts)) {
-	w.Helper()
-	part := w.in(w.T)
-	p := part.newCluster(f)
-	adapt(p)
-	objects := []client.Object{p.Cluster, p.infra}
-	if p.Cluster.Spec.ControlPlaneRef.IsDefined() {
-		objects = append(objects, p.plane)
-	} else {
-		objects = append(objects, part.kubeconfigOf(p.Cluster))
-	}
-	m := part.newMachine(f, name)
-	m.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
-	part.create(append(objects, m, f.machine.New(part.namespace, name))...)
-	part.saying(p.Cluster, "ControlPlaneInitialized", "True")
-	part.eventually(m, func() string { return unless(strings.HasPrefix(m.Status.NodeRef.Name, "node-"), "no nodeRef") })
 }

@@ -87,6 +87,18 @@ func (w *world) labelStory() {
 			return unless(version == newer.cluster.GroupVersion().String(), "the v1beta1 API refers to %s", version)
 		})
 	})
+	w.check("12 a definition whose name is not made of the kind is not found, and the one that is looked for is named", func(w *world) {
+		odd := provider.Kind{GroupVersionKind: schema.GroupVersionKind{Group: newer.cluster.Group, Version: "v1", Kind: "OddCluster"}, Role: provider.InfraCluster}
+		crd := odd.CRD()
+		wanted := crd.Name
+		crd.Name, crd.Spec.Names.Plural = "oddities."+odd.Group, "oddities"
+		w.create(crd)
+		w.createOfNewKind(odd.New(w.namespace, "odd"))
+		c := &clusterv1.Cluster{ObjectMeta: w.meta("odd")}
+		c.Spec.InfrastructureRef = odd.Ref("odd")
+		w.create(c)
+		w.saying(c, "InfrastructureReady", "Unknown InternalError", wanted)
+	})
 	k := provider.Kind{GroupVersionKind: schema.GroupVersionKind{Group: newer.cluster.Group, Version: "v1", Kind: "LabelledCluster"}, Role: provider.InfraCluster}
 	crd := k.CRD()
 	crd.Labels = nil

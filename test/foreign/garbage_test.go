@@ -187,6 +187,13 @@ func (w *world) garbagePools(f family) {
 		})
 		infra, p = targets[0].u, targets[0].at.(*clusterv1.MachinePool)
 	})
+	w.check("82 a kind of machines that is not installed is named", func(w *world) { // X15
+		change(w, infra, func(u *unstructured.Unstructured) {
+			u.Object["spec"] = map[string]any{"providerIDList": []any{"x://5"}}
+			u.Object["status"] = map[string]any{"initialization": map[string]any{"provisioned": true}, "replicas": int64(1), "infrastructureMachineKind": "NoSuchKind"}
+		})
+		w.saying(p, "InfrastructureReady", "Unknown InternalError", "status.infrastructureMachineKind", "NoSuchKind", "install")
+	})
 	w.check("82 a right value is taken later", func(w *world) {
 		w.handOver(infra)
 		w.saying(p, clusterv1.AvailableCondition, "True")

@@ -71,16 +71,32 @@ func (w *world) machineStory(f family) {
 	})
 	w.failureDomains(f, m)
 	w.machineFollows(f, m, infra)
-	w.machineNode(m)
+	w.machineNode(m, infra)
 	w.check("53 a machine that never becomes ready says so", func(w *world) {
 		other := w.newMachine(f, "never")
 		w.create(other, annotated(f.machine.New(w.namespace, "never"), provider.Never))
 		w.saying(other, "InfrastructureReady", "False ForeignFalse: It never becomes ready")
+		unprepared := w.newMachine(f, "unprepared")
+		unprepared.Spec.Bootstrap = clusterv1.Bootstrap{ConfigRef: f.config.Ref("unprepared")}
+		w.create(unprepared, f.machine.New(w.namespace, "unprepared"), annotated(f.config.New(w.namespace, "unprepared"), provider.Never))
+		w.saying(unprepared, "BootstrapConfigReady", "False ForeignFalse: It never becomes ready")
+		alone := w.newMachine(f, "without-node")
+		w.create(alone, annotated(f.machine.New(w.namespace, "without-node"), provider.NoNode))
+		w.saying(alone, "NodeHealthy", "Unknown NodeDoesNotExist", provider.ID(w.namespace, "without-node"))
 	})
 	w.check("54 an InfraMachine that is deleted behind its Machine is missed", func(w *world) {
 		w.must(w.Delete(w.Context(), infra))
 		w.saying(m, "InfrastructureReady", "False ObjectDeleted")
+		w.notFailed(m)
 	})
+}
+
+// notFailed checks that a Machine is in a phase that controllers still set.
+func (w *world) notFailed(m *clusterv1.Machine) {
+	w.Helper()
+	if m.Status.Phase == string(clusterv1.MachinePhaseFailed) {
+		w.Errorf("phase %s", m.Status.Phase)
+	}
 }
 
 // failureDomains are where the provider says that machines are.
@@ -135,15 +151,19 @@ func (w *world) machineFollows(f family, m *clusterv1.Machine, infra *unstructur
 }
 
 // machineNode looks at what the Machine writes on its Node.
-func (w *world) machineNode(m *clusterv1.Machine) {
+func (w *world) machineNode(m *clusterv1.Machine, infra *unstructured.Unstructured) {
 	w.check("55, 56, 58 labels, annotations and taints of the Node are kept", func(w *world) {
 		change(w, m, func(m *clusterv1.Machine) { m.Labels["node.cluster.x-k8s.io/rack"] = "7" })
+		change(w, infra, func(u *unstructured.Unstructured) { provider.Set(u, true, "status", "interruptible") })
 		n := w.node(m)
 		w.eventually(n, func() string {
 			for _, t := range n.Spec.Taints {
 				if t.MatchTaint(&clusterv1.NodeUninitializedTaint) {
 					return "the taint of a new Node is still there"
 				}
+			}
+			if _, is := n.Labels[clusterv1.InterruptibleLabel]; !is {
+				return "the Node of an interruptible machine does not say so"
 			}
 			return unless(n.Annotations[clusterv1.MachineAnnotation] == m.Name && n.Annotations[clusterv1.ClusterNameAnnotation] == "c" &&
 				n.Labels["node.cluster.x-k8s.io/rack"] == "7", "annotations %v, labels %v", n.Annotations, n.Labels)
@@ -168,6 +188,7 @@ func (w *world) failureStory(f family) {
 			//lint:ignore SA1019 as above
 			return unless(d != nil && d.V1Beta1 != nil && d.V1Beta1.FailureReason != nil && string(*d.V1Beta1.FailureReason) == "CreateError", "no failure is told")
 		})
+		w.notFailed(m)
 		change(w, infra, func(u *unstructured.Unstructured) {
 			unstructured.RemoveNestedField(u.Object, "status", "failureReason")
 			unstructured.RemoveNestedField(u.Object, "status", "failureMessage")

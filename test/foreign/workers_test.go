@@ -127,18 +127,10 @@ func (w *world) poolMachines(f family) {
 	p, infra := w.newPool(f, "machines"), annotated(f.pool.New(w.namespace, "machines"), provider.HandsOff)
 	w.create(p, infra)
 	w.eventually(infra, func() string { return owned(infra, p, "MachinePool", "c") })
-	yes := true
 	for i := range 2 {
-		m := f.machine.New(w.namespace, fmt.Sprintf("machines-%d", i))
-		m.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachinePoolNameLabel: "machines"})
-		m.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: f.pool.GroupVersion().String(), Kind: f.pool.Kind, Name: "machines", UID: infra.GetUID(), Controller: &yes}})
-		w.create(m)
+		w.poolMachine(f, infra, i)
 	}
-	change(w, infra, func(u *unstructured.Unstructured) {
-		provider.Set(u, f.machine.Kind, "status", "infrastructureMachineKind")
-		provider.Set(u, int64(2), "status", "replicas")
-		provider.Set(u, []any{provider.ID(w.namespace, "machines-0"), provider.ID(w.namespace, "machines-1")}, "spec", "providerIDList")
-	})
+	w.poolReports(f, infra, 2)
 	w.provisioned(f, infra, true)
 	w.saying(p, "Available", "True")
 	machines := w.machinesOf(clusterv1.MachinePoolNameLabel, "machines")
@@ -149,4 +141,44 @@ func (w *world) poolMachines(f family) {
 		o := f.machine.New(w.namespace, m.Spec.InfrastructureRef.Name)
 		w.eventually(o, func() string { return owned(o, &m, "Machine", "c") })
 	}
+	w.check("43 an autoscaler of the infrastructure says how many replicas there are", func(w *world) {
+		change(w, p, func(p *clusterv1.MachinePool) {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, clusterv1.ReplicasManagedByAnnotation, "scaler")
+		})
+		w.poolMachine(f, infra, 2)
+		w.poolReports(f, infra, 3)
+		w.eventually(p, func() string {
+			n := len(w.machinesOf(clusterv1.MachinePoolNameLabel, "machines"))
+			return unless(p.Spec.Replicas != nil && *p.Spec.Replicas == 3 && n == 3, "replicas %v, %d Machines", p.Spec.Replicas, n)
+		})
+	})
+	w.check("43 a Machine of a pool is deleted with its infrastructure", func(w *world) {
+		m := w.machinesOf(clusterv1.MachinePoolNameLabel, "machines")[0]
+		w.must(w.Delete(w.Context(), &m))
+		w.gone(&m, f.machine.New(w.namespace, m.Spec.InfrastructureRef.Name))
+	})
+}
+
+// poolMachine creates a machine of the provider's pool.
+func (w *world) poolMachine(f family, pool *unstructured.Unstructured, i int) {
+	w.Helper()
+	yes := true
+	m := f.machine.New(w.namespace, fmt.Sprintf("machines-%d", i))
+	m.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachinePoolNameLabel: "machines"})
+	m.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: f.pool.GroupVersion().String(), Kind: f.pool.Kind, Name: "machines", UID: pool.GetUID(), Controller: &yes}})
+	w.create(m)
+}
+
+// poolReports says what the provider's pool has: so many machines.
+func (w *world) poolReports(f family, pool *unstructured.Unstructured, n int) {
+	w.Helper()
+	var ids []any
+	for i := range n {
+		ids = append(ids, provider.ID(w.namespace, fmt.Sprintf("machines-%d", i)))
+	}
+	change(w, pool, func(u *unstructured.Unstructured) {
+		provider.Set(u, f.machine.Kind, "status", "infrastructureMachineKind")
+		provider.Set(u, int64(n), "status", "replicas")
+		provider.Set(u, ids, "spec", "providerIDList")
+	})
 }

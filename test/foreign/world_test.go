@@ -2,12 +2,7 @@ package foreign
 
 import (
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -37,13 +32,15 @@ import (
 )
 
 // patience is how long a busy machine may take for one step.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // world is a management cluster with Slipway's manager and the provider, seen from one story.
 type world struct {
 	*testing.T
 	client.Client
 	provider *provider.Provider
+	server   *apiserver.Server
+	manager  *managerProcess
 	// namespace of the story.
 	namespace string
 	// until ends all waits, where it is set: those of objects that were changed together.
@@ -68,9 +65,11 @@ func start(t *testing.T) *world {
 		crds = append(crds, k.CRD())
 	}
 	srv := apiserver.Start(t, apiserver.Options{Objects: crds})
-	w := &world{T: t, Client: srv.Client(t, newScheme(t))}
+	w := &world{T: t, Client: srv.Client(t, newScheme(t)), server: srv}
 	w.must(manager.Install(t.Context(), srv.Config, rbac.Rights{}))
-	w.startManager(srv)
+	w.manager = w.newManager()
+	w.manager.start(w)
+	t.Cleanup(func() { w.manager.stop(w) })
 	mgr, err := ctrl.NewManager(srv.Config, ctrlmanager.Options{
 		Scheme: newScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}, &corev1.Node{}}}},
@@ -87,44 +86,6 @@ func start(t *testing.T) *world {
 	return w
 }
 
-// startManager starts `slipway manager` with the manager's rights alone.
-func (w *world) startManager(srv *apiserver.Server) {
-	w.Helper()
-	binary, err := apiserver.Binary()
-	w.must(err)
-	cfg, err := clientcmd.LoadFromFile(srv.Kubeconfig)
-	w.must(err)
-	for _, user := range cfg.AuthInfos {
-		user.Impersonate = rbac.User
-	}
-	kubeconfig, logFile := filepath.Join(w.TempDir(), "kubeconfig"), filepath.Join(w.TempDir(), "log")
-	w.must(clientcmd.WriteToFile(*cfg, kubeconfig))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	w.must(err)
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	w.must(err)
-	w.must(listener.Close())
-	cmd := exec.Command(binary, "manager", "--kubeconfig", kubeconfig, "--data-dir", w.TempDir(), "--health-addr", "0", "--diagnostics-address", "0",
-		"--webhook-host", "127.0.0.1", "--webhook-port", port)
-	log, err := os.Create(logFile)
-	w.must(err)
-	cmd.Stderr, cmd.SysProcAttr = log, &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	w.must(cmd.Start())
-	w.Cleanup(func() {
-		kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-		defer kill.Stop()
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		err := cmd.Wait()
-		text, _ := os.ReadFile(logFile)
-		if strings.Contains(string(text), "panic") {
-			w.Error("Slipway panicked")
-		}
-		if stopped := cmd.ProcessState.ExitCode() == 130; err != nil && !stopped || w.Failed() {
-			w.Logf("the manager ended: %v\n%s", err, text[max(0, len(text)-32<<10):])
-		}
-	})
-}
-
 // in is the world of a story.
 func (w *world) in(t *testing.T) *world {
 	t.Helper()
@@ -132,7 +93,7 @@ func (w *world) in(t *testing.T) *world {
 	if err := w.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}
-	return &world{T: t, Client: w.Client, provider: w.provider, namespace: ns.Name}
+	return &world{T: t, Client: w.Client, provider: w.provider, server: w.server, manager: w.manager, namespace: ns.Name}
 }
 
 // check plays one check of the table.

@@ -11,7 +11,7 @@
 //
 // Owns: its kinds, the Nodes of its machines, and the Secrets of its configs and control planes.
 //
-// Never: touches an object with the annotation [HandsOff]: a test plays the provider there.
+// Never: touches an object with the annotation [HandsOff]: a test plays the provider there; has a timer.
 //
-// Read first: [Kinds], then roles.go.
+// Read first: [Kinds], then watches.go and roles.go.
 package provider

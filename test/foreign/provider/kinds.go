@@ -19,6 +19,8 @@ const (
 	Never = "foreign.example/never"
 	// AfterNode makes a control plane report that it is initialized when its first Machine has a Node.
 	AfterNode = "foreign.example/after-node"
+	// NoNode keeps the machines of a control plane, or a machine, from getting a Node.
+	NoNode = "foreign.example/no-node"
 )
 
 // Finalizer of the provider.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -35,9 +36,10 @@ func Add(mgr ctrl.Manager, kubeconfig []byte, kinds ...Kind) (*Provider, error) 
 		}
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(k.GroupVersionKind)
-		all := handler.EnqueueRequestsFromMapFunc(p.inNamespace(k))
 		err := ctrl.NewControllerManagedBy(mgr).Named(k.Kind).For(o).
-			Watches(&clusterv1.Cluster{}, all).Watches(&clusterv1.Machine{}, all).Watches(&clusterv1.MachinePool{}, all).
+			Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(p.ofCluster(k)), builder.WithPredicates(clusterMatters())).
+			Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(p.ofMachine(k))).
+			Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(ofMachinePool(k))).
 			Complete(reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 				return ctrl.Result{}, p.reconcile(ctx, k, r)
 			}))
@@ -59,21 +61,6 @@ func (p *Provider) violated(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.violations = append(p.violations, fmt.Sprintf(format, args...))
-}
-
-// inNamespace enqueues all objects of a kind beside an object that changed.
-func (p *Provider) inNamespace(k Kind) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		list := k.list()
-		if err := p.client.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
-			return nil
-		}
-		var out []reconcile.Request
-		for i := range list.Items {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return out
-	}
 }
 
 func (k Kind) list() *unstructured.UnstructuredList {
@@ -102,6 +89,9 @@ func (p *Provider) reconcile(ctx context.Context, k Kind, r ctrl.Request) error 
 	u := k.New(r.Namespace, r.Name)
 	if err := p.client.Get(ctx, r.NamespacedName, u); err != nil {
 		return client.IgnoreNotFound(err)
+	}
+	if _, external := u.GetAnnotations()[clusterv1.ManagedByAnnotation]; external && k.Role == InfraCluster {
+		return nil
 	}
 	if _, off := u.GetAnnotations()[HandsOff]; off {
 		return nil
@@ -161,13 +151,18 @@ func (p *Provider) leave(ctx context.Context, o object) error {
 	if _, held := o.GetAnnotations()[Hold]; held || !controllerutil.ContainsFinalizer(o.Unstructured, Finalizer) {
 		return nil
 	}
-	if o.kind.Role == InfraCluster || o.kind.Role == ControlPlane {
+	if o.kind.Role == InfraCluster {
 		var machines clusterv1.MachineList
 		if err := p.client.List(ctx, &machines, client.InNamespace(o.GetNamespace()), client.MatchingLabels{clusterv1.ClusterNameLabel: o.cluster.Name}); err != nil {
 			return err
 		}
-		if o.cluster.Name != "" && len(machines.Items) > 0 && !o.cluster.DeletionTimestamp.IsZero() && o.kind.Role == InfraCluster {
+		if o.cluster.Name != "" && len(machines.Items) > 0 && !o.cluster.DeletionTimestamp.IsZero() {
 			p.violated("%s %s is deleted while %d Machines exist", o.kind.Kind, o.GetName(), len(machines.Items))
+		}
+	}
+	if o.kind.Role == ControlPlane {
+		if left, err := p.deleteMachines(ctx, o); left || err != nil {
+			return err
 		}
 	}
 	return patch(ctx, p.client, o.Unstructured, func() { controllerutil.RemoveFinalizer(o.Unstructured, Finalizer) })

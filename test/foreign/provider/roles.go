@@ -67,37 +67,6 @@ func (p *Provider) infraCluster(ctx context.Context, o object) error {
 	})
 }
 
-// controlPlane gives the Cluster its kubeconfig once the infrastructure is there.
-func (p *Provider) controlPlane(ctx context.Context, o object) error {
-	if !isTrue(o.cluster.Status.Initialization.InfrastructureProvisioned) {
-		return nil
-	}
-	if err := p.secret(ctx, o, o.cluster.Name+"-kubeconfig", map[string][]byte{"value": p.kubeconfig}); err != nil {
-		return err
-	}
-	if _, waits := o.GetAnnotations()[AfterNode]; waits {
-		var machines clusterv1.MachineList
-		if err := p.client.List(ctx, &machines, client.InNamespace(o.GetNamespace()), client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {
-			return err
-		}
-		if len(machines.Items) == 0 || machines.Items[0].Status.NodeRef.Name == "" {
-			return nil
-		}
-	}
-	return patch(ctx, p.client, o.Unstructured, func() {
-		version, _, _ := unstructured.NestedString(o.Object, "spec", "version")
-		Set(o.Unstructured, version, "status", "version")
-		_, after := o.GetAnnotations()[AfterNode]
-		Set(o.Unstructured, !after, "status", "externalManagedControlPlane")
-		o.done("controlPlaneInitialized", "initialized")
-		if o.kind.Old {
-			Set(o.Unstructured, true, "status", "ready")
-		} else {
-			SetCondition(o.Unstructured, "Available", metav1.ConditionTrue, "")
-		}
-	})
-}
-
 func (p *Provider) bootstrapConfig(ctx context.Context, o object) error {
 	if !isTrue(o.cluster.Status.Initialization.InfrastructureProvisioned) {
 		return nil
@@ -121,8 +90,10 @@ func (p *Provider) infraMachine(ctx context.Context, o object) error {
 		return nil
 	}
 	id := ID(o.GetNamespace(), o.GetName())
-	if err := p.node(ctx, id, machine.Spec.Version); err != nil {
-		return err
+	if _, none := o.GetAnnotations()[NoNode]; !none {
+		if err := p.node(ctx, id, machine.Spec.Version); err != nil {
+			return err
+		}
 	}
 	return patch(ctx, p.client, o.Unstructured, func() {
 		Set(o.Unstructured, id, "spec", "providerID")

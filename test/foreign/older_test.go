@@ -1,0 +1,112 @@
+package foreign
+
+import (
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1" //nolint:staticcheck // this is about those who still use it
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/testkit/background"
+)
+
+// patches is how often a provider of the older types writes.
+const patches = 30
+
+// olderStory has a program that was compiled with the types of v1beta1: it creates, lists from a cache, and writes conditions of
+// both generations.
+func (w *world) olderStory(f family) {
+	w.up(f)
+	scheme := runtime.NewScheme()
+	w.must(clusterv1beta1.AddToScheme(scheme))
+	watched, err := cache.New(w.server.Config, cache.Options{Scheme: scheme, DefaultNamespaces: map[string]cache.Config{w.namespace: {}}})
+	w.must(err)
+	background.Run(w.T, watched.Start)
+	older, err := client.New(w.server.Config, client.Options{Scheme: scheme})
+	w.must(err)
+	data, version := "data", "v1.36.3"
+	m := &clusterv1beta1.Machine{ObjectMeta: w.meta("m"), Spec: clusterv1beta1.MachineSpec{
+		ClusterName: "c", Version: &version, Bootstrap: clusterv1beta1.Bootstrap{DataSecretName: &data},
+		InfrastructureRef: corev1.ObjectReference{APIVersion: f.machine.GroupVersion().String(), Kind: f.machine.Kind, Name: "m", Namespace: w.namespace},
+		NodeDrainTimeout:  &metav1.Duration{Duration: 90e9},
+	}}
+	w.must(older.Create(w.Context(), m))
+	w.create(f.machine.New(w.namespace, "m"))
+	now := &clusterv1.Machine{ObjectMeta: w.meta("m")}
+	w.saying(now, "Ready", "True")
+	spec := now.Spec
+	w.check("75 what is created and patched with older types loses nothing", func(w *world) {
+		for i := range patches {
+			w.patchOlder(older, m, i)
+		}
+		w.saying(now, "Ready", "True")
+		w.saying(now, "NewerCondition", "True Patched")
+		if diff := cmp.Diff(spec, now.Spec); diff != "" || now.Spec.Deletion.NodeDrainTimeoutSeconds == nil || *now.Spec.Deletion.NodeDrainTimeoutSeconds != 90 {
+			w.Errorf("spec (-before +after): %s", diff)
+		}
+		for i := range patches {
+			if now.Annotations[fmt.Sprintf("older/%d", i)] == "" {
+				w.Errorf("annotation %d is lost", i)
+			}
+		}
+	})
+	w.check("75 a cached list of older types has the conditions of both generations", func(w *world) {
+		var list clusterv1beta1.MachineList
+		w.eventually(now, func() string {
+			w.must(watched.List(w.Context(), &list))
+			if len(list.Items) != 1 || list.Items[0].Status.NodeRef == nil || list.Items[0].Status.V1Beta2 == nil {
+				return fmt.Sprintf("%d Machines", len(list.Items))
+			}
+			found := map[string]bool{}
+			for _, c := range list.Items[0].Status.Conditions {
+				found["older "+string(c.Type)] = c.Status == corev1.ConditionTrue
+			}
+			for _, c := range list.Items[0].Status.V1Beta2.Conditions {
+				found["newer "+c.Type] = c.Status == metav1.ConditionTrue
+			}
+			return unless(found["older Ready"] && found["older OlderCondition"] && found["newer Ready"] && found["newer NewerCondition"], "conditions %v", found)
+		})
+	})
+}
+
+// patchOlder does what a patch helper of the older types does: it reads, and writes what changed, again where something else wrote.
+func (w *world) patchOlder(c client.Client, m *clusterv1beta1.Machine, i int) {
+	w.Helper()
+	for {
+		w.must(c.Get(w.Context(), client.ObjectKeyFromObject(m), m))
+		before := m.DeepCopy()
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, fmt.Sprintf("older/%d", i), "patched")
+		w.must(c.Patch(w.Context(), m.DeepCopy(), client.MergeFrom(before)))
+		w.must(c.Get(w.Context(), client.ObjectKeyFromObject(m), m))
+		before = m.DeepCopy()
+		m.Status.Conditions = append(withoutCondition(m.Status.Conditions, "OlderCondition"), clusterv1beta1.Condition{
+			Type: "OlderCondition", Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Message: fmt.Sprint(i),
+		})
+		if m.Status.V1Beta2 == nil {
+			m.Status.V1Beta2 = &clusterv1beta1.MachineV1Beta2Status{}
+		}
+		meta.SetStatusCondition(&m.Status.V1Beta2.Conditions, metav1.Condition{Type: "NewerCondition", Status: "True", Reason: "Patched", Message: fmt.Sprint(i)})
+		err := c.Status().Patch(w.Context(), m.DeepCopy(), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if !apierrors.IsConflict(err) {
+			w.must(err)
+			return
+		}
+	}
+}
+
+func withoutCondition(list clusterv1beta1.Conditions, conditionType clusterv1beta1.ConditionType) clusterv1beta1.Conditions {
+	var out clusterv1beta1.Conditions
+	for _, c := range list {
+		if c.Type != conditionType {
+			out = append(out, c)
+		}
+	}
+	return out
+}
