@@ -21,9 +21,11 @@ func (l Link) rival() *metav1.OwnerReference {
 }
 
 func (l Link) ownerReference() metav1.OwnerReference {
-	controls := !l.Shared
+	if !l.Shared {
+		return *metav1.NewControllerRef(l.From, l.Owner)
+	}
 	return metav1.OwnerReference{
-		APIVersion: l.Owner.GroupVersion().String(), Kind: l.Owner.Kind, Name: l.From.GetName(), UID: l.From.GetUID(), Controller: &controls,
+		APIVersion: l.Owner.GroupVersion().String(), Kind: l.Owner.Kind, Name: l.From.GetName(), UID: l.From.GetUID(), Controller: new(false),
 	}
 }
 

@@ -27,7 +27,7 @@ func TestOwn(t *testing.T) { // CL-04, MA-06, OR-01
 		"shared": {"who controls it stays", true, []metav1.OwnerReference{creator},
 			[]metav1.OwnerReference{creator, {APIVersion: clusterv1.GroupVersion.String(), Kind: "Foo", Name: "f", UID: "foo", Controller: &no}}},
 		"taken over": {"there can be one controller only", false, []metav1.OwnerReference{other, creator},
-			[]metav1.OwnerReference{other, {APIVersion: clusterv1.GroupVersion.String(), Kind: "Foo", Name: "f", UID: "foo", Controller: &yes}}},
+			[]metav1.OwnerReference{other, {APIVersion: clusterv1.GroupVersion.String(), Kind: "Foo", Name: "f", UID: "foo", Controller: &yes, BlockOwnerDeletion: &yes}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
