@@ -52,8 +52,8 @@ func (w *world) throw(documents []string, create func(name string) target) []tar
 			part.T, part.until = test, until
 			part.eventually(t.at, func() string {
 				told := says(t.at, t.mirrored, "False ForeignFalse: what is right")
-				if says(t.at, t.mirrored, "Unknown", "field ") == "" { // what is wrong is said instead
-					return ""
+				if says(t.at, t.mirrored, "Unknown", "field ") == "" || says(t.at, t.mirrored, "False NotReady: Waiting for", " to set spec.") == "" {
+					return "" // what is wrong is said instead
 				}
 				return told
 			})
