@@ -9,7 +9,7 @@ import (
 // TestMain lets all stories run at once: they wait for each other's API server and for nothing else.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "32"); err != nil {
+	if err := flag.Set("test.parallel", "64"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
