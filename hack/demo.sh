@@ -23,7 +23,7 @@ say "the nodes of the workload cluster"
 
 cat <<EOF
 
-Go on with:
+Next steps:
   $slipway describe cluster $cluster --data-dir $data
   $slipway kubectl --kubeconfig $data/$cluster.kubeconfig get pods -A
   $slipway kubectl --kubeconfig $data/kubeconfig scale machinepool $cluster-workers --replicas 3

@@ -99,7 +99,7 @@ func TestVerbsAgainstAnAPIServer(t *testing.T) {
 	t.Run("create and wait", u.createAndWait)
 	t.Run("a wait that is too short", func(t *testing.T) {
 		u.run(t.Context(), "create", "cluster", "late", "--wait-timeout", "1s").wants(t, cli.ExitError,
-			"still to come: infrastructure", "goes on being created", "slipway describe cluster late --kubeconfig")
+			"still to come: infrastructure", "The creation of cluster \"late\" continues", "slipway describe cluster late --kubeconfig")
 	})
 	t.Run("names are completed", func(t *testing.T) {
 		u.run(t.Context(), "__complete", "describe", "cluster", "--kubeconfig="+u.kubeconfig, "").wants(t, cli.ExitOK, "demo\nfirst\nlate\n:4")
@@ -176,7 +176,7 @@ func (u user) delete(t *testing.T) {
 		u.hold(t, name)
 	}
 	u.run(t.Context(), "delete", "cluster", "late", "--wait-timeout", "1s").wants(t, cli.ExitError,
-		"still to come:", "The deletion of cluster \"late\" goes on")
+		"still to come:", "The deletion of cluster \"late\" continues")
 	done := make(chan result, 1)
 	go func() { done <- u.run(t.Context(), "delete", "cluster", "demo") }()
 	eventually(t, func() error {

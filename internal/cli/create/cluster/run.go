@@ -52,7 +52,7 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 		return f.onward(e, c.Explain(err), name)
 	}
 	return f.format.Print(e.Out, list(objects), func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Cluster %q is ready after %s.\n\nGo on with:\n%s", name, progress.Elapsed(e.Now().Sub(start)), f.next(name))
+		_, err := fmt.Fprintf(w, "Cluster %q is ready after %s.\n\nNext steps:\n%s", name, progress.Elapsed(e.Now().Sub(start)), f.next(name))
 		return err
 	})
 }
