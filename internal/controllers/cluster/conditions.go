@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// conditions is the table of CL-09 and CL-14 to CL-24.
+// conditions are those that the controller writes, in the order in which they are evaluated.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: clusterv1.ClusterInfrastructureReadyCondition, Of: judged.infrastructureReady},
@@ -42,7 +42,7 @@ type judged struct {
 	reached clusterv1.ClusterInitializationStatus
 }
 
-func (j judged) deleting() condition.Verdict { // CL-14
+func (j judged) deleting() condition.Verdict {
 	if !deleting(j.Snapshot) {
 		return condition.False(clusterv1.ClusterNotDeletingReason, "")
 	}
@@ -89,7 +89,7 @@ func (j judged) controlPlaneInitialized() condition.Verdict {
 	return condition.False(clusterv1.ClusterControlPlaneNotInitializedReason, "Control plane not yet initialized")
 }
 
-func (j judged) workersAvailable() condition.Verdict { // CL-18
+func (j judged) workersAvailable() condition.Verdict {
 	if len(j.Deployments)+len(j.Pools) == 0 {
 		return condition.True(clusterv1.ClusterWorkersAvailableNoWorkersReason)
 	}
@@ -99,7 +99,7 @@ func (j judged) workersAvailable() condition.Verdict { // CL-18
 		condition.Aggregate(j.deploymentMembers(), part, reasons), condition.Aggregate(j.poolMembers(), part, reasons))
 }
 
-func (j judged) machinesReady(controlPlane bool) condition.Verdict { // CL-19
+func (j judged) machinesReady(controlPlane bool) condition.Verdict {
 	machines := j.machines(controlPlane)
 	if len(machines) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
@@ -108,8 +108,10 @@ func (j judged) machinesReady(controlPlane bool) condition.Verdict { // CL-19
 		condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason})
 }
 
-func (j judged) machinesUpToDate(controlPlane bool) condition.Verdict { // CL-20
-	old := j.machinesThat(func(m *clusterv1.Machine) bool { return isControlPlane(m) == controlPlane && !young(j.Snapshot, m) })
+func (j judged) machinesUpToDate(controlPlane bool) condition.Verdict {
+	old := j.machinesThat(func(m *clusterv1.Machine) bool {
+		return isControlPlane(m) == controlPlane && !withinGracePeriod(j.Snapshot, m)
+	})
 	if len(old) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
@@ -117,27 +119,27 @@ func (j judged) machinesUpToDate(controlPlane bool) condition.Verdict { // CL-20
 		condition.Reasons{Good: clusterv1.UpToDateReason, Bad: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason})
 }
 
-// young Machines have no UpToDate condition yet, and nobody is to worry about it (CL-20).
-func young(s Snapshot, m *clusterv1.Machine) bool {
+// withinGracePeriod reports whether a Machine is so new that it need not have an UpToDate condition yet.
+func withinGracePeriod(s Snapshot, m *clusterv1.Machine) bool {
 	return condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil &&
 		s.Now.Sub(m.CreationTimestamp.Time) < upToDateGrace
 }
 
-func (j judged) rollingOut() condition.Verdict { // CL-21
+func (j judged) rollingOut() condition.Verdict {
 	reasons := condition.Reasons{
 		Good: clusterv1.ClusterNotRollingOutReason, Bad: clusterv1.ClusterRollingOutReason, Unknown: clusterv1.ClusterRollingOutUnknownReason,
 	}
 	return j.movement(clusterv1.RollingOutCondition, reasons, nil)
 }
 
-func (j judged) scalingUp() condition.Verdict { // CL-21
+func (j judged) scalingUp() condition.Verdict {
 	reasons := condition.Reasons{
 		Good: clusterv1.ClusterNotScalingUpReason, Bad: clusterv1.ClusterScalingUpReason, Unknown: clusterv1.ClusterScalingUpUnknownReason,
 	}
 	return j.movement(clusterv1.ScalingUpCondition, reasons, j.setMembers())
 }
 
-func (j judged) scalingDown() condition.Verdict { // CL-21
+func (j judged) scalingDown() condition.Verdict {
 	reasons := condition.Reasons{
 		Good: clusterv1.ClusterNotScalingDownReason, Bad: clusterv1.ClusterScalingDownReason, Unknown: clusterv1.ClusterScalingDownUnknownReason,
 	}
@@ -160,7 +162,7 @@ func (j judged) movement(conditionType string, reasons condition.Reasons, sets [
 		condition.Aggregate(sets, must, reasons))
 }
 
-func (j judged) remediating() condition.Verdict { // CL-22
+func (j judged) remediating() condition.Verdict {
 	sick := j.machinesThat(func(m *clusterv1.Machine) bool {
 		set := condition.Set(m.Status.Conditions)
 		return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
@@ -173,7 +175,7 @@ func (j judged) remediating() condition.Verdict { // CL-22
 	return condition.TrueBecause(clusterv1.ClusterRemediatingReason, v.Message)
 }
 
-func (j judged) remoteConnectionProbe() condition.Verdict { // CL-23
+func (j judged) remoteConnectionProbe() condition.Verdict {
 	h := j.Connection
 	if h.Good() || j.connectionGraceLeft() > 0 {
 		return condition.True(clusterv1.ClusterRemoteConnectionProbeSucceededReason)
@@ -188,13 +190,13 @@ func (j judged) remoteConnectionProbe() condition.Verdict { // CL-23
 	return condition.False(clusterv1.ClusterRemoteConnectionProbeFailedReason, message)
 }
 
-// connectionGraceLeft is how long a connection that fails still counts as good (CL-23).
+// connectionGraceLeft is how long a connection that fails still counts as good.
 func (s Snapshot) connectionGraceLeft() time.Duration {
 	was := condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterRemoteConnectionProbeCondition)
 	return s.Connection.GraceLeft(s.Now, s.Settings.ConnectionGrace, was)
 }
 
-func (j judged) available(set condition.Set) condition.Verdict { // CL-24
+func (j judged) available(set condition.Set) condition.Verdict {
 	parts := []condition.Part{
 		{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative},
 		{Type: clusterv1.ClusterRemoteConnectionProbeCondition},

@@ -19,15 +19,15 @@ import (
 const Name = "cluster"
 
 // DefaultConnectionGrace is how long a workload cluster may not answer before
-// RemoteConnectionProbe says so (CL-23).
+// RemoteConnectionProbe says so.
 const DefaultConnectionGrace = 50 * time.Second
 
 // Settings of the controller.
 type Settings struct {
-	// ConnectionGrace of CL-23; zero: DefaultConnectionGrace.
+	// ConnectionGrace is how long a workload cluster may not answer; zero: DefaultConnectionGrace.
 	ConnectionGrace time.Duration
 	// DeleteHook makes the deletion of Clusters with a topology wait for the
-	// annotation runtime.cluster.x-k8s.io/ok-to-delete (CL-13). Set it where the
+	// annotation runtime.cluster.x-k8s.io/ok-to-delete. Set it where the
 	// runtime SDK and topologies are on.
 	DeleteHook bool
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// tally sums replicas over the objects of a Cluster (CL-25).
+// tally sums replicas over the objects of a Cluster.
 type tally struct {
 	desired, replicas, upToDate, ready, available int32
 	versions                                      version.Counts
@@ -22,9 +22,9 @@ func (t *tally) machine(m *clusterv1.Machine) {
 	set := condition.Set(m.Status.Conditions)
 	t.desired++
 	t.replicas++
-	t.ready += one(set.IsTrue(clusterv1.MachineReadyCondition))
-	t.available += one(set.IsTrue(clusterv1.MachineAvailableCondition))
-	t.upToDate += one(set.IsTrue(clusterv1.MachineUpToDateCondition))
+	t.ready += boolCount(set.IsTrue(clusterv1.MachineReadyCondition))
+	t.available += boolCount(set.IsTrue(clusterv1.MachineAvailableCondition))
+	t.upToDate += boolCount(set.IsTrue(clusterv1.MachineUpToDateCondition))
 	running := m.Spec.Version
 	if m.Status.NodeInfo != nil {
 		running = m.Status.NodeInfo.KubeletVersion
@@ -50,7 +50,7 @@ func (t *tally) group(g group) {
 }
 
 // workersStatus sums up MachineDeployments, MachinePools, and the MachineSets and
-// Machines that belong to neither (CL-25).
+// Machines that belong to neither.
 func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
 	t := newTally()
 	for _, d := range s.Deployments {
@@ -76,7 +76,7 @@ func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
 }
 
 // controlPlaneStatus is what the control plane object counts, or the Machines of
-// a control plane that has no object (CL-25). Nil where nothing is known.
+// a control plane that has no object. Nil where nothing is known.
 func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
 	if s.Cluster.Spec.ControlPlaneRef.IsDefined() {
 		v := s.ControlPlane
@@ -118,7 +118,7 @@ func deref(n *int32) int32 {
 	return *n
 }
 
-func one(b bool) int32 {
+func boolCount(b bool) int32 {
 	if b {
 		return 1
 	}

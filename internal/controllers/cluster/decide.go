@@ -75,7 +75,7 @@ func decideKubeconfig(s Snapshot, p *loop.Plan) {
 func decideRecheck(s Snapshot, p *loop.Plan) {
 	for i := range s.Machines {
 		m := &s.Machines[i]
-		if young(s, m) {
+		if withinGracePeriod(s, m) {
 			p.RecheckIn(m.CreationTimestamp.Add(upToDateGrace).Sub(s.Now))
 		}
 	}

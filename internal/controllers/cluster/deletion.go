@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// decideDeletion removes what belongs to the Cluster, one stage after the other
-// (CL-12); within a stage everything at once. Watches on everything that is
+// decideDeletion removes what belongs to the Cluster, one stage after the other;
+// within a stage everything at once. Watches on everything that is
 // waited for wake the controller.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
@@ -28,7 +28,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	return p
 }
 
-// awaitHook holds the deletion until a runtime hook allows it (CL-13).
+// awaitHook holds the deletion until a runtime hook allows it.
 func awaitHook(s Snapshot, p *loop.Plan) {
 	if _, allowed := s.Cluster.Annotations[runtimev1.OkToDeleteAnnotation]; allowed || !s.Settings.DeleteHook || !s.Cluster.Spec.Topology.IsDefined() {
 		return
@@ -71,7 +71,7 @@ func awaitHidden(s Snapshot, p *loop.Plan) {
 }
 
 // deleteControlPlane deletes the control plane object and waits for its Machines
-// too; these are deleted here only where there is no such object (CL-15).
+// too; these are deleted here only where there is no such object.
 func deleteControlPlane(s Snapshot, p *loop.Plan) {
 	var left pending
 	ref := s.Cluster.Spec.ControlPlaneRef

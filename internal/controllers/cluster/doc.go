@@ -19,7 +19,7 @@
 // clusters without controlPlaneRef.
 //
 // Never: creates infrastructure or control planes, or deletes the Machines of a
-// control plane that has an object of its own (CL-15).
+// control plane that has an object of its own.
 //
 // Read first: [Snapshot], [Decide], then conditions.go.
 package cluster

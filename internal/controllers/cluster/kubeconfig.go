@@ -11,7 +11,7 @@ import (
 )
 
 // kubeconfig makes the Secret with an administrator's kubeconfig from the
-// certificate authority of the Cluster (CL-11, SE-01).
+// certificate authority of the Cluster.
 func kubeconfig(s Snapshot) (*corev1.Secret, error) {
 	ca, err := pki.ParsePair(s.Access.CA.Data[corev1.TLSCertKey], s.Access.CA.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {

@@ -36,12 +36,12 @@ type Snapshot struct {
 	Hidden []string
 	// Binding records which resources were applied to a Cluster that is deleted; nil: nothing does.
 	Binding *addonsv1.ClusterResourceSetBinding
-	// Gates are the availability gates of the Cluster, or else of its class (CL-24).
+	// Gates are the availability gates of the Cluster, or else of its class.
 	Gates []clusterv1.ClusterAvailabilityGate
 	// Connection to the workload cluster.
 	Connection remote.Health
 	// Access is what the kubeconfig is made from; only read where the Cluster
-	// has no control plane object (CL-11).
+	// has no control plane object.
 	Access Access
 }
 
@@ -134,7 +134,7 @@ func (c *Controller) readBinding(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readGates takes the gates of the class where the Cluster has none (CL-24).
+// readGates takes the gates of the class where the Cluster has none.
 func (c *Controller) readGates(ctx context.Context, s *Snapshot) error {
 	ref := s.Cluster.Spec.Topology.ClassRef
 	if len(s.Gates) > 0 || ref.Name == "" {

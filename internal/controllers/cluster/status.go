@@ -28,7 +28,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, status.Initialization)}
 }
 
-// initialization says what has been reached; it is never taken back (CL-07 to CL-10).
+// initialization says what has been reached; it is never taken back.
 func initialization(s Snapshot) clusterv1.ClusterInitializationStatus {
 	out := s.Cluster.Status.Initialization
 	yes := true
@@ -41,7 +41,7 @@ func initialization(s Snapshot) clusterv1.ClusterInitializationStatus {
 	return out
 }
 
-// hasControlPlaneNode reports whether some control plane Machine has a Node (CL-10).
+// hasControlPlaneNode reports whether some control plane Machine has a Node.
 func hasControlPlaneNode(s Snapshot) bool {
 	for _, m := range s.machines(true) {
 		if m.Status.NodeRef.IsDefined() {
@@ -58,7 +58,7 @@ func failureDomains(s Snapshot) []clusterv1.FailureDomain {
 	return s.Infra.FailureDomains.Current(s.Cluster.Status.FailureDomains)
 }
 
-// phase is the Cluster's place in its life (CL-26). Decided from top to bottom:
+// phase is the Cluster's place in its life. Decided from top to bottom:
 //
 //	being deleted                                   Deleting
 //	infrastructure provisioned and endpoint known   Provisioned
@@ -77,7 +77,7 @@ func phase(s Snapshot, in clusterv1.ClusterInitializationStatus) clusterv1.Clust
 	return clusterv1.ClusterPhasePending
 }
 
-// deprecated is the status of v1beta1 (CL-27, CL-29).
+// deprecated is the status of v1beta1.
 func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1DeprecatedStatus {
 	out := &clusterv1.ClusterV1Beta1DeprecatedStatus{
 		Conditions: condition.Project(legacy(s), withLegacyReady(s, set), s.Cluster.GetV1Beta1Conditions()),

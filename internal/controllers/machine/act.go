@@ -77,7 +77,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the machine controller does not know how to %s", action)
 }
 
-// join labels the Machine with its Cluster, which becomes the owner of a standalone one (MA-02, MA-03).
+// join labels the Machine with its Cluster, which becomes the owner of a standalone one.
 func join(s Snapshot, o client.Object) {
 	if standalone(s) {
 		ownership.Join(o, s.Cluster)
@@ -87,13 +87,13 @@ func join(s Snapshot, o client.Object) {
 }
 
 // syncNode patches the Node under its resourceVersion, and only if that changes
-// something (MA-18).
+// something.
 func (c *Controller) syncNode(ctx context.Context, s Snapshot) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return err
 	}
-	err = kube.NewWriter(workload, Name).Patch(ctx, s.Node.Item, func(o client.Object) { sync(s, o.(*corev1.Node)) })
+	err = kube.NewWriter(workload, Name).Patch(ctx, s.Node.Item, func(o client.Object) { syncMetadata(s, o.(*corev1.Node)) })
 	return client.IgnoreNotFound(err)
 }
 

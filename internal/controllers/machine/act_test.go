@@ -511,11 +511,11 @@ func TestUnreadableControlPlane(t *testing.T) { // MD-01
 	if diff := cmp.Diff(ControlPlane{Unreadable: true}, s.ControlPlane); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if leavesNode(s) {
+	if skipsNodeDeletion(s) {
 		t.Error("the Node is left to a cluster that may have somebody to ask")
 	}
 	s.ControlPlane.Unreadable = false
-	if !leavesNode(s) {
+	if !skipsNodeDeletion(s) {
 		t.Error("there is nobody to ask where there is no control plane")
 	}
 }

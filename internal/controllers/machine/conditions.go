@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// conditions is the table of MA-04, MA-07, MA-19 to MA-24.
+// conditions are those that the controller writes, in the order in which they are evaluated.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: clusterv1.MachineUpdatingCondition, Polarity: condition.Negative, Of: judged.updating},
@@ -56,7 +56,7 @@ func (j judged) deleting() condition.Verdict {
 	switch kind := fault.KindOf(j.out.Err); {
 	case j.out.Err != nil && !node && kind != fault.Conflict && kind != fault.Unreachable:
 		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
-	case j.evicted != nil: // MD-10
+	case j.evicted != nil:
 		return condition.TrueBecause(j.plan.Wait[0].Reason, drainMessage(j.Snapshot, j.evicted))
 	case len(j.plan.Wait) > 0:
 		return condition.TrueBecause(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
@@ -65,13 +65,13 @@ func (j judged) deleting() condition.Verdict {
 }
 
 func (j judged) updating() condition.Verdict {
-	if updating(j.Snapshot) {
+	if isUpdating(j.Snapshot) {
 		return condition.True(clusterv1.MachineInPlaceUpdatingReason)
 	}
 	return condition.False(clusterv1.MachineNotUpdatingReason, "")
 }
 
-// upToDate judges the Machines of MachineDeployments; of others their owners do (MA-24).
+// upToDate judges the Machines of MachineDeployments; of others their owners do.
 func (j judged) upToDate() condition.Verdict {
 	if j.Deployment == nil {
 		return condition.Absent()
@@ -81,7 +81,7 @@ func (j judged) upToDate() condition.Verdict {
 
 func (j judged) bootstrapConfigReady() condition.Verdict {
 	bootstrap := j.Machine.Spec.Bootstrap
-	if !bootstrap.ConfigRef.IsDefined() { // MA-04
+	if !bootstrap.ConfigRef.IsDefined() {
 		return condition.True(clusterv1.MachineBootstrapDataSecretProvidedReason)
 	}
 	return j.bootstrap().Verdict()
@@ -90,7 +90,7 @@ func (j judged) bootstrapConfigReady() condition.Verdict {
 func (j judged) infrastructureReady() condition.Verdict { return j.infra().Verdict() }
 
 // noNode is the verdict over a Node that cannot be looked at, Absent where it can
-// be (MA-19, MA-20). before is the condition as it was.
+// be. before is the condition as it was.
 func (j judged) noNode(before *metav1.Condition) condition.Verdict {
 	n := j.Node
 	switch {
@@ -117,14 +117,14 @@ func (j judged) noNode(before *metav1.Condition) condition.Verdict {
 	return condition.Unknown(clusterv1.MachineNodeDoesNotExistReason, "Waiting for "+j.Machine.Spec.InfrastructureRef.Kind+" to report spec.providerID")
 }
 
-// connectionGraceLeft is how long a connection that fails still counts as good (MA-20).
+// connectionGraceLeft is how long a connection that fails still counts as good.
 func (s Snapshot) connectionGraceLeft() time.Duration {
 	before := condition.Set(s.Machine.Status.Conditions).Get(clusterv1.MachineNodeReadyCondition)
 	was := before != nil && before.Reason != clusterv1.MachineNodeConnectionDownReason
 	return s.Connection.GraceLeft(s.Now, s.Settings.ConditionsGrace, was)
 }
 
-func (j judged) nodeReady() condition.Verdict { // MA-19
+func (j judged) nodeReady() condition.Verdict {
 	if v := j.noNode(j.before(clusterv1.MachineNodeReadyCondition)); v.Status != "" {
 		return v
 	}
@@ -140,7 +140,7 @@ func (j judged) nodeReady() condition.Verdict { // MA-19
 	return condition.Unknown(clusterv1.MachineNodeReadyUnknownReason, "* Node.Ready: "+c.Message)
 }
 
-func (j judged) nodeHealthy() condition.Verdict { // MA-19
+func (j judged) nodeHealthy() condition.Verdict {
 	if v := j.noNode(j.before(clusterv1.MachineNodeHealthyCondition)); v.Status != "" {
 		return v
 	}
@@ -183,7 +183,7 @@ func nodeCondition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondi
 	return nil
 }
 
-func (j judged) ready(set condition.Set) condition.Verdict { // MA-21
+func (j judged) ready(set condition.Set) condition.Verdict {
 	parts := []condition.Part{
 		{Type: clusterv1.MachineBootstrapConfigReadyCondition},
 		{Type: clusterv1.MachineInfrastructureReadyCondition},
@@ -205,7 +205,7 @@ func (j judged) ready(set condition.Set) condition.Verdict { // MA-21
 	}, parts...)
 }
 
-// quieten leaves out of the summary what would only be noise (MA-22): the details
+// quieten leaves out of the summary what would only be noise: the details
 // of a deletion, and the same message from each control plane component.
 func (j judged) quieten(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
 	quiet := slices.Clone(set)
@@ -219,7 +219,7 @@ func (j judged) quieten(set condition.Set, parts []condition.Part) (condition.Se
 	return together(quiet, parts)
 }
 
-// delayedBy sums up a drain that has lasted for long (MA-22).
+// delayedBy sums up a drain that has lasted for long.
 func (j judged) delayedBy(reason string) string {
 	if reason != clusterv1.MachineDeletingDrainingNodeReason || j.Pods == nil || j.Now.Sub(drainStart(j.Snapshot).Time) < staleDrain {
 		return ""
@@ -269,7 +269,7 @@ func isComponent(p condition.Part) bool {
 		strings.HasPrefix(p.Type, "ControllerManager") || strings.HasPrefix(p.Type, "Scheduler"))
 }
 
-func (j judged) available(set condition.Set) condition.Verdict { // MA-23
+func (j judged) available(set condition.Set) condition.Verdict {
 	ready := set.Get(clusterv1.MachineReadyCondition)
 	switch {
 	case ready == nil || ready.Status != metav1.ConditionTrue:

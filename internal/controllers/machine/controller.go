@@ -24,19 +24,19 @@ import (
 const Name = "machine"
 
 // DefaultConditionsGrace is how long the conditions about the Node keep their
-// last value while the workload cluster does not answer (MA-20).
+// last value while the workload cluster does not answer.
 const DefaultConditionsGrace = 5 * time.Minute
 
 // Settings of the controller.
 type Settings struct {
-	// ConditionsGrace of MA-20; zero: DefaultConditionsGrace.
+	// ConditionsGrace is how long conditions about the Node keep their value; zero: DefaultConditionsGrace.
 	ConditionsGrace time.Duration
 	// SyncLabels and SyncAnnotations match further keys to sync from Machines to
-	// Nodes (MA-11, MA-12).
+	// Nodes.
 	SyncLabels, SyncAnnotations []*regexp.Regexp
-	// TaintPropagation propagates spec.taints to Nodes (MA-16, feature gate MachineTaintPropagation).
+	// TaintPropagation propagates spec.taints to Nodes (feature gate MachineTaintPropagation).
 	TaintPropagation bool
-	// VolumeAttachments are considered besides the volumes that a Node reports (MD-12, feature gate
+	// VolumeAttachments are considered besides the volumes that a Node reports (feature gate
 	// MachineWaitForVolumeDetachConsiderVolumeAttachments).
 	VolumeAttachments bool
 }
@@ -59,7 +59,7 @@ type Controller struct {
 	now       func() time.Time
 }
 
-// Indexes over Machines: by which a Node finds its Machine (MA-09), and an owner or a Cluster its Machines, without a look at
+// Indexes over Machines: by which a Node finds its Machine, and an owner or a Cluster its Machines, without a look at
 // those of a thousand other clusters.
 const (
 	byProviderID = "machine/spec.providerID"
@@ -137,7 +137,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] 
 	}
 }
 
-// enter makes a new Machine belong to its Cluster, in the write that adds the finalizer (MA-01 to MA-03).
+// enter makes a new Machine belong to its Cluster, in the write that adds the finalizer.
 func (c *Controller) enter(ctx context.Context, m *clusterv1.Machine) (func(client.Object), error) {
 	s := Snapshot{Machine: m}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
@@ -158,7 +158,7 @@ func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []
 	return c.list(ctx, cluster.Namespace, byCluster, cluster.Name)
 }
 
-// indexed wakes the Machines for which the label of an index names the object (MA-14, MA-24).
+// indexed enqueues the Machines for which the label of an index names the object.
 func (c *Controller) indexed(index string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(c.ofOwner(index))
 }
@@ -191,7 +191,7 @@ func (c *Controller) requests(
 	return out
 }
 
-// watchNodes makes changes of Nodes wake their Machine (MA-09).
+// watchNodes makes changes of Nodes enqueue their Machine.
 func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
 	return c.workloads.Watch(ctx, cluster, remote.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,
@@ -200,7 +200,7 @@ func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) e
 }
 
 // ofNode names the Machine of a Node: by the Node's annotation, else by what the
-// Machines say (MA-09).
+// Machines say.
 func (c *Controller) ofNode(ctx context.Context, cluster client.ObjectKey, o client.Object) []reconcile.Request {
 	node := o.(*corev1.Node)
 	a := node.Annotations

@@ -33,7 +33,7 @@ func Decide(s Snapshot) loop.Plan {
 		p.WaitFor("ClusterNotFound", "Waiting for Cluster %s to be created", s.Machine.Spec.ClusterName).For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange("")
 		return p
 	}
-	if !joined(s) {
+	if !isJoined(s) {
 		p.Do(Join{Cluster: s.Cluster.Name})
 		return p
 	}
@@ -42,21 +42,20 @@ func Decide(s Snapshot) loop.Plan {
 	if takeOver(s) {
 		p.Do(TakeOver{})
 	}
-	if n := s.Node.Item; n != nil && !synced(s, n) {
+	if n := s.Node.Item; n != nil && !isSynced(s, n) {
 		p.Do(SyncNode{Node: n.Name})
 	}
 	decideRecheck(s, &p)
 	return p
 }
 
-// joined reports whether label and owner are as MA-02 and MA-03 say.
-func joined(s Snapshot) bool {
+// isJoined reports whether the Machine has the label of its Cluster and, where nothing else owns it, the Cluster as owner.
+func isJoined(s Snapshot) bool {
 	return s.Machine.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && (!standalone(s) || ownership.Owns(s.Cluster, s.Machine))
 }
 
 // standalone Machines belong to nobody but the Cluster. One with the label of an
-// owner that it does not have was restored before that owner, which will adopt it
-// (MA-02).
+// owner that it does not have was restored before that owner, which will adopt it.
 func standalone(s Snapshot) bool {
 	for _, label := range []string{clusterv1.MachineSetNameLabel, clusterv1.MachinePoolNameLabel, clusterv1.MachineControlPlaneNameLabel} {
 		if _, ok := s.Machine.Labels[label]; ok {
@@ -74,7 +73,7 @@ func takeOver(s Snapshot) bool {
 		(after.Spec.Bootstrap.DataSecretName == nil) != (s.Machine.Spec.Bootstrap.DataSecretName == nil)
 }
 
-// follow makes the spec what bootstrap and infrastructure say (MA-04, MA-05). A
+// follow makes the spec what bootstrap and infrastructure say. A
 // data secret that is set stays, whoever set it. Where the machine was placed is
 // reported in the status: the spec is what the user asks for.
 func follow(s Snapshot, m *clusterv1.Machine) {
@@ -112,7 +111,7 @@ func decideRecheck(s Snapshot, p *loop.Plan) {
 }
 
 // availableIn is how long a Machine that is ready still has to be so until it is
-// available (MA-23).
+// available.
 func availableIn(s Snapshot, ready metav1.Condition) time.Duration {
 	if s.Machine.Spec.MinReadySeconds == nil {
 		return 0

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// defaultNodeDeletionTimeout is how long the Machine tries to delete its Node (MD-15).
+	// defaultNodeDeletionTimeout is how long the Machine tries to delete its Node.
 	defaultNodeDeletionTimeout = 10 * time.Second
-	// staleDrain is how old a drain is when it is worth a word (MA-22).
+	// staleDrain is how old a drain is when the summary says what delays it.
 	staleDrain = 5 * time.Minute
 )
 
@@ -34,17 +34,17 @@ const (
 
 // decideDeletion removes what belongs to the Machine, one stage after the other.
 //
-//	pre-drain hooks       until their annotations are gone                        MD-02
-//	drain                 cordon, evict; until no Pod is left that has to leave   MD-03 to MD-11
-//	volumes               until they are detached                                 MD-12
-//	pre-terminate hooks   until their annotations are gone                        MD-13
-//	provider ID           note it, before the one who knows it goes               MD-15
-//	infrastructure        delete, until it is gone                                MD-14
-//	bootstrap             delete, until it is gone                                MD-14
-//	Node                  delete, until it is gone or given up                    MD-15
-//	                      then the finalizer goes                                 MD-16
+//	pre-drain hooks       until their annotations are gone
+//	drain                 cordon, evict; until no Pod is left that has to leave
+//	volumes               until they are detached
+//	pre-terminate hooks   until their annotations are gone
+//	provider ID           note it, before the one who knows it goes
+//	infrastructure        delete, until it is gone
+//	bootstrap             delete, until it is gone
+//	Node                  delete, until it is gone or given up
+//	                      then the finalizer goes
 //
-// The stages that need the Node are skipped where nobody could do anything for it (MD-01).
+// The stages that need the Node are skipped where nobody could do anything for it.
 func decideDeletion(s Snapshot) loop.Plan {
 	p, _ := planDeletion(s)
 	if !p.Idle() {
@@ -73,7 +73,7 @@ func planDeletion(s Snapshot) (p loop.Plan, at stage) {
 	return p, deletionOver
 }
 
-func waitForPreDrainHooks(s Snapshot, p *loop.Plan) { // MD-02
+func waitForPreDrainHooks(s Snapshot, p *loop.Plan) {
 	if h := hooks(s, clusterv1.PreDrainDeleteHookAnnotationPrefix); len(h) > 0 {
 		p.WaitFor(clusterv1.MachineDeletingWaitingForPreDrainHookReason,
 			"Waiting for the owners of pre-drain hooks to remove the annotations %s", strings.Join(h, ", ")).
@@ -81,7 +81,7 @@ func waitForPreDrainHooks(s Snapshot, p *loop.Plan) { // MD-02
 	}
 }
 
-func waitForPreTerminateHooks(s Snapshot, p *loop.Plan) { // MD-13
+func waitForPreTerminateHooks(s Snapshot, p *loop.Plan) {
 	if h := hooks(s, clusterv1.PreTerminateDeleteHookAnnotationPrefix); len(h) > 0 {
 		p.WaitFor(clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
 			"Waiting for the owners of pre-terminate hooks to remove the annotations %s", strings.Join(h, ", ")).
@@ -103,7 +103,7 @@ func hooks(s Snapshot, prefix string) []string {
 // noteProviderID makes the Node known that a Machine may have got, or may still get, while its deletion began: nothing else
 // leads to it when the infrastructure is gone.
 func noteProviderID(s Snapshot, p *loop.Plan) {
-	if leavesNode(s) || s.Machine.Spec.ProviderID != "" {
+	if skipsNodeDeletion(s) || s.Machine.Spec.ProviderID != "" {
 		return
 	}
 	if id := s.Infra.ProviderID.Or(""); id != "" {
@@ -119,10 +119,10 @@ func deleteBootstrap(s Snapshot, p *loop.Plan) {
 	s.bootstrap().Delete(p, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason)
 }
 
-// deleteNode deletes the Node, at least once, and until the timeout (MD-15). That
+// deleteNode deletes the Node, at least once, and until the timeout. That
 // it was tried in an earlier pass is read from the Deleting condition.
 func deleteNode(s Snapshot, p *loop.Plan) {
-	if leavesNode(s) || !known(s) && !(s.Node.Down && s.Machine.Spec.ProviderID != "") {
+	if skipsNodeDeletion(s) || !hadNode(s) && !(s.Node.Down && s.Machine.Spec.ProviderID != "") {
 		return
 	}
 	left, forever := nodeDeletionLeft(s)
@@ -134,7 +134,7 @@ func deleteNode(s Snapshot, p *loop.Plan) {
 		}
 		return
 	}
-	if s.Node.Item == nil || left <= 0 && !forever && triedNode(s) {
+	if s.Node.Item == nil || left <= 0 && !forever && hasTriedNodeDeletion(s) {
 		return
 	}
 	p.Do(DeleteNode{Node: s.Node.Item.Name})
@@ -142,7 +142,7 @@ func deleteNode(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(left)
 }
 
-func triedNode(s Snapshot) bool {
+func hasTriedNodeDeletion(s Snapshot) bool {
 	c := condition.Set(s.Machine.Status.Conditions).Get(clusterv1.MachineDeletingCondition)
 	return c != nil && c.Reason == clusterv1.MachineDeletingDeletingNodeReason
 }
@@ -155,16 +155,16 @@ func theNode(s Snapshot) string {
 	return "The Node with provider ID " + s.Machine.Spec.ProviderID + ", if there is one,"
 }
 
-// skipsNode reports whether the Node is nobody's business any more (MD-01): it
+// skipsNodeStages reports whether nothing can be done for the Node any more: it
 // goes with its cluster, was never found, or there is nobody left to ask.
-func skipsNode(s Snapshot) bool { return leavesNode(s) || !known(s) }
+func skipsNodeStages(s Snapshot) bool { return skipsNodeDeletion(s) || !hadNode(s) }
 
-// known reports whether there was a Node once.
-func known(s Snapshot) bool { return s.Machine.Status.NodeRef.IsDefined() || s.Node.Item != nil }
+// hadNode reports whether there was a Node once.
+func hadNode(s Snapshot) bool { return s.Machine.Status.NodeRef.IsDefined() || s.Node.Item != nil }
 
-// leavesNode reports whether a Node goes with its cluster, or there is nobody left to ask. A control plane that cannot be read
+// skipsNodeDeletion reports whether a Node goes with its cluster, or there is nobody left to ask. A control plane that cannot be read
 // may still be there.
-func leavesNode(s Snapshot) bool {
+func skipsNodeDeletion(s Snapshot) bool {
 	return s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || s.ControlPlane.Deleting ||
 		s.ControlPlane.Others == 0 && !s.ControlPlane.External && !s.ControlPlane.Unreadable
 }
@@ -179,7 +179,7 @@ func nodeDeletionLeft(s Snapshot) (left time.Duration, forever bool) {
 	return timeout - s.Now.Sub(s.Machine.DeletionTimestamp.Time), timeout == 0
 }
 
-// deletionStatus says when the stages began that have a beginning; what is said stays (MD-02, MD-11 to MD-13).
+// deletionStatus says when the stages began that have a beginning; what is said stays.
 func deletionStatus(s Snapshot) *clusterv1.MachineDeletionStatus {
 	if !deleting(s) {
 		return s.Machine.Status.Deletion

@@ -22,7 +22,7 @@
 // annotations, labels and taints that node.go names, and spec.unschedulable once
 // the Machine is deleted.
 //
-// Never: creates Machines, or says whether one of another owner is up to date (MA-24).
+// Never: creates Machines, or says whether one of another owner is up to date.
 //
 // Read first: [Snapshot], [Decide], then node.go, deletion.go and conditions.go.
 package machine

@@ -20,7 +20,7 @@ import (
 )
 
 // A drain is looked at again after an eighth of the time it has lasted: soon after it began, when most Pods leave, and
-// later seldom (MD-04, MD-12). Pods are not watched (RC-07).
+// later seldom. Pods are not watched.
 const (
 	soonestRecheck = time.Second
 	latestRecheck  = 20 * time.Second
@@ -40,7 +40,7 @@ type (
 func (q AskPods) String() string    { return "the Pods of Node " + q.Node }
 func (q AskVolumes) String() string { return "the volumes attached to Node " + q.Node }
 
-// drainNode cordons the Node, then evicts its Pods until none is left that has to leave (MD-04).
+// drainNode cordons the Node, then evicts its Pods until none is left that has to leave.
 func drainNode(s Snapshot, p *loop.Plan) {
 	if !drains(s) {
 		return
@@ -78,7 +78,7 @@ func drainNode(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(staleDrain - s.Now.Sub(drainStart(s).Time))
 }
 
-// waitForVolumes waits until the volumes of what was drained are detached (MD-12).
+// waitForVolumes waits until the volumes of what was drained are detached.
 func waitForVolumes(s Snapshot, p *loop.Plan) {
 	if !waitsForVolumes(s) {
 		return
@@ -115,23 +115,23 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// drains reports whether the Node is to be drained (MD-01, MD-03).
+// drains reports whether the Node is to be drained.
 func drains(s Snapshot) bool {
 	_, excluded := s.Machine.Annotations[clusterv1.ExcludeNodeDrainingAnnotation]
 	left, limited := drainLeft(s)
-	return !skipsNode(s) && !excluded && !leaving(s) && (left > 0 || !limited)
+	return !skipsNodeStages(s) && !excluded && !isLeaving(s) && (left > 0 || !limited)
 }
 
-// waitsForVolumes reports whether volumes have to be detached first (MD-01, MD-12).
+// waitsForVolumes reports whether volumes have to be detached first.
 func waitsForVolumes(s Snapshot) bool {
 	_, excluded := s.Machine.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation]
 	left, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds)
-	return !skipsNode(s) && !excluded && !leaving(s) && (left > 0 || !limited)
+	return !skipsNodeStages(s) && !excluded && !isLeaving(s) && (left > 0 || !limited)
 }
 
-// leaving reports whether the machine is on its way out already: its owners were told that the Node is drained (MD-13),
+// isLeaving reports whether the machine is on its way out already: its owners were told that the Node is drained,
 // or its infrastructure goes.
-func leaving(s Snapshot) bool {
+func isLeaving(s Snapshot) bool {
 	d := s.Machine.Status.Deletion
 	i := s.infra()
 	return d != nil && !d.WaitForPreTerminateHookStartTime.IsZero() ||
@@ -156,7 +156,7 @@ func drainLeft(s Snapshot) (left time.Duration, limited bool) {
 	return timeLeft(s.Now, drainStart(s), s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds)
 }
 
-// timeLeft of a timeout that runs since start. None, and 0, is no limit (MD-03).
+// timeLeft of a timeout that runs since start. None, and 0, is no limit.
 func timeLeft(now time.Time, start metav1.Time, seconds *int32) (left time.Duration, limited bool) {
 	if seconds == nil || *seconds == 0 {
 		return 0, false
@@ -170,7 +170,7 @@ func recheck(s Snapshot, since metav1.Time, p *loop.Plan) {
 
 func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// drainMessage says since when the Node is drained, and what is waited for (MD-11). Results is nil before anything was
+// drainMessage says since when the Node is drained, and what is waited for. Results is nil before anything was
 // asked to leave.
 func drainMessage(s Snapshot, results *drain.Results) string {
 	head := fmt.Sprintf("Draining Node %s since %s", s.Node.Item.Name, stamp(drainStart(s)))

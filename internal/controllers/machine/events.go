@@ -11,20 +11,20 @@ import (
 // events tells what happened in the pass, once.
 func events(j judged, status clusterv1.MachineStatus) []loop.Event {
 	var list []loop.Event
-	if status.NodeRef.IsDefined() && !j.Machine.Status.NodeRef.IsDefined() { // MA-08
+	if status.NodeRef.IsDefined() && !j.Machine.Status.NodeRef.IsDefined() {
 		list = append(list, loop.Normal("SuccessfulSetNodeRef", "%s", status.NodeRef.Name))
 	}
 	list = append(list, link.Events(j.Machine.Status.Conditions, j.infra(), j.bootstrap())...)
 	switch failed := j.out.Failed.(type) {
-	case Cordon: // MD-11
+	case Cordon:
 		list = append(list, loop.Warning("FailedDrainNode", "Node %s could not be cordoned; retrying", failed.Node))
-	case DeleteNode: // MD-15
+	case DeleteNode:
 		list = append(list, loop.Warning("FailedDeleteNode", "Node %s could not be deleted; retrying", failed.Node))
 	}
 	return append(list, drainEvents(j)...)
 }
 
-// drainEvents tells when DrainingSucceeded changes (MD-11).
+// drainEvents tells when DrainingSucceeded changes.
 func drainEvents(j judged) []loop.Event {
 	now, is := j.drainingSucceeded()
 	if !is {

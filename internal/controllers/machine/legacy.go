@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// legacy is the projection to v1beta1 (CO-02).
+// legacy is the projection to v1beta1.
 func legacy() []condition.Legacy {
 	return []condition.Legacy{
 		{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.MachineReadyCondition},
@@ -48,7 +48,7 @@ func (j judged) legacySet(own condition.Set) condition.Set {
 	return append(set, j.stages()...)
 }
 
-// stages says of each stage of the deletion that was entered whether it is over (MD-02, MD-11 to MD-13).
+// stages says of each stage of the deletion that was entered whether it is over.
 func (j judged) stages() condition.Set {
 	if !deleting(j.Snapshot) {
 		return nil
@@ -83,7 +83,7 @@ func (j judged) stages() condition.Set {
 	return set
 }
 
-// drainingSucceeded says how the drain goes (MD-11); it reports false where there was none.
+// drainingSucceeded says how the drain goes; it reports false where there was none.
 func (j judged) drainingSucceeded() (condition.Verdict, bool) {
 	if !deleting(j.Snapshot) || j.deletion == nil || j.deletion.NodeDrainStartTime.IsZero() {
 		return condition.Verdict{}, false

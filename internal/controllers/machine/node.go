@@ -18,22 +18,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// synced reports whether the Node is as sync makes it.
-func synced(s Snapshot, node *corev1.Node) bool {
+// isSynced reports whether the Node is as sync makes it.
+func isSynced(s Snapshot, node *corev1.Node) bool {
 	after := node.DeepCopy()
-	sync(s, after)
+	syncMetadata(s, after)
 	return maps.Equal(after.Annotations, node.Annotations) && maps.Equal(after.Labels, node.Labels) &&
 		apiequality.Semantic.DeepEqual(after.Spec.Taints, node.Spec.Taints)
 }
 
-// sync makes the Node say which Machine it is of, gives it the Machine's labels and
-// annotations, and lets pods come (MA-10 to MA-15).
+// syncMetadata makes the Node say which Machine it is of, gives it the Machine's labels and
+// annotations, and lets pods come.
 //
 // What came from the Machine is remembered in two annotations, so that it goes when
 // the Machine drops it and nothing else does. The uninitialized taint goes in the
 // same patch as the first labels come, since a pod that needs them must not be
-// placed earlier (MA-13).
-func sync(s Snapshot, node *corev1.Node) {
+// placed earlier.
+func syncMetadata(s Snapshot, node *corev1.Node) {
 	m := s.Machine
 	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)
 	if node.Labels == nil {
@@ -56,7 +56,7 @@ func sync(s Snapshot, node *corev1.Node) {
 		node.Annotations[clusterv1.OwnerKindAnnotation], node.Annotations[clusterv1.OwnerNameAnnotation] = owner.Kind, owner.Name
 	}
 	if s.Infra.Interruptible.Or(false) {
-		node.Labels[clusterv1.InterruptibleLabel] = "" // MA-15
+		node.Labels[clusterv1.InterruptibleLabel] = ""
 	}
 	node.Spec.Taints = without(node.Spec.Taints, clusterv1.NodeUninitializedTaint)
 	if outdated(s) {
@@ -69,7 +69,7 @@ func sync(s Snapshot, node *corev1.Node) {
 	}
 }
 
-// syncTaints gives the Node the taints of its Machine (MA-16). Those of propagation Always are kept as the Machine has
+// syncTaints gives the Node the taints of its Machine. Those of propagation Always are kept as the Machine has
 // them, and remembered in an annotation by key and effect, so that they go when the Machine drops them. Those of
 // propagation OnInitialization come once, when there is no such annotation yet, and are left alone from then on.
 func syncTaints(taints []clusterv1.MachineTaint, node *corev1.Node) {
@@ -138,12 +138,12 @@ func nodeMatters(before, after client.Object) bool {
 	b, a := before.(*corev1.Node), after.(*corev1.Node)
 	return !maps.Equal(b.Labels, a.Labels) || !maps.Equal(b.Annotations, a.Annotations) ||
 		!apiequality.Semantic.DeepEqual(b.Spec, a.Spec) || !apiequality.Semantic.DeepEqual(b.Status.NodeInfo, a.Status.NodeInfo) ||
-		b.DeletionTimestamp.IsZero() != a.DeletionTimestamp.IsZero() || !slices.Equal(said(b), said(a)) ||
-		a.Spec.Unschedulable && !slices.Equal(b.Status.VolumesAttached, a.Status.VolumesAttached) // MD-12
+		b.DeletionTimestamp.IsZero() != a.DeletionTimestamp.IsZero() || !slices.Equal(conditionTexts(b), conditionTexts(a)) ||
+		a.Spec.Unschedulable && !slices.Equal(b.Status.VolumesAttached, a.Status.VolumesAttached)
 }
 
-// said is what the Node's conditions say, without the times.
-func said(n *corev1.Node) []string {
+// conditionTexts is what the Node's conditions say, without the times.
+func conditionTexts(n *corev1.Node) []string {
 	var out []string
 	for _, c := range n.Status.Conditions {
 		out = append(out, string(c.Type)+string(c.Status)+c.Message)
@@ -160,13 +160,13 @@ func revision(o metav1.Object) int {
 	return n
 }
 
-// outdated reports whether the MachineSet of the Machine is not the newest of its MachineDeployment (MA-14).
+// outdated reports whether the MachineSet of the Machine is not the newest of its MachineDeployment.
 func outdated(s Snapshot) bool {
 	return s.Deployment != nil && revision(s.Set) < revision(s.Deployment)
 }
 
-// ownerMatters lets through of MachineSets and MachineDeployments what a Machine is judged by: the revision (MA-14), and
-// what is asked for (MA-24).
+// ownerMatters lets through of MachineSets and MachineDeployments what a Machine is judged by: the revision, and
+// what is asked for.
 func ownerMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		if revision(e.ObjectOld) != revision(e.ObjectNew) {

@@ -58,11 +58,11 @@ type Node struct {
 	// Item is nil where there is no Node.
 	Item *corev1.Node
 	// Rivals are the names of Nodes that share the provider ID; with them there is
-	// no Item (MA-08).
+	// no Item.
 	Rivals []string
 }
 
-// ControlPlane is what MD-01 looks at.
+// ControlPlane is what decides whether a workload cluster still has somebody who could remove a Node.
 type ControlPlane struct {
 	// Deleting: the control plane object is being deleted; External: it has no Machines. Unreadable: it may be either.
 	Deleting, External, Unreadable bool
@@ -100,7 +100,7 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-// readOwners finds the MachineSet of the Machine and its MachineDeployment (MA-14, MA-24).
+// readOwners finds the MachineSet of the Machine and its MachineDeployment.
 func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
 	set := &clusterv1.MachineSet{}
 	ok, err := c.readOwner(ctx, s.Machine, "MachineSet", set)
@@ -132,7 +132,7 @@ func (c *Controller) readOwner(ctx context.Context, o metav1.Object, kind string
 }
 
 // readControlPlane finds out whether the workload cluster still has somebody who
-// could remove a Node (MD-01).
+// could remove a Node.
 func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) || s.Cluster == nil {
 		return nil
@@ -239,10 +239,10 @@ func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
 }
 
 // findLastNode asks the workload cluster itself for the Node of a Machine that goes and has not seen one, when all that is
-// left to do is to delete it: it may have come too late for the cache (MD-15). Unstructured objects are never cached.
+// left to do is to delete it: it may have come too late for the cache. Unstructured objects are never cached.
 func (c *Controller) findLastNode(ctx context.Context, s *Snapshot) error {
 	id := s.Machine.Spec.ProviderID
-	if !deleting(*s) || id == "" || !s.infra().IsGone() || !s.bootstrap().IsGone() || leavesNode(*s) {
+	if !deleting(*s) || id == "" || !s.infra().IsGone() || !s.bootstrap().IsGone() || skipsNodeDeletion(*s) {
 		return nil
 	}
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))

@@ -44,13 +44,13 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Machine, s.Now))
 	status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: deprecated(j, status.Conditions)}
 	status.Phase = string(phase(s, p, status))
-	if status.Phase != old.Phase { // MA-25
+	if status.Phase != old.Phase {
 		status.LastUpdated = metav1.NewTime(s.Now.Truncate(time.Second))
 	}
 	return loop.Report{Status: status, Events: events(j, status)}
 }
 
-// initialization says what has been reached; it is never taken back (MA-04, MA-05).
+// initialization says what has been reached; it is never taken back.
 func initialization(s Snapshot) clusterv1.MachineInitializationStatus {
 	out := s.Machine.Status.Initialization
 	yes := true
@@ -64,7 +64,7 @@ func initialization(s Snapshot) clusterv1.MachineInitializationStatus {
 	return out
 }
 
-// nodeRef is the Node that was found; one that is known stays, gone or not (MA-08).
+// nodeRef is the Node that was found; one that is known stays, gone or not.
 func nodeRef(s Snapshot) clusterv1.MachineNodeReference {
 	if s.Node.Item == nil {
 		return s.Machine.Status.NodeRef
@@ -79,7 +79,7 @@ func nodeInfo(s Snapshot) *corev1.NodeSystemInfo {
 	return &s.Node.Item.Status.NodeInfo
 }
 
-// phase is the Machine's place in its life (MA-25). Decided from top to bottom:
+// phase is the Machine's place in its life. Decided from top to bottom:
 //
 //	being deleted, nothing left to do         Deleted
 //	being deleted                             Deleting
@@ -94,7 +94,7 @@ func phase(s Snapshot, p loop.Plan, status clusterv1.MachineStatus) clusterv1.Ma
 		return clusterv1.MachinePhaseDeleted
 	case deleting(s):
 		return clusterv1.MachinePhaseDeleting
-	case updating(s):
+	case isUpdating(s):
 		return clusterv1.MachinePhaseUpdating
 	case status.NodeRef.IsDefined() && isTrue(status.Initialization.InfrastructureProvisioned):
 		return clusterv1.MachinePhaseRunning
@@ -106,12 +106,12 @@ func phase(s Snapshot, p loop.Plan, status clusterv1.MachineStatus) clusterv1.Ma
 	return clusterv1.MachinePhasePending
 }
 
-func updating(s Snapshot) bool {
+func isUpdating(s Snapshot) bool {
 	_, ok := s.Machine.Annotations[clusterv1.UpdateInProgressAnnotation]
 	return ok
 }
 
-// certificatesExpiry is until when the certificates of a control plane Machine are valid (MA-26): as its annotation
+// certificatesExpiry is until when the certificates of a control plane Machine are valid: as its annotation
 // says, else that of its bootstrap config. What cannot be read is not repeated.
 func certificatesExpiry(s Snapshot) metav1.Time {
 	if !isControlPlane(s.Machine) {
@@ -128,7 +128,7 @@ func certificatesExpiry(s Snapshot) metav1.Time {
 	return metav1.NewTime(at)
 }
 
-// deprecated is the status of v1beta1 (CO-02, MA-07).
+// deprecated is the status of v1beta1.
 func deprecated(j judged, set condition.Set) *clusterv1.MachineV1Beta1DeprecatedStatus {
 	s := j.Snapshot
 	out := &clusterv1.MachineV1Beta1DeprecatedStatus{
@@ -146,7 +146,7 @@ func deprecated(j judged, set condition.Set) *clusterv1.MachineV1Beta1Deprecated
 }
 
 // failure is what a provider object of contract v1beta1 says, or that the
-// infrastructure was taken away (MA-07).
+// infrastructure was taken away.
 func failure(s Snapshot) contract.Failure {
 	if l := s.infra(); l.IsLost() && !deleting(s) {
 		return contract.Failure{Reason: string(capierrors.InvalidConfigurationMachineError),

@@ -26,7 +26,7 @@ const (
 // waitingForReplicas is the message of the conditions that count replicas.
 const waitingForReplicas = "Waiting for spec.replicas to be set; until then the desired number of replicas is unknown"
 
-// conditions is the table of MP-12. The API module has no constants of its own for MachinePools, so the types
+// conditions are those that the controller writes. The API module has no constants of its own for MachinePools, so the types
 // are the general ones.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
@@ -40,7 +40,7 @@ var conditions = condition.Table[judged]{
 	{Type: clusterv1.AvailableCondition, Over: judged.available},
 }
 
-// legacy is the projection to v1beta1 (CO-02).
+// legacy is the projection to v1beta1.
 var legacy = []condition.Legacy{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.AvailableCondition},
 	bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),
@@ -123,7 +123,7 @@ func (j judged) nodesUpToDate() condition.Verdict {
 	return condition.True(clusterv1.UpToDateReason)
 }
 
-// upToDate judges one Machine: it is up to date when it runs the version of the pool (MA-24).
+// upToDate judges one Machine: it is up to date when it runs the version of the pool.
 func upToDate(s Snapshot, m clusterv1.Machine) condition.Verdict {
 	want, have := s.Pool.Spec.Template.Spec.Version, kubeletVersion(s, m)
 	if have == "" {

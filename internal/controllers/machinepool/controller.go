@@ -125,7 +125,7 @@ func (c *Controller) poolOfMember(ctx context.Context, o client.Object) []reconc
 	return c.pools(ctx, cluster, func(pool *clusterv1.MachinePool) bool { return contract.LabelValue(pool.Name) == value })
 }
 
-// watchNodes makes changes of Nodes wake their pool (MP-06).
+// watchNodes makes changes of Nodes enqueue their pool.
 func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
 	return c.workloads.Watch(ctx, cluster, remote.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,

@@ -50,7 +50,7 @@ func decide(s Snapshot) loop.Plan {
 	if takeOver(s) {
 		p.Do(TakeOver{})
 	}
-	if listed(s) && !takesList(s) {
+	if hasUsableList(s) && !followsList(s) {
 		p.RecheckIn(recordRecheck)
 	}
 	decideMachines(s, &p)
@@ -86,7 +86,7 @@ func follow(s Snapshot, pool *clusterv1.MachinePool) {
 	if !s.infra().IsDone() {
 		return
 	}
-	if takesList(s) {
+	if followsList(s) {
 		pool.Spec.ProviderIDList = s.Infra.ProviderIDList.Or(nil)
 	}
 	if replicas, counted := s.Infra.Replicas.Get(); counted && scaledByOthers(s.Pool) && s.Policy.DeniedReplicas(replicas) == "" {
@@ -103,9 +103,9 @@ func deniedReplicas(s Snapshot) string {
 	return s.Policy.DeniedReplicas(s.Infra.Replicas.Or(0))
 }
 
-// listed reports whether the infrastructure's list of provider IDs is one to go by: an empty list is, once it says
-// that it has no replicas (MP-04).
-func listed(s Snapshot) bool {
+// hasUsableList reports whether the infrastructure's list of provider IDs is one to go by: an empty list is, once it says
+// that it has no replicas.
+func hasUsableList(s Snapshot) bool {
 	if !s.infra().IsDone() || s.Infra.ProviderIDList.Err() != nil {
 		return false
 	}
@@ -113,24 +113,24 @@ func listed(s Snapshot) bool {
 	return len(s.Infra.ProviderIDList.Or(nil)) > 0 || counted && replicas == 0
 }
 
-// scaledByOthers reports whether the number of replicas is the infrastructure's to say (MP-09).
+// scaledByOthers reports whether the number of replicas is the infrastructure's to say.
 func scaledByOthers(pool *clusterv1.MachinePool) bool {
 	by, ok := pool.Annotations[clusterv1.ReplicasManagedByAnnotation]
 	return ok && by != "false"
 }
 
-// decideNodes looks after the Nodes of a pool without Machines (MP-05).
+// decideNodes looks after the Nodes of a pool without Machines.
 func decideNodes(s Snapshot, p *loop.Plan) {
 	if hasMachines(s) || !s.Nodes.Known || !hasUsableInfra(s) {
 		return
 	}
 	for _, id := range sortedIDs(s) {
 		node := s.Nodes.Items[id]
-		if !marked(s.Pool, &node) {
+		if !isMarked(s.Pool, &node) {
 			p.Do(MarkNode{Node: node.Name, ProviderID: id})
 		}
 	}
-	if listed(s) {
+	if hasUsableList(s) {
 		retire(s, p, "its provider ID left the pool")
 	}
 }
@@ -143,8 +143,8 @@ func retire(s Snapshot, p *loop.Plan, why string) {
 	}
 }
 
-// marked reports whether the Node says which pool it is of, and is not held back any more.
-func marked(pool *clusterv1.MachinePool, node *corev1.Node) bool {
+// isMarked reports whether the Node says which pool it is of, and is not held back any more.
+func isMarked(pool *clusterv1.MachinePool, node *corev1.Node) bool {
 	after := node.DeepCopy()
 	mark(pool, after)
 	return maps.Equal(after.Annotations, node.Annotations) && maps.Equal(after.Labels, node.Labels) &&

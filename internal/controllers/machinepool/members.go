@@ -15,12 +15,12 @@ func decideMachines(s Snapshot, p *loop.Plan) {
 	if !hasMachines(s) {
 		return
 	}
-	if !whole(s) {
+	if !isComplete(s) {
 		waitForParts(s, p)
 	} else {
 		decideCreation(s, p)
 	}
-	alone, fresh := bereft(s), newMachine(s, CreateMachine{})
+	alone, fresh := withoutInfraMachine(s), newMachine(s, CreateMachine{})
 	for _, m := range s.Machines {
 		switch {
 		case !m.DeletionTimestamp.IsZero():
@@ -29,7 +29,7 @@ func decideMachines(s Snapshot, p *loop.Plan) {
 			p.Do(AdoptMachine{Machine: m.Name})
 		case !controlled(s, m):
 		case alone[m.Name]:
-			decideBereft(s, m, p)
+			decideWithoutInfraMachine(s, m, p)
 		default:
 			decideMachine(s, m, fresh, p)
 		}
@@ -53,7 +53,7 @@ func decideCreation(s Snapshot, p *loop.Plan) {
 }
 
 // decideBereft removes a Machine whose infrastructure machine is gone, and not one whose is still to come.
-func decideBereft(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
+func decideWithoutInfraMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
 	if awaited(s, m) {
 		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name).For("Machine", m.Name).ForPerson()
 		return

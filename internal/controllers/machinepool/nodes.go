@@ -35,15 +35,15 @@ func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 		s.Nodes.Retired, err = c.retired(ctx, *s)
 	}
 	if fault.KindOf(err) == fault.Unreachable {
-		s.Nodes = silent(err)
+		s.Nodes = unreachableNodes(err)
 		return nil
 	}
 	s.Nodes.Known = err == nil
 	return err
 }
 
-// silent is what is known of the Nodes of a workload cluster that did not answer.
-func silent(err error) Nodes {
+// unreachableNodes is what is known of the Nodes of a workload cluster that did not answer.
+func unreachableNodes(err error) Nodes {
 	if again := remote.RetryAfter(err); again > 0 {
 		return Nodes{Problem: "the workload cluster did not answer", Again: again}
 	}
@@ -67,16 +67,16 @@ func (c *Controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, er
 		if err != nil {
 			return nil, fmt.Errorf("reading Node %s: %w", ref.Name, err)
 		}
-		if left(s, node, ids) {
+		if isLeftBehind(s, node, ids) {
 			out = append(out, node)
 		}
 	}
 	return out, nil
 }
 
-// left reports whether a Node of the pool stays behind without its instance: its provider ID is known, and not in the
+// isLeftBehind reports whether a Node of the pool stays behind without its instance: its provider ID is known, and not in the
 // list. Those of a pool that is being deleted all do, but for those that are known by their provider ID.
-func left(s Snapshot, node corev1.Node, ids []string) bool {
+func isLeftBehind(s Snapshot, node corev1.Node, ids []string) bool {
 	if !s.Pool.DeletionTimestamp.IsZero() {
 		item, found := s.Nodes.Items[node.Spec.ProviderID]
 		return !found || item.UID != node.UID

@@ -10,25 +10,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// What comes back from a backup has no owners, finalizers and status, and comes in any order (OR-01). A pool without
+// What comes back from a backup has no owners, finalizers and status, and comes in any order. A pool without
 // status.observedGeneration may be such a one. What a backup keeps tells how much of it is still to come: the provider
 // IDs in the specs of the pool, of its infrastructure, and of the Machines.
 
-// recorded reports whether the pool was seen whole before, in this life.
-func recorded(s Snapshot) bool { return s.Pool.Status.ObservedGeneration > 0 }
+// isRecorded reports whether the pool was seen whole before, in this life.
+func isRecorded(s Snapshot) bool { return s.Pool.Status.ObservedGeneration > 0 }
 
-// whole reports whether the pool has all its parts, so that Machines may be made, and puts that on record.
-func whole(s Snapshot) bool {
+// isComplete reports whether the pool has all its parts, so that Machines may be made, and puts that on record.
+func isComplete(s Snapshot) bool {
 	switch {
-	case recorded(s):
+	case isRecorded(s):
 		return true
 	case !hasUsableInfra(s):
 		return false
 	case !hasMachines(s): // it has none, or has not said so yet
 		return len(s.Machines) == 0 && (s.infra().IsDone() || len(remembered(s)) == 0)
 	}
-	alone := bereft(s)
-	return len(missing(s)) == 0 && !slices.ContainsFunc(s.Machines, func(m clusterv1.Machine) bool {
+	alone := withoutInfraMachine(s)
+	return len(missingMachines(s)) == 0 && !slices.ContainsFunc(s.Machines, func(m clusterv1.Machine) bool {
 		return alone[m.Name] && awaited(s, m)
 	})
 }
@@ -44,8 +44,8 @@ func remembered(s Snapshot) []string {
 	return slices.Compact(ids)
 }
 
-// missing are the provider IDs of instances whose Machines do not exist.
-func missing(s Snapshot) []string { return without(s, remembered(s)) }
+// missingMachines are the provider IDs of instances whose Machines do not exist.
+func missingMachines(s Snapshot) []string { return without(s, remembered(s)) }
 
 // without returns those provider IDs that no Machine of the pool has.
 func without(s Snapshot, ids []string) []string {
@@ -62,8 +62,8 @@ func without(s Snapshot, ids []string) []string {
 	return out
 }
 
-// bereft are the names of the Machines that stay and have no infrastructure machine; none where these are not known.
-func bereft(s Snapshot) map[string]bool {
+// withoutInfraMachine are the names of the Machines that stay and have no infrastructure machine; none where these are not known.
+func withoutInfraMachine(s Snapshot) map[string]bool {
 	out := map[string]bool{}
 	if s.Infra.Problem != "" {
 		return out
@@ -81,7 +81,7 @@ func bereft(s Snapshot) map[string]bool {
 // its provider ID, and has not been seen since. Nothing is known of those without an ID, but that they were made in
 // this life where the pool is on record.
 func awaited(s Snapshot, m clusterv1.Machine) bool {
-	return !isTrue(m.Status.Initialization.InfrastructureProvisioned) && (m.Spec.ProviderID != "" || !recorded(s))
+	return !isTrue(m.Status.Initialization.InfrastructureProvisioned) && (m.Spec.ProviderID != "" || !isRecorded(s))
 }
 
 // controlled reports whether the pool is the controller of a Machine.
@@ -92,14 +92,14 @@ func controlled(s Snapshot, m clusterv1.Machine) bool {
 
 // waitForParts says what the pool waits for before it makes Machines.
 func waitForParts(s Snapshot, p *loop.Plan) {
-	if ids := missing(s); len(ids) > 0 {
+	if ids := missingMachines(s); len(ids) > 0 {
 		p.WaitFor(waitingForRestore, "Machines with the provider IDs %s do not exist: restore them; or delete what is left of them, and "+
 			"take the IDs off spec.providerIDList", condition.Names(ids)).For("MachinePool", s.Pool.Name).ForPerson()
 	}
 }
 
-// takesList reports whether the list of provider IDs may replace that of the pool. Before the pool is on record its list
+// followsList reports whether the list of provider IDs may replace that of the pool. Before the pool is on record its list
 // must not name instances that have no Machine yet: after a crash they would pass for ones to be restored.
-func takesList(s Snapshot) bool {
-	return listed(s) && (recorded(s) || !hasMachines(s) || len(missing(s)) == 0 && len(without(s, s.Infra.ProviderIDList.Or(nil))) == 0)
+func followsList(s Snapshot) bool {
+	return hasUsableList(s) && (isRecorded(s) || !hasMachines(s) || len(missingMachines(s)) == 0 && len(without(s, s.Infra.ProviderIDList.Or(nil))) == 0)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// counts are the replicas of a pool, by how far they are (MP-11).
+// counts are the replicas of a pool, by how far they are.
 type counts struct {
 	replicas, ready, available, upToDate int32
 }
@@ -38,7 +38,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		Versions:           versions(s),
 		ObservedGeneration: s.Pool.Status.ObservedGeneration,
 	}
-	if out.Err == nil && (whole(s) || !s.Pool.DeletionTimestamp.IsZero()) { // OR-01
+	if out.Err == nil && (isComplete(s) || !s.Pool.DeletionTimestamp.IsZero()) {
 		status.ObservedGeneration = s.Pool.Generation
 	}
 	status.Phase = string(phase(s, n, len(status.NodeRefs)))
@@ -70,7 +70,7 @@ func initialization(s Snapshot) clusterv1.MachinePoolInitializationStatus {
 	return out
 }
 
-// nodeRefs are the pool's Nodes in the order of the provider IDs (MP-05), and those that are still to be deleted; what
+// nodeRefs are the pool's Nodes in the order of the provider IDs, and those that are still to be deleted; what
 // was known where they cannot be asked now.
 func nodeRefs(s Snapshot, out loop.Outcome) []corev1.ObjectReference {
 	if !s.Nodes.Known {
@@ -101,7 +101,7 @@ func refTo(node corev1.Node) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 }
 
-// count counts the Machines by their conditions, or the Nodes of a pool without Machines (MP-11).
+// count counts the Machines by their conditions, or the Nodes of a pool without Machines.
 func count(s Snapshot) counts {
 	n := counts{replicas: deref(s.Pool.Status.Replicas)}
 	if s.Infra.Presence() == contract.Found {
@@ -142,7 +142,7 @@ func one(b bool) int32 {
 	return 0
 }
 
-// versions counts the versions of the Machines, or of the Nodes where the pool has none (MP-11).
+// versions counts the versions of the Machines, or of the Nodes where the pool has none.
 func versions(s Snapshot) []clusterv1.StatusVersion {
 	n := version.Counts{}
 	if hasMachines(s) {
@@ -157,12 +157,12 @@ func versions(s Snapshot) []clusterv1.StatusVersion {
 	return n.Sorted()
 }
 
-// phase is the pool's place in its life (MP-10). Decided from top to bottom:
+// phase is the pool's place in its life. Decided from top to bottom:
 //
 //	being deleted                                        Deleting
 //	no bootstrap data yet                                Pending
 //	infrastructure not provisioned                       Provisioning
-//	not as many ready as wanted, somebody else scales    Scaling       (MP-09)
+//	not as many ready as wanted, somebody else scales    Scaling
 //	more wanted than ready                               ScalingUp
 //	fewer wanted than there are                          ScalingDown
 //	as many Nodes as replicas                            Running
