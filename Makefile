@@ -25,7 +25,7 @@ prerequisites: ## install what is missing on this machine and start Docker
 generate: crds ## generate CRDs, deepcopy functions and documents
 	@go generate ./internal/cli
 	@go test -vet=off ./test/behaviour -update >/dev/null
-	@go test -vet=off -pgo=off -run TestConditionOwners . -update >/dev/null
+	@go test -vet=off -pgo=off -run "TestConditionOwners|TestMessages" . -update >/dev/null
 
 .PHONY: crds
 crds:

@@ -116,7 +116,7 @@ func Judge(f Facts) Verdict {
 			"%s of %s: without the label %s that %s has; give it to them, or take them away from it",
 			condition.Names(f.Hidden), me, clusterv1.WatchLabel, me)}
 	case len(adopt) > 0:
-		return Verdict{Adopt: adopt, Reason: ReasonAdopting, Message: fmt.Sprintf("adopting %s", condition.Names(adopt))}
+		return Verdict{Adopt: adopt, Reason: ReasonAdopting, Message: fmt.Sprintf("Adopting %s", condition.Names(adopt))}
 	case len(foreign) > 0:
 		return Verdict{Reason: ReasonForeign, Message: fmt.Sprintf(
 			"%s: labelled as part of %s, which cannot adopt it: correct its labels or its owner", condition.Names(foreign), me)}

@@ -40,7 +40,7 @@ func (h crowded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		_ = json.NewEncoder(w).Encode(metav1.Status{ // a client that is gone needs no answer
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusTooManyRequests,
-			Reason: metav1.StatusReasonTooManyRequests, Message: "too many requests at once, retry after a second",
+			Reason: metav1.StatusReasonTooManyRequests, Message: "Too many requests at once, retry after a second",
 		})
 	}
 }

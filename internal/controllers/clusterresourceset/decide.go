@@ -55,7 +55,7 @@ func Decide(s Snapshot) loop.Plan {
 		p.Do(Apply{Clusters: strings.Join(names, ", ")})
 	}
 	if len(waiting) > 0 {
-		p.WaitFor("ClustersNotReady", "nothing is applied to Clusters while they are paused, not initialized or not connected: %s",
+		p.WaitFor("ClustersNotReady", "Nothing is applied to Clusters while they are paused, not initialized or not connected: %s",
 			condition.Names(waiting))
 	}
 	return p

@@ -36,7 +36,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	if s.Busy > 0 {
-		p.WaitFor("ClusterBusy", "the workload cluster did not answer; until it does, no Machine is judged")
+		p.WaitFor("ClusterBusy", "The workload cluster did not answer; until it does, no Machine is judged")
 		p.RecheckIn(s.Busy)
 		return p
 	}

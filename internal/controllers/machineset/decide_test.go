@@ -35,7 +35,7 @@ func TestDecide(t *testing.T) {
 				s.Set.Labels[clusterv1.MachineDeploymentNameLabel], s.Set.OwnerReferences = "md", nil
 			}), []string{"wait: MachineSet ms is labelled as part of MachineDeployment md, which has not adopted it yet"}},
 		"orphan": {"MS-03: counted once it is adopted", settled(replicas(3), func(s *Snapshot) { s.Others = []*clusterv1.Machine{orphan("a")} }),
-			[]string{"do: adopt Machine a: it matches the selector", "wait: adopting a"}},
+			[]string{"do: adopt Machine a: it matches the selector", "wait: Adopting a"}},
 		"orphan that goes": {"MS-03: not adopted, and not waited for",
 			settled(func(s *Snapshot) { s.Others = []*clusterv1.Machine{orphan("a", going(time.Minute))} }), nil},
 		"of the set by label only": {"OR-01: it blocks creation",

@@ -49,7 +49,7 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	var p loop.Plan
 	if s.Cluster == nil {
-		p.WaitFor("WaitingForCluster", "waiting for the Cluster to own this control plane")
+		p.WaitFor("WaitingForCluster", "Waiting for the Cluster to own this control plane")
 		return p
 	}
 	endpoint := endpointOf(s)
@@ -61,7 +61,7 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	if !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !endpoint.IsValid() {
 		p.WaitFor(clusterv1.WaitingForClusterInfrastructureReadyReason,
-			"waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name)
+			"Waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name)
 		return p
 	}
 	if len(p.Actions) > 0 || len(p.Wait) > 0 || !s.simulated() && !decideAuthorities(s, &p) || !decideKeys(s, &p) {
@@ -155,7 +155,7 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 			decideFaults(s, p)
 			return // it answers at once
 		}
-		p.WaitFor("ControlPlaneStarting", "the API server is starting")
+		p.WaitFor("ControlPlaneStarting", "The API server is starting")
 		return
 	}
 	if s.simulated() {
@@ -364,7 +364,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Process.Exists {
 		p.Do(RemoveProcess{})
-		p.WaitFor("ControlPlaneStopping", "the control plane is being stopped and its data removed")
+		p.WaitFor("ControlPlaneStopping", "The control plane is being stopped and its data removed")
 	}
 	return p
 }

@@ -42,7 +42,7 @@ func trusts(url string) func(*Snapshot) {
 
 func TestDecideSecurity(t *testing.T) { // H8, CP-04
 	const restart = "do: start the control plane at v1.36.3: its configuration changed"
-	const starting = "wait: the API server is starting"
+	const starting = "wait: The API server is starting"
 	cases := map[string]struct {
 		reason string
 		s      Snapshot

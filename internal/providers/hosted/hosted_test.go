@@ -121,9 +121,9 @@ func TestDecide(t *testing.T) {
 		want   []string
 	}{
 		"settled":  {"nothing to do", running(t), nil},
-		"no owner": {"CP-01: no owner, nothing happens", running(t, func(s *Snapshot) { s.Cluster = nil }), []string{"wait: waiting for the Cluster to own this control plane"}},
+		"no owner": {"CP-01: no owner, nothing happens", running(t, func(s *Snapshot) { s.Cluster = nil }), []string{"wait: Waiting for the Cluster to own this control plane"}},
 		"no infrastructure": {"the endpoint comes from there", running(t, func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }),
-			[]string{"wait: waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"}},
+			[]string{"wait: Waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"}},
 		"own endpoint": {"CP-02: used where the Cluster has none", running(t, func(s *Snapshot) {
 			s.Plane.Spec.ControlPlaneEndpoint, s.Cluster.Spec.ControlPlaneEndpoint = s.Cluster.Spec.ControlPlaneEndpoint, clusterv1.APIEndpoint{}
 		}), nil},
@@ -139,7 +139,7 @@ func TestDecide(t *testing.T) {
 		"half life": {"SE-01: the client certificate is rotated at half life", running(t, func(s *Snapshot) { s.Now = now.Add(183 * 24 * time.Hour) }),
 			[]string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
 		"other endpoint": {"the kubeconfig follows; so does the process, and what it publishes", running(t, func(s *Snapshot) { s.Cluster.Spec.ControlPlaneEndpoint.Port = 7443 }),
-			[]string{"do: write Secret c-kubeconfig: the endpoint is https://172.31.0.1:7443", "do: start the control plane at v1.36.3: its configuration changed", "wait: the API server is starting"}},
+			[]string{"do: write Secret c-kubeconfig: the endpoint is https://172.31.0.1:7443", "do: start the control plane at v1.36.3: its configuration changed", "wait: The API server is starting"}},
 		"owners lost": {"OR-01: what was made here gets its owner back", running(t, func(s *Snapshot) {
 			s.Secrets[PurposeCA].OwnerReferences = nil
 			s.Secrets[PurposeSA].OwnerReferences[0].UID = "earlier life"
@@ -159,11 +159,11 @@ func TestDecide(t *testing.T) {
 		}), nil},
 		"not carried": {"what runs goes on running", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }),
 			[]string{"wait: Kubernetes v1.99.0 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it"}},
-		"start": {"", running(t, func(s *Snapshot) { s.Process = Process{} }), []string{"do: start the control plane at v1.36.3: it does not run yet", "wait: the API server is starting"}},
+		"start": {"", running(t, func(s *Snapshot) { s.Process = Process{} }), []string{"do: start the control plane at v1.36.3: it does not run yet", "wait: The API server is starting"}},
 		"another version": {"CP-04: restarted in place", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.37.0"; s.Carried = append(s.Carried, "v1.37.0") }),
-			[]string{"do: start the control plane at v1.37.0: it runs v1.36.3", "wait: the API server is starting"}},
+			[]string{"do: start the control plane at v1.37.0: it runs v1.36.3", "wait: The API server is starting"}},
 		"slipway restarted": {"the process is taken over", running(t, func(s *Snapshot) { s.Process.Config, s.Process.Ready = "", false }),
-			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: the API server is starting"}},
+			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
 		"died": {"the supervisor starts it again", running(t, func(s *Snapshot) {
 			s.Process.Running, s.Process.Ready, s.Process.EtcdReady, s.Process.LastExit = false, false, false, "signal: killed"
 		}), []string{"wait: the control plane died (signal: killed) and is started again"}},
@@ -191,13 +191,13 @@ func TestDecide(t *testing.T) {
 		"the next minor version": {"", running(t, func(s *Snapshot) {
 			s.Process = Process{Exists: true, Data: workload.Data{Exists: true, Version: "v1.35.9"}}
 		}),
-			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: the API server is starting"}},
+			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
 		"another patch version is included": {"a replaced binary goes on with it", running(t, older, func(s *Snapshot) { s.Turn = Turn{Known: true, Mine: true} }),
-			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: the API server is starting"}},
+			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: The API server is starting"}},
 		"its turn comes later": {"one after the other", running(t, older, func(s *Snapshot) { s.Turn = Turn{Known: true} }),
 			[]string{"wait: Waiting for another hosted control plane to be ready before this one restarts at v1.36.3"}},
 		"it died": {"nothing runs that could wait", running(t, older, func(s *Snapshot) { s.Process.Running = false }),
-			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: the API server is starting"}},
+			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: The API server is starting"}},
 		"a new one of another patch version": {"the spec is what its writer wants", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.36.1"; s.Process = Process{} }),
 			[]string{"wait: Kubernetes v1.36.1 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it"}},
 		"too many": {"H5: processes of the host", running(t, func(s *Snapshot) {
@@ -219,9 +219,9 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: Docker does not answer"}},
 		"address of the operator": {"", running(t, elsewhere("192.0.2.1", 6443), func(s *Snapshot) {
 			s.Policy.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
-		}), []string{"do: start the control plane at v1.36.3: its configuration changed", "wait: the API server is starting"}},
+		}), []string{"do: start the control plane at v1.36.3: its configuration changed", "wait: The API server is starting"}},
 		"deleting": {"", running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
-			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: the control plane is being stopped and its data removed"}},
+			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: The control plane is being stopped and its data removed"}},
 		"deleted": {"", running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp, s.Process = &metav1.Time{Time: now}, Process{} }), nil},
 	}
 	for name, tc := range cases {
@@ -255,8 +255,8 @@ func TestConditions(t *testing.T) { // CP-12
 			"Available": "True Available", "CertificatesAvailable": "True Available", "EtcdClusterAvailable": "True Available", "ProcessRunning": "True Running",
 			"VersionCarried": "True Carried", "AddonsApplied": "True Applied", "AddonsAvailable": "True Available", "RollingOut": "False NotRollingOut", "Deleting": "False NotDeleting"}},
 		"waiting": {s: running(t, func(s *Snapshot) { s.Cluster, s.Process = nil, Process{} }), want: wants{
-			"Available":             "False NotAvailable: waiting for the Cluster to own this control plane",
-			"CertificatesAvailable": "Unknown WaitingForCluster: waiting for the Cluster to own this control plane", "ProcessRunning": "False NotStarted: waiting for the Cluster to own this control plane"}},
+			"Available":             "False NotAvailable: Waiting for the Cluster to own this control plane",
+			"CertificatesAvailable": "Unknown WaitingForCluster: Waiting for the Cluster to own this control plane", "ProcessRunning": "False NotStarted: Waiting for the Cluster to own this control plane"}},
 		"authority lost": {s: running(t, func(s *Snapshot) { delete(s.Secrets, PurposeCA) }), want: wants{
 			"CertificatesAvailable": "False CertificatesMissing: Secret c-ca is gone; restore it from a backup: the cluster was made with it"}},
 		"etcd down": {s: running(t, func(s *Snapshot) { s.Process.EtcdReady = false }), want: wants{
@@ -281,7 +281,7 @@ func TestConditions(t *testing.T) { // CP-12
 		"not read": {s: running(t, func(s *Snapshot) { s.Addons = Addons{} }), want: wants{
 			"AddonsAvailable": "Unknown NotYetKnown: The add-ons of the workload cluster are not read yet, retrying"}},
 		"deleting": {s: running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }), want: wants{
-			"Deleting": "True ControlPlaneStopping: the control plane is being stopped and its data removed", "Available": "False NotAvailable: Deletion in progress"}},
+			"Deleting": "True ControlPlaneStopping: The control plane is being stopped and its data removed", "Available": "False NotAvailable: Deletion in progress"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

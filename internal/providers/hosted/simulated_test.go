@@ -69,7 +69,7 @@ func TestDecideSimulated(t *testing.T) {
 			s.Cluster.Status.Initialization.InfrastructureProvisioned = nil
 		}), []string{"do: choose the control plane endpoint: nobody provides one for a simulated control plane",
 			"do: create Secret c-ca: the cluster has no such authority yet",
-			"wait: waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"}},
+			"wait: Waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"}},
 		"start": {"it answers at once, so nothing is waited for", simulatedSnapshot(t, func(s *Snapshot) { s.Process = Process{} }),
 			[]string{"do: start the control plane at v1.30.0: it does not run yet"}},
 		"restarted": {"", simulatedSnapshot(t, func(s *Snapshot) { s.Process = Process{Exists: true} }),
@@ -88,7 +88,7 @@ func TestDecideSimulated(t *testing.T) {
 		"right again": {"the annotation is gone", simulatedSnapshot(t, func(s *Snapshot) { s.Process.Faults.Slow = time.Second }),
 			[]string{"do: make the API server unreachable for 0s and slower by 0s: the annotations say so"}},
 		"deleting": {"", simulatedSnapshot(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
-			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: the control plane is being stopped and its data removed"}},
+			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: The control plane is being stopped and its data removed"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

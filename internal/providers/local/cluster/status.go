@@ -92,9 +92,9 @@ func events(s Snapshot, status infrav1.LocalClusterStatus, out loop.Outcome) []l
 	for _, a := range out.Done {
 		switch a := a.(type) {
 		case EnsureNetwork:
-			list = append(list, loop.Normal("NetworkCreated", "created network %s", a.Name))
+			list = append(list, loop.Normal("NetworkCreated", "Created network %s", a.Name))
 		case DeleteNetwork:
-			list = append(list, loop.Normal("NetworkDeleted", "deleted network %s", a.Name))
+			list = append(list, loop.Normal("NetworkDeleted", "Deleted network %s", a.Name))
 		}
 	}
 	now := condition.Set(status.Conditions).Get(infrav1.NetworkReadyCondition)

@@ -210,9 +210,9 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out loop.Outcome) [
 	for _, a := range out.Done {
 		switch a := a.(type) {
 		case Create:
-			list = append(list, loop.Normal("MachineStarted", "started machine %s of %s", a.Name, a.Image))
+			list = append(list, loop.Normal("MachineStarted", "Started machine %s of %s", a.Name, a.Image))
 		case Delete:
-			list = append(list, loop.Normal("MachineDeleted", "deleted machine %s: %s", a.Name, a.Why))
+			list = append(list, loop.Normal("MachineDeleted", "Deleted machine %s: %s", a.Name, a.Why))
 		}
 	}
 	quiet := map[string]bool{
@@ -227,7 +227,7 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out loop.Outcome) [
 		}
 	}
 	if s.provisioned() != isTrue(status.Initialization.Provisioned) {
-		list = append(list, loop.Normal("Provisioned", "the node runs and its bootstrap data has succeeded"))
+		list = append(list, loop.Normal("Provisioned", "The node runs and its bootstrap data has succeeded"))
 	}
 	return list
 }

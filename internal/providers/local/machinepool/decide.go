@@ -29,7 +29,7 @@ const mostAtOnce = 50
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if awaited := s.awaited(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
-		p.WaitFor(reasonRestore, "Waiting for %s to be restored and looked at; delete what is left of a machine that will not be, and "+
+		p.WaitFor(reasonRestore, "Waiting for %s to be restored and reconciled; delete what is left of a machine that will not be, and "+
 			"take its ID off spec.providerIDList", condition.Names(awaited))
 		own(s, &p)
 		return p

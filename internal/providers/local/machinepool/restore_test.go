@@ -29,7 +29,7 @@ func bare(name, words string) Member {
 func TestRestored(t *testing.T) { // OR-01
 	a, b := "slipway:///a", "slipway:///b"
 	wait := func(names string) string {
-		return "wait: Waiting for " + names + " to be restored and looked at; delete what is left of a machine that will not be, and take its ID off spec.providerIDList"
+		return "wait: Waiting for " + names + " to be restored and reconciled; delete what is left of a machine that will not be, and take its ID off spec.providerIDList"
 	}
 	orphan := member("a", 1, "ready owned")
 	orphan.Local.OwnerReferences = nil

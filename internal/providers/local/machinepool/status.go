@@ -130,9 +130,9 @@ func events(out loop.Outcome) []loop.Event {
 	for _, a := range out.Done {
 		switch a := a.(type) {
 		case Create:
-			list = append(list, loop.Normal("MachineCreated", "created LocalMachine %s: %s", a.Name, a.Why))
+			list = append(list, loop.Normal("MachineCreated", "Created LocalMachine %s: %s", a.Name, a.Why))
 		case Remove:
-			list = append(list, loop.Normal("MachineRemoved", "removes LocalMachine %s: %s", a.Name, a.Why))
+			list = append(list, loop.Normal("MachineRemoved", "Deleting LocalMachine %s: %s", a.Name, a.Why))
 		}
 	}
 	return list

@@ -65,7 +65,7 @@ func (e *Engine) fault(doing string, err error) error {
 	case cerrdefs.IsInvalidArgument(err):
 		return fault.New(fault.Invalid, ReasonRefused, "Docker refuses: %s", err.Error()).From(wrapped)
 	}
-	return fault.New(fault.Transient, ReasonError, "%s: %s; it is tried again", doing, err.Error()).From(err)
+	return fault.New(fault.Transient, ReasonError, "%s: %s; retrying", doing, err.Error()).From(err)
 }
 
 // unreachable reports whether Docker did not answer. A daemon that is stopped in the middle of an answer ends the

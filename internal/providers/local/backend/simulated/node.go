@@ -56,12 +56,12 @@ func newNode(spec backend.MachineSpec, at time.Time) *corev1.Node {
 func readiness(ready bool) corev1.NodeCondition {
 	if ready {
 		return corev1.NodeCondition{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "the simulated kubelet is well",
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "The simulated kubelet is healthy",
 		}
 	}
 	return corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady",
-		Message: "an annotation of the LocalMachine makes the simulated kubelet not ready",
+		Message: "An annotation of the LocalMachine makes the simulated kubelet not ready",
 	}
 }
 
