@@ -256,7 +256,7 @@ func TestNamespaces(t *testing.T) { // PA-02, CT-09
 
 // TestDisabledProviders: what the operator has disabled leaves its objects alone, whatever the core writes to them.
 func TestDisabledProviders(t *testing.T) {
-	server := apiserver.Start(t, apiserver.Options{})
+	server := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t)}) // those of the provider, too: it ran here before
 	c := newClient(t, server)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	must(t, os.WriteFile(config, []byte("apiVersion: config.slipway.dev/v1alpha1\nkind: Configuration\nproviders: {disabled: [infrastructure-local]}\n"), 0o600))

@@ -313,9 +313,9 @@ func TestEnsureRefuses(t *testing.T) {
 		kind   fault.Kind
 		says   string
 	}{
-		"a version that is not carried": {"ns.demo", wrongVersion, fault.Invalid, "it carries v1.36.3"},
-		"a host name as endpoint":       {"ns.demo", wrongEndpoint, fault.Invalid, "IP address of this machine"},
-		"a name with a slash":           {"../demo", config("demo"), fault.Bug, "cannot be the name"},
+		"a version that is not included": {"ns.demo", wrongVersion, fault.Invalid, "which has v1.36.3"},
+		"a host name as endpoint":        {"ns.demo", wrongEndpoint, fault.Invalid, "IP address of this machine"},
+		"a name with a slash":            {"../demo", config("demo"), fault.Bug, "cannot be the name"},
 	}
 	for name, test := range tests {
 		s := supervisor(t, t.TempDir())
