@@ -42,7 +42,7 @@ func sinks() map[string]string {
 	}
 }
 
-// privateWords are those that docs and messages do not use, because nobody outside of this project would search for them.
+// privateWords are those that docs and messages do not use, because no one outside of this project would search for them.
 var privateWords = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|anew|for ever|goes on|shall|tried again|again and again|bereft|sick|asked|told|looked at|carried by|taken away|made again)\b`)
 
 // TestMessages: docs/messages.md lists every message of conditions, waits, events and errors, so that they can be read one

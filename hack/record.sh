@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Record docs/demo.svg anew: a real run of the binary against Docker, drawn by svg-term. It needs the node image, python3 and
+# Record docs/demo.svg again: a real run of the binary against Docker, drawn by svg-term. It needs the node image, python3 and
 # npm, and nothing else of Slipway in the home folder that it makes for the run.
 #
 #   hack/record.sh bin/slipway docs/demo.svg

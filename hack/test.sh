@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 hack/lint.sh
 # lint.sh has vetted everything, and with more checks than go test would; it has compiled everything without a profile, too.
 test=(-vet=off -pgo=off)
-# Whoever changes what it read from a cache ends the test (internal/manager, TestMutationDetector).
+# A change of what was read from a cache ends the test (internal/manager, TestMutationDetector).
 export KUBE_CACHE_MUTATION_DETECTOR=true
 (cd sdk && go test "${test[@]}" ./...)
 if [ "${1:-}" = --no-docker ]; then

@@ -73,7 +73,7 @@ func home() *rbacv1.Role {
 	}
 }
 
-// bindings give the roles to whoever runs the providers.
+// bindings give the roles to the identities that run the providers.
 func (r Rights) bindings() []runtime.Object {
 	process := r.subjects(User)
 	var out []runtime.Object

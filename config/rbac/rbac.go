@@ -1,7 +1,7 @@
 // Package rbac holds who may do what: the rights of each provider's controllers, those of the process they run in, those that
 // our own providers bring for the core, and roles for people.
 //
-// Does: gives the manifests in this folder as objects, a file for each provider, and binds the roles to whoever runs them.
+// Does: gives the manifests in this folder as objects, a file for each provider, and binds the roles to the identities that run them.
 //
 // Owns: the ClusterRoles, Roles and bindings named slipway-*, and namespace slipway-system where they are.
 //

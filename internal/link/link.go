@@ -66,7 +66,7 @@ func (l Link) IsDone() bool {
 	return l.Presence() == contract.Found && l.rival() == nil && l.View.Completion().Done()
 }
 
-// Problem says what somebody has to change before the object can be relied on; empty: nothing. Fields that can be read may be
+// Problem says what a person has to change before the object can be relied on; empty: nothing. Fields that can be read may be
 // used all the same.
 func (l Link) Problem() string {
 	o := l.View.Target()

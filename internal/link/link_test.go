@@ -111,7 +111,10 @@ func TestLink(t *testing.T) { // CL-06, CL-16, CT-07, MA-05, MA-06, MA-07
 			[]string{"own FooMachine i: it is the Fleet's infrastructure"}, condition.False("NotReady", "FooMachine status.initialization.provisioned is false")},
 		"owner of an earlier life": {"replaced", world(owned("{apiVersion: cluster.x-k8s.io/v1beta2, kind: Fleet, name: f, uid: old, controller: true}")),
 			[]string{"own FooMachine i: it is the Fleet's infrastructure"}, condition.False("NotReady", "FooMachine status.initialization.provisioned is false")},
-		"owned by another": {"who will not give it up", world(owned("{kind: Fleet, name: g, uid: g, controller: true}")),
+		"owned by another of a namesake": {"another API's kind of the same name is another owner", world(owned("{apiVersion: other.io/v1, kind: Fleet, name: f, uid: o, controller: true}")),
+			[]string{"FooMachine i belongs to Fleet f: refer to an object of its own in Fleet f"},
+			condition.Unknown("InternalError", "FooMachine i belongs to Fleet f: refer to an object of its own in Fleet f")},
+		"owned by another": {"who will not give it up", world(owned("{apiVersion: cluster.x-k8s.io/v1beta2, kind: Fleet, name: g, uid: g, controller: true}")),
 			[]string{"FooMachine i belongs to Fleet g: refer to an object of its own in Fleet f"},
 			condition.Unknown("InternalError", "FooMachine i belongs to Fleet g: refer to an object of its own in Fleet f")},
 		"field not readable": {"said for as long as it is so, and not taken for one that is missing", world(reads("spec: {providerID: [x]}\nstatus: {initialization: {provisioned: true}}")),
@@ -137,7 +140,7 @@ func TestLink(t *testing.T) { // CL-06, CL-16, CT-07, MA-05, MA-06, MA-07
 		"deleting":          {"", world(deleted, reads(done)), []string{"delete FooMachine i: the Fleet is deleted", "Waiting for FooMachine i to be deleted"}, condition.True("Ready")},
 		"deleting, gone":    {"", world(deleted, reached), nil, condition.False("ObjectDeleted", "FooMachine has been deleted")},
 		"deleting, unknown": {"it may be there", world(deleted, unreadable), []string{"Install FooMachine", "recheck 30s"}, condition.Unknown("InternalError", "Install FooMachine")},
-		"deleting, another's": {"it is not deleted with who does not own it", world(deleted, owned("{kind: Fleet, name: g, uid: g, controller: true}")), nil,
+		"deleting, another's": {"it is not deleted with who does not own it", world(deleted, owned("{apiVersion: cluster.x-k8s.io/v1beta2, kind: Fleet, name: g, uid: g, controller: true}")), nil,
 			condition.Unknown("InternalError", "FooMachine i belongs to Fleet g: refer to an object of its own in Fleet f")},
 	}
 	for name, tc := range cases {

@@ -4,17 +4,21 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// rival is who controls the object that the owner should control, and will not give it up; nil: nobody. An owner of the same
+// rival is who controls the object that the owner should control, and will not give it up; nil: no other. An owner of the same
 // kind and name is the same one in an earlier life.
 func (l Link) rival() *metav1.OwnerReference {
 	other := metav1.GetControllerOfNoCopy(l.Object())
-	if other == nil || l.Shared || other.Kind == l.Owner.Kind && (other.Name == l.From.GetName() || other.UID == l.From.GetUID()) ||
-		l.TakesOver && other.Kind != l.Owner.Kind {
+	if other == nil || l.Shared {
+		return nil
+	}
+	ofSameKind := schema.FromAPIVersionAndKind(other.APIVersion, other.Kind).GroupKind() == l.Owner.GroupKind()
+	if ofSameKind && (other.Name == l.From.GetName() || other.UID == l.From.GetUID()) || !ofSameKind && l.TakesOver {
 		return nil
 	}
 	return other

@@ -63,7 +63,7 @@ const (
 	UntilChange Until = "change"
 	// UntilTime: time passes.
 	UntilTime Until = "time"
-	// UntilPerson: somebody does what the message says.
+	// UntilPerson: a person does what the message says.
 	UntilPerson Until = "person"
 )
 
@@ -87,7 +87,7 @@ func (w *Wait) ToChange(field string) { w.Field, w.Until = field, UntilChange }
 // ForTime says that the wait ends when time has passed.
 func (w *Wait) ForTime() { w.Until = UntilTime }
 
-// ForPerson says that the wait ends when somebody does what its message says.
+// ForPerson says that the wait ends when a person does what its message says.
 func (w *Wait) ForPerson() { w.Until = UntilPerson }
 
 // Idle reports whether there is nothing to do and nothing to wait for.

@@ -107,7 +107,7 @@ func (k Keeper) setConditions(ctx context.Context, s State, a SetConditions) err
 		{Type: clusterv1.MachineOwnerRemediatedCondition, Of: func(a SetConditions) condition.Verdict { return a.Remediated }},
 	}
 	owned := []string{clusterv1.MachineOwnerRemediatedCondition}
-	if a.UpToDate != condition.Absent() { // else the Machine controller's, or nobody has set it
+	if a.UpToDate != condition.Absent() { // else the Machine controller's, or it is not set
 		owned = append(owned, clusterv1.MachineUpToDateCondition)
 	}
 	if err := k.Writer.TakeOverStatus(ctx, k.Live, m, kube.Conditions(owned...)); err != nil {

@@ -26,12 +26,17 @@ func diagnostics(e Endpoints, kept *plans.Store) metricsserver.Options {
 	if e.Verbosity != nil {
 		options.ExtraHandlers["/debug/flags/v"] = verbosity(e.Verbosity)
 	}
-	if !e.Insecure {
+	if kept != nil {
 		options.ExtraHandlers[plans.Path] = &plans.Handler{Store: kept}
+	}
+	if !e.Insecure {
 		options.SecureServing, options.FilterProvider = true, authorized
 	}
 	return options
 }
+
+// servePlans reports whether the last plans of objects can be read; otherwise they need not be kept.
+func (e Endpoints) servePlans() bool { return !e.Insecure && e.Diagnostics != "0" }
 
 // authorized lets through what may be done at a path, and leaves it to plans who may read one.
 func authorized(config *rest.Config, c *http.Client) (metricsserver.Filter, error) {

@@ -35,7 +35,7 @@ func newMember(mgr manager.Manager, access *rest.Config) (manager.Manager, error
 	return member{Manager: mgr, own: own}, mgr.Add(own) // it flushes events when it ends
 }
 
-// started is a cache that somebody else starts.
+// started is a cache that is started elsewhere.
 type started struct{ cache.Cache }
 
 // Start waits for the end.

@@ -48,8 +48,11 @@ func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 		return loop.Setup{}, err
 	}
 	common := loop.Setup{
-		Limits: kube.NewLimits(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work, Plans: c.plans,
+		Limits: kube.NewLimits(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
 		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce),
+	}
+	if c.plans != nil {
+		common.Plans = c.plans
 	}
 	if c.Gates.Enabled(GateReconcilerRateLimiting) {
 		common.StatusInterval, common.ReconcileInterval = statusInterval, reconcileInterval

@@ -41,7 +41,10 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	cfg.REST, cfg.plans = rest.CopyConfig(cfg.REST), &plans.Store{}
+	cfg.REST = rest.CopyConfig(cfg.REST)
+	if cfg.Endpoints.servePlans() {
+		cfg.plans = &plans.Store{}
+	}
 	cfg.REST.WarningHandler = rest.NoWarnings{} // they are about names that Cluster API chose long ago
 	if err := checkServer(cfg.REST, cfg.Gates); err != nil {
 		return err
@@ -116,7 +119,7 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 	return mgr, nil
 }
 
-// relayed are the kinds that the core and providers that run here watch, and nobody copies.
+// relayed are the kinds that the core and providers that run here watch, and that are not copied.
 func (c Config) relayed() []client.Object {
 	var out []client.Object
 	for set, kinds := range map[providerset.Name][]client.Object{

@@ -18,7 +18,7 @@ import (
 const watchedPoll = time.Second
 
 // awaitWatched waits until the CRDs are served that the providers of this run watch and do not bring: those of another
-// implementation of the core, which may be installed later. Meanwhile the manager counts as ready, so that whoever started
+// implementation of the core, which may be installed later. Meanwhile the manager counts as ready, so that the program that started
 // it can install them.
 func awaitWatched(ctx context.Context, mgr manager.Manager, cfg Config) error {
 	missing, said := providerset.Missing(cfg.Policy.Sets()), false

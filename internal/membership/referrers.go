@@ -30,7 +30,7 @@ type Referrers struct {
 	// Refs returns the references that an object holds. Nil where a provider object enqueues only what Also names, and its
 	// owners.
 	Refs func(client.Object) []Reference
-	// Also, where set, names the objects that a provider object enqueues whoever owns it; none: its owners are enqueued.
+	// Also, where set, names the objects that a provider object enqueues whatever its owners are; none: its owners are enqueued.
 	Also func(ctx context.Context, provider client.Object) []reconcile.Request
 }
 

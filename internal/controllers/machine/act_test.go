@@ -498,13 +498,18 @@ func TestObserveControlPlane(t *testing.T) { // MD-01
 	}
 }
 
+// managed is a Machine that is being deleted, and its Cluster, which has a control plane.
+func managed(kind, name string) (*clusterv1.Machine, *clusterv1.Cluster) {
+	m, cluster := settled(deleted).Machine, settled().Cluster
+	m.Finalizers = []string{clusterv1.MachineFinalizer}
+	cluster.Name, m.Spec.ClusterName = "managed", "managed"
+	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: kind, Name: name}
+	return m, cluster
+}
+
 // A control plane that cannot be read is not one that is gone: Pods would be killed without a drain.
 func TestUnreadableControlPlane(t *testing.T) { // MD-01
-	m := settled(deleted).Machine
-	m.Finalizers = []string{clusterv1.MachineFinalizer}
-	cluster := settled().Cluster
-	cluster.Name, m.Spec.ClusterName = "managed", "managed"
-	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "Unknown", Name: "p"}
+	m, cluster := managed("Unknown", "p")
 	noContract := crd("unknowns.i")
 	noContract.SetLabels(nil)
 	s := observed(t, m, workloads{client: workload().Build()}, cluster, noContract)
@@ -512,21 +517,17 @@ func TestUnreadableControlPlane(t *testing.T) { // MD-01
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if skipsNodeDeletion(s) {
-		t.Error("the Node is left to a cluster that may have somebody to ask")
+		t.Error("the Node is left to a cluster that may have a control plane")
 	}
 	s.ControlPlane.Unreadable = false
 	if !skipsNodeDeletion(s) {
-		t.Error("there is nobody to ask where there is no control plane")
+		t.Error("no control plane can be read where there is none")
 	}
 }
 
-// A control plane that says something unreadable about who manages it is not one that has nobody to ask.
+// A control plane that says something unreadable about who manages it is not one without a control plane.
 func TestUnreadableExternalControlPlane(t *testing.T) { // MD-01
-	m := settled(deleted).Machine
-	m.Finalizers = []string{clusterv1.MachineFinalizer}
-	cluster := settled().Cluster
-	cluster.Name, m.Spec.ClusterName = "managed", "managed"
-	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachine", Name: "odd"}
+	m, cluster := managed("FooMachine", "odd")
 	odd := foreign("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: odd, namespace: ns}\nstatus: {externalManagedControlPlane: 'yes'}")
 	s := observed(t, m, workloads{client: workload().Build()}, cluster, odd)
 	if diff := cmp.Diff(ControlPlane{Unreadable: true}, s.ControlPlane); diff != "" {

@@ -44,7 +44,7 @@ const (
 //	Node                  delete, until it is gone or given up
 //	                      then the finalizer goes
 //
-// The stages that need the Node are skipped where nobody could do anything for it.
+// The stages that need the Node are skipped where no controller could do anything for it.
 func decideDeletion(s Snapshot) loop.Plan {
 	p, _ := planDeletion(s)
 	if !p.Idle() {
@@ -162,7 +162,7 @@ func skipsNodeStages(s Snapshot) bool { return skipsNodeDeletion(s) || !hadNode(
 // hadNode reports whether there was a Node once.
 func hadNode(s Snapshot) bool { return s.Machine.Status.NodeRef.IsDefined() || s.Node.Item != nil }
 
-// skipsNodeDeletion reports whether a Node goes with its cluster, or there is nobody left to ask. A control plane that cannot be read
+// skipsNodeDeletion reports whether a Node goes with its cluster, or no control plane is left that could remove it. A control plane that cannot be read
 // may still be there.
 func skipsNodeDeletion(s Snapshot) bool {
 	return s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || s.ControlPlane.Deleting ||

@@ -62,7 +62,7 @@ type Node struct {
 	Rivals []string
 }
 
-// ControlPlane is what decides whether a workload cluster still has somebody who could remove a Node.
+// ControlPlane is what decides whether a workload cluster still has a control plane that could remove a Node.
 type ControlPlane struct {
 	// Deleting: the control plane object is being deleted; External: it has no Machines. Unreadable: it may be either.
 	Deleting, External, Unreadable bool

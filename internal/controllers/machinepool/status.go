@@ -162,7 +162,7 @@ func versions(s Snapshot) []clusterv1.StatusVersion {
 //	being deleted                                        Deleting
 //	no bootstrap data yet                                Pending
 //	infrastructure not provisioned                       Provisioning
-//	not as many ready as wanted, somebody else scales    Scaling
+//	not as many ready as wanted, another client scales   Scaling
 //	more wanted than ready                               ScalingUp
 //	fewer wanted than there are                          ScalingDown
 //	as many Nodes as replicas                            Running

@@ -48,7 +48,7 @@ type Options struct {
 
 // Install writes the CRDs to the cluster behind c and waits until they are established. A CRD whose content is the one
 // last applied is not written, and not waited for: the API server established it then, or does so when it starts. Nor is
-// one that a provider without controllers here would take from somebody else; see [convertedElsewhere]. c needs apiextensions.k8s.io/v1 in its scheme, and must read the API server, not a cache. It ends with the context's
+// one that a provider without controllers here would take from another implementation; see [convertedElsewhere]. c needs apiextensions.k8s.io/v1 in its scheme, and must read the API server, not a cache. It ends with the context's
 // error when the cluster does not accept the names in time.
 func Install(ctx context.Context, c client.Client, opts Options) error {
 	list, err := All()
@@ -80,7 +80,7 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 	return nil
 }
 
-// wanted returns the CRDs of the providers that run, without those that somebody else keeps.
+// wanted returns the CRDs of the providers that run, without those that another implementation keeps.
 func wanted(
 	ctx context.Context, c client.Client, list []*apiextensionsv1.CustomResourceDefinition, opts Options,
 ) ([]*apiextensionsv1.CustomResourceDefinition, error) {

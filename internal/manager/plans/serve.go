@@ -19,7 +19,7 @@ import (
 // Path is where plans are served: below it are group, kind, namespace and name of an object.
 const Path = "/debug/plans/"
 
-// Handler serves the plans of a store. It answers nobody before it has an API that tells who may ask.
+// Handler serves the plans of a store. Before it has an API that tells who may read, it refuses every request.
 type Handler struct {
 	Store *Store
 	// API tells who asks, and what they may read.

@@ -57,7 +57,7 @@ func (k *Keyspace) refusal(previous *mvccpb.KeyValue, value []byte) error {
 	return nil
 }
 
-// resized notes that values came or went. The lock is held, or nobody else has the keyspace yet.
+// resized notes that values came or went. The lock is held, or the keyspace is not shared yet.
 func (k *Keyspace) resized(by int64) {
 	k.size += by
 	k.room.used.Add(by)

@@ -12,7 +12,7 @@ import (
 )
 
 // ResolveMount returns the path of the host that a mount would show, without symbolic links. The error is a fault of kind
-// Invalid for a path that does not exist, and for one that no node may have whoever allows it: besides what is refused on
+// Invalid for a path that does not exist, and for one that no node may have even if it is allowed: besides what is refused on
 // any host and the folders that are reserved, that is Docker's own folder and socket.
 func (e *Engine) ResolveMount(ctx context.Context, hostPath string) (string, error) {
 	guard, err := e.guard(ctx)
