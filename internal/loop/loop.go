@@ -21,6 +21,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/pacing"
 )
@@ -86,7 +87,7 @@ type Reconciler[O Object, S any] struct {
 	// Scope is the set of objects that the manager reconciles.
 	Scope membership.Scope
 	// Limits are what the API accepts as the status of each kind.
-	Limits kube.Limits
+	Limits statuslimits.Limits
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 

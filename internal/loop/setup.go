@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/pacing"
 )
@@ -35,7 +36,7 @@ type Setup struct {
 	// NormalEvents limits the events of type Normal of all controllers that share it; nil: no limit.
 	NormalEvents *rate.Limiter
 	// Limits are what the API accepts as the status of each kind; nil: unknown.
-	Limits kube.Limits
+	Limits statuslimits.Limits
 	// Metrics of all controllers; nil: none.
 	Metrics *Metrics
 	// Tracer records a span for every reconciliation; nil: none.

@@ -19,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
@@ -116,12 +117,23 @@ func TestAPanicIsSaid(t *testing.T) {
 	}
 }
 
+// limitsOf are the limits of a Machine's status.
+func limitsOf(status map[string]apiextensionsv1.JSONSchemaProps) statuslimits.Limits {
+	crd := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: clusterv1.GroupVersion.Group, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Machine"},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+			Name: clusterv1.GroupVersion.Version, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"status": {Properties: status}}},
+			},
+		}},
+	}}
+	return statuslimits.New([]*apiextensionsv1.CustomResourceDefinition{crd})
+}
+
 // One value that the API refuses does not keep the rest of a status from being written, nor the rest of the plan from its time.
 func TestValuesThatTheAPIRefuses(t *testing.T) { // MA-05
 	f := newFailing(t)
-	f.r.Limits = kube.Limits{clusterv1.GroupVersion.WithKind("Machine"): &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"failureDomain": {MaxLength: new(int64(3))},
-	}}}
+	f.r.Limits = limitsOf(map[string]apiextensionsv1.JSONSchemaProps{"failureDomain": {MaxLength: new(int64(3))}})
 	domain := "much too long"
 	f.r.Report = func(snapshot, loop.Plan, loop.Outcome) loop.Report {
 		return loop.Report{Status: clusterv1.MachineStatus{Phase: "Running", FailureDomain: domain}}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
@@ -48,7 +48,7 @@ func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 		return loop.Setup{}, err
 	}
 	common := loop.Setup{
-		Limits: kube.NewLimits(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
+		Limits: statuslimits.New(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
 		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce),
 	}
 	if c.plans != nil {

@@ -1,4 +1,4 @@
-package kube_test
+package statuslimits_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 )
 
@@ -19,7 +19,7 @@ func TestLimits(t *testing.T) { // CL-08, MA-05, CT-07
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits, long := kube.NewLimits(all), strings.Repeat("x", 300)
+	limits, long := statuslimits.New(all), strings.Repeat("x", 300)
 	for name, tc := range map[string]struct {
 		kind, status, want string
 		refused            []string
@@ -45,13 +45,45 @@ func TestLimits(t *testing.T) { // CL-08, MA-05, CT-07
 			}
 		})
 	}
+	if whole := parse(t, `{phase: Running, addresses: [{type: InternalIP, address: 10.0.0.1}]}`); !accepts(limits, whole) {
+		t.Error("a status with nothing to leave out is not copied")
+	}
 	unknown := map[string]any{"a": int64(-1)}
 	if got, refused := limits.Bound(schema.GroupVersionKind{Kind: "Unknown"}, unknown); refused != nil || got["a"] != int64(-1) {
 		t.Errorf("of a kind of which nothing is known: %v %v", got, refused)
 	}
 }
 
-func parse(t *testing.T, text string) map[string]any {
+func accepts(limits statuslimits.Limits, status map[string]any) bool {
+	got, refused := limits.Bound(machine, status)
+	got["same"] = true
+	_, same := status["same"]
+	delete(status, "same")
+	return same && refused == nil
+}
+
+var machine = schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"}
+
+// BenchmarkBound checks the status of a Machine with nine conditions: every write of a status pays for it.
+func BenchmarkBound(b *testing.B) {
+	all, err := crds.All()
+	if err != nil {
+		b.Fatal(err)
+	}
+	limits, conditions := statuslimits.New(all), []any{}
+	for i := range 9 {
+		conditions = append(conditions, map[string]any{"type": "Condition" + string(rune('A'+i)), "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": int64(1)})
+	}
+	status := map[string]any{"phase": "Running", "conditions": conditions, "nodeRef": map[string]any{"name": "n"}, "observedGeneration": int64(1)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, refused := limits.Bound(machine, status); refused != nil {
+			b.Fatal(refused)
+		}
+	}
+}
+
+func parse(t testing.TB, text string) map[string]any {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
