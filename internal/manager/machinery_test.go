@@ -20,6 +20,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/manager/plans"
 )
 
 func TestVerbosity(t *testing.T) { // ME-03
@@ -50,7 +51,7 @@ func TestVerbosity(t *testing.T) { // ME-03
 }
 
 func TestDiagnostics(t *testing.T) { // ME-03
-	o := diagnostics(Endpoints{Diagnostics: ":1", Verbosity: &slog.LevelVar{}}, nil)
+	o := diagnostics(Endpoints{Diagnostics: ":1", Verbosity: &slog.LevelVar{}}, &plans.Store{})
 	if !o.SecureServing || o.FilterProvider == nil || o.BindAddress != ":1" {
 		t.Errorf("by default: TLS, and only to who may: %+v", o)
 	}

@@ -315,7 +315,7 @@ func TestPaused(t *testing.T) { // PA-01
 func TestObjectOfAnotherMachine(t *testing.T) { // MA-06
 	const theirs = "FooMachine i belongs to Machine other: refer to an object of its own in Machine m"
 	taken := func(s *Snapshot) {
-		s.Infra.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Machine", Name: "other", UID: "other", Controller: ptr(true)}})
+		s.Infra.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "other", UID: "other", Controller: ptr(true)}})
 	}
 	s := fresh(func(s *Snapshot) { s.Infra, s.Bootstrap = infra(readyInfra), bootstrap(readyBootstrap) }, taken)
 	p := Decide(s)
