@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -167,5 +169,27 @@ func TestElapsed(t *testing.T) {
 		if got := progress.Elapsed(in); got != want {
 			t.Errorf("%v: got %s, want %s", in, got, want)
 		}
+	}
+}
+
+func TestPlainIsCalm(t *testing.T) {
+	var out bytes.Buffer
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	now := start
+	p := progress.NewPlain(&out, func() time.Time { return now })
+	details := []string{"1 of 9", "2 of 9", "3 of 9", "3 of 9", "4 of 9", "5 of 9", "6 of 9", "7 of 9", "7 of 9", "7 of 9", "7 of 9"}
+	for i, detail := range details { // a look in each second
+		now = start.Add(time.Duration(i) * time.Second)
+		p.Show([]progress.Step{{Name: "pool", Ends: "9 nodes are Ready", Detail: detail}})
+	}
+	now = now.Add(time.Second)
+	p.Show([]progress.Step{{Name: "pool", Ends: "9 nodes are Ready", Detail: "9 of 9", Done: true}})
+	want := `    0s  pool: waits until 9 nodes are Ready (1 of 9)
+    5s  pool: 5 of 9
+   10s  pool: 7 of 9
+   11s  pool: done, 9 of 9
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("what is seen of a step is said every five seconds, its end at once (-want +got):\n%s", diff)
 	}
 }

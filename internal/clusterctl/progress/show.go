@@ -3,38 +3,51 @@ package progress
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// Plain prints one line per change of a step, and what ends a wait with its first line: for logs and pipes.
+// detailInterval is how often Plain says anew what is seen of a step that is not done: what a wait looks like may change with
+// every look at it, and lines in a log stay.
+const detailInterval = 5 * time.Second
+
+// Plain prints a line when a step begins, with what ends its wait, when it is done, and at most every five seconds what is seen
+// of it meanwhile: for logs and pipes.
 type Plain struct {
 	w     io.Writer
 	now   func() time.Time
 	start time.Time
-	last  []Step
+	last  map[string]printed
+}
+
+// printed is what the last line about a step said, and when.
+type printed struct {
+	step Step
+	at   time.Time
 }
 
 // NewPlain returns a reporter; times count from now.
 func NewPlain(w io.Writer, now func() time.Time) *Plain {
-	return &Plain{w: w, now: now, start: now()}
+	return &Plain{w: w, now: now, start: now(), last: map[string]printed{}}
 }
 
-// Show implements Reporter.
+// Show implements Reporter. It is called again and again, so what it holds back is printed later if it is still so.
 func (p *Plain) Show(steps []Step) {
-	at := Elapsed(p.now().Sub(p.start))
+	now := p.now()
+	at := Elapsed(now.Sub(p.start))
 	for _, s := range steps {
-		i := slices.IndexFunc(p.last, func(l Step) bool { return l.Name == s.Name })
+		last, known := p.last[s.Name]
 		switch {
-		case i < 0 || p.last[i].Done != s.Done:
+		case !known || last.step.Done != s.Done:
 			_, _ = fmt.Fprintf(p.w, "%6s  %s\n", at, s)
-		case p.last[i].Detail != s.Detail && s.Detail != "":
+		case last.step.Detail != s.Detail && s.Detail != "" && now.Sub(last.at) >= detailInterval:
 			_, _ = fmt.Fprintf(p.w, "%6s  %s: %s\n", at, s.Name, s.Detail)
+		default:
+			continue
 		}
+		p.last[s.Name] = printed{s, now}
 	}
-	p.last = slices.Clone(steps)
 }
 
 // String is the step as one line.
