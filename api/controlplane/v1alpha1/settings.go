@@ -60,6 +60,10 @@ type ProcessBackend struct{}
 // SimulatedBackend is what the simulated backend needs to know.
 type SimulatedBackend struct{}
 
+// InitializedAnnotation on a HostedControlPlane says that it was initialized and has data on its host. Its controller sets it,
+// because a restore may lose the status: without the data it is not started empty.
+const InitializedAnnotation = "controlplane.slipway.dev/initialized"
+
 // Annotations on a HostedControlPlane that make something go wrong with a simulated control plane, on purpose.
 // Durations have a unit, for example 500ms, 30s or 5m; a value that cannot be read counts as if the annotation were
 // absent.

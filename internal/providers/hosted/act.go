@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +44,8 @@ type (
 	StartProcess struct{ Version, Why string }
 	// ApplyAddons puts into the workload cluster what nodes need.
 	ApplyAddons struct{ Hash string }
+	// NoteInitialized notes in an annotation that the control plane has data.
+	NoteInitialized struct{}
 	// ReserveEndpoint chooses where a simulated control plane listens.
 	ReserveEndpoint struct{}
 	// Break makes something go wrong with a simulated control plane, or right again.
@@ -68,6 +71,9 @@ func (a StartProcess) String() string {
 }
 func (a ApplyAddons) String() string {
 	return "apply what nodes need to the workload cluster, revision " + a.Hash
+}
+func (NoteInitialized) String() string {
+	return "note in an annotation that the control plane was initialized: a restore may lose its status"
 }
 func (ReserveEndpoint) String() string {
 	return "choose the control plane endpoint: nobody provides one for a simulated control plane"
@@ -109,6 +115,10 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.processesOf(s.Plane).Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), content)
 	case ApplyAddons:
 		return c.applyAddons(ctx, s)
+	case NoteInitialized:
+		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
+			metav1.SetMetaDataAnnotation(&o.(*hostedv1.HostedControlPlane).ObjectMeta, hostedv1.InitializedAnnotation, "true")
+		})
 	case ReserveEndpoint:
 		endpoint, err := c.simulation.Reserve(ctx, nameOf(s.Plane))
 		if err != nil {

@@ -42,6 +42,7 @@ const (
 //	process missing or of another configuration        (re)start                           CP-04
 //	API server does not answer                         wait for the supervisor
 //	add-ons not those of these params                  apply
+//	initialized, and not noted                         note
 //	how they fare is not known, or for some time       ask
 func Decide(s Snapshot) loop.Plan {
 	if !s.Plane.DeletionTimestamp.IsZero() {
@@ -169,6 +170,9 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 		p.Do(ApplyAddons{Hash: params.Hash()})
 		return
 	}
+	if isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) && s.Plane.Annotations[hostedv1.InitializedAnnotation] == "" && !s.simulated() {
+		p.Do(NoteInitialized{})
+	}
 	decideAddons(s, p)
 }
 
@@ -182,7 +186,8 @@ func decideData(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err))
 		return false
 	}
-	if !s.Process.Data.Exists && !s.Process.Running && isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) {
+	initialized := isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) || s.Plane.Annotations[hostedv1.InitializedAnnotation] != ""
+	if initialized && !s.Process.Data.Exists && !s.Process.Running {
 		p.WaitFor(workload.ReasonDataMissing,
 			"The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty")
 		return false

@@ -180,6 +180,20 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty"}},
 		"data gone, folder there": {"", running(t, func(s *Snapshot) { s.Process = Process{Exists: true, Data: workload.Data{Version: version}} }),
 			[]string{"wait: The data of the control plane is not here, although it ran Kubernetes v1.36.3; restore it from a backup, or delete the cluster: it is not started empty"}},
+		"data gone, restored without status": {"H9: nothing else says that it ran before", running(t, func(s *Snapshot) {
+			s.Process = Process{}
+			s.Plane.Annotations = map[string]string{hostedv1.InitializedAnnotation: "true"}
+		}),
+			[]string{"wait: The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty"}},
+		"data restored, too": {"H9", running(t, func(s *Snapshot) {
+			s.Process = Process{Exists: true, Data: workload.Data{Exists: true, Version: version}}
+			s.Plane.Annotations = map[string]string{hostedv1.InitializedAnnotation: "true"}
+		}),
+			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
+		"initialized": {"H9: it is noted where a restore keeps it", running(t, func(s *Snapshot) {
+			yes := true
+			s.Plane.Status.Initialization.ControlPlaneInitialized = &yes
+		}), []string{"do: note in an annotation that the control plane was initialized: a restore may lose its status"}},
 		"newer data": {"objects are not converted back", running(t, func(s *Snapshot) {
 			s.Process = Process{Exists: true, Data: workload.Data{Exists: true, Version: "v1.37.1"}}
 		}),
@@ -426,8 +440,8 @@ func TestEveryWriteFailsOnce(t *testing.T) { // CP-01, CP-10, CP-14, CP-15
 		if err := c.Get(context.Background(), client.ObjectKeyFromObject(plane()), got); err != nil {
 			t.Fatal(err)
 		}
-		if !isTrue(got.Status.Initialization.ControlPlaneInitialized) || !condition.Set(got.Status.Conditions).IsTrue("Available") {
-			t.Errorf("status %+v", got.Status)
+		if !isTrue(got.Status.Initialization.ControlPlaneInitialized) || !condition.Set(got.Status.Conditions).IsTrue("Available") || got.Annotations[hostedv1.InitializedAnnotation] == "" {
+			t.Errorf("annotations %v, status %+v", got.Annotations, got.Status)
 		}
 		if err := c.Delete(context.Background(), got); errors.Is(err, flaky.ErrInjected) {
 			return // this run's failure was the test's own write
