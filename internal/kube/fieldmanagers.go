@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -41,6 +42,27 @@ func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructu
 	want.SetUID(created.UID)
 	want.SetResourceVersion(created.ResourceVersion)
 	return nil
+}
+
+// DryRun returns what the live object would be after want was applied. Nothing is written. Webhooks recognize it by
+// the annotation [clusterv1.TopologyDryRunAnnotation], and let values change that they would otherwise keep.
+func (w *Writer) DryRun(ctx context.Context, live client.Object, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	answer := withUID(want, live.GetUID()).DeepCopy()
+	annotations := answer.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[clusterv1.TopologyDryRunAnnotation] = ""
+	answer.SetAnnotations(annotations)
+	patch, err := applying(answer)
+	if err != nil {
+		return nil, err
+	}
+	err = w.client.Patch(ctx, answer, patch, client.DryRunAll, client.ForceOwnership, client.FieldOwner(w.owner))
+	if err != nil {
+		return nil, fmt.Errorf("applying %s %s as a dry run: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
+	}
+	return answer, nil
 }
 
 // Covers reports whether applying want would change nothing: live has all of it, and manager has applied nothing more

@@ -78,7 +78,12 @@ func (r *References) IndexedBy(indexer client.FieldIndexer, name, label string) 
 // newest contract. An object that does not exist is a nil Unstructured and no error. What comes from a
 // cache is not copied, and must not be changed.
 func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string) (contract.Object, error) {
-	version, u, err := r.kind(ctx, ref)
+	return r.GetAs(ctx, "", ref, namespace)
+}
+
+// GetAs is Get in an API version of the kind that has to fulfil some contract; empty: that of the newest.
+func (r *References) GetAs(ctx context.Context, apiVersion string, ref clusterv1.ContractVersionedObjectReference, namespace string) (contract.Object, error) {
+	version, u, err := r.kind(ctx, ref, apiVersion)
 	if err != nil {
 		return contract.Object{}, err
 	}
@@ -150,7 +155,7 @@ func View[T any](o contract.Object, as func(contract.Object) T) *T {
 // List returns the objects of a provider's kind in the namespace that match the labels. What comes from a cache is not
 // copied, and must not be changed.
 func (r *References) List(ctx context.Context, group, kind, namespace string, labels map[string]string) ([]contract.Object, error) {
-	version, u, err := r.kind(ctx, clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind})
+	version, u, err := r.kind(ctx, clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind}, "")
 	if err != nil {
 		return nil, err
 	}
@@ -176,9 +181,11 @@ func (r *References) List(ctx context.Context, group, kind, namespace string, la
 	return out, nil
 }
 
-// kind returns an empty object of the referenced kind in the version that fulfils the contract, and makes
+// kind returns an empty object of the referenced kind in an API version, or in the one that fulfils the newest contract, and makes
 // sure that the kind is watched.
-func (r *References) kind(ctx context.Context, ref clusterv1.ContractVersionedObjectReference) (contract.Version, *unstructured.Unstructured, error) {
+func (r *References) kind(
+	ctx context.Context, ref clusterv1.ContractVersionedObjectReference, wanted string,
+) (contract.Version, *unstructured.Unstructured, error) {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(CRDKind())
 	name := contract.CRDNameOf(ref)
@@ -190,6 +197,10 @@ func (r *References) kind(ctx context.Context, ref clusterv1.ContractVersionedOb
 		return "", nil, fmt.Errorf("reading CRD %s: %w", name, err)
 	}
 	version, apiVersion, err := contract.Resolve(name, crd.Labels)
+	if err == nil && wanted != "" {
+		version, err = contract.FulfilledBy(name, crd.Labels, wanted)
+		apiVersion = wanted
+	}
 	if err != nil {
 		return "", nil, fault.New(fault.Invalid, "NoContract", "%s", err.Error())
 	}

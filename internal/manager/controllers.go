@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machinehealthcheck"
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
+	"github.com/slipwayhq/slipway/internal/controllers/topology"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -138,6 +139,9 @@ func (p *parts) addCore() error {
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {
 		add = append(add, func() error { return machinepool.Add(p.setup(machinepool.Name), clusters, cfg.Policy) })
+	}
+	if cfg.Gates.Enabled(GateClusterTopology) {
+		add = append(add, func() error { return topology.Add(p.setup(topology.Name)) })
 	}
 	if cfg.Gates.Enabled(GateRuntimeSDK) {
 		add = append(add, func() error {

@@ -43,7 +43,7 @@ func NewGates() (featuregate.MutableFeatureGate, error) {
 // unavailableGates are the gates of features that this version does not have. Their names are known, so that the
 // arguments of existing Deployments are accepted as long as they turn the gates off.
 func unavailableGates() []featuregate.Feature {
-	return []featuregate.Feature{GateClusterTopology, GateInPlaceUpdates, GateKubeadmBootstrapIgnition}
+	return []featuregate.Feature{GateInPlaceUpdates, GateKubeadmBootstrapIgnition}
 }
 
 // UnavailableGates says in one sentence which gates cannot be enabled, for the help of the flag.

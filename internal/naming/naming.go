@@ -36,21 +36,30 @@ type Template struct{ parsed *template.Template }
 // Parse reads a template, and renders it twice to check that it uses no variable that values does not have, and that it uses
 // .random (two objects would have the same name otherwise).
 func Parse(text string, values Values) (Template, error) {
+	t, err := ParseAny(text, values)
+	if err != nil {
+		return Template{}, err
+	}
+	first, err := t.render(values, "bbbbb")
+	if err != nil {
+		return Template{}, err
+	}
+	if second, err := t.render(values, "ccccc"); err != nil || first == second {
+		return Template{}, fmt.Errorf("has to use {{ .random }}: names would not be unique without it")
+	}
+	return t, nil
+}
+
+// ParseAny reads the template of an object that is the only one with these values: it need not use .random. It renders the template
+// to check that it uses no variable that values does not have.
+func ParseAny(text string, values Values) (Template, error) {
 	parsed, err := template.New("name").Option("missingkey=error").Parse(text)
 	if err != nil {
 		return Template{}, fmt.Errorf("is not a template: %w", err)
 	}
 	t := Template{parsed: parsed}
-	var renderings [2]string
-	for i, random := range []string{"bbbbb", "ccccc"} {
-		if renderings[i], err = t.render(values, random); err != nil {
-			return Template{}, err
-		}
-	}
-	if renderings[0] == renderings[1] {
-		return Template{}, fmt.Errorf("has to use {{ .random }}: names would not be unique without it")
-	}
-	return t, nil
+	_, err = t.render(values, "bbbbb")
+	return t, err
 }
 
 // Name renders a name. Where it is too long it is cut, and the random part stands at its end again.

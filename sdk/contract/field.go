@@ -67,7 +67,7 @@ func (f Field[T]) Err() error {
 // read returns the field at a dotted path; of an object that is not there, every field is missing.
 func read[T any](o Object, path string) Field[T] {
 	f := Field[T]{presence: Missing, path: path}
-	raw, ok := dig(o.content(), strings.Split(path, "."))
+	raw, ok := dig(o.content(), split(path))
 	if !ok || raw == nil {
 		return f
 	}
@@ -132,6 +132,8 @@ func either[T any](fields ...Field[T]) Field[T] {
 	}
 	return fields[0]
 }
+
+func split(path string) []string { return strings.Split(path, ".") }
 
 func dig(object map[string]any, path []string) (any, bool) {
 	var at any = object

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gobuffalo/flect"
@@ -40,6 +41,18 @@ func Resolve(crdName string, labels map[string]string) (Version, string, error) 
 	}
 	return "", "", fmt.Errorf("CRD %s has no label %s or %s: its provider must set one to the API versions that fulfil the contract",
 		crdName, V1Beta2.Label(), V1Beta1.Label())
+}
+
+// FulfilledBy returns the newest contract version that an API version of the kind fulfils, such as v1beta1 of a CRD whose newest
+// API version fulfils a newer contract.
+func FulfilledBy(crdName string, labels map[string]string, apiVersion string) (Version, error) {
+	for _, v := range Versions() {
+		if slices.Contains(strings.Split(labels[v.Label()], "_"), apiVersion) {
+			return v, nil
+		}
+	}
+	return "", fmt.Errorf("API version %s of CRD %s fulfils no contract that is known here: use one that a label %s or %s of the CRD names",
+		apiVersion, crdName, V1Beta2.Label(), V1Beta1.Label())
 }
 
 // CRDName returns the name that the CRD of a kind must have, so that it is found without discovery (CT-05).

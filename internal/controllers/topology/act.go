@@ -1,0 +1,171 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/topology"
+)
+
+// The questions and actions of the controller. Each action may be repeated.
+type (
+	// AskWorkers asks for the workers past the cache: one that it does not show yet must not be created twice.
+	AskWorkers struct{}
+	// AskChange asks whether the spec of a template changes by what is desired.
+	AskChange struct{ Part *topology.Part }
+	// Create creates an object of the topology.
+	Create struct{ Part *topology.Part }
+	// Apply makes an object what the topology says.
+	Apply struct{ Part *topology.Part }
+	// SetReferences makes the Cluster refer to what was created for it.
+	SetReferences struct{ Desired *topology.Desired }
+	// Delete deletes an object that is not needed any more.
+	Delete struct {
+		Object          client.Object
+		Kind, Name, Why string
+	}
+)
+
+func (q AskWorkers) String() string {
+	return "which MachineDeployments and MachinePools of the Cluster exist"
+}
+func (q AskChange) String() string {
+	return fmt.Sprintf("whether the spec of %s %s changes", q.Part.Want.GetKind(), q.Part.Live.GetName())
+}
+func (a Create) String() string {
+	why := "the topology asks for it"
+	if a.Part.Replaces != nil {
+		why = "it replaces " + a.Part.Replaces.GetName() + ", whose spec is another"
+	}
+	return fmt.Sprintf("create %s %s, %s: %s", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key, why)
+}
+func (a Apply) String() string {
+	return fmt.Sprintf("apply %s %s, %s: it is not what the topology says", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key)
+}
+func (a SetReferences) String() string {
+	return "set the references of the Cluster: its infrastructure and its control plane are created"
+}
+func (a Delete) String() string { return fmt.Sprintf("delete %s %s: %s", a.Kind, a.Name, a.Why) }
+
+func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Question) (Snapshot, error) {
+	switch q := question.(type) {
+	case AskWorkers:
+		return c.listUnseen(ctx, s)
+	case AskUsed:
+		var err error
+		s.Used, err = clone.ReadUsed(ctx, c.live, s.Cluster)
+		return s, err
+	case AskChange:
+		changed, err := c.changes(ctx, q.Part)
+		s.Changed = maps.Clone(s.Changed)
+		if s.Changed == nil {
+			s.Changed = map[topology.Key]bool{}
+		}
+		s.Changed[q.Part.Key] = changed
+		return s, err
+	}
+	return s, fault.New(fault.Bug, "UnknownQuestion", "the topology controller does not know %s", question)
+}
+
+// listUnseen finds the workers that the cache does not show.
+func (c *Controller) listUnseen(ctx context.Context, s Snapshot) (Snapshot, error) {
+	deployments, pools, err := listWorkers(ctx, c.live, client.InNamespace(s.Cluster.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.ClusterTopologyOwnedLabel: ""})
+	if err != nil {
+		return s, err
+	}
+	s.Listed, s.Unseen = true, nil
+	for _, w := range slices.Concat(deployments, pools) {
+		if !s.Live.Names[w.GetName()] {
+			s.Unseen = append(s.Unseen, w.GetName())
+		}
+	}
+	return s, nil
+}
+
+// changes reports whether the spec of a template changes by what is desired.
+func (c *Controller) changes(ctx context.Context, part *topology.Part) (bool, error) {
+	after, err := c.applier.DryRun(ctx, part.Live, part.Want)
+	if err != nil {
+		return false, err
+	}
+	before, ok := part.Live.(*unstructured.Unstructured)
+	return !ok || !equality.Semantic.DeepEqual(before.Object["spec"], after.Object["spec"]), nil
+}
+
+func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+	switch a := action.(type) {
+	case Create:
+		return c.create(ctx, s, a.Part)
+	case Apply:
+		return c.apply(ctx, a.Part.Live, a.Part.Want)
+	case SetReferences:
+		return c.writer.Patch(ctx, s.Cluster, func(o client.Object) { refer(o.(*clusterv1.Cluster), *a.Desired) })
+	case Delete:
+		return c.writer.DeleteAnyway(ctx, a.Object)
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the topology controller does not know how to %s", action)
+}
+
+func (c *Controller) apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {
+	if err := c.applier.Apply(ctx, live, want); err != nil {
+		return err
+	}
+	c.attempts.record(live, want)
+	return nil
+}
+
+// create creates an object. One of that name that exists was created by an earlier attempt, or belongs to something else.
+func (c *Controller) create(ctx context.Context, s Snapshot, part *topology.Part) error {
+	want, have := part.Want, &unstructured.Unstructured{}
+	have.SetGroupVersionKind(want.GroupVersionKind())
+	err := c.live.Get(ctx, client.ObjectKeyFromObject(want), have)
+	switch {
+	case apierrors.IsNotFound(err):
+		return c.applier.CreateApplied(ctx, want)
+	case err != nil:
+		return fmt.Errorf("reading %s %s: %w", want.GetKind(), want.GetName(), err)
+	case have.GetLabels()[clusterv1.ClusterNameLabel] != s.Cluster.Name || !isOfTopology(have):
+		return fault.New(fault.Invalid, "AlreadyExists", "%s %s exists and is not of the topology of Cluster %s: rename or delete it",
+			want.GetKind(), want.GetName(), s.Cluster.Name)
+	case !have.GetDeletionTimestamp().IsZero():
+		return fault.New(fault.Transient, "StillDeleting", "%s %s, which was of the topology before, is still being deleted", want.GetKind(), want.GetName())
+	case part.Role.IsTemplate():
+		return c.reuse(ctx, have, part)
+	}
+	return c.apply(ctx, have, want)
+}
+
+// reuse applies a template to what an earlier attempt created. Where that has another spec it is deleted, if nothing uses it, and the
+// next reconciliation creates it.
+func (c *Controller) reuse(ctx context.Context, have *unstructured.Unstructured, part *topology.Part) error {
+	changed, err := c.changes(ctx, &topology.Part{Key: part.Key, Want: part.Want, Live: have})
+	if err != nil {
+		return err
+	}
+	if !changed {
+		return c.apply(ctx, have, part.Want)
+	}
+	used, err := clone.ReadUsed(ctx, c.live, have)
+	if err != nil {
+		return err
+	}
+	if used[topology.Reference(have)] {
+		return fault.New(fault.Transient, "TemplateInUse", "%s %s has another spec than the topology asks for, and is still in use", have.GetKind(), have.GetName())
+	}
+	if err := c.writer.DeleteAnyway(ctx, have); err != nil {
+		return err
+	}
+	return fault.New(fault.Conflict, "TemplateReplaced", "%s %s of an earlier attempt had another spec", have.GetKind(), have.GetName())
+}

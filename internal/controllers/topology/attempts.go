@@ -1,0 +1,57 @@
+package topology
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxAttempts is how many objects are remembered at most; what was forgotten is applied once more.
+const maxAttempts = 8192
+
+// attempts remembers what was last applied to which state of an object: to apply it once more to the same state would change
+// nothing. The zero value is ready to use.
+type attempts struct {
+	mu   sync.Mutex
+	last map[types.UID]string
+}
+
+func (a *attempts) record(live client.Object, want *unstructured.Unstructured) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last == nil || len(a.last) >= maxAttempts {
+		a.last = map[types.UID]string{}
+	}
+	a.last[live.GetUID()] = fingerprint(live, want)
+}
+
+// of returns the attempts on those of the objects that there were any on.
+func (a *attempts) of(objects []client.Object) map[types.UID]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out map[types.UID]string
+	for _, o := range objects {
+		if last, ok := a.last[o.GetUID()]; ok {
+			if out == nil {
+				out = map[types.UID]string{}
+			}
+			out[o.GetUID()] = last
+		}
+	}
+	return out
+}
+
+// fingerprint tells apart what is applied to which state of an object.
+func fingerprint(live client.Object, want *unstructured.Unstructured) string {
+	data, err := json.Marshal(want.Object)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return live.GetResourceVersion() + " " + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,142 @@
+package topology
+
+import (
+	"context"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
+)
+
+// Name of the controller.
+const Name = "clustertopology"
+
+// FieldManager applies what a topology sets.
+const FieldManager = kube.CorePrefix + "topology"
+
+// classField is the index of Clusters by the class that they are of.
+const classField = Name + ".class"
+
+// Controller reconciles the topologies of Clusters.
+type Controller struct {
+	client client.Client
+	// live reads past the cache.
+	live   client.Reader
+	refs   *kube.References
+	writer *kube.Writer
+	// applier writes under the field manager of topologies.
+	applier  *kube.Writer
+	attempts attempts
+	now      func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), now: time.Now}
+	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {
+		return err
+	}
+	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Cluster{}, classField, classNames); err != nil {
+		return err
+	}
+	r := loop.NewReconciler(s, c.definition())
+	c.writer, c.applier = r.Writer, r.Writer.Named(FieldManager)
+	member := handler.EnqueueRequestsFromMapFunc(clusterOfMember)
+	built, err := ctrl.NewControllerManagedBy(s.Manager).Named(Name).WithOptions(loop.Options(s.Concurrency)).
+		For(&clusterv1.Cluster{}, builder.WithPredicates(s.Filter(), predicate.NewPredicateFuncs(hasTopology))).
+		Watches(&clusterv1.ClusterClass{}, handler.EnqueueRequestsFromMapFunc(c.clustersOfClass)).
+		Watches(&clusterv1.MachineDeployment{}, member).
+		Watches(&clusterv1.MachinePool{}, member).
+		Watches(&clusterv1.MachineHealthCheck{}, member, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Build(r)
+	if err != nil {
+		return err
+	}
+	c.refs, err = s.References(Name, built, membership.Referrers{
+		New:     func() client.Object { return &clusterv1.Cluster{} },
+		NewList: func() client.ObjectList { return &clusterv1.ClusterList{} }, Also: c.clustersOfProviderObject,
+	})
+	if err != nil {
+		return err
+	}
+	c.refs.IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.ClusterNameLabel)
+	return nil
+}
+
+func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] {
+	return loop.Controller[*clusterv1.Cluster, Snapshot]{
+		// The finalizer is that of the Cluster controller, which removes it: a Cluster that is being deleted always waits here.
+		Name: Name, Finalizer: clusterv1.ClusterFinalizer,
+		Urgent:  loop.Urgent{Conditions: []string{clusterv1.ClusterTopologyReconciledCondition}},
+		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+	}
+}
+
+func hasTopology(o client.Object) bool {
+	cluster, ok := o.(*clusterv1.Cluster)
+	return ok && cluster.Spec.Topology.IsDefined()
+}
+
+// classKey is the class of a Cluster.
+func classKey(cluster *clusterv1.Cluster) client.ObjectKey {
+	ref := cluster.Spec.Topology.ClassRef
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	if key.Namespace == "" {
+		key.Namespace = cluster.Namespace
+	}
+	return key
+}
+
+func classNames(o client.Object) []string {
+	cluster, ok := o.(*clusterv1.Cluster)
+	if !ok || cluster.Spec.Topology.ClassRef.Name == "" {
+		return nil
+	}
+	return []string{classKey(cluster).String()}
+}
+
+// clustersOfClass names the Clusters of a class.
+func (c *Controller) clustersOfClass(ctx context.Context, class client.Object) []reconcile.Request {
+	return c.clustersOf(ctx, client.ObjectKeyFromObject(class))
+}
+
+func (c *Controller) clustersOf(ctx context.Context, class client.ObjectKey) []reconcile.Request {
+	list := &clusterv1.ClusterList{}
+	if err := c.client.List(ctx, list, client.MatchingFields{classField: class.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return membership.Requests(list)
+}
+
+// clustersOfProviderObject names the Cluster that a provider object is of, or those of the classes that a template is of.
+func (c *Controller) clustersOfProviderObject(ctx context.Context, o client.Object) []reconcile.Request {
+	if requests := clusterOfMember(ctx, o); len(requests) > 0 {
+		return requests
+	}
+	var out []reconcile.Request
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.Kind == "ClusterClass" {
+			out = append(out, c.clustersOf(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name})...)
+		}
+	}
+	return out
+}
+
+// clusterOfMember names the Cluster whose topology an object is of.
+func clusterOfMember(_ context.Context, o client.Object) []reconcile.Request {
+	labels := o.GetLabels()
+	if _, ok := labels[clusterv1.ClusterTopologyOwnedLabel]; !ok || labels[clusterv1.ClusterNameLabel] == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: labels[clusterv1.ClusterNameLabel]}}}
+}

@@ -1,0 +1,209 @@
+package topology
+
+import (
+	"fmt"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/topology"
+)
+
+const (
+	// problemRecheck is when what cannot be read is read again: a kind that is not installed yet cannot be watched.
+	problemRecheck = 30 * time.Second
+	// unseenRecheck is when to look again for what the cache does not show yet.
+	unseenRecheck = time.Second
+)
+
+// Decide says what to write so that the objects of a topology are what they should be.
+//
+//	Cluster is being deleted                     nothing; the Cluster controller deletes
+//	class missing, or not reconciled             wait for it
+//	something cannot be read, or made            wait for a person
+//	object missing                               create it, in the order of their references; then set the references of the Cluster
+//	template differs                             ask whether its spec changes: create another, switch over, delete the old one
+//	object differs                               apply
+//	worker or health check of the topology no more   delete it
+//	template that nothing uses                   delete it
+func Decide(s Snapshot) loop.Plan {
+	var p loop.Plan
+	switch {
+	case !s.Cluster.DeletionTimestamp.IsZero():
+		p.WaitFor(clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is being deleted").For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("")
+		return p
+	case !s.Cluster.Spec.Topology.IsDefined() || !hasUsableClass(s, &p):
+		return p
+	}
+	desired, err := desire(s)
+	if err != nil {
+		waitForPerson(s, &p, message(err))
+		return p
+	}
+	decideParts(s, desired, &p)
+	return p
+}
+
+// hasUsableClass reports whether the class can be used; what is waited for else is in the plan.
+func hasUsableClass(s Snapshot, p *loop.Plan) bool {
+	key := classKey(s.Cluster)
+	switch {
+	case s.Class == nil:
+		p.WaitFor(clusterv1.ClusterTopologyReconciledClusterClassNotReconciledReason, "Waiting for ClusterClass %s to be created", key).
+			For("ClusterClass", key.Name).ToChange("")
+	case s.Class.Status.ObservedGeneration != s.Class.Generation:
+		p.WaitFor(clusterv1.ClusterTopologyReconciledClusterClassNotReconciledReason, "Waiting for ClusterClass %s to be reconciled", key).
+			For("ClusterClass", key.Name).ToChange("status.observedGeneration")
+	case condition.Set(s.Class.Status.Conditions).IsFalse(clusterv1.ClusterClassVariablesReadyCondition):
+		p.WaitFor(clusterv1.ClusterTopologyReconciledClusterClassNotReconciledReason, "Waiting for the variables of ClusterClass %s to become ready: %s",
+			key, condition.Set(s.Class.Status.Conditions).Get(clusterv1.ClusterClassVariablesReadyCondition).Message).
+			For("ClusterClass", key.Name).ToChange("condition " + clusterv1.ClusterClassVariablesReadyCondition)
+	case len(s.Problems) > 0:
+		for _, problem := range s.Problems {
+			waitForPerson(s, p, problem)
+		}
+		p.RecheckIn(problemRecheck)
+	default:
+		return true
+	}
+	return false
+}
+
+func waitForPerson(s Snapshot, p *loop.Plan, problem string) {
+	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", problem).For("ClusterClass", classKey(s.Cluster).Name).ForPerson()
+}
+
+// message is what an error says to people.
+func message(err error) string {
+	if f := fault.As(err); f != nil {
+		return f.Message
+	}
+	return err.Error()
+}
+
+func desire(s Snapshot) (topology.Desired, error) {
+	draft, err := topology.NewDraft(s.Snapshot, topology.Versions{ControlPlane: s.Cluster.Spec.Topology.Version})
+	if err != nil {
+		return topology.Desired{}, err
+	}
+	return draft.Desire(nil)
+}
+
+// decideParts brings each part to its desired state, and deletes what is obsolete.
+func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
+	for i := range desired.Parts {
+		part := &desired.Parts[i]
+		if isLost(s, part.Key) {
+			p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s %s, the %s of the Cluster, does not exist: restore it, or delete the Cluster",
+				part.Want.GetKind(), lostName(s, part.Key), part.Key).For(part.Want.GetKind(), lostName(s, part.Key)).ForPerson()
+			return
+		}
+		decidePart(s, part, p)
+	}
+	if len(p.Ask) > 0 {
+		return
+	}
+	setReferences(s, desired, p)
+	for _, o := range desired.Obsolete {
+		if o.GetDeletionTimestamp().IsZero() {
+			p.Do(Delete{Object: o, Kind: kindOf(o), Name: o.GetName(), Why: "the topology does not have it"})
+		}
+	}
+	decideOrphans(s, desired, p)
+}
+
+// isLost reports whether the Cluster refers to an object that does not exist.
+func isLost(s Snapshot, key topology.Key) bool {
+	switch key.Role {
+	case topology.InfraCluster:
+		return s.Cluster.Spec.InfrastructureRef.IsDefined() && s.Live.InfraCluster.Unstructured == nil
+	case topology.ControlPlane:
+		return s.Cluster.Spec.ControlPlaneRef.IsDefined() && s.Live.ControlPlane.Unstructured == nil
+	}
+	return false
+}
+
+func lostName(s Snapshot, key topology.Key) string {
+	if key.Role == topology.InfraCluster {
+		return s.Cluster.Spec.InfrastructureRef.Name
+	}
+	return s.Cluster.Spec.ControlPlaneRef.Name
+}
+
+func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) {
+	isWorker := part.Role == topology.Deployment || part.Role == topology.Pool
+	switch {
+	case part.Live == nil && isWorker && !s.Listed:
+		p.Ask = append(p.Ask, AskWorkers{})
+	case part.Live == nil && isWorker && len(s.Unseen) > 0:
+		p.RecheckIn(unseenRecheck)
+	case part.Live == nil:
+		p.Do(Create{Part: part})
+	case part.Frozen || !part.Live.GetDeletionTimestamp().IsZero() || !differs(s, part):
+	case !part.Role.IsTemplate():
+		p.Do(Apply{Part: part})
+	default:
+		if changed, answered := s.Changed[part.Key]; !answered {
+			p.Ask = append(p.Ask, AskChange{Part: part})
+		} else if !changed {
+			p.Do(Apply{Part: part})
+		}
+	}
+}
+
+// differs reports whether applying what is desired may change the object.
+func differs(s Snapshot, part *topology.Part) bool {
+	covered, err := kube.Covers(part.Live, FieldManager, part.Want.Object)
+	if err == nil && covered {
+		return false
+	}
+	last, tried := s.Attempts[part.Live.GetUID()]
+	return !tried || last != fingerprint(part.Live, part.Want)
+}
+
+// setReferences makes the Cluster refer to what was created for it.
+func setReferences(s Snapshot, desired topology.Desired, p *loop.Plan) {
+	after := s.Cluster.DeepCopy()
+	refer(after, desired)
+	infra, controlPlane := after.Spec.InfrastructureRef != s.Cluster.Spec.InfrastructureRef, after.Spec.ControlPlaneRef != s.Cluster.Spec.ControlPlaneRef
+	if infra || controlPlane || !hasLabels(s.Cluster) {
+		p.Do(SetReferences{Desired: &desired})
+	}
+}
+
+// refer sets the references and labels of a Cluster. A reference that is set stays.
+func refer(cluster *clusterv1.Cluster, desired topology.Desired) {
+	if part := desired.Part(topology.Key{Role: topology.InfraCluster}); !cluster.Spec.InfrastructureRef.IsDefined() {
+		cluster.Spec.InfrastructureRef = topology.Reference(part.Want)
+	}
+	if part := desired.Part(topology.Key{Role: topology.ControlPlane}); !cluster.Spec.ControlPlaneRef.IsDefined() {
+		cluster.Spec.ControlPlaneRef = topology.Reference(part.Want)
+	}
+	if cluster.Labels == nil {
+		cluster.Labels = map[string]string{}
+	}
+	cluster.Labels[clusterv1.ClusterNameLabel] = cluster.Name
+	cluster.Labels[clusterv1.ClusterTopologyOwnedLabel] = ""
+}
+
+func hasLabels(cluster *clusterv1.Cluster) bool {
+	_, owned := cluster.Labels[clusterv1.ClusterTopologyOwnedLabel]
+	return owned && cluster.Labels[clusterv1.ClusterNameLabel] == cluster.Name
+}
+
+// kindOf names the kind of an object of the core.
+func kindOf(o any) string {
+	switch o.(type) {
+	case *clusterv1.MachineDeployment:
+		return "MachineDeployment"
+	case *clusterv1.MachinePool:
+		return "MachinePool"
+	case *clusterv1.MachineHealthCheck:
+		return "MachineHealthCheck"
+	}
+	return fmt.Sprintf("%T", o)
+}

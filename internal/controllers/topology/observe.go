@@ -1,0 +1,181 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Snapshot is everything that a decision about a topology looks at. Class is nil where it does not exist.
+type Snapshot struct {
+	topology.Snapshot
+	Now time.Time
+	// Problems say which objects cannot be read, and what a person has to do about it.
+	Problems []string
+	// Attempts are what was last applied, by the UID of objects.
+	Attempts map[types.UID]string
+	// Listed: the workers were listed past the cache, and Unseen are those that the cache does not show.
+	Listed bool
+	Unseen []string
+	// Owned are the templates of machines that were created for the topology, sorted by kind and name; UsedBySets are those that
+	// MachineSets use; Used are those in use by what was read past the cache, nil: it was not.
+	Owned            []contract.Object
+	UsedBySets, Used clone.Used
+}
+
+func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), Snapshot: topology.Snapshot{Cluster: cluster}}
+	if !cluster.DeletionTimestamp.IsZero() || !cluster.Spec.Topology.IsDefined() {
+		return s, nil
+	}
+	for _, step := range []func(context.Context, *Snapshot) error{c.readClass, c.readTemplates, c.readCluster, c.readWorkers, c.readHealthChecks, c.readOwned} {
+		if err := step(ctx, &s); err != nil || s.Class == nil {
+			return s, err
+		}
+	}
+	s.Attempts = c.attempts.of(s.objects())
+	return s, nil
+}
+
+func (c *Controller) readClass(ctx context.Context, s *Snapshot) error {
+	class, key := &clusterv1.ClusterClass{}, classKey(s.Cluster)
+	err := c.client.Get(ctx, key, class, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading ClusterClass %s: %w", key, err)
+	}
+	s.Class = class
+	return nil
+}
+
+// templateRefs are the references of a class to templates, each once.
+func templateRefs(class *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplateReference {
+	spec := class.Spec
+	refs := []clusterv1.ClusterClassTemplateReference{spec.Infrastructure.TemplateRef, spec.ControlPlane.TemplateRef, spec.ControlPlane.MachineInfrastructure.TemplateRef}
+	for _, md := range spec.Workers.MachineDeployments {
+		refs = append(refs, md.Bootstrap.TemplateRef, md.Infrastructure.TemplateRef)
+	}
+	for _, mp := range spec.Workers.MachinePools {
+		refs = append(refs, mp.Bootstrap.TemplateRef, mp.Infrastructure.TemplateRef)
+	}
+	var out []clusterv1.ClusterClassTemplateReference
+	for _, ref := range refs {
+		if ref.IsDefined() && !slices.Contains(out, ref) {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
+	s.Templates = map[clusterv1.ClusterClassTemplateReference]contract.Object{}
+	for _, ref := range templateRefs(s.Class) {
+		kind := ref.GroupVersionKind()
+		o, err := c.read(ctx, s, kind.Version, clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: ref.Name}, s.Class.Namespace)
+		if err != nil {
+			return err
+		}
+		s.Templates[ref] = o
+	}
+	return nil
+}
+
+// read reads a provider object. What a person has to change before it can be read is a problem.
+func (c *Controller) read(
+	ctx context.Context, s *Snapshot, version string, ref clusterv1.ContractVersionedObjectReference, namespace string,
+) (contract.Object, error) {
+	o, err := c.refs.GetAs(ctx, version, ref, namespace)
+	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
+		if !slices.Contains(s.Problems, f.Message) {
+			s.Problems = append(s.Problems, f.Message)
+		}
+		return contract.Object{}, nil
+	}
+	return o, err
+}
+
+// readMade reads an object that was made from a template of the class, in the API version of the template: what is compared has to be
+// of one version.
+func (c *Controller) readMade(
+	ctx context.Context, s *Snapshot, ref clusterv1.ContractVersionedObjectReference, from clusterv1.ClusterClassTemplateReference,
+) (contract.Object, error) {
+	if !ref.IsDefined() {
+		return contract.Object{}, nil
+	}
+	version, kind := "", from.GroupVersionKind()
+	if own := (schema.GroupKind{Group: ref.APIGroup, Kind: strings.TrimSuffix(ref.Kind, "Template")}); own.Group == kind.Group && own.Kind == strings.TrimSuffix(kind.Kind, "Template") {
+		version = kind.Version
+	}
+	return c.read(ctx, s, version, ref, s.Cluster.Namespace)
+}
+
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+	spec, class := s.Cluster.Spec, s.Class.Spec
+	if s.Live.InfraCluster, err = c.readMade(ctx, s, spec.InfrastructureRef, class.Infrastructure.TemplateRef); err != nil {
+		return err
+	}
+	if s.Live.ControlPlane, err = c.readMade(ctx, s, spec.ControlPlaneRef, class.ControlPlane.TemplateRef); err != nil {
+		return err
+	}
+	machines := contract.MachineInfrastructure(s.Live.ControlPlane).Or(clusterv1.ContractVersionedObjectReference{})
+	s.Live.ControlPlaneMachines, err = c.readMade(ctx, s, machines, class.ControlPlane.MachineInfrastructure.TemplateRef)
+	return err
+}
+
+// objects are those of the topology that exist.
+func (s Snapshot) objects() []client.Object {
+	var out []client.Object
+	add := func(objects ...contract.Object) {
+		for _, o := range objects {
+			if o.Unstructured != nil {
+				out = append(out, o.Unstructured)
+			}
+		}
+	}
+	add(s.Live.InfraCluster, s.Live.ControlPlane, s.Live.ControlPlaneMachines)
+	for _, workers := range []map[string]topology.LiveWorker{s.Live.Deployments, s.Live.Pools} {
+		for _, w := range workers {
+			out = append(out, w.Object)
+			add(w.Bootstrap, w.Infrastructure)
+		}
+	}
+	for _, check := range s.Live.HealthChecks {
+		out = append(out, check)
+	}
+	return out
+}
+
+func (c *Controller) readHealthChecks(ctx context.Context, s *Snapshot) error {
+	list := &clusterv1.MachineHealthCheckList{}
+	if err := c.client.List(ctx, list, membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
+		return fmt.Errorf("listing MachineHealthChecks: %w", err)
+	}
+	s.Live.HealthChecks = map[string]*clusterv1.MachineHealthCheck{}
+	for i := range list.Items {
+		if check := &list.Items[i]; isOfTopology(check) {
+			s.Live.HealthChecks[check.Name] = check
+		}
+	}
+	return nil
+}
+
+func isOfTopology(o client.Object) bool {
+	_, ok := o.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
+	return ok
+}

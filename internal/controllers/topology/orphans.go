@@ -1,0 +1,91 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// A template of machines that nothing refers to any more is deleted here, also where the manager ended between two writes of its
+// replacement. While a MachineSet uses it, it stays; the MachineSet controller deletes those that it releases.
+
+// AskUsed asks past the cache which templates are in use.
+type AskUsed struct{}
+
+func (q AskUsed) String() string { return "which templates MachineSets and MachineDeployments use" }
+
+// readOwned lists the templates of machines that were created for the topology.
+func (c *Controller) readOwned(ctx context.Context, s *Snapshot) error {
+	var kinds []schema.GroupKind
+	add := func(ref clusterv1.ClusterClassTemplateReference) {
+		if kind := ref.GroupVersionKind().GroupKind(); ref.IsDefined() && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	add(s.Class.Spec.ControlPlane.MachineInfrastructure.TemplateRef)
+	for _, md := range s.Class.Spec.Workers.MachineDeployments {
+		add(md.Bootstrap.TemplateRef)
+		add(md.Infrastructure.TemplateRef)
+	}
+	labels := map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.ClusterTopologyOwnedLabel: ""}
+	for _, kind := range kinds {
+		list, err := c.refs.List(ctx, kind.Group, kind.Kind, s.Cluster.Namespace, labels)
+		if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
+			continue // reading the templates of the class says so
+		}
+		if err != nil {
+			return err
+		}
+		s.Owned = append(s.Owned, list...)
+	}
+	slices.SortFunc(s.Owned, func(a, b contract.Object) int {
+		return strings.Compare(a.GetKind()+" "+a.GetName(), b.GetKind()+" "+b.GetName())
+	})
+	return c.readSets(ctx, s)
+}
+
+// readSets reads which templates the MachineSets of the Cluster use.
+func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
+	sets := &clusterv1.MachineSetList{}
+	if err := c.client.List(ctx, sets, membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
+		return fmt.Errorf("listing MachineSets: %w", err)
+	}
+	s.UsedBySets = clone.Used{}
+	for i := range sets.Items {
+		template := sets.Items[i].Spec.Template.Spec
+		s.UsedBySets[template.Bootstrap.ConfigRef], s.UsedBySets[template.InfrastructureRef] = true, true
+	}
+	return nil
+}
+
+// decideOrphans deletes the templates that neither the control plane nor a worker has, or is to have.
+func decideOrphans(s Snapshot, desired topology.Desired, p *loop.Plan) {
+	used := clone.Used{}
+	for _, part := range desired.Parts {
+		used[topology.Reference(part.Want)] = true
+	}
+	for _, o := range s.Owned {
+		ref := topology.Reference(o.Unstructured)
+		_, ofWorker := o.GetLabels()[clusterv1.ClusterTopologyMachineDeploymentNameLabel]
+		switch {
+		case used[ref] || !o.GetDeletionTimestamp().IsZero() || ofWorker && s.UsedBySets[ref]:
+		case ofWorker && s.Used == nil:
+			p.Ask = append(p.Ask, AskUsed{})
+			return
+		case !ofWorker || !s.Used[ref]:
+			p.Do(Delete{Object: o.Unstructured, Kind: o.GetKind(), Name: o.GetName(), Why: "nothing uses it"})
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/topology"
+)
+
+// found is a MachineDeployment or a MachinePool of the topology that exists.
+type found struct {
+	client.Object
+	template clusterv1.MachineTemplateSpec
+}
+
+// listWorkers lists the MachineDeployments and the MachinePools of the topology, the oldest first.
+func listWorkers(ctx context.Context, from client.Reader, opts ...client.ListOption) (deployments, pools []found, err error) {
+	mds, mps := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
+	if err := from.List(ctx, mds, opts...); err != nil {
+		return nil, nil, fmt.Errorf("listing MachineDeployments: %w", err)
+	}
+	if err := from.List(ctx, mps, opts...); err != nil {
+		return nil, nil, fmt.Errorf("listing MachinePools: %w", err)
+	}
+	for i := range mds.Items {
+		if md := &mds.Items[i]; isOfTopology(md) {
+			deployments = append(deployments, found{md, md.Spec.Template})
+		}
+	}
+	for i := range mps.Items {
+		if mp := &mps.Items[i]; isOfTopology(mp) {
+			pools = append(pools, found{mp, mp.Spec.Template})
+		}
+	}
+	for _, list := range [][]found{deployments, pools} {
+		slices.SortFunc(list, func(a, b found) int {
+			if order := a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time); order != 0 {
+				return order
+			}
+			return strings.Compare(a.GetName(), b.GetName())
+		})
+	}
+	return deployments, pools, nil
+}
+
+func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) error {
+	deployments, pools, err := listWorkers(ctx, c.client, membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...)
+	if err != nil {
+		return err
+	}
+	s.Live.Names = map[string]bool{}
+	if s.Live.Deployments, err = c.assign(ctx, s, deployments, clusterv1.ClusterTopologyMachineDeploymentNameLabel, deploymentTemplates(s)); err != nil {
+		return err
+	}
+	s.Live.Pools, err = c.assign(ctx, s, pools, clusterv1.ClusterTopologyMachinePoolNameLabel, poolTemplates(s))
+	return err
+}
+
+// templates are those of the class of a worker; none where the ClusterClass does not have the class.
+type templates struct {
+	bootstrap, infrastructure clusterv1.ClusterClassTemplateReference
+}
+
+// deploymentTemplates are those of the MachineDeployments of the topology by their names.
+func deploymentTemplates(s *Snapshot) map[string]templates {
+	classes, out := map[string]templates{}, map[string]templates{}
+	for _, class := range s.Class.Spec.Workers.MachineDeployments {
+		classes[class.Class] = templates{class.Bootstrap.TemplateRef, class.Infrastructure.TemplateRef}
+	}
+	for _, t := range s.Cluster.Spec.Topology.Workers.MachineDeployments {
+		out[t.Name] = classes[t.Class]
+	}
+	return out
+}
+
+// poolTemplates are those of the MachinePools of the topology by their names.
+func poolTemplates(s *Snapshot) map[string]templates {
+	classes, out := map[string]templates{}, map[string]templates{}
+	for _, class := range s.Class.Spec.Workers.MachinePools {
+		classes[class.Class] = templates{class.Bootstrap.TemplateRef, class.Infrastructure.TemplateRef}
+	}
+	for _, t := range s.Cluster.Spec.Topology.Workers.MachinePools {
+		out[t.Name] = classes[t.Class]
+	}
+	return out
+}
+
+// assign finds the workers by their names in the topology. One of a name that the topology does not have, and any but the oldest of a
+// name, is surplus; one that is being deleted only has its name.
+func (c *Controller) assign(
+	ctx context.Context, s *Snapshot, workers []found, label string, made map[string]templates,
+) (map[string]topology.LiveWorker, error) {
+	out := map[string]topology.LiveWorker{}
+	for _, w := range workers {
+		s.Live.Names[w.GetName()] = true
+		name := w.GetLabels()[label]
+		from, wanted := made[name]
+		_, twice := out[name]
+		switch {
+		case !w.GetDeletionTimestamp().IsZero():
+			continue
+		case !wanted || twice:
+			s.Live.Surplus = append(s.Live.Surplus, w.Object)
+			continue
+		}
+		live := topology.LiveWorker{Object: w.Object}
+		var err error
+		if live.Bootstrap, err = c.readMade(ctx, s, w.template.Spec.Bootstrap.ConfigRef, from.bootstrap); err != nil {
+			return nil, err
+		}
+		if live.Infrastructure, err = c.readMade(ctx, s, w.template.Spec.InfrastructureRef, from.infrastructure); err != nil {
+			return nil, err
+		}
+		out[name] = live
+	}
+	return out, nil
+}

@@ -1,0 +1,83 @@
+package topology
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// controlPlane adds the control plane with the template of its machines and its health check.
+func (b *builder) controlPlane() error {
+	class, topology := b.Class.Spec.ControlPlane, b.Cluster.Spec.Topology.ControlPlane
+	hasMachines := class.MachineInfrastructure.TemplateRef.IsDefined()
+	spec := contract.ControlPlaneSpec{Version: b.Versions.ControlPlane, Replicas: topology.Replicas, RolloutAfter: topology.Rollout.After}
+	source, patched := b.source(Key{Role: ControlPlane})
+	labels, annotations := merge(class.Metadata.Labels, topology.Metadata.Labels), merge(class.Metadata.Annotations, topology.Metadata.Annotations)
+	if hasMachines {
+		ref, err := b.template(Key{Role: ControlPlaneMachines})
+		if err != nil {
+			return err
+		}
+		spec.Machines = &contract.ControlPlaneMachines{
+			Infrastructure: ref, Namespace: b.Cluster.Namespace, APIVersion: class.MachineInfrastructure.TemplateRef.APIVersion,
+			Labels: b.labels(source.Key, labels), Annotations: annotations,
+			ReadinessGates: firstList(topology.ReadinessGates, class.ReadinessGates),
+			Taints:         firstList(topology.Taints, class.Taints),
+			Deletion: clusterv1.MachineDeletionSpec{
+				NodeDrainTimeoutSeconds:        first(topology.Deletion.NodeDrainTimeoutSeconds, class.Deletion.NodeDrainTimeoutSeconds),
+				NodeVolumeDetachTimeoutSeconds: first(topology.Deletion.NodeVolumeDetachTimeoutSeconds, class.Deletion.NodeVolumeDetachTimeoutSeconds),
+				NodeDeletionTimeoutSeconds:     first(topology.Deletion.NodeDeletionTimeoutSeconds, class.Deletion.NodeDeletionTimeoutSeconds),
+			},
+		}
+	}
+	want := b.created(source, patched, labels, annotations)
+	protect(want, source.Template)
+	if err := spec.Set(contract.Object{Unstructured: want, Contract: source.Template.Contract}); err != nil {
+		return fault.New(fault.Invalid, "ControlPlaneTemplateInvalid", "%s %s of ClusterClass %s does not follow the contract: %s",
+			source.Ref.Kind, source.Ref.Name, b.Class.Name, err)
+	}
+	want.SetOwnerReferences(b.ownerReference())
+	b.add(keyed{source.Key, want}, b.live(source.Key))
+	if !hasMachines {
+		return nil
+	}
+	return b.healthCheck(controlPlaneHealth(class, topology, want.GetName()))
+}
+
+// protect gives the fields that the core sets the values that they have in the template of the class: no patch changes them.
+func protect(o *unstructured.Unstructured, template contract.Object) {
+	content, _ := contract.Template(template)
+	from := map[string]any{"spec": content.Spec}
+	for _, path := range contract.ControlPlaneProtected(template.Contract) {
+		unstructured.RemoveNestedField(o.Object, path...)
+		value, found, err := unstructured.NestedFieldCopy(from, path...)
+		if err != nil || !found {
+			continue
+		}
+		if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
+			continue // something on the path is no object, so there is nothing to protect
+		}
+	}
+}
+
+// first returns the first value that is set.
+func first[T any](values ...*T) *T {
+	for _, value := range values {
+		if value != nil {
+			return value
+		}
+	}
+	return nil
+}
+
+// firstList returns the first list that is set, also where it is empty.
+func firstList[T any](lists ...[]T) []T {
+	for _, list := range lists {
+		if list != nil {
+			return list
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package topology
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Patched are the templates of the class with its patches applied, by the parts that are made from them.
+type Patched map[Key]contract.Object
+
+// Desire returns what the topology consists of, made from the patched templates. A part without a patched template is made from
+// that of the class.
+func (d *Draft) Desire(patched Patched) (Desired, error) {
+	b := builder{Draft: d, patched: patched}
+	b.add(b.infraCluster(), b.live(Key{Role: InfraCluster}))
+	if err := b.controlPlane(); err != nil {
+		return Desired{}, err
+	}
+	for _, w := range d.deployments {
+		if err := b.deployment(w); err != nil {
+			return Desired{}, err
+		}
+	}
+	for _, w := range d.pools {
+		if err := b.pool(w); err != nil {
+			return Desired{}, err
+		}
+	}
+	return Desired{Parts: b.parts, Obsolete: d.obsolete(b.parts)}, nil
+}
+
+// builder adds parts to a desired state.
+type builder struct {
+	*Draft
+	patched Patched
+	parts   []Part
+}
+
+// keyed is an object of a part.
+type keyed struct {
+	Key
+	want *unstructured.Unstructured
+}
+
+func (b *builder) add(k keyed, live client.Object) {
+	b.parts = append(b.parts, Part{Key: k.Key, Want: k.want, Live: live, Frozen: b.isFrozen(k.Key)})
+}
+
+// isFrozen reports whether a part, or the worker that it belongs to, keeps its spec.
+func (b *builder) isFrozen(key Key) bool {
+	switch key.Role {
+	case ControlPlaneMachines, ControlPlane:
+		return b.Versions.Frozen[Key{Role: ControlPlane}]
+	case Deployment, Pool:
+		return b.Versions.Frozen[key]
+	}
+	return b.Versions.Frozen[ownerOf(key)]
+}
+
+// source returns the source of a part, and its template with the patches.
+func (b *builder) source(key Key) (Source, contract.Object) {
+	for _, source := range b.Sources {
+		if source.Key == key {
+			if patched, ok := b.patched[key]; ok {
+				return source, patched
+			}
+			return source, source.Template
+		}
+	}
+	return Source{Key: key}, contract.Object{}
+}
+
+// live returns the object of a part that is no worker; nil: it does not exist.
+func (b *builder) live(key Key) client.Object {
+	live := contract.Object{}
+	switch key.Role {
+	case InfraCluster:
+		live = b.Live.InfraCluster
+	case ControlPlane:
+		live = b.Live.ControlPlane
+	case ControlPlaneMachines:
+		live = b.Live.ControlPlaneMachines
+	case DeploymentBootstrap:
+		live = b.Live.Deployments[key.Worker].Bootstrap
+	case DeploymentInfrastructure:
+		live = b.Live.Deployments[key.Worker].Infrastructure
+	case PoolBootstrap:
+		live = b.Live.Pools[key.Worker].Bootstrap
+	case PoolInfrastructure:
+		live = b.Live.Pools[key.Worker].Infrastructure
+	}
+	if live.Unstructured == nil {
+		return nil
+	}
+	return live.Unstructured
+}
+
+func (b *builder) infraCluster() keyed {
+	source, patched := b.source(Key{Role: InfraCluster})
+	want := b.created(source, patched, nil, nil)
+	leaveEndpoint(want)
+	want.SetOwnerReferences(b.ownerReference())
+	return keyed{source.Key, want}
+}
+
+// leaveEndpoint leaves an endpoint that a template has empty to the provider.
+func leaveEndpoint(o *unstructured.Unstructured) {
+	endpoint, found, err := unstructured.NestedMap(o.Object, "spec", "controlPlaneEndpoint")
+	if err != nil || !found {
+		return
+	}
+	for field, value := range endpoint {
+		if value == "" || value == int64(0) || value == float64(0) || value == nil {
+			unstructured.RemoveNestedField(o.Object, "spec", "controlPlaneEndpoint", field)
+			delete(endpoint, field)
+		}
+	}
+	if len(endpoint) == 0 {
+		unstructured.RemoveNestedField(o.Object, "spec", "controlPlaneEndpoint")
+	}
+}
+
+// template adds a template of machines, and returns the reference to it. One whose spec changed is created anew.
+func (b *builder) template(key Key) (clusterv1.ContractVersionedObjectReference, error) {
+	source, patched := b.source(key)
+	want, live := b.copied(source, patched), b.live(key)
+	part := Part{Key: key, Want: want, Live: live, Frozen: b.isFrozen(key)}
+	if live != nil && b.Changed[key] && !part.Frozen {
+		name, err := b.namer.revision(key, want.Object["spec"])
+		if err != nil {
+			return clusterv1.ContractVersionedObjectReference{}, err
+		}
+		want.SetName(name)
+		part.Live, part.Replaces = nil, live
+	}
+	b.parts = append(b.parts, part)
+	return Reference(want), nil
+}
+
+// Reference is how objects of the core refer to an object.
+func Reference(o *unstructured.Unstructured) clusterv1.ContractVersionedObjectReference {
+	kind := o.GroupVersionKind()
+	return clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: o.GetName()}
+}

@@ -1,0 +1,29 @@
+// Package topology computes what a Cluster of a ClusterClass consists of.
+//
+// Does: from a [Snapshot] (the Cluster, its class with the templates, and what exists) and the [Versions] that each part may
+// have now, [Desire] computes every object of the topology: its name, labels, annotations and spec, in the order in which they
+// are written.
+//
+//	class: templates ──► patches ──► InfraCluster
+//	       metadata                  template of the control plane's machines ──► ControlPlane ──► MachineHealthCheck
+//	       health checks             bootstrap and infrastructure templates ──► MachineDeployment ──► MachineHealthCheck
+//	Cluster: spec.topology           bootstrap config, infrastructure pool ──► MachinePool
+//
+// # Names
+//
+// An object that exists keeps its name. The random part of a new name is a digest of the UID of the Cluster and of what the object
+// is for, for a template also of its spec: whoever computes the same again after a crash finds what was created before, instead
+// of creating it twice.
+//
+// # Rotation
+//
+// A template whose spec changes is replaced by one with a new name, and what refers to it with it ([Snapshot].Changed says which
+// specs changed; only the API server knows, see package topology of the controllers). Where metadata changes alone, the template
+// keeps its name, and no Machine is replaced.
+//
+// Owns: nothing in the API.
+//
+// Never: reads or writes objects, or decides when a version may change (package lifecycle).
+//
+// Read first: [Snapshot], [Desire], [Part].
+package topology

@@ -1,0 +1,214 @@
+package topology
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Source is a template of the class from which a part is made, before the patches of the class.
+type Source struct {
+	Key
+	// Class of the worker; empty: it is of none.
+	Class    string
+	Ref      clusterv1.ClusterClassTemplateReference
+	Template contract.Object
+}
+
+// Draft is a topology before the patches: what is made from what, and which names the parts have.
+type Draft struct {
+	Snapshot
+	Versions Versions
+	// Sources in the order of the parts.
+	Sources []Source
+	// Names of the parts. That of a template that is about to be replaced is the one it has.
+	Names map[Key]string
+
+	namer              namer
+	deployments, pools []worker
+}
+
+// worker is a MachineDeployment or MachinePool of the topology that exists or may be created, with its class.
+type worker struct {
+	key                       Key
+	bootstrap, infrastructure Key
+	live                      LiveWorker
+	deployment                *clusterv1.MachineDeploymentTopology
+	deploymentClass           *clusterv1.MachineDeploymentClass
+	pool                      *clusterv1.MachinePoolTopology
+	poolClass                 *clusterv1.MachinePoolClass
+}
+
+// NewDraft returns the draft of a topology. It is invalid where the class lacks something that the topology asks for.
+func NewDraft(s Snapshot, v Versions) (*Draft, error) {
+	d := &Draft{Snapshot: s, Versions: v, Names: map[Key]string{}, namer: namer{cluster: s.Cluster.Name, seed: string(s.Cluster.UID)}}
+	for _, step := range []func() error{d.draftCluster, d.draftDeployments, d.draftPools} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func (d *Draft) draftCluster() error {
+	class := d.Class.Spec
+	err := d.draftSingle(Key{Role: InfraCluster}, d.Live.InfraCluster, class.Infrastructure.TemplateRef, class.Infrastructure.Naming.Template)
+	if err != nil {
+		return err
+	}
+	if ref := class.ControlPlane.MachineInfrastructure.TemplateRef; ref.IsDefined() {
+		if err := d.draftRevision(Source{Key: Key{Role: ControlPlaneMachines}, Ref: ref}, d.Live.ControlPlaneMachines); err != nil {
+			return err
+		}
+	}
+	return d.draftSingle(Key{Role: ControlPlane}, d.Live.ControlPlane, class.ControlPlane.TemplateRef, class.ControlPlane.Naming.Template)
+}
+
+// draftSingle adds a part of which there is one in the Cluster.
+func (d *Draft) draftSingle(key Key, live contract.Object, ref clusterv1.ClusterClassTemplateReference, naming string) error {
+	if _, err := d.addSource(Source{Key: key, Ref: ref}); err != nil {
+		return err
+	}
+	if live.Unstructured != nil {
+		d.Names[key] = live.GetName()
+		return nil
+	}
+	var err error
+	d.Names[key], err = d.namer.object(key, cmp.Or(naming, clusterNaming), func(string) bool { return false })
+	return err
+}
+
+// draftRevision adds a part that is named by what it is made from.
+func (d *Draft) draftRevision(source Source, live contract.Object) error {
+	source, err := d.addSource(source)
+	if err != nil {
+		return err
+	}
+	if live.Unstructured != nil {
+		d.Names[source.Key] = live.GetName()
+		return nil
+	}
+	content, _ := contract.Template(source.Template)
+	d.Names[source.Key], err = d.namer.revision(source.Key, []any{d.Names[ownerOf(source.Key)], content.Spec})
+	return err
+}
+
+// ownerOf is the key of the worker that a part belongs to.
+func ownerOf(key Key) Key {
+	switch key.Role {
+	case DeploymentBootstrap, DeploymentInfrastructure:
+		return Key{Deployment, key.Worker}
+	case PoolBootstrap, PoolInfrastructure:
+		return Key{Pool, key.Worker}
+	}
+	return Key{}
+}
+
+func (d *Draft) addSource(source Source) (Source, error) {
+	source.Template = d.Templates[source.Ref]
+	if source.Template.Unstructured == nil {
+		return source, fault.New(fault.Invalid, "TemplateMissing", "%s %s, the %s of ClusterClass %s, does not exist: create it",
+			source.Ref.Kind, source.Ref.Name, source.Key, d.Class.Name)
+	}
+	if _, ok := contract.Template(source.Template); !ok {
+		return source, fault.New(fault.Invalid, "NotATemplate",
+			"%s %s, the %s of ClusterClass %s, is not a template: it needs a kind that ends with Template and spec.template",
+			source.Ref.Kind, source.Ref.Name, source.Key, d.Class.Name)
+	}
+	d.Sources = append(d.Sources, source)
+	return source, nil
+}
+
+func (d *Draft) draftDeployments() error {
+	topology := d.Cluster.Spec.Topology.Workers.MachineDeployments
+	for i := range topology {
+		t := &topology[i]
+		w := worker{
+			key: Key{Deployment, t.Name}, bootstrap: Key{DeploymentBootstrap, t.Name}, infrastructure: Key{DeploymentInfrastructure, t.Name},
+			live: d.Live.Deployments[t.Name], deployment: t,
+		}
+		if w.live.Object == nil && d.Versions.Withheld[w.key] {
+			continue
+		}
+		at := slices.IndexFunc(d.Class.Spec.Workers.MachineDeployments, func(c clusterv1.MachineDeploymentClass) bool { return c.Class == t.Class })
+		if at < 0 {
+			return d.noClass(w.key, t.Class)
+		}
+		w.deploymentClass = &d.Class.Spec.Workers.MachineDeployments[at]
+		c := w.deploymentClass
+		if err := d.draftWorker(w, t.Class, cmp.Or(c.Naming.Template, deploymentNaming), c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef); err != nil {
+			return err
+		}
+		d.deployments = append(d.deployments, w)
+	}
+	return nil
+}
+
+func (d *Draft) draftPools() error {
+	topology := d.Cluster.Spec.Topology.Workers.MachinePools
+	for i := range topology {
+		t := &topology[i]
+		w := worker{
+			key: Key{Pool, t.Name}, bootstrap: Key{PoolBootstrap, t.Name}, infrastructure: Key{PoolInfrastructure, t.Name},
+			live: d.Live.Pools[t.Name], pool: t,
+		}
+		if w.live.Object == nil && d.Versions.Withheld[w.key] {
+			continue
+		}
+		at := slices.IndexFunc(d.Class.Spec.Workers.MachinePools, func(c clusterv1.MachinePoolClass) bool { return c.Class == t.Class })
+		if at < 0 {
+			return d.noClass(w.key, t.Class)
+		}
+		w.poolClass = &d.Class.Spec.Workers.MachinePools[at]
+		c := w.poolClass
+		if err := d.draftWorker(w, t.Class, cmp.Or(c.Naming.Template, poolNaming), c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef); err != nil {
+			return err
+		}
+		d.pools = append(d.pools, w)
+	}
+	return nil
+}
+
+func (d *Draft) noClass(key Key, class string) error {
+	return fault.New(fault.Invalid, "WorkerClassMissing", "%s is of class %s, which ClusterClass %s does not have: "+
+		"correct spec.topology.workers of the Cluster, or add the class", key, class, d.Class.Name)
+}
+
+func (d *Draft) draftWorker(w worker, class, naming string, refs ...clusterv1.ClusterClassTemplateReference) error {
+	if w.live.Object != nil {
+		d.Names[w.key] = w.live.Object.GetName()
+	} else {
+		name, err := d.namer.object(w.key, naming, func(name string) bool { return d.Live.Names[name] })
+		if err != nil {
+			return err
+		}
+		d.Names[w.key] = name
+	}
+	if err := d.draftRevision(Source{Key: w.bootstrap, Class: class, Ref: refs[0]}, w.live.Bootstrap); err != nil {
+		return err
+	}
+	return d.draftRevision(Source{Key: w.infrastructure, Class: class, Ref: refs[1]}, w.live.Infrastructure)
+}
+
+// obsolete are the workers and health checks that are of the topology no more, sorted by name.
+func (d *Draft) obsolete(parts []Part) []client.Object {
+	out := slices.Clone(d.Live.Surplus)
+	wanted := map[string]bool{}
+	for _, p := range parts {
+		if p.Role == ControlPlaneHealthCheck || p.Role == DeploymentHealthCheck {
+			wanted[p.Want.GetName()] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Live.HealthChecks)) {
+		if !wanted[name] {
+			out = append(out, d.Live.HealthChecks[name])
+		}
+	}
+	return out
+}

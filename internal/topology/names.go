@@ -1,0 +1,83 @@
+package topology
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"strconv"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/naming"
+)
+
+// attempts is how many names are tried before a person has to choose another name template.
+const attempts = 10
+
+// The name templates of classes that have none.
+const (
+	clusterNaming    = "{{ .cluster.name }}-{{ .random }}"
+	deploymentNaming = "{{ .cluster.name }}-{{ .machineDeployment.topologyName }}-{{ .random }}"
+	poolNaming       = "{{ .cluster.name }}-{{ .machinePool.topologyName }}-{{ .random }}"
+)
+
+// namer names objects of one Cluster.
+type namer struct {
+	cluster string
+	// seed is the UID of the Cluster.
+	seed string
+}
+
+// digest returns the random part of a name that is always the same for the same words.
+func digest(words ...string) string {
+	hash := sha256.New()
+	for _, word := range words {
+		hash.Write(binary.AppendUvarint(nil, uint64(len(word))))
+		hash.Write([]byte(word))
+	}
+	sum, at := hash.Sum(nil), 0
+	return naming.Random(func(n int) int {
+		number := binary.BigEndian.Uint32(sum[at:])
+		at += 4
+		return int(number % uint32(n))
+	})
+}
+
+// object names an object that is created for a key and keeps its name.
+func (n namer) object(key Key, text string, taken func(string) bool) (string, error) {
+	values := naming.Values{"cluster": {"name": n.cluster}}
+	switch key.Role {
+	case Deployment:
+		values["machineDeployment"] = map[string]string{"topologyName": key.Worker}
+	case Pool:
+		values["machinePool"] = map[string]string{"topologyName": key.Worker}
+	}
+	template, err := naming.ParseAny(text, values)
+	if err != nil {
+		return "", fault.New(fault.Invalid, "NameTemplateInvalid", "the name template of the %s in the ClusterClass %s", key, err)
+	}
+	for attempt := range attempts {
+		name, err := template.Name(values, digest(n.seed, string(key.Role), key.Worker, strconv.Itoa(attempt)))
+		if err != nil {
+			return "", fault.New(fault.Invalid, "NameTemplateInvalid", "the name template of the %s in the ClusterClass %s", key, err)
+		}
+		if !taken(name) {
+			return name, nil
+		}
+	}
+	return "", fault.New(fault.Invalid, "NameTaken", "the name of the %s is taken by an object that is being deleted or has another name in the topology; "+
+		"use {{ .random }} in its name template in the ClusterClass", key)
+}
+
+// revision names a template, or what is created from one, by its spec.
+func (n namer) revision(key Key, spec any) (string, error) {
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return "", fault.New(fault.Bug, "InvalidSpec", "the spec of the %s cannot be encoded", key).From(err)
+	}
+	prefix := n.cluster
+	if key.Worker != "" {
+		prefix += "-" + key.Worker
+	}
+	suffix := "-" + digest(n.seed, string(key.Role), key.Worker, string(data))
+	return prefix[:min(len(prefix), naming.MaxLength-len(suffix))] + suffix, nil
+}
