@@ -72,6 +72,8 @@ func TestUnstructured(t *testing.T) {
 		"internal/controllers/machine":            "remediation requests and other objects of providers that refer to a Machine",
 		"internal/controllers/machinedeployment":  "what is applied to a MachineSet: only the fields that the controller owns",
 		"internal/controllers/machinehealthcheck": "remediation requests of providers",
+		"internal/controllers/topology":           "objects and templates of providers, and what is applied to them",
+		"internal/topology":                       "objects and templates of providers",
 		"internal/kube":                           "what is applied, and references to objects of providers",
 		"internal/machines":                       "what is applied to a Machine: only the fields that the controller owns",
 		"internal/manager/crds":                   "CRDs",

@@ -1,7 +1,7 @@
 // Package topology computes what a Cluster of a ClusterClass consists of.
 //
 // Does: from a [Snapshot] (the Cluster, its class with the templates, and what exists) and the [Versions] that each part may
-// have now, [Desire] computes every object of the topology: its name, labels, annotations and spec, in the order in which they
+// have now, [Draft.Desire] computes every object of the topology: its name, labels, annotations and spec, in the order in which they
 // are written.
 //
 //	class: templates ──► patches ──► InfraCluster
@@ -21,9 +21,7 @@
 // specs changed; only the API server knows, see package topology of the controllers). Where metadata changes alone, the template
 // keeps its name, and no Machine is replaced.
 //
-// Owns: nothing in the API.
-//
 // Never: reads or writes objects, or decides when a version may change (package lifecycle).
 //
-// Read first: [Snapshot], [Desire], [Part].
+// Read first: [Snapshot], [NewDraft], [Draft.Desire].
 package topology

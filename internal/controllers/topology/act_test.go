@@ -199,7 +199,7 @@ func TestWaits(t *testing.T) { // CC-05, TP-20
 		"a class that changed":  {notReconciled, "False ClusterClassNotReconciled Waiting for ClusterClass ns/class to be reconciled"},
 		"a missing template":    {broken, "False ReconcileFailed NetTemplate missing, the infrastructure cluster of ClusterClass class, does not exist: create it"},
 		"a worker class":        {unknown, "False ReconcileFailed MachineDeployment a is of class worker, which ClusterClass class does not have: correct spec.topology.workers of the Cluster, or add the class"},
-		"a kind that is absent": {uninstalled, "False ReconcileFailed kind OtherTemplate of group x is not installed; install the provider it belongs to (CRD othertemplates.x)"},
+		"a kind that is absent": {uninstalled, "False ReconcileFailed Kind OtherTemplate of group x is not installed; install the provider it belongs to (CRD othertemplates.x)"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			objects := []client.Object{newCluster()}

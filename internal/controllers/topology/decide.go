@@ -3,6 +3,8 @@ package topology
 import (
 	"fmt"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -64,7 +66,7 @@ func hasUsableClass(s Snapshot, p *loop.Plan) bool {
 			For("ClusterClass", key.Name).ToChange("condition " + clusterv1.ClusterClassVariablesReadyCondition)
 	case len(s.Problems) > 0:
 		for _, problem := range s.Problems {
-			waitForPerson(s, p, problem)
+			waitForPerson(s, p, sentence(problem))
 		}
 		p.RecheckIn(problemRecheck)
 	default:
@@ -79,10 +81,17 @@ func waitForPerson(s Snapshot, p *loop.Plan, problem string) {
 
 // message is what an error says to people.
 func message(err error) string {
+	text := err.Error()
 	if f := fault.As(err); f != nil {
-		return f.Message
+		text = f.Message
 	}
-	return err.Error()
+	return sentence(text)
+}
+
+// sentence is a text that begins as a sentence does.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 func desire(s Snapshot) (topology.Desired, error) {

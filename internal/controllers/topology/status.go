@@ -53,7 +53,6 @@ func (j judged) reconciled() condition.Verdict {
 // failure is what an error says to people, and that it is retried where a retry may help.
 func failure(err error) string {
 	text := message(err)
-	text = strings.ToUpper(text[:1]) + text[1:]
 	if fault.KindOf(err) != fault.Invalid {
 		text += "; retrying"
 	}

@@ -1,0 +1,179 @@
+package manager_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+)
+
+// topologyNames are the objects of a topology as "Kind name" with their resource versions.
+func topologyNames(t *testing.T, c client.Client) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, o := range sweep(t, c, "default") {
+		_, owned := o.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
+		if owned && !slices.Contains([]string{"Cluster", "Machine", "MachineSet", "LocalMachine", "KubeadmConfig"}, o.GetKind()) {
+			out[o.GetKind()+" "+o.GetName()] = o.GetResourceVersion()
+		}
+	}
+	return out
+}
+
+// kindsOf counts objects by kind.
+func kindsOf(names map[string]string) map[string]int {
+	out := map[string]int{}
+	for name := range names {
+		kind, _, _ := strings.Cut(name, " ")
+		out[kind]++
+	}
+	return out
+}
+
+func untilReconciled(t *testing.T, c client.Client, name string) *clusterv1.Cluster {
+	t.Helper()
+	cluster := &clusterv1.Cluster{}
+	eventually(t, "the topology of Cluster "+name+" is reconciled", func() error {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, cluster); err != nil {
+			return err
+		}
+		have := condition.Set(cluster.Status.Conditions).Get(clusterv1.ClusterTopologyReconciledCondition)
+		if have == nil || have.Status != "True" || have.ObservedGeneration != cluster.Generation {
+			return fmt.Errorf("generation %d: %+v", cluster.Generation, have)
+		}
+		return nil
+	})
+	return cluster
+}
+
+// deployment returns the only MachineDeployment once it has as many available Machines as it wants, all of its template.
+func deployment(t *testing.T, c client.Client, what string, is func(*clusterv1.MachineDeployment) bool) *clusterv1.MachineDeployment {
+	t.Helper()
+	list := &clusterv1.MachineDeploymentList{}
+	eventually(t, what, func() error {
+		if err := c.List(t.Context(), list, client.InNamespace("default")); err != nil {
+			return err
+		}
+		if len(list.Items) != 1 {
+			return fmt.Errorf("%d MachineDeployments", len(list.Items))
+		}
+		md := &list.Items[0]
+		if n := *md.Spec.Replicas; md.Status.ObservedGeneration != md.Generation || !is(md) || md.Status.Replicas == nil || *md.Status.Replicas != n ||
+			md.Status.AvailableReplicas == nil || *md.Status.AvailableReplicas != n || md.Status.UpToDateReplicas == nil || *md.Status.UpToDateReplicas != n {
+			return fmt.Errorf("%+v %+v", md.Spec.Template.Spec, md.Status)
+		}
+		return nil
+	})
+	return &list.Items[0]
+}
+
+// The whole life of a Cluster of a class, with simulated machines.
+func TestTopologyOverAPIServer(t *testing.T) { // TP-01, TP-02, TP-05, TP-06, TP-08, TP-12, TP-33
+	server := apiserver.Start(t, apiserver.Options{})
+	startProcess(t, server, "--feature-gates=ClusterTopology=true")
+	c := newClient(t, server)
+	createFile(t, c, "default", filepath.Join("testdata", "class.yaml"))
+	reconcileClass(t, c)
+	untilReconciled(t, c, "managed")
+	untilAvailable(t, c, "default", "managed")
+	first := deployment(t, c, "the workers are available", func(*clusterv1.MachineDeployment) bool { return true })
+
+	before := topologyNames(t, c)
+	want := map[string]int{
+		"LocalCluster": 1, "HostedControlPlane": 1, "MachineDeployment": 1, "MachineHealthCheck": 1, "KubeadmConfigTemplate": 1, "LocalMachineTemplate": 1,
+		"MachinePool": 1, "LocalMachinePool": 1,
+	}
+	if diff := cmp.Diff(want, kindsOf(before)); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	t.Run("a template with another spec", func(t *testing.T) {
+		larger := &infrav1.LocalMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "larger"}}
+		larger.Spec.Template.Spec.Backend.Simulated = &infrav1.SimulatedMachine{StartupDelay: "50ms"}
+		must(t, c.Create(t.Context(), larger))
+		changeClass(t, c, func(class *clusterv1.ClusterClass) {
+			class.Spec.Workers.MachineDeployments[0].Infrastructure.TemplateRef.Name = "larger"
+		})
+		next := deployment(t, c, "the workers are replaced", func(md *clusterv1.MachineDeployment) bool {
+			return md.Spec.Template.Spec.InfrastructureRef.Name != first.Spec.Template.Spec.InfrastructureRef.Name
+		})
+		if next.Name != first.Name || next.Spec.Template.Spec.Bootstrap.ConfigRef != first.Spec.Template.Spec.Bootstrap.ConfigRef {
+			t.Errorf("more than the template of the infrastructure changed: %+v", next.Spec.Template.Spec)
+		}
+		eventually(t, "the old template is deleted", func() error {
+			o := &infrav1.LocalMachineTemplate{}
+			err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: first.Spec.Template.Spec.InfrastructureRef.Name}, o)
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("it exists: %w", err)
+			}
+			return nil
+		})
+	})
+	t.Run("a steady state", func(t *testing.T) { steady(t, c) })
+	t.Run("deletion", func(t *testing.T) {
+		cluster := untilReconciled(t, c, "managed")
+		must(t, c.Delete(t.Context(), cluster))
+		eventually(t, "the Cluster is gone", func() error {
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%v: %+v", err, cluster.Status.Conditions)
+			}
+			return nil
+		})
+	})
+}
+
+// steady checks that a reconciliation without a reason changes no object of the topology.
+func steady(t *testing.T, c client.Client) {
+	cluster := untilReconciled(t, c, "managed")
+	before := topologyNames(t, c)
+	base := cluster.DeepCopy()
+	cluster.Spec.Topology.ControlPlane.Metadata.Annotations = map[string]string{"marker": "1"}
+	must(t, c.Patch(t.Context(), cluster, client.MergeFrom(base)))
+	untilReconciled(t, c, "managed")
+	after := topologyNames(t, c)
+	for name := range after {
+		if strings.HasPrefix(name, "HostedControlPlane") { // the one that has the annotation
+			delete(before, name)
+			delete(after, name)
+		}
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("resource versions (-before +after):\n%s", diff)
+	}
+}
+
+// reconcileClass plays the controller of ClusterClasses.
+func reconcileClass(t *testing.T, c client.Client) {
+	t.Helper()
+	eventually(t, "the class is reconciled", func() error {
+		class := &clusterv1.ClusterClass{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "simulated"}, class); err != nil {
+			return err
+		}
+		class.Status.ObservedGeneration = class.Generation
+		return c.Status().Update(t.Context(), class)
+	})
+}
+
+func changeClass(t *testing.T, c client.Client, change func(*clusterv1.ClusterClass)) {
+	t.Helper()
+	eventually(t, "change the class", func() error {
+		class := &clusterv1.ClusterClass{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "simulated"}, class); err != nil {
+			return err
+		}
+		change(class)
+		return c.Update(t.Context(), class)
+	})
+	reconcileClass(t, c)
+}
