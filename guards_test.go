@@ -3,8 +3,10 @@ package slipway
 import (
 	"fmt"
 	"go/types"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -144,6 +146,32 @@ func TestCachesAreGuarded(t *testing.T) {
 	}
 	if !strings.Contains(string(script), "export KUBE_CACHE_MUTATION_DETECTOR=true\n") {
 		t.Error("hack/test.sh does not turn the detector of changed caches on")
+	}
+}
+
+// TestFuzzTargetsHaveACorpus: a fuzz target of either module without inputs that are committed tries what it begins with, and
+// nothing else, wherever nobody fuzzes.
+func TestFuzzTargetsHaveACorpus(t *testing.T) {
+	target, found := regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`), 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, match := range target.FindAllSubmatch(text, -1) {
+			found++
+			inputs, err := filepath.Glob(filepath.Join(filepath.Dir(path), "testdata", "fuzz", string(match[1]), "*"))
+			if err != nil || len(inputs) == 0 {
+				t.Errorf("%s: %s has no corpus in testdata/fuzz: %v", path, match[1], err)
+			}
+		}
+		return nil
+	})
+	if err != nil || found == 0 {
+		t.Errorf("%d fuzz targets, %v", found, err)
 	}
 }
 

@@ -36,7 +36,7 @@
 //	connections                                83, 84            connectionStory
 //	  kubeconfigs                              85                clusterStory
 //
-// Never: imports the reference implementation; test/interop does.
+// Never: imports the reference implementation.
 //
 // Read first: provider.Kinds, then foreign_test.go.
 package foreign
