@@ -1,0 +1,209 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// soon is when to decide again where nothing else would lead to it.
+const soon = time.Second
+
+// Next decides what a Cluster with a topology may do now.
+func Next(f Facts) Verdict {
+	d := &decision{Facts: f, pending: pendingOf(f.Cluster), step: f.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]}
+	d.target, d.current = f.Cluster.Spec.Topology.Version, f.Cluster.Spec.Topology.Version
+	if f.ControlPlane != nil && f.ControlPlane.Version != "" {
+		d.current = f.ControlPlane.Version
+	}
+	switch {
+	case !f.Cluster.DeletionTimestamp.IsZero():
+		return d.deletion()
+	case !d.creation():
+		d.verdict.Held = true
+	default:
+		d.initialized()
+		d.sequence()
+		d.workers()
+		d.upgraded()
+	}
+	return d.conclude()
+}
+
+// decision is one decision in the making.
+type decision struct {
+	Facts
+	// current is the version of the control plane, target that of the topology.
+	current, target string
+	// pending and step are the annotations as they shall be.
+	pending hookSet
+	step    string
+	// recorded: a hook with handlers let go, which has to be written before another one is called.
+	recorded bool
+	// begun: BeforeClusterUpgrade let this upgrade go.
+	begun bool
+	route Route
+	// unplanned: there is no plan, so that nothing may get another version.
+	unplanned bool
+	// granted is the version that the control plane gets now; empty: it keeps its version.
+	granted string
+	// workersMay: workers may get the version of the control plane.
+	workersMay bool
+	// finished: the sequence has nothing left to do.
+	finished bool
+	// problems say for people what failed.
+	problems []string
+	states   []workerState
+	verdict  Verdict
+}
+
+// ask reports whether a hook lets go. Where it is not known yet, or the hook does not, the verdict says so.
+func (d *decision) ask(action string, q Question) bool {
+	if !d.RuntimeSDK {
+		return true
+	}
+	answer, answered := d.Answers[q.Hook]
+	switch {
+	case !answered && d.recorded: // the write that records it leads to the next decision
+		d.verdict.Keep = true
+	case !answered:
+		d.verdict.Ask = append(d.verdict.Ask, q)
+	case answer.Problem != nil:
+		d.verdict.Failed = append(d.verdict.Failed, answer.Problem)
+		d.problems = append(d.problems, fmt.Sprintf("Hook %s failed: %s%s", q.Hook, fault.UserMessage(answer.Problem), retried(answer.Problem)))
+	case answer.Later > 0:
+		d.verdict.Keep = true
+		d.recheckIn(answer.Later)
+	case len(answer.Blocking) > 0:
+		d.verdict.Blocking = append(d.verdict.Blocking, Blocked{Hook: q.Hook, Action: action, By: answer.Blocking})
+		for _, b := range answer.Blocking {
+			d.recheckIn(b.Retry)
+		}
+	default:
+		return true
+	}
+	return false
+}
+
+// retried says what follows a failure, where that is not a person's doing.
+func retried(err error) string {
+	if fault.KindOf(err) == fault.Invalid {
+		return ""
+	}
+	return "; retrying"
+}
+
+// letGo is ask for a hook of the sequence: when handlers let go, that is written before the next hook is called.
+func (d *decision) letGo(action string, q Question) bool {
+	if !d.ask(action, q) {
+		return false
+	}
+	d.recorded = d.recorded || d.RuntimeSDK && len(d.Answers[q.Hook].Handlers) > 0
+	return true
+}
+
+func (d *decision) recheckIn(after time.Duration) {
+	if after > 0 && (d.verdict.Recheck == 0 || after < d.verdict.Recheck) {
+		d.verdict.Recheck = after
+	}
+}
+
+// creation reports whether the topology may be created, or is. That BeforeClusterCreate let go is known by
+// AfterControlPlaneInitialized being pending.
+func (d *decision) creation() bool {
+	spec := d.Cluster.Spec
+	if spec.InfrastructureRef.IsDefined() || spec.ControlPlaneRef.IsDefined() || !d.RuntimeSDK || d.pending[AfterControlPlaneInitialized] {
+		return true
+	}
+	if !d.letGo("creation of the topology", Question{Hook: BeforeClusterCreate}) {
+		return false
+	}
+	d.pending.add(AfterControlPlaneInitialized)
+	return true
+}
+
+// initialized tells extensions that the control plane is initialized. Whatever they answer, the rest goes on.
+func (d *decision) initialized() {
+	initialized := condition.Set(d.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterControlPlaneInitializedCondition)
+	if !d.pending[AfterControlPlaneInitialized] || !initialized {
+		return
+	}
+	if d.ask("", Question{Hook: AfterControlPlaneInitialized}) {
+		d.pending.remove(AfterControlPlaneInitialized)
+	}
+}
+
+// upgraded tells extensions that the upgrade is over, and removes its traces when they let go.
+func (d *decision) upgraded() {
+	if d.finished && d.pending[AfterClusterUpgrade] {
+		if d.ask("the next upgrade", Question{Hook: AfterClusterUpgrade, To: d.target}) {
+			d.pending.remove(AfterClusterUpgrade)
+		}
+	}
+	d.begun = d.begun && (d.pending[AfterClusterUpgrade] || !d.RuntimeSDK && !d.finished)
+	switch {
+	case !d.begun:
+		d.step = ""
+	case d.granted != "":
+		d.step = d.granted
+	case !d.unplanned: // without a plan it is not known whether the recorded version is to be given again
+		d.step = d.current
+	}
+}
+
+// deletion calls BeforeClusterDelete once; the Cluster controller waits for the annotation.
+func (d *decision) deletion() Verdict {
+	d.verdict.Held = true
+	d.verdict.Reason, d.verdict.Message = clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is deleting"
+	if _, allowed := d.Cluster.Annotations[runtimev1.OkToDeleteAnnotation]; allowed || !d.RuntimeSDK {
+		return d.verdict
+	}
+	if d.ask("delete", Question{Hook: BeforeClusterDelete}) {
+		empty := ""
+		d.verdict.Annotations = map[string]*string{runtimev1.OkToDeleteAnnotation: &empty}
+		return d.verdict
+	}
+	if len(d.verdict.Failed) > 0 {
+		d.verdict.Reason, d.verdict.Message = clusterv1.ClusterTopologyReconciledFailedReason, bullets(d.problems)
+	} else if len(d.verdict.Blocking) > 0 {
+		d.verdict.Message += ". " + blockingLine(d.verdict.Blocking)
+	}
+	return d.verdict
+}
+
+// conclude completes the verdict.
+func (d *decision) conclude() Verdict {
+	if len(d.verdict.Ask) > 0 {
+		return Verdict{Ask: d.verdict.Ask}
+	}
+	d.verdict.Annotations = changes(d.Cluster, d.pending, d.step)
+	if d.verdict.Keep && len(d.verdict.Annotations) == 0 {
+		d.recheckIn(soon)
+	}
+	d.verdict.Plan = d.route
+	if d.granted != "" {
+		d.verdict.Plan.ControlPlane = d.route.ControlPlane[1:]
+	}
+	d.verdict.ControlPlane = Part{Version: d.current, Frozen: d.granted == "" && (d.unplanned || len(d.route.ControlPlane) > 0)}
+	if d.granted != "" {
+		d.verdict.ControlPlane.Version = d.granted
+	}
+	d.verdict.Reason, d.verdict.Message = d.describe()
+	return d.verdict
+}
+
+// isControlPlaneStable reports whether the control plane runs the version of its spec.
+func (d *decision) isControlPlaneStable() bool {
+	cp := d.ControlPlane
+	return cp != nil && (cp.Version == "" || cp.Running != "" && !behind(cp.Running, cp.Version))
+}
+
+// isProvisioning reports whether the control plane never ran any version yet: its workers are created with it.
+func (d *decision) isProvisioning() bool {
+	return d.ControlPlane == nil || d.ControlPlane.Version != "" && d.ControlPlane.Running == ""
+}

@@ -1,0 +1,153 @@
+package lifecycle
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
+)
+
+// Route is an upgrade plan: the versions that the control plane and the workers still have to get, in order. The version that
+// a part has is not among them; a list is empty where that side is at the target or does not exist.
+type Route struct {
+	ControlPlane, Workers []string
+}
+
+// Journey is what an upgrade plan is made for.
+type Journey struct {
+	// ControlPlane is its version, Workers the oldest of the workers; empty: there are none.
+	ControlPlane, Workers string
+	// Target is the version of the topology.
+	Target string
+}
+
+// arrived reports whether nothing is left to upgrade.
+func (j Journey) arrived() bool {
+	return same(j.ControlPlane, j.Target) && (j.Workers == "" || same(j.Workers, j.Target))
+}
+
+// same reports whether two texts are the same version.
+func same(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
+
+// anyMinor is the plan without a list of versions: the target, at most one minor version away.
+func anyMinor(j Journey, class string) (Route, error) {
+	at, to, err := j.ends()
+	if err != nil {
+		return Route{}, err
+	}
+	if to.Minor > at.Minor+1 {
+		return Route{}, invalid("an upgrade from %s to %s passes v%d.%d; upgrade one minor version at a time, or list in "+
+			"spec.kubernetesVersions of ClusterClass %s the versions that upgrades may pass", at, to, at.Major, at.Minor+1, class)
+	}
+	return j.with([]string{j.Target})
+}
+
+// listed is the plan of a class that lists versions: the newest of each minor version between, then the target.
+func listed(j Journey, class string, versions []string) (Route, error) {
+	at, to, err := j.ends()
+	if err != nil {
+		return Route{}, err
+	}
+	if !slices.ContainsFunc(versions, func(v string) bool { return same(v, j.Target) }) {
+		return Route{}, invalid("spec.kubernetesVersions of ClusterClass %s does not list %s; add it, or set "+
+			"spec.topology.version to a listed version", class, j.Target)
+	}
+	var steps []string
+	for minor := at.Minor + 1; minor < to.Minor; minor++ {
+		newest := newestOf(versions, at.Major, minor)
+		if newest == "" {
+			return Route{}, invalid("spec.kubernetesVersions of ClusterClass %s lists no version of v%d.%d, which an upgrade from %s to "+
+				"%s has to pass; add one", class, at.Major, minor, at, to)
+		}
+		steps = append(steps, newest)
+	}
+	return j.with(append(steps, j.Target))
+}
+
+// newestOf returns the newest version of a minor version; empty: none is of it.
+func newestOf(versions []string, major, minor uint64) string {
+	best, newest := "", version.Version{}
+	for _, text := range versions {
+		v, err := version.Parse(text)
+		if err != nil || v.Major != major || v.Minor != minor {
+			continue
+		}
+		if best == "" || v.Compare(newest) > 0 {
+			best, newest = text, v
+		}
+	}
+	return best
+}
+
+// with is the plan in which the control plane takes these steps and the workers as few as they can; without those of a control
+// plane that has the target.
+func (j Journey) with(steps []string) (Route, error) {
+	if same(j.ControlPlane, j.Target) {
+		steps = nil
+	}
+	out := Route{ControlPlane: steps}
+	var err error
+	out.Workers, err = j.fewest(steps)
+	return out, err
+}
+
+// ends returns the versions of the control plane and of the target, which is no older and of the same major version.
+func (j Journey) ends() (at, to version.Version, err error) {
+	if at, err = version.Parse(j.ControlPlane); err != nil {
+		return at, to, invalid("version %q of the control plane is not a semantic version; correct it", j.ControlPlane)
+	}
+	if to, err = version.Parse(j.Target); err != nil {
+		return at, to, invalid("spec.topology.version %q is not a semantic version; correct it", j.Target)
+	}
+	switch {
+	case to.Version.LT(at.Version):
+		return at, to, invalid("spec.topology.version %s is older than %s, which the control plane has; set it to this version or a newer one", to, at)
+	case to.Major != at.Major:
+		return at, to, invalid("an upgrade from %s to %s passes a major version, which is not supported; set "+
+			"spec.topology.version to a version of v%d", at, to, at.Major)
+	}
+	return at, to, nil
+}
+
+// fewest returns the fewest steps of the workers: one before each step of the control plane that would leave them too far behind,
+// and the target.
+func (j Journey) fewest(steps []string) ([]string, error) {
+	if j.Workers == "" || same(j.Workers, j.Target) {
+		return nil, nil
+	}
+	all, err := parseAll(append([]string{j.Workers, j.ControlPlane}, steps...))
+	if err != nil {
+		return nil, err
+	}
+	worker, before := all[0], all[1]
+	var out []string
+	for _, next := range all[2:] {
+		if lagsBehind(worker, next) && !same(before.String(), worker.String()) {
+			out, worker = append(out, before.String()), before
+		}
+		before = next
+	}
+	return append(out, j.Target), nil
+}
+
+// lagsBehind reports whether a kubelet is too old for an API server.
+func lagsBehind(kubelet, server version.Version) bool {
+	return version.Span{Lowest: server, Highest: server}.HasLeftBehind(kubelet)
+}
+
+func parseAll(texts []string) ([]version.Version, error) {
+	out := make([]version.Version, 0, len(texts))
+	for _, text := range texts {
+		v, err := version.Parse(text)
+		if err != nil {
+			return nil, invalid("version %q is not a semantic version; correct it", text)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func invalid(message string, args ...any) error {
+	return fault.New(fault.Invalid, "UpgradePlanInvalid", message, args...)
+}

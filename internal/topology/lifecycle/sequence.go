@@ -1,0 +1,197 @@
+package lifecycle
+
+import (
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// sequence goes through the gates of an upgrade, up to the first that is closed.
+func (d *decision) sequence() {
+	d.begun = d.pending[AfterClusterUpgrade] || !d.RuntimeSDK && d.step != ""
+	for _, gate := range []func() bool{
+		d.plan, d.resume, d.isControlPlaneStable, d.afterControlPlaneUpgrade, d.beforeWorkersUpgrade, d.workersDue, d.workersUpgraded,
+		d.afterWorkersUpgrade, d.moreToDo, d.beforeClusterUpgrade, d.beforeControlPlaneUpgrade,
+	} {
+		if !gate() {
+			return
+		}
+	}
+}
+
+// plan makes the upgrade plan.
+func (d *decision) plan() bool {
+	j := Journey{ControlPlane: d.current, Workers: Lowest(d.Workers, d.current, d.target), Target: d.target}
+	if j.arrived() {
+		return true
+	}
+	var err error
+	switch {
+	case d.PlanExtension != "" && !d.RuntimeSDK:
+		err = invalid("ClusterClass %s names handler %s for upgrade plans, and the feature gate RuntimeSDK is off; turn it on, or "+
+			"remove spec.upgrade.external", d.Class, d.PlanExtension)
+	case d.PlanExtension != "":
+		q := Question{Hook: GenerateUpgradePlan, Handler: d.PlanExtension, From: j.ControlPlane, FromWorkers: j.Workers, To: j.Target}
+		if !d.ask("", q) {
+			d.unplanned = true
+			return false
+		}
+		d.route, err = answered(j, d.PlanExtension, d.Answers[GenerateUpgradePlan].Plan)
+	case len(d.Versions) > 0:
+		d.route, err = listed(j, d.Class, d.Versions)
+	default:
+		d.route, err = anyMinor(j, d.Class)
+	}
+	if err != nil {
+		d.unplanned = true
+		d.verdict.Failed = append(d.verdict.Failed, err)
+		d.problems = append(d.problems, "No plan for the "+d.upgradeTo(d.target)+": "+fault.UserMessage(err))
+	}
+	return err == nil
+}
+
+// resumes reports whether the control plane shall get a version that was recorded and not written.
+func (d *decision) resumes() bool {
+	return d.RuntimeSDK && d.pending[AfterControlPlaneUpgrade] && d.step != "" && !same(d.step, d.current) &&
+		len(d.route.ControlPlane) > 0 && same(d.route.ControlPlane[0], d.step)
+}
+
+// resume gives the control plane a version that was recorded and not written. What was recorded for a version that is not in the
+// plan any more is forgotten.
+func (d *decision) resume() bool {
+	if d.resumes() {
+		d.granted = d.route.ControlPlane[0]
+		return false
+	}
+	if d.pending[AfterControlPlaneUpgrade] && d.step != "" && !same(d.step, d.current) {
+		d.pending.remove(AfterControlPlaneUpgrade)
+	}
+	return true
+}
+
+func (d *decision) afterControlPlaneUpgrade() bool {
+	if !d.pending[AfterControlPlaneUpgrade] {
+		return true
+	}
+	if !d.letGo(d.upgradeTo(d.target), Question{Hook: AfterControlPlaneUpgrade, To: d.current, Rest: d.route}) {
+		return false
+	}
+	d.pending.remove(AfterControlPlaneUpgrade)
+	return true
+}
+
+// areWorkersDue reports whether the next step of the workers is the version of the control plane.
+func (d *decision) areWorkersDue() bool {
+	return len(d.route.Workers) > 0 && same(d.route.Workers[0], d.current)
+}
+
+// beforeWorkersUpgrade lets workers go that may be upgraded now. A step of the workers that was not foreseen begins here.
+func (d *decision) beforeWorkersUpgrade() bool {
+	switch {
+	case !d.areWorkersDue() && d.pending[BeforeWorkersUpgrade]: // the workers that it was about do not exist any more
+		d.pending.remove(BeforeWorkersUpgrade, AfterWorkersUpgrade)
+		return true
+	case !d.areWorkersDue() || !d.RuntimeSDK:
+		d.pending.remove(BeforeWorkersUpgrade)
+		return true
+	case !d.pending[BeforeWorkersUpgrade] && !d.pending[AfterWorkersUpgrade]:
+		d.pending.add(BeforeWorkersUpgrade, AfterWorkersUpgrade)
+	}
+	if !d.pending[BeforeWorkersUpgrade] || !d.mayAnyWorkerUpgrade() {
+		return true
+	}
+	from := Lowest(d.Workers, d.current, d.target)
+	if !d.letGo("upgrade of the workers to "+d.current, Question{Hook: BeforeWorkersUpgrade, From: from, To: d.current, Rest: d.route}) {
+		return false
+	}
+	d.pending.remove(BeforeWorkersUpgrade)
+	return true
+}
+
+// mayAnyWorkerUpgrade reports whether the upgrade of one worker that is due is not deferred.
+func (d *decision) mayAnyWorkerUpgrade() bool {
+	deferred := deferrals(d.Workers)
+	for i, w := range d.Workers {
+		if w.Exists && deferred[i] == "" && !same(w.Version, d.current) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *decision) workersDue() bool {
+	d.workersMay = true
+	return !d.areWorkersDue()
+}
+
+// workersUpgraded reports whether no worker is upgrading.
+func (d *decision) workersUpgraded() bool {
+	return !slices.ContainsFunc(d.Workers, func(w Worker) bool { return w.Exists && w.Upgrading })
+}
+
+func (d *decision) afterWorkersUpgrade() bool {
+	if !d.pending[AfterWorkersUpgrade] {
+		return true
+	}
+	if !d.letGo(d.upgradeTo(d.target), Question{Hook: AfterWorkersUpgrade, To: d.current, Rest: d.route}) {
+		return false
+	}
+	d.pending.remove(AfterWorkersUpgrade)
+	return true
+}
+
+func (d *decision) moreToDo() bool {
+	d.finished = len(d.route.ControlPlane) == 0
+	return !d.finished
+}
+
+// beforeClusterUpgrade begins an upgrade. Annotations of people hold it back as extensions do, and are looked at first.
+func (d *decision) beforeClusterUpgrade() bool {
+	if d.begun {
+		return true
+	}
+	if holds := holdsOf(d.Cluster); len(holds) > 0 {
+		d.verdict.Blocking = append(d.verdict.Blocking, Blocked{Hook: BeforeClusterUpgrade, Action: d.upgradeTo(d.target), Annotations: holds})
+		return false
+	}
+	if !d.letGo(d.upgradeTo(d.target), Question{Hook: BeforeClusterUpgrade, From: d.current, To: d.target, Rest: d.route}) {
+		return false
+	}
+	d.begun = true
+	if d.RuntimeSDK {
+		d.pending.add(AfterClusterUpgrade)
+	}
+	return true
+}
+
+func (d *decision) beforeControlPlaneUpgrade() bool {
+	next := d.route.ControlPlane[0]
+	q := Question{Hook: BeforeControlPlaneUpgrade, From: d.current, To: next, Rest: d.route}
+	if !d.letGo("upgrade of the control plane to "+next, q) {
+		return false
+	}
+	d.granted = next
+	if d.RuntimeSDK {
+		d.pending.add(AfterControlPlaneUpgrade)
+		if len(d.route.Workers) > 0 && same(d.route.Workers[0], next) {
+			d.pending.add(BeforeWorkersUpgrade, AfterWorkersUpgrade)
+		}
+	}
+	return true
+}
+
+func (d *decision) upgradeTo(target string) string { return "upgrade of the Cluster to " + target }
+
+// holdsOf are the annotations that people set to hold an upgrade back, sorted.
+func holdsOf(cluster *clusterv1.Cluster) []string {
+	var out []string
+	for name := range cluster.Annotations {
+		if isHold(name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
