@@ -53,7 +53,7 @@
 //	                   unless it gets its next version now or is deferred    upgrades before it, and while a hook before the
 //	                                                                         workers' upgrade blocks
 //
-// Owns: nothing in the API. The annotations pending-hooks, upgrade-step and ok-to-delete of Clusters have what is decided here.
+// Owns: what the annotations pending-hooks, upgrade-step and ok-to-delete of Clusters say; the topology controller writes them.
 //
 // Never: calls hooks, reads or writes objects. Hooks are no security boundary: who may write a Cluster can set its
 // annotations.
