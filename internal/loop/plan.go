@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,12 +41,12 @@ type Wait struct {
 	Reason string `json:"reason"`
 	// Message says for users what is waited for and what will end it.
 	Message string `json:"message"`
-	// On are the objects that are waited for, the first of them where they are many; none: the one that waits.
+	// On are the objects that are waited for, the first of them where they are many.
 	On []Subject `json:"on,omitempty"`
 	// Field of the object, or "condition" and a type, that has to change; empty: the object has to be created or deleted.
 	Field string `json:"field,omitempty"`
-	// Until says what ends the wait; empty: it was not said.
-	Until Until `json:"until,omitempty"`
+	// Until says what ends the wait.
+	Until Until `json:"until"`
 }
 
 // Subject is an object that is waited for. Without a namespace it is one of the same namespace, or of the workload cluster.
@@ -73,10 +74,23 @@ const maxSubjects = 10
 // String returns the message.
 func (w Wait) String() string { return w.Message }
 
-// For says which object is waited for; it may be called for each of several.
+// For says which object is waited for; it may be called for each of several. One of another namespace is named
+// <namespace>/<name>.
 func (w *Wait) For(kind, name string) *Wait {
 	if len(w.On) < maxSubjects {
-		w.On = append(w.On, Subject{Kind: kind, Name: name})
+		namespace, local, found := strings.Cut(name, "/")
+		if !found {
+			namespace, local = "", name
+		}
+		w.On = append(w.On, Subject{Kind: kind, Namespace: namespace, Name: local})
+	}
+	return w
+}
+
+// ForAll says that objects of one kind are waited for.
+func (w *Wait) ForAll(kind string, names []string) *Wait {
+	for _, name := range names {
+		w.For(kind, name)
 	}
 	return w
 }
@@ -96,7 +110,8 @@ func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Ask) == 0 && len
 // Do adds actions.
 func (p *Plan) Do(actions ...Action) { p.Actions = append(p.Actions, actions...) }
 
-// WaitFor adds a wait. It is returned to say at once which object it is about and what ends it.
+// WaitFor adds a wait. It is returned to say at once which object it is about ([Wait.For]) and what ends it ([Wait.ToChange],
+// [Wait.ForTime] or [Wait.ForPerson]); a test of the repository fails where that is not said.
 func (p *Plan) WaitFor(reason, message string, args ...any) *Wait {
 	p.Wait = append(p.Wait, Wait{Reason: reason, Message: fmt.Sprintf(message, args...)})
 	return &p.Wait[len(p.Wait)-1]

@@ -3,13 +3,30 @@ package machines
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
+
+// AwaitOwnership waits for what the verdict on the owner of Machines says.
+func AwaitOwnership(p *loop.Plan, v ownership.Verdict) {
+	wait := p.WaitFor(v.Reason, "%s", v.Message)
+	for _, object := range v.On {
+		kind, name, _ := strings.Cut(object, " ")
+		wait.For(kind, name)
+	}
+	if v.Person {
+		wait.ForPerson()
+	} else {
+		wait.ToChange(v.Field)
+	}
+	p.RecheckIn(v.Recheck)
+}
 
 // Workloads connects to workload clusters.
 type Workloads interface {

@@ -92,9 +92,17 @@ type Verdict struct {
 	Adopt []string
 	// Reason and Message say what is waited for; both empty: nothing.
 	Reason, Message string
+	// On are the objects that are waited for, such as "Machine m"; Field of them has to change, or they have to be created where
+	// it is empty. Person: a person has to do what the message says.
+	On     []string
+	Field  string
+	Person bool
 	// Recheck is when to judge again where nothing may tell of what is waited for; zero: something does.
 	Recheck time.Duration
 }
+
+// ownersField is what an adoption changes.
+const ownersField = "metadata.ownerReferences"
 
 // hiddenRecheck is when to look again for what the manager does not see.
 const hiddenRecheck = 30 * time.Second
@@ -108,29 +116,40 @@ func Judge(f Facts) Verdict {
 	adopt, foreign := sort(f.Children)
 	switch {
 	case !f.ClusterExists:
-		return Verdict{Reason: ReasonClusterMissing, Message: fmt.Sprintf("Cluster %s does not exist; reconciliation of %s resumes when it does", f.Cluster, me)}
+		return Verdict{Reason: ReasonClusterMissing, On: []string{"Cluster " + f.Cluster}, Message: fmt.Sprintf(
+			"Cluster %s does not exist; reconciliation of %s resumes when it does", f.Cluster, me)}
 	case f.Parent != "" && !f.Owned:
-		return Verdict{Reason: ReasonParentMissing, Message: fmt.Sprintf("%s is labelled as part of %s, which has not adopted it yet", me, f.Parent)}
+		return Verdict{Reason: ReasonParentMissing, On: []string{me}, Field: ownersField, Message: fmt.Sprintf(
+			"%s is labelled as part of %s, which has not adopted it yet", me, f.Parent)}
 	case len(f.Hidden) > 0:
-		return Verdict{Reason: ReasonHidden, Recheck: hiddenRecheck, Message: fmt.Sprintf(
-			"%s of %s: without the label %s that %s has; give it to them, or take them away from it",
+		return Verdict{Reason: ReasonHidden, On: f.Hidden, Person: true, Recheck: hiddenRecheck, Message: fmt.Sprintf(
+			"%s of %s: without the label %s that %s has; give it to them, or remove it from the owner",
 			condition.Names(f.Hidden), me, clusterv1.WatchLabel, me)}
 	case len(adopt) > 0:
-		return Verdict{Adopt: adopt, Reason: ReasonAdopting, Message: fmt.Sprintf("Adopting %s", condition.Names(adopt))}
+		v := Verdict{Adopt: adopt, Reason: ReasonAdopting, Field: ownersField, Message: fmt.Sprintf("Adopting %s", condition.Names(adopt))}
+		for _, name := range adopt {
+			v.On = append(v.On, f.Children[0].Kind+" "+name)
+		}
+		return v
 	case len(foreign) > 0:
-		return Verdict{Reason: ReasonForeign, Message: fmt.Sprintf(
+		return Verdict{Reason: ReasonForeign, On: foreign, Person: true, Message: fmt.Sprintf(
 			"%s: labelled as part of %s, which cannot adopt it: correct its labels or its owner", condition.Names(foreign), me)}
 	case len(f.Absent) > 0:
-		return Verdict{Reason: ReasonChildMissing, Message: fmt.Sprintf(
+		return Verdict{Reason: ReasonChildMissing, On: f.Absent, Person: true, Message: fmt.Sprintf(
 			"%s of %s does not exist although Machines name it: restore it, or delete those Machines", condition.Names(f.Absent), me)}
 	case f.Observed:
 		return Verdict{}
 	case !f.Workload.Seen:
-		return Verdict{Reason: ReasonWorkloadUnknown, Message: fmt.Sprintf(
-			"Machines are made once the workload cluster has been seen: %s", f.Workload.Problem)}
+		return Verdict{Reason: ReasonWorkloadUnknown, On: []string{"Cluster " + f.Cluster},
+			Field: "condition " + clusterv1.ClusterRemoteConnectionProbeCondition, Message: fmt.Sprintf(
+				"Machines are created once the workload cluster has been seen: %s", f.Workload.Problem)}
 	case len(f.Workload.Strays) > 0:
-		return Verdict{Reason: ReasonMachineMissing, Message: fmt.Sprintf(
+		v := Verdict{Reason: ReasonMachineMissing, Person: true, Message: fmt.Sprintf(
 			"Nodes of Machines that do not exist belong to %s: restore the Machines, or delete Nodes %s", me, condition.Names(f.Workload.Strays))}
+		for _, node := range f.Workload.Strays {
+			v.On = append(v.On, "Node "+node)
+		}
+		return v
 	}
 	return Verdict{}
 }

@@ -76,6 +76,9 @@ func TestJudge(t *testing.T) { // OR-01
 			if got.Reason != tc.want || !cmp.Equal(got.Adopt, tc.adopt) {
 				t.Errorf("got %+v, want adopt %v, reason %q: %s", got, tc.adopt, tc.want, tc.reason)
 			}
+			if len(got.On) == 0 != got.Whole() || got.Person && got.Field != "" {
+				t.Errorf("a wait names objects, and a field or a person: %+v", got)
+			}
 			if got.Whole() != (tc.want == "") || (got.Message == "") != got.Whole() {
 				t.Errorf("whole %t with reason %q and message %q", got.Whole(), got.Reason, got.Message)
 			}

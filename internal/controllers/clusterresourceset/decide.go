@@ -56,7 +56,8 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	if len(waiting) > 0 {
 		p.WaitFor("ClustersNotReady", "Nothing is applied to Clusters while they are paused, not initialized or not connected: %s",
-			condition.Names(waiting))
+			condition.Names(waiting)).ForAll(clusterv1.ClusterKind, waiting).ToChange("spec.paused, " +
+			"status.initialization.controlPlaneInitialized and condition " + clusterv1.ClusterRemoteConnectionProbeCondition)
 	}
 	return p
 }

@@ -29,7 +29,7 @@ func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Injection != nil {
 		if s.Injection.Problem != "" {
-			p.WaitFor("CASecretNotUsable", "%s", s.Injection.Problem)
+			p.WaitFor("CASecretNotUsable", "%s", s.Injection.Problem).For("Secret", s.Injection.Secret).ToChange("data")
 			return p
 		}
 		if !bytes.Equal(s.Injection.Bundle, s.Config.Spec.ClientConfig.CABundle) {
@@ -42,7 +42,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	if problem := s.State.Problem; problem != nil {
-		p.WaitFor(problem.Reason, "%s; %s", problem.Message, again)
+		p.WaitFor(problem.Reason, "%s; %s", problem.Message, again).For("ExtensionConfig", s.Config.Name).ForTime()
 	}
 	p.RecheckIn(s.State.Next.Sub(s.Now))
 	return p

@@ -70,6 +70,7 @@ func TestDecide(t *testing.T) {
 			change: func(s *Snapshot) { s.State.Problem, s.State.Next, s.Asked = problem(), now.Add(4*time.Second), true },
 			want: loop.Plan{Recheck: 4 * time.Second, Wait: []loop.Wait{{
 				Reason: "ConnectionRefused", Message: "nothing listens; retrying in up to 1m",
+				On: []loop.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: loop.UntilTime,
 			}}},
 		},
 		"inject": {
@@ -86,7 +87,10 @@ func TestDecide(t *testing.T) {
 		"nothing to inject": {
 			reason: "what was injected before stays, and so do the handlers; the Secret wakes us",
 			change: func(s *Snapshot) { s.Injection = &Injection{Secret: "ns/ca", Problem: "Secret ns/ca is gone"} },
-			want:   loop.Plan{Wait: []loop.Wait{{Reason: "CASecretNotUsable", Message: "Secret ns/ca is gone"}}},
+			want: loop.Plan{Wait: []loop.Wait{{
+				Reason: "CASecretNotUsable", Message: "Secret ns/ca is gone",
+				On: []loop.Subject{{Kind: "Secret", Namespace: "ns", Name: "ca"}}, Field: "data", Until: loop.UntilChange,
+			}}},
 		},
 	}
 	for name, tt := range tests {

@@ -52,11 +52,12 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	if s.Deployment.Spec.Replicas == nil {
-		p.WaitFor(waitForReplicas, replicasNotSet)
+		p.WaitFor(waitForReplicas, replicasNotSet).For(kind, s.Deployment.Name).ToChange("spec.replicas")
 		return p
 	}
 	if s.Stale {
-		p.WaitFor("StaleCache", "Waiting for the cache to catch up with the last MachineSet update")
+		p.WaitFor("StaleCache", "Waiting for the cache to catch up with the last MachineSet update").ForAll("MachineSet", setNames(s)).
+			ToChange("metadata.resourceVersion")
 		p.RecheckIn(forgetAfter)
 		return p
 	}
@@ -68,15 +69,16 @@ func Decide(s Snapshot) loop.Plan {
 // decideTemplates makes the Cluster own the templates, and waits for those that do not exist.
 func decideTemplates(s Snapshot, p *loop.Plan) {
 	p.Do(s.Templates.OwnedBy(s.Cluster)...)
-	if problem := templateProblem(s); problem != "" {
-		p.WaitFor("TemplateNotFound", "%s; no Machine can be created without it", problem)
+	for _, template := range s.Templates.Unusable() {
+		template.Await(p, "TemplateNotFound", "; no Machine can be created without it")
+		return
 	}
 }
 
 // templateProblem says which template blocks the creation of Machines, empty: none.
 func templateProblem(s Snapshot) string {
-	for _, blocker := range s.Templates.Blockers() {
-		return blocker
+	for _, template := range s.Templates.Unusable() {
+		return template.Blocker()
 	}
 	return ""
 }
@@ -85,11 +87,16 @@ func templateProblem(s Snapshot) string {
 func decideRollout(s Snapshot, p *loop.Plan) {
 	r, err := rolloutOf(s)
 	if err != nil {
-		p.WaitFor(invalidStrategy, "The rollout strategy cannot be followed: %s", err)
+		p.WaitFor(invalidStrategy, "The rollout strategy cannot be followed: %s", err).For(kind, s.Deployment.Name).ForPerson()
 		return
 	}
 	if r.held != "" {
-		p.WaitFor(rolloutHeld, "%s", r.held)
+		wait := p.WaitFor(rolloutHeld, "%s", r.held)
+		if waiting, ambiguous := machinesWithUnknownNodes(s); scalingProblem(s) == "" {
+			wait.ForAll("Machine", append(waiting, ambiguous...)).ToChange("condition " + clusterv1.MachineNodeHealthyCondition)
+		} else {
+			wait.For(kind, s.Deployment.Name).ForPerson()
+		}
 	}
 	scaled := map[string]rollout.Change{}
 	if !r.denied {

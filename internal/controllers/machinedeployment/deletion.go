@@ -11,10 +11,9 @@ const waitingForDeletion = "WaitingForMachineSetsDeletion"
 // read: they may not exist any more.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
-	var left []string
+	left := setNames(s)
 	for i := range s.Sets {
 		set := &s.Sets[i]
-		left = append(left, set.Name)
 		if !controls(s.Deployment, set) {
 			p.Do(Adopt{Set: set.Name})
 		} else if set.DeletionTimestamp.IsZero() {
@@ -22,7 +21,15 @@ func decideDeletion(s Snapshot) loop.Plan {
 		}
 	}
 	if len(left) > 0 {
-		p.WaitFor(waitingForDeletion, "MachineSets %s still exist", condition.Names(left))
+		p.WaitFor(waitingForDeletion, "MachineSets %s still exist", condition.Names(left)).ForAll("MachineSet", left).ToChange("")
 	}
 	return p
+}
+
+func setNames(s Snapshot) []string {
+	var out []string
+	for i := range s.Sets {
+		out = append(out, s.Sets[i].Name)
+	}
+	return out
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
@@ -60,10 +61,10 @@ func decideOwnership(s Snapshot, p *loop.Plan) bool {
 	}
 	if verdict.Whole() {
 		verdict.Reason, verdict.Message = missingSet(s)
+		verdict.On, verdict.Person = []string{kind + " " + s.Deployment.Name}, true
 	}
 	if !verdict.Whole() {
-		p.WaitFor(verdict.Reason, "%s", verdict.Message)
-		p.RecheckIn(verdict.Recheck)
+		machines.AwaitOwnership(p, verdict)
 	}
 	return verdict.Whole()
 }
@@ -118,7 +119,19 @@ func hasTooFewReplicas(s Snapshot) bool {
 
 // unknownNodes says which Machines' Nodes have to be read before a rollout proceeds, empty: none.
 func unknownNodes(s Snapshot) string {
-	var waiting, ambiguous []string
+	waiting, ambiguous := machinesWithUnknownNodes(s)
+	switch {
+	case len(waiting) > 0:
+		return "Waiting for the Nodes of Machines " + condition.Names(waiting) + " to be read from the workload cluster; nothing is rolled out until then"
+	case len(ambiguous) > 0:
+		return "The provider IDs of Machines " + condition.Names(ambiguous) + " belong to several Nodes each, and nothing is rolled out after " +
+			"a restore until one Node is left: delete the Nodes that do not belong to the Machines"
+	}
+	return ""
+}
+
+// machinesWithUnknownNodes are those whose Node was not read yet, and after a restore those that may have one of several.
+func machinesWithUnknownNodes(s Snapshot) (waiting, ambiguous []string) {
 	for _, m := range machinesOf(s) {
 		switch reason := nodeReason(m); {
 		case m.Spec.ProviderID == "" || m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero():
@@ -128,14 +141,7 @@ func unknownNodes(s Snapshot) string {
 			ambiguous = append(ambiguous, m.Name)
 		}
 	}
-	switch {
-	case len(waiting) > 0:
-		return "Waiting for the Nodes of Machines " + condition.Names(waiting) + " to be read from the workload cluster; nothing is rolled out until then"
-	case len(ambiguous) > 0:
-		return "The provider IDs of Machines " + condition.Names(ambiguous) + " belong to several Nodes each, and nothing is rolled out after " +
-			"a restore until one Node is left: delete the Nodes that do not belong to the Machines"
-	}
-	return ""
+	return waiting, ambiguous
 }
 
 // nodeReason is the reason of a Machine's condition NodeHealthy, empty: it has none yet.

@@ -21,22 +21,26 @@ import (
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Cluster == nil {
-		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; reconciliation resumes when it does", s.Check.Spec.ClusterName)
+		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; reconciliation resumes when it does", s.Check.Spec.ClusterName).
+			For(clusterv1.ClusterKind, s.Check.Spec.ClusterName).ToChange("")
 		return p
 	}
 	if !ownership.Joined(s.Check, s.Cluster) {
 		p.Do(Join{Cluster: s.Cluster.Name})
 	}
 	if outage := s.outage(); outage != "" {
-		p.WaitFor(clusterv1.ClusterInfrastructureNotReadyReason, "%s", outage)
+		p.WaitFor(clusterv1.ClusterInfrastructureNotReadyReason, "%s", outage).For(clusterv1.ClusterKind, s.Cluster.Name).
+			ToChange("condition " + clusterv1.ClusterInfrastructureReadyCondition)
 		return p
 	}
 	if s.Disconnected != "" {
-		p.WaitFor("ClusterNotConnected", "%s; until it is, no Machine is judged", s.Disconnected)
+		p.WaitFor("ClusterNotConnected", "%s; until it is, no Machine is judged", s.Disconnected).For(clusterv1.ClusterKind, s.Cluster.Name).
+			ToChange("condition " + clusterv1.ClusterRemoteConnectionProbeCondition)
 		return p
 	}
 	if s.Busy > 0 {
-		p.WaitFor("ClusterBusy", "The workload cluster did not answer; until it does, no Machine is judged")
+		p.WaitFor("ClusterBusy", "The workload cluster did not answer; until it does, no Machine is judged").
+			For(clusterv1.ClusterKind, s.Cluster.Name).ForTime()
 		p.RecheckIn(s.Busy)
 		return p
 	}

@@ -265,7 +265,7 @@ func TestRestored(t *testing.T) { // OR-01, MS-03
 		}
 	}
 	isWaiting("nobody has seen the workload cluster",
-		"Scaling up from 0 to 2 replicas is blocked because:\n* Machines are made once the workload cluster has been seen: it is not connected")
+		"Scaling up from 0 to 2 replicas is blocked because:\n* Machines are created once the workload cluster has been seen: it is not connected")
 	w.workload.down = false
 	w.restart()
 	isWaiting("a Node knows a Machine that is not there yet",

@@ -67,8 +67,7 @@ func Decide(s Snapshot) loop.Plan {
 		p.Do(Adopt{Machine: name})
 	}
 	if !verdict.Whole() {
-		p.WaitFor(verdict.Reason, "%s", verdict.Message)
-		p.RecheckIn(verdict.Recheck)
+		machines.AwaitOwnership(&p, verdict)
 		if verdict.Reason == ownership.ReasonWorkloadUnknown && s.Unanswered {
 			p.RecheckIn(unansweredRecheck)
 		}
@@ -110,7 +109,8 @@ func decideDeletion(s Snapshot) loop.Plan {
 	p.Do(state.Propagation()...)
 	deleteMachines(&p, summary.Machines(left.Machines()).Names(), "the MachineSet is deleted")
 	if n := count(s); n > 0 {
-		p.WaitFor(clusterv1.MachineSetDeletingReason, "Waiting for %d Machines to be deleted", n)
+		p.WaitFor(clusterv1.MachineSetDeletingReason, "Waiting for %d Machines to be deleted", n).
+			ForAll("Machine", summary.Machines(s.Machines.Machines()).Names()).ToChange("")
 	}
 	if len(s.Created) > 0 {
 		p.RecheckIn(machines.PendingRecheck)
@@ -156,21 +156,22 @@ func facts(s Snapshot) ownership.Facts {
 
 // creationBlockers are what speaks against creating Machines, in the order in which to solve it.
 func creationBlockers(s Snapshot) []loop.Wait {
-	var out []loop.Wait
-	for _, message := range s.templates().Blockers() {
-		out = append(out, loop.Wait{Reason: waitForTemplate, Message: message})
+	var p loop.Plan
+	for _, template := range s.templates().Unusable() {
+		template.Await(&p, waitForTemplate, "")
 	}
 	if s.Set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true" {
-		out = append(out, loop.Wait{Reason: waitForPermission,
-			Message: "Annotation " + clusterv1.DisableMachineCreateAnnotation + " of the MachineSet is true: no Machine is created until it is removed"})
+		p.WaitFor(waitForPermission, "Annotation "+clusterv1.DisableMachineCreateAnnotation+" of the MachineSet is true: no Machine is created until it is removed").
+			For(setKind, s.Set.Name).ToChange("metadata.annotations")
 	}
 	if denied := s.Settings.Policy.DeniedReplicas(ptr.Deref(s.Set.Spec.Replicas, 0)); denied != "" {
-		out = append(out, loop.Wait{Reason: waitForPolicy, Message: denied})
+		p.WaitFor(waitForPolicy, "%s", denied).For(setKind, s.Set.Name).ForPerson()
 	}
 	for _, message := range preflightBlockers(s) {
-		out = append(out, loop.Wait{Reason: waitForPreflight, Message: message})
+		p.WaitFor(waitForPreflight, "%s", message).For(s.Cluster.Spec.ControlPlaneRef.Kind, s.Cluster.Spec.ControlPlaneRef.Name).
+			ToChange("spec.version and status.versions")
 	}
-	return out
+	return p.Wait
 }
 
 // replacementBlockers are those of the blockers for which an unhealthy Machine is not deleted, since no other takes its place.

@@ -46,12 +46,12 @@ func TestDecide(t *testing.T) {
 			settled(with(), func(s *Snapshot) {
 				s.Set.Status.ObservedGeneration, s.Workload.Problem, s.Unanswered = 0, "it is not connected", true
 			}),
-			[]string{"wait: Machines are made once the workload cluster has been seen: it is not connected", "recheck: 5s"}},
+			[]string{"wait: Machines are created once the workload cluster has been seen: it is not connected", "recheck: 5s"}},
 		"workload cluster not there": {"OR-01: its Cluster wakes the set when it is",
 			settled(with(), func(s *Snapshot) {
 				s.Set.Status.ObservedGeneration, s.Workload.Problem = 0, "its control plane is not initialized yet"
 			}),
-			[]string{"wait: Machines are made once the workload cluster has been seen: its control plane is not initialized yet"}},
+			[]string{"wait: Machines are created once the workload cluster has been seen: its control plane is not initialized yet"}},
 		"templates of a standalone set": {"OR-01: they go with the Cluster", settled(func(s *Snapshot) {
 			s.Infra.Object.SetOwnerReferences(nil)
 			s.Bootstrap.Object.SetOwnerReferences(nil)

@@ -41,7 +41,8 @@ func scale(s Snapshot, blockers []loop.Wait, p *loop.Plan) {
 	have := count(s)
 	switch {
 	case !known:
-		p.WaitFor(clusterv1.MachineSetScalingUpWaitingForReplicasSetReason, waitingForReplicas)
+		p.WaitFor(clusterv1.MachineSetScalingUpWaitingForReplicasSetReason, waitingForReplicas).
+			For(setKind, s.Set.Name).ToChange("spec.replicas")
 	case have < want && len(blockers) > 0:
 		p.Wait = append(p.Wait, blockers...)
 		for _, w := range blockers {
@@ -55,7 +56,8 @@ func scale(s Snapshot, blockers []loop.Wait, p *loop.Plan) {
 			fmt.Sprintf("scale down to %d, %s", want, machines.OrderText(order)))
 	}
 	if len(s.Created) > 0 {
-		p.WaitFor(waitForCache, "Waiting for the cache to show %d new Machines", len(s.Created))
+		p.WaitFor(waitForCache, "Waiting for the cache to show %d new Machines", len(s.Created)).
+			ForAll("Machine", s.Created).ToChange("")
 		p.RecheckIn(machines.PendingRecheck)
 	}
 }
@@ -64,7 +66,7 @@ func scaleUp(s Snapshot, want int, p *loop.Plan) {
 	have := count(s)
 	names, err := newNames(s, want-have)
 	if err != nil {
-		p.WaitFor(waitForName, "spec.machineNaming.template %s", err)
+		p.WaitFor(waitForName, "spec.machineNaming.template %s", err).For(setKind, s.Set.Name).ForPerson()
 		return
 	}
 	for part := range slices.Chunk(names, batch) {

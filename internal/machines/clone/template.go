@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -36,6 +37,16 @@ func (t Template) Blocker() string {
 	return ""
 }
 
+// Await waits until the template can be cloned; the message is its Blocker with what follows from it.
+func (t Template) Await(p *loop.Plan, reason, consequence string) {
+	wait := p.WaitFor(reason, "%s%s", t.Blocker(), consequence).For(t.Ref.Kind, t.Ref.Name)
+	if t.Problem != "" {
+		wait.ForPerson()
+	} else {
+		wait.ToChange("")
+	}
+}
+
 // Templates are those that an owner refers to.
 type Templates []Template
 
@@ -62,12 +73,12 @@ func (t Templates) Of(ref clusterv1.ContractVersionedObjectReference) Template {
 	return Template{}
 }
 
-// Blockers say why nothing can be cloned, one for each template that is in the way.
-func (t Templates) Blockers() []string {
-	var out []string
+// Unusable are those that nothing can be cloned from.
+func (t Templates) Unusable() []Template {
+	var out []Template
 	for _, one := range t {
-		if text := one.Blocker(); text != "" {
-			out = append(out, text)
+		if one.Blocker() != "" {
+			out = append(out, one)
 		}
 	}
 	return out

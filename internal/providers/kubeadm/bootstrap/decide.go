@@ -36,17 +36,19 @@ func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	switch _, updating := s.Config.Annotations[clusterv1.UpdateInProgressAnnotation]; {
 	case s.Owner == nil:
-		p.WaitFor(waitOwner, "Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig")
+		p.WaitFor(waitOwner, "Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig").For(kindKubeadmConfig, s.Config.Name).
+			ToChange("metadata.ownerReferences")
 	case s.ending():
 		decideEnd(s, &p)
 	case s.Cluster == nil:
-		p.WaitFor(waitCluster, "Waiting for Cluster %s to exist", s.Owner.ClusterName)
+		p.WaitFor(waitCluster, "Waiting for Cluster %s to exist", s.Owner.ClusterName).For(clusterv1.ClusterKind, s.Owner.ClusterName).ToChange("")
 	case !s.Cluster.DeletionTimestamp.IsZero():
 		if !s.made() {
-			p.WaitFor(waitCluster, "Cluster %s is being deleted", s.Cluster.Name)
+			p.WaitFor(waitCluster, "Cluster %s is being deleted", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("")
 		}
 	case updating:
-		p.WaitFor(waitUpdate, "Waiting for the in-place update of %s %s to end", s.Owner.Kind, s.Owner.Name)
+		p.WaitFor(waitUpdate, "Waiting for the in-place update of %s %s to end", s.Owner.Kind, s.Owner.Name).For(kindKubeadmConfig, s.Config.Name).
+			ToChange("metadata.annotations")
 	case !s.made():
 		decideFirst(s, &p)
 	case lost(s):
@@ -75,13 +77,16 @@ func decideFirst(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Owner.ControlPlane:
 		p.WaitFor(waitCorrection, "Machine %s is of the control plane, and this version of Slipway makes bootstrap data "+
-			"for workers only; use a HostedControlPlane as the Cluster's control plane", s.Owner.Name)
+			"for workers only; use a HostedControlPlane as the Cluster's control plane", s.Owner.Name).For(s.Owner.Kind, s.Owner.Name).ForPerson()
 	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
-		p.WaitFor(waitInfrastructure, "Waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name)
+		p.WaitFor(waitInfrastructure, "Waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
+			ToChange("status.initialization.infrastructureProvisioned")
 	case !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized):
-		p.WaitFor(waitControlPlane, "Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name)
+		p.WaitFor(waitControlPlane, "Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
+			ToChange("status.initialization.controlPlaneInitialized")
 	case !s.Cluster.Spec.ControlPlaneEndpoint.IsValid():
-		p.WaitFor(waitControlPlane, "Waiting for the control plane endpoint of Cluster %s to be set", s.Cluster.Name)
+		p.WaitFor(waitControlPlane, "Waiting for the control plane endpoint of Cluster %s to be set", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
+			ToChange("spec.controlPlaneEndpoint")
 	case s.Material == nil:
 		p.Ask = append(p.Ask, AskMaterial{})
 	default:
@@ -109,17 +114,19 @@ func decideData(s Snapshot, p *loop.Plan) {
 // usable reports whether data can be made from the material, else why not.
 func usable(s Snapshot, p *loop.Plan) bool {
 	if _, err := discovery.Hashes(s.Material.CA); err != nil {
-		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", caSecret(s.Cluster.Name), caKey)
+		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", caSecret(s.Cluster.Name), caKey).
+			For("Secret", caSecret(s.Cluster.Name)).ToChange("data")
 		p.RecheckIn(unwatched)
 		return false
 	}
 	if _, err := s.data(); err != nil {
-		p.WaitFor(waitCorrection, "%s", upper(err.Error()))
+		p.WaitFor(waitCorrection, "%s", upper(err.Error())).For(kindKubeadmConfig, s.Config.Name).ForPerson()
 		p.RecheckIn(unwatched)
 		return false
 	}
 	if other := takenBy(s); other != "" {
-		p.WaitFor(waitCorrection, "Secret %s, which the bootstrap data goes into, %s; rename or delete it", s.Config.Name, other)
+		p.WaitFor(waitCorrection, "Secret %s, which the bootstrap data goes into, %s; rename or delete it", s.Config.Name, other).
+			For("Secret", s.Config.Name).ForPerson()
 		p.RecheckIn(unwatched)
 		return false
 	}
@@ -134,7 +141,8 @@ func tokenChosen(s Snapshot, p *loop.Plan) bool {
 		return false
 	}
 	if token := s.token(); token != "" && !discovery.Valid(token) {
-		p.WaitFor(waitCorrection, "spec.joinConfiguration.discovery.bootstrapToken.token must have the form abcdef.0123456789abcdef")
+		p.WaitFor(waitCorrection, "spec.joinConfiguration.discovery.bootstrapToken.token must have the form abcdef.0123456789abcdef").
+			For(kindKubeadmConfig, s.Config.Name).ForPerson()
 		return false
 	}
 	return true
@@ -148,7 +156,8 @@ func connected(s Snapshot, p *loop.Plan) bool {
 	if s.Problem != "" {
 		message += " (" + s.Problem + ")"
 	}
-	p.WaitFor(waitConnection, "%s", message)
+	p.WaitFor(waitConnection, "%s", message).For(clusterv1.ClusterKind, s.Cluster.Name).
+		ToChange("condition " + clusterv1.ClusterRemoteConnectionProbeCondition)
 	return false
 }
 

@@ -1,0 +1,69 @@
+package machines
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/ownership"
+)
+
+func TestAwaitOwnership(t *testing.T) { // OR-01
+	facts := func(change func(*ownership.Facts)) ownership.Facts {
+		f := ownership.Facts{Kind: "MachineSet", Name: "ms", Cluster: "c", ClusterExists: true, Parent: "MachineDeployment md", Owned: true}
+		change(&f)
+		return f
+	}
+	on := func(kind, name string) []loop.Subject { return []loop.Subject{{Kind: kind, Name: name}} }
+	for name, tc := range map[string]struct {
+		reason string
+		facts  ownership.Facts
+		want   loop.Wait
+	}{
+		"no cluster": {"its creation ends it", facts(func(f *ownership.Facts) { f.ClusterExists = false }),
+			loop.Wait{On: on("Cluster", "c"), Until: loop.UntilChange}},
+		"no parent": {"the parent writes into the object itself", facts(func(f *ownership.Facts) { f.Owned = false }),
+			loop.Wait{On: on("MachineSet", "ms"), Field: "metadata.ownerReferences", Until: loop.UntilChange}},
+		"hidden": {"", facts(func(f *ownership.Facts) { f.Hidden = []string{"Machine m"} }),
+			loop.Wait{On: on("Machine", "m"), Until: loop.UntilPerson}},
+		"orphan": {"", facts(func(f *ownership.Facts) {
+			f.Children = []ownership.Child{{Kind: "Machine", Name: "m", Selected: true}}
+		}), loop.Wait{On: on("Machine", "m"), Field: "metadata.ownerReferences", Until: loop.UntilChange}},
+		"foreign": {"", facts(func(f *ownership.Facts) { f.Children = []ownership.Child{{Kind: "Machine", Name: "m"}} }),
+			loop.Wait{On: on("Machine", "m"), Until: loop.UntilPerson}},
+		"not connected": {"", facts(func(*ownership.Facts) {}),
+			loop.Wait{On: on("Cluster", "c"), Field: "condition RemoteConnectionProbe", Until: loop.UntilChange}},
+		"strays": {"", facts(func(f *ownership.Facts) { f.Workload = ownership.Workload{Seen: true, Strays: []string{"n"}} }),
+			loop.Wait{On: on("Node", "n"), Until: loop.UntilPerson}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p loop.Plan
+			AwaitOwnership(&p, ownership.Judge(tc.facts))
+			got := p.Wait[0]
+			got.Reason, got.Message = "", ""
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestTemplateAwait(t *testing.T) { // MS-05
+	ref := clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "FooTemplate", Name: "t"}
+	templates := clone.Templates{{}, {Ref: ref}, {Ref: ref, Problem: "FooTemplate is not installed: install it"}}
+	var p loop.Plan
+	for _, template := range templates.Unusable() {
+		template.Await(&p, "WaitingForTemplate", "; no Machine can be created")
+	}
+	on := []loop.Subject{{Kind: "FooTemplate", Name: "t"}}
+	want := []loop.Wait{
+		{Reason: "WaitingForTemplate", Message: "FooTemplate t does not exist; no Machine can be created", On: on, Until: loop.UntilChange},
+		{Reason: "WaitingForTemplate", Message: "FooTemplate is not installed: install it; no Machine can be created", On: on, Until: loop.UntilPerson},
+	}
+	if diff := cmp.Diff(want, p.Wait); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

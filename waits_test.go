@@ -1,0 +1,145 @@
+package slipway
+
+import (
+	"go/ast"
+	"go/types"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// TestWaitsSayWhatEndsThem: every wait of a plan names an object (For, ForAll) and what ends it (ToChange, ForTime, ForPerson),
+// in the statement that adds it or through the variable that it is assigned to.
+func TestWaitsSayWhatEndsThem(t *testing.T) {
+	exceptions := map[string]bool{ // these follow
+		"internal/providers/hosted": true, "internal/providers/local/cluster": true, "internal/providers/local/machine": true,
+		"internal/providers/local/machinepool": true,
+	}
+	waits, open := 0, map[string]bool{}
+	for _, p := range load(t) {
+		pkg := shortPath(p.PkgPath)
+		if pkg == "internal/loop" {
+			continue
+		}
+		for _, file := range p.Syntax {
+			for _, decl := range file.Decls {
+				for _, w := range waitsOf(p, decl) {
+					waits++
+					if w.missing == "" {
+						continue
+					}
+					if open[pkg] = true; !exceptions[pkg] {
+						at := p.Fset.Position(w.at.Pos())
+						t.Errorf("%s/%s:%d: the wait does not say %s", pkg, filepath.Base(at.Filename), at.Line, w.missing)
+					}
+				}
+			}
+		}
+	}
+	if waits < 60 {
+		t.Errorf("only %d waits found: what makes them has another shape", waits)
+	}
+	for pkg := range exceptions {
+		if !open[pkg] {
+			t.Errorf("%s says it of all of its waits: remove it from the exceptions", pkg)
+		}
+	}
+}
+
+// wait is a place where a wait is made, with what it does not say.
+type wait struct {
+	at      ast.Node
+	missing string
+}
+
+const loopPackage = module + "internal/loop"
+
+// waitsOf are the waits that a declaration makes.
+func waitsOf(p *packages.Package, decl ast.Decl) []wait {
+	var out []wait
+	var stack []ast.Node
+	ast.Inspect(decl, func(n ast.Node) bool {
+		if n == nil {
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		stack = append(stack, n)
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if f, ok := function(p, n.Fun).(*types.Func); ok && f.FullName() == "(*"+loopPackage+".Plan).WaitFor" {
+				said, variable := chained(p, stack)
+				for name := range saidOf(p, decl, variable) {
+					said[name] = true
+				}
+				out = append(out, wait{n, missing(said)})
+			}
+		case *ast.CompositeLit:
+			if typeName(p, n) == loopPackage+".Wait" {
+				out = append(out, wait{n, "anything to the compiler: use Plan.WaitFor"})
+			}
+		}
+		return true
+	})
+	return out
+}
+
+func missing(said map[string]bool) string {
+	switch {
+	case !said["For"] && !said["ForAll"]:
+		return "which object it is about (For)"
+	case !said["ToChange"] && !said["ForTime"] && !said["ForPerson"]:
+		return "what ends it (ToChange, ForTime or ForPerson)"
+	}
+	return ""
+}
+
+// chained are the methods that follow the last call of a stack, and the variable that their result is assigned to.
+func chained(p *packages.Package, stack []ast.Node) (said map[string]bool, variable types.Object) {
+	said = map[string]bool{}
+	for i := len(stack) - 2; i > 0; i -= 2 {
+		sel, ok := stack[i].(*ast.SelectorExpr)
+		if !ok {
+			if a, ok := stack[i].(*ast.AssignStmt); ok {
+				if id, ok := a.Lhs[0].(*ast.Ident); ok {
+					variable = p.TypesInfo.ObjectOf(id)
+				}
+			}
+			break
+		}
+		said[sel.Sel.Name] = true
+	}
+	return said, variable
+}
+
+// saidOf are the methods of a wait that a declaration calls on a variable, or on what they return.
+func saidOf(p *packages.Package, decl ast.Decl, variable types.Object) map[string]bool {
+	said := map[string]bool{}
+	if variable == nil {
+		return said
+	}
+	ast.Inspect(decl, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok || !strings.HasSuffix(typeName(p, sel.X), loopPackage+".Wait") {
+			return true
+		}
+		root := sel.X
+		for {
+			call, ok := root.(*ast.CallExpr)
+			if !ok {
+				break
+			}
+			inner, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				break
+			}
+			root = inner.X
+		}
+		if id, ok := root.(*ast.Ident); ok && p.TypesInfo.ObjectOf(id) == variable {
+			said[sel.Sel.Name] = true
+		}
+		return true
+	})
+	return said
+}
