@@ -83,6 +83,7 @@ func TestUnstructured(t *testing.T) {
 		"internal/providers/kubeadm/bootstrap":    "owners of any kind",
 		"internal/relay":                          "decodes objects into their Go types",
 		"internal/testkit/apiserver":              "tests",
+		"internal/topology/patch":                 "templates of providers",
 		"sdk/contract":                            "views of objects of providers",
 		"sdk/extension/extensiontest":             "objects of any kind in requests",
 		"sdk/extension/topology":                  "templates of providers in requests",

@@ -1,0 +1,234 @@
+package patch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
+)
+
+const (
+	builtin = runtimehooksv1.BuiltinsName
+
+	// maxIndex is the highest index of an array that a patch of an extension may name: what is missing up to it is created.
+	maxIndex = 10000
+	// maxCopied is how many bytes the copy operations of one patch of an extension may copy.
+	maxCopied = 1 << 20
+)
+
+// generate applies the changes of an extension, or returns the question what they are.
+func (r *run) generate(patch *compiledPatch) (*Question, error) {
+	extension := patch.external.GeneratePatchesExtension
+	if extension == "" {
+		return nil, nil
+	}
+	sent := r.sentFor(patch.name)
+	request := &runtimehooksv1.GeneratePatchesRequest{Variables: list(r.globals, sent)}
+	request.Settings = patch.external.Settings
+	for i, item := range r.items {
+		object, err := r.encode(i)
+		if err != nil {
+			return nil, err
+		}
+		request.Items = append(request.Items, runtimehooksv1.GeneratePatchesRequestItem{
+			UID: item.UID, HolderReference: item.Holder, Object: object, Variables: list(item.Variables, sent),
+		})
+	}
+	question, err := ask(patch.name, extension, request)
+	if err != nil {
+		return nil, err
+	}
+	answer, known := r.answers[question.Key]
+	if !known {
+		return question, nil
+	}
+	response, ok := answer.(*runtimehooksv1.GeneratePatchesResponse)
+	if !ok {
+		return nil, fault.New(fault.Bug, ReasonWrongAnswer, "The answer to the question %s is a %T", question, answer)
+	}
+	return nil, r.take(patch, response)
+}
+
+// take applies the patches of an answer in the order in which they are in it.
+func (r *run) take(patch *compiledPatch, response *runtimehooksv1.GeneratePatchesResponse) error {
+	index := make(map[types.UID]int, len(r.items))
+	for i, item := range r.items {
+		index[item.UID] = i
+	}
+	for n, answer := range response.Items {
+		i, known := index[answer.UID]
+		if !known {
+			return wrong(patch, "item %d of its answer is for uid %q, which is of no template in the request", n, clip(string(answer.UID)))
+		}
+		if err := r.takeOne(i, answer); err != nil {
+			return wrong(patch, "%s, item %d of its answer: %v", r.items[i], n, err)
+		}
+	}
+	return nil
+}
+
+// wrong is the fault of an extension that answers what cannot be applied.
+func wrong(patch *compiledPatch, format string, args ...any) error {
+	return fault.New(fault.Invalid, ReasonWrongAnswer, "Extension %s of patch %s: %s; correct the extension",
+		patch.external.GeneratePatchesExtension, patch.name, fmt.Sprintf(format, args...))
+}
+
+func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) error {
+	if changesNothing(answer.Patch) {
+		return nil
+	}
+	before, err := r.encode(i)
+	if err != nil {
+		return err
+	}
+	var after []byte
+	switch answer.PatchType {
+	case runtimehooksv1.JSONPatchType:
+		after, err = applyJSONPatch(before.Raw, answer.Patch)
+	case runtimehooksv1.JSONMergePatchType:
+		after, err = jsonpatch.MergePatch(before.Raw, answer.Patch)
+	default:
+		return fmt.Errorf("patch type %q is unknown: use %s or %s", clip(string(answer.PatchType)), runtimehooksv1.JSONPatchType, runtimehooksv1.JSONMergePatchType)
+	}
+	if err != nil {
+		return err
+	}
+	var was, is map[string]any
+	if err := utiljson.Unmarshal(before.Raw, &was); err != nil {
+		return err
+	}
+	if err := utiljson.Unmarshal(after, &is); err != nil {
+		return fmt.Errorf("the patch leaves no object: %w", err)
+	}
+	if path := closedDifference(was, is, nil); path != nil {
+		return fmt.Errorf("the patch changes %s: only /spec/template/spec and labels and annotations can be changed", clip(path.String()))
+	}
+	r.objects[i].Object = is
+	return nil
+}
+
+// changesNothing reports whether a patch is one of the forms that are sent where there is nothing to change.
+func changesNothing(patch []byte) bool {
+	switch string(bytes.TrimSpace(patch)) {
+	case "", "null", "[]", "{}":
+		return true
+	}
+	return false
+}
+
+func applyJSONPatch(object, patch []byte) ([]byte, error) {
+	decoded, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, fmt.Errorf("the patch cannot be read: %w", err)
+	}
+	for _, operation := range decoded {
+		path, err := operation.Path()
+		if err != nil {
+			return nil, fmt.Errorf("the patch has an operation without a path: %w", err)
+		}
+		for _, part := range strings.Split(path, "/") {
+			if index, err := strconv.ParseUint(part, 10, 64); err == nil && index > maxIndex {
+				return nil, fmt.Errorf("the patch has index %d in a path, at most %d can be used", index, maxIndex)
+			}
+		}
+	}
+	options := jsonpatch.NewApplyOptions()
+	options.EnsurePathExistsOnAdd = true
+	options.AccumulatedCopySizeLimit = maxCopied
+	return decoded.ApplyWithOptions(object, options)
+}
+
+// validate asks the extensions that check topologies, after all patches.
+func (r *run) validate() ([]Question, error) {
+	var questions []Question
+	for p := range r.patches {
+		patch := &r.patches[p]
+		if patch.external == nil || patch.external.ValidateTopologyExtension == "" {
+			continue
+		}
+		sent := r.sentFor(patch.name)
+		request := &runtimehooksv1.ValidateTopologyRequest{Variables: list(r.globals, sent)}
+		request.Settings = patch.external.Settings
+		for i, item := range r.items {
+			object, err := r.encode(i)
+			if err != nil {
+				return nil, err
+			}
+			request.Items = append(request.Items, &runtimehooksv1.ValidateTopologyRequestItem{
+				HolderReference: item.Holder, Object: object, Variables: list(item.Variables, sent),
+			})
+		}
+		question, err := ask(patch.name, patch.external.ValidateTopologyExtension, request)
+		if err != nil {
+			return nil, err
+		}
+		if _, accepted := r.answers[question.Key]; !accepted {
+			questions = append(questions, *question)
+		}
+	}
+	return questions, nil
+}
+
+func (r *run) encode(i int) (runtime.RawExtension, error) {
+	raw, err := r.objects[i].MarshalJSON()
+	if err != nil {
+		return runtime.RawExtension{}, fault.New(fault.Bug, ReasonPatchFailed, "%s cannot be encoded for an extension", r.items[i]).From(err)
+	}
+	return runtime.RawExtension{Raw: bytes.TrimSpace(raw)}, nil
+}
+
+func ask(patch, extension string, request runtime.Object) (*Question, error) {
+	raw, err := json.Marshal(request)
+	if err != nil {
+		return nil, fault.New(fault.Bug, ReasonPatchFailed, "The request to extension %s cannot be encoded", extension).From(err)
+	}
+	sum := sha256.Sum256(append([]byte(fmt.Sprintf("%s/%T/", extension, request)), raw...))
+	return &Question{Patch: patch, Extension: extension, Request: request, Key: hex.EncodeToString(sum[:])}, nil
+}
+
+// sentFor are the variables that an extension is told: those that the class or the patch itself defines.
+func (r *run) sentFor(patch string) map[string]bool {
+	sent := map[string]bool{builtin: true}
+	for _, v := range r.class.Status.Variables {
+		for _, definition := range v.Definitions {
+			if definition.From == clusterv1.VariableDefinitionFromInline || definition.From == patch {
+				sent[v.Name] = true
+			}
+		}
+	}
+	return sent
+}
+
+func list(values variables.Values, sent map[string]bool) []runtimehooksv1.Variable {
+	var out []runtimehooksv1.Variable
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if sent[name] {
+			out = append(out, runtimehooksv1.Variable{Name: name, Value: values[name]})
+		}
+	}
+	return out
+}
+
+// clip shortens what an extension sent for a message.
+func clip(text string) string {
+	const most = 200
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,179 @@
+package patch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
+)
+
+// Reasons of faults.
+const (
+	ReasonInvalidPatch    = "PatchInvalid"
+	ReasonPatchFailed     = "PatchFailed"
+	ReasonVariableMissing = "VariableMissing"
+	ReasonWrongAnswer     = "ExtensionAnswerInvalid"
+)
+
+// Program is the patches of a class, compiled.
+type Program struct {
+	patches []compiledPatch
+	class   *clusterv1.ClusterClass
+}
+
+type compiledPatch struct {
+	name     string
+	enabled  *valueTemplate // nil: always
+	parts    []definition
+	external *clusterv1.ExternalPatchDefinition
+}
+
+// definition is one selector with the changes to what it selects.
+type definition struct {
+	selector clusterv1.PatchSelector
+	changes  []change
+}
+
+// change is one JSON patch. One of value, variable and template says what is set; a removal has none.
+type change struct {
+	op       string
+	path     pointer
+	value    any
+	variable *variables.Path
+	template *valueTemplate
+}
+
+// Compile reads the patches of a class.
+func Compile(class *clusterv1.ClusterClass) (*Program, error) {
+	p := &Program{class: class}
+	functions := templateFunctions()
+	for i := range class.Spec.Patches {
+		patch := &class.Spec.Patches[i]
+		compiled, err := compilePatch(patch, functions)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, ReasonInvalidPatch, "Patch %s of ClusterClass %s cannot be used: %v; correct it",
+				patch.Name, class.Name, err)
+		}
+		p.patches = append(p.patches, compiled)
+	}
+	return p, nil
+}
+
+func compilePatch(patch *clusterv1.ClusterClassPatch, functions functions) (compiledPatch, error) {
+	out := compiledPatch{name: patch.Name, external: patch.External}
+	var err error
+	if patch.EnabledIf != "" {
+		if out.enabled, err = parseTemplate(patch.EnabledIf, functions); err != nil {
+			return out, err
+		}
+	}
+	for _, d := range patch.Definitions {
+		compiled := definition{selector: d.Selector}
+		for _, j := range d.JSONPatches {
+			c, err := compileChange(j, functions)
+			if err != nil {
+				return out, err
+			}
+			compiled.changes = append(compiled.changes, c)
+		}
+		out.parts = append(out.parts, compiled)
+	}
+	return out, nil
+}
+
+func compileChange(j clusterv1.JSONPatch, functions functions) (change, error) {
+	c := change{op: j.Op}
+	var err error
+	if c.path, err = parsePointer(j.Path); err != nil {
+		return c, err
+	}
+	switch {
+	case j.Op == "remove":
+	case j.Value != nil:
+		err = utiljson.Unmarshal(j.Value.Raw, &c.value)
+	case j.ValueFrom != nil && j.ValueFrom.Variable != "":
+		var path variables.Path
+		path, err = variables.ParsePath(j.ValueFrom.Variable)
+		c.variable = &path
+	case j.ValueFrom != nil && j.ValueFrom.Template != "":
+		c.template, err = parseTemplate(j.ValueFrom.Template, functions)
+	}
+	if err != nil {
+		return c, fmt.Errorf("the value for %s: %w", j.Path, err)
+	}
+	return c, nil
+}
+
+// selects reports whether a selector is about an item.
+func selects(s clusterv1.PatchSelector, item Item) bool {
+	if s.APIVersion != item.Object.GetAPIVersion() || s.Kind != item.Object.GetKind() {
+		return false
+	}
+	match := s.MatchResources
+	switch item.Role {
+	case InfrastructureCluster:
+		return ptr.Deref(match.InfrastructureCluster, false)
+	case ControlPlane, ControlPlaneMachines:
+		return ptr.Deref(match.ControlPlane, false)
+	case DeploymentBootstrap, DeploymentInfrastructure:
+		return match.MachineDeploymentClass != nil && MatchesAny(match.MachineDeploymentClass.Names, item.Class)
+	case PoolBootstrap, PoolInfrastructure:
+		return match.MachinePoolClass != nil && MatchesAny(match.MachinePoolClass.Names, item.Class)
+	}
+	return false
+}
+
+// MatchesAny reports whether one of the names of a selector is that of a class of workers. A name may begin or end with *.
+func MatchesAny(names []string, class string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		if end, ok := strings.CutPrefix(name, "*"); ok {
+			return strings.HasSuffix(class, end)
+		}
+		if start, ok := strings.CutSuffix(name, "*"); ok {
+			return strings.HasPrefix(class, start)
+		}
+		return name == class
+	})
+}
+
+// programsKept is for how many classes Programs holds what is compiled.
+const programsKept = 256
+
+// Programs holds the compiled patches of classes. Those of classes that were not used for the longest time are dropped.
+type Programs struct {
+	mu      sync.Mutex
+	classes *lru.Cache // types.UID → keptProgram
+}
+
+type keptProgram struct {
+	generation int64
+	patches    []compiledPatch
+}
+
+// NewPrograms returns an empty store.
+func NewPrograms() *Programs { return &Programs{classes: lru.New(programsKept)} }
+
+// Of returns the compiled patches of a class.
+func (p *Programs) Of(class *clusterv1.ClusterClass) (*Program, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if found, ok := p.classes.Get(class.UID); ok && class.Generation != 0 {
+		if kept := found.(keptProgram); kept.generation == class.Generation {
+			return &Program{patches: kept.patches, class: class}, nil
+		}
+	}
+	program, err := Compile(class)
+	if err != nil {
+		return nil, err
+	}
+	p.classes.Add(class.UID, keptProgram{generation: class.Generation, patches: program.patches})
+	return program, nil
+}

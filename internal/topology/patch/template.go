@@ -1,0 +1,201 @@
+package patch
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"text/template"
+	"text/template/parse"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// maxRendered is how many bytes a template may print.
+const maxRendered = 256 << 10
+
+// valueTemplate is a template whose output is a value in YAML or JSON.
+type valueTemplate struct {
+	reads   reads
+	mutates bool // has functions that change what they are given
+
+	mu     sync.Mutex // the functions of a template share its meter
+	parsed *template.Template
+	meter  *meter
+}
+
+// rendered is what came of a template.
+type rendered struct {
+	value any
+	unset bool // something was printed that has no value
+}
+
+// parseTemplate reads a template, and gives it functions that count what they do.
+func parseTemplate(text string, functions functions) (*valueTemplate, error) {
+	meter := &meter{}
+	parsed, err := template.New("value").Funcs(template.FuncMap(functions)).Funcs(meter.ticks()).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("the template cannot be read: %w", err)
+	}
+	t := &valueTemplate{parsed: parsed, meter: meter}
+	used := map[string]bool{}
+	for _, named := range parsed.Templates() {
+		if named.Tree == nil || named.Root == nil {
+			continue
+		}
+		w := walker{reads: &t.reads, used: used}
+		w.list(named.Root)
+		instrument(named.Root)
+	}
+	wrapped := template.FuncMap{}
+	for name := range used {
+		if f, known := functions[name]; known {
+			wrapped[name] = meter.wrap(name, f)
+		}
+		t.mutates = t.mutates || isMutating(name)
+	}
+	parsed.Funcs(wrapped)
+	return t, nil
+}
+
+// valueOf reads what a template printed: JSON, or YAML.
+func valueOf(text string) (rendered, error) {
+	raw := []byte(text)
+	if !json.Valid(raw) {
+		var err error
+		if raw, err = yaml.YAMLToJSON(raw); err != nil {
+			return rendered{}, fmt.Errorf("the template does not print YAML or JSON: %w", err)
+		}
+	}
+	out := rendered{unset: strings.Contains(text, "<no value>")}
+	if err := utiljson.Unmarshal(raw, &out.value); err != nil {
+		return rendered{}, fmt.Errorf("the template does not print YAML or JSON: %w", err)
+	}
+	return out, nil
+}
+
+// print evaluates the template.
+func (t *valueTemplate) print(values map[string]any) (string, error) {
+	if t.mutates {
+		values = runtime.DeepCopyJSON(values)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.meter.left = maxWork
+	var out strings.Builder
+	if err := t.parsed.Execute(&limited{&out}, values); err != nil {
+		return "", fmt.Errorf("the template cannot be evaluated: %w", err)
+	}
+	return out.String(), nil
+}
+
+// limited stops a template that prints without end.
+type limited struct{ to *strings.Builder }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.to.Len()+len(p) > maxRendered {
+		return 0, fmt.Errorf("more than %d bytes are printed", maxRendered)
+	}
+	return l.to.Write(p)
+}
+
+// reads is what a template reads of its variables.
+type reads struct {
+	names    []string
+	builtins []string // parts of the builtin variable
+	all      bool     // something that cannot be told from the text
+}
+
+// differs reports whether the template may read something that an item has for itself.
+func (r reads) differs(s scope) bool {
+	if r.all {
+		return true
+	}
+	for _, name := range r.names {
+		if _, own := s.own[name]; own && name != builtin {
+			return true
+		}
+	}
+	for _, part := range r.builtins {
+		if _, own := s.ownBuiltins[part]; own {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reads) field(names []string) {
+	r.names = append(r.names, names[0])
+	switch {
+	case names[0] != builtin:
+	case len(names) == 1:
+		r.all = true
+	default:
+		r.builtins = append(r.builtins, names[1])
+	}
+}
+
+// walker notes what the nodes of a template read, and which functions they use.
+type walker struct {
+	reads *reads
+	used  map[string]bool
+}
+
+func (w walker) list(nodes *parse.ListNode) {
+	if nodes == nil {
+		return
+	}
+	for _, node := range nodes.Nodes {
+		w.node(node)
+	}
+}
+
+func (w walker) node(node parse.Node) {
+	switch n := node.(type) {
+	case *parse.ActionNode:
+		w.pipe(n.Pipe)
+	case *parse.IfNode:
+		w.branch(&n.BranchNode)
+	case *parse.RangeNode:
+		w.branch(&n.BranchNode)
+	case *parse.WithNode:
+		w.branch(&n.BranchNode)
+	case *parse.TemplateNode:
+		w.pipe(n.Pipe)
+	case *parse.PipeNode:
+		w.pipe(n)
+	case *parse.ChainNode:
+		w.node(n.Node)
+	case *parse.FieldNode:
+		w.reads.field(n.Ident)
+	case *parse.VariableNode:
+		if n.Ident[0] == "$" && len(n.Ident) > 1 {
+			w.reads.field(n.Ident[1:])
+		} else if n.Ident[0] == "$" {
+			w.reads.all = true
+		}
+	case *parse.DotNode:
+		w.reads.all = true
+	case *parse.IdentifierNode:
+		w.used[n.Ident] = true
+	}
+}
+
+func (w walker) branch(n *parse.BranchNode) {
+	w.pipe(n.Pipe)
+	w.list(n.List)
+	w.list(n.ElseList)
+}
+
+func (w walker) pipe(pipe *parse.PipeNode) {
+	if pipe == nil {
+		return
+	}
+	for _, command := range pipe.Cmds {
+		for _, argument := range command.Args {
+			w.node(argument)
+		}
+	}
+}

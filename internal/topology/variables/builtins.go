@@ -1,0 +1,118 @@
+package variables
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+)
+
+// ControlPlane is what patches may know of the control plane.
+type ControlPlane struct {
+	Name     string
+	Version  string // that it is reconciled towards
+	Replicas *int32
+	Metadata clusterv1.ObjectMeta
+	// InfrastructureTemplate is the name of the template of its Machines; empty where it has none.
+	InfrastructureTemplate string
+}
+
+// Workers is what patches may know of a MachineDeployment or MachinePool.
+type Workers struct {
+	Name         string
+	TopologyName string
+	Class        string
+	Version      string // that they are reconciled towards
+	Replicas     *int32
+	Metadata     clusterv1.ObjectMeta
+	// Bootstrap and Infrastructure are the names of the objects that it refers to; empty where they are not known yet.
+	Bootstrap      string
+	Infrastructure string
+}
+
+// ClusterBuiltins is the part of the builtin variable that is the same for all templates.
+func ClusterBuiltins(cluster *clusterv1.Cluster) runtimehooksv1.Builtins {
+	topology, network := cluster.Spec.Topology, cluster.Spec.ClusterNetwork
+	annotations := maps.Clone(cluster.Annotations)
+	delete(annotations, corev1.LastAppliedConfigAnnotation) // the whole Cluster once more
+	namespace := topology.ClassRef.Namespace
+	if namespace == "" {
+		namespace = cluster.Namespace
+	}
+	out := &runtimehooksv1.ClusterBuiltins{
+		Name: cluster.Name, Namespace: cluster.Namespace, UID: cluster.UID,
+		Metadata: metadata(clusterv1.ObjectMeta{Labels: cluster.Labels, Annotations: annotations}),
+		Topology: &runtimehooksv1.ClusterTopologyBuiltins{
+			Version:  topology.Version,
+			ClassRef: runtimehooksv1.ClusterTopologyClusterClassRefBuiltins{Name: topology.ClassRef.Name, Namespace: namespace},
+			Class:    topology.ClassRef.Name, ClassNamespace: namespace,
+		},
+	}
+	services, pods := network.Services.CIDRBlocks, network.Pods.CIDRBlocks
+	if network.ServiceDomain != "" || len(services) > 0 || len(pods) > 0 {
+		out.Network = &runtimehooksv1.ClusterNetworkBuiltins{Services: services, Pods: pods}
+		if network.ServiceDomain != "" {
+			out.Network.ServiceDomain = &network.ServiceDomain
+		}
+	}
+	return runtimehooksv1.Builtins{Cluster: out}
+}
+
+// Builtins is the part for the templates of the control plane and of its Machines.
+func (c ControlPlane) Builtins() runtimehooksv1.Builtins {
+	out := &runtimehooksv1.ControlPlaneBuiltins{
+		Name: c.Name, Version: c.Version, Replicas: c.Replicas, Metadata: metadata(c.Metadata),
+	}
+	if c.InfrastructureTemplate != "" {
+		out.MachineTemplate = &runtimehooksv1.ControlPlaneMachineTemplateBuiltins{
+			InfrastructureRef: runtimehooksv1.ControlPlaneMachineTemplateInfrastructureRefBuiltins{Name: c.InfrastructureTemplate},
+		}
+	}
+	return runtimehooksv1.Builtins{ControlPlane: out}
+}
+
+// DeploymentBuiltins is the part for the templates of a MachineDeployment.
+func (w Workers) DeploymentBuiltins() runtimehooksv1.Builtins {
+	return runtimehooksv1.Builtins{MachineDeployment: &runtimehooksv1.MachineDeploymentBuiltins{
+		Name: w.Name, TopologyName: w.TopologyName, Class: w.Class, Version: w.Version, Metadata: metadata(w.Metadata),
+		Replicas: w.replicas(), Bootstrap: w.bootstrap(), InfrastructureRef: w.infrastructure(),
+	}}
+}
+
+// PoolBuiltins is the part for the templates of a MachinePool.
+func (w Workers) PoolBuiltins() runtimehooksv1.Builtins {
+	return runtimehooksv1.Builtins{MachinePool: &runtimehooksv1.MachinePoolBuiltins{
+		Name: w.Name, TopologyName: w.TopologyName, Class: w.Class, Version: w.Version, Metadata: metadata(w.Metadata),
+		Replicas: w.replicas(), Bootstrap: w.bootstrap(), InfrastructureRef: w.infrastructure(),
+	}}
+}
+
+func (w Workers) replicas() *int64 {
+	if w.Replicas == nil {
+		return nil
+	}
+	return new(int64(*w.Replicas))
+}
+
+func (w Workers) bootstrap() *runtimehooksv1.MachineBootstrapBuiltins {
+	if w.Bootstrap == "" {
+		return nil
+	}
+	return &runtimehooksv1.MachineBootstrapBuiltins{ConfigRef: &runtimehooksv1.MachineBootstrapConfigRefBuiltins{Name: w.Bootstrap}}
+}
+
+func (w Workers) infrastructure() *runtimehooksv1.MachineInfrastructureRefBuiltins {
+	if w.Infrastructure == "" {
+		return nil
+	}
+	return &runtimehooksv1.MachineInfrastructureRefBuiltins{Name: w.Infrastructure}
+}
+
+// metadata is nil where there is none: the field has at least one property where it is present.
+func metadata(m clusterv1.ObjectMeta) *runtimehooksv1.ObjectMeta {
+	if len(m.Labels) == 0 && len(m.Annotations) == 0 {
+		return nil
+	}
+	return &runtimehooksv1.ObjectMeta{Labels: m.Labels, Annotations: m.Annotations}
+}

@@ -1,0 +1,135 @@
+package variables
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// definition is what a class says about one variable. Its schema is compiled when it is used for the first time.
+type definition struct {
+	name     string
+	required bool
+	// conflict: the class and its extensions, or two of them, define the variable in different ways.
+	conflict bool
+	schema   clusterv1.JSONSchemaProps
+	compiled func() (*compiled, error)
+}
+
+// compiled is a schema in the forms that the libraries work with.
+type compiled struct {
+	structural *schema.Structural
+	values     validation.SchemaValidator
+	rules      *cel.Validator
+	// fallback is the default of the whole value; nil: it has none. fills is true where a part of it has a default.
+	fallback *apiextensionsv1.JSON
+	fills    bool
+}
+
+func newDefinition(v clusterv1.ClusterClassStatusVariable) *definition {
+	d := &definition{name: v.Name, conflict: v.DefinitionsConflict != nil && *v.DefinitionsConflict}
+	for i, from := range v.Definitions {
+		d.required = d.required || from.Required != nil && *from.Required
+		if i == 0 {
+			d.schema = from.Schema.OpenAPIV3Schema
+		}
+	}
+	d.compiled = sync.OnceValues(func() (*compiled, error) { return compile(d.schema) })
+	return d
+}
+
+// isSame reports whether what is compiled for the other can be used for this one.
+func (d *definition) isSame(other *definition) bool {
+	return d.name == other.name && d.required == other.required && d.conflict == other.conflict &&
+		reflect.DeepEqual(d.schema, other.schema)
+}
+
+func compile(s clusterv1.JSONSchemaProps) (*compiled, error) {
+	props, err := propsOf(s)
+	if err != nil {
+		return nil, err
+	}
+	structural, err := schema.NewStructural(props)
+	if err != nil {
+		return nil, fmt.Errorf("the schema is not structural: %w", err)
+	}
+	values, _, err := validation.NewSchemaValidator(props)
+	if err != nil {
+		return nil, fmt.Errorf("the schema cannot be used: %w", err)
+	}
+	return &compiled{
+		structural: structural, values: values, fallback: s.Default, fills: hasDefaults(structural),
+		rules: cel.NewValidator(structural, false, celconfig.PerCallLimit),
+	}, nil
+}
+
+// hasDefaults reports whether a part of a value, below the whole, has a default.
+func hasDefaults(s *schema.Structural) bool {
+	depth, found := 0, false
+	v := schema.Visitor{Structural: func(at *schema.Structural) bool {
+		found = found || depth > 0 && at.Default.Object != nil
+		depth++
+		return false
+	}}
+	v.Visit(s)
+	return found
+}
+
+// defaulted returns the value with the defaults of its parts; changed is false where it has all of them.
+func (c *compiled) defaulted(raw apiextensionsv1.JSON) (out apiextensionsv1.JSON, changed bool, err error) {
+	if !c.fills {
+		return raw, false, nil
+	}
+	before, err := decode(raw)
+	if err != nil {
+		return raw, false, err
+	}
+	after := runtime.DeepCopyJSONValue(before)
+	defaulting.Default(after, c.structural)
+	if reflect.DeepEqual(before, after) {
+		return raw, false, nil
+	}
+	out, err = encode(after)
+	return out, err == nil, err
+}
+
+// validate checks a value: its schema, that it has no fields which the schema does not know, and the rules in CEL. old is the
+// value before; nil: there was none, and rules about changes do not apply.
+func (c *compiled) validate(value, old any, path *field.Path) field.ErrorList {
+	if errs := validation.ValidateCustomResource(path, value, c.values); len(errs) > 0 {
+		return errs
+	}
+	if errs := c.unknownFields(value, path); len(errs) > 0 {
+		return errs
+	}
+	errs, _ := c.rules.Validate(context.Background(), path, c.structural, value, old, celconfig.RuntimeCELCostBudget)
+	return errs
+}
+
+func (c *compiled) unknownFields(value any, path *field.Path) field.ErrorList {
+	if _, isObject := value.(map[string]any); !isObject {
+		if _, isArray := value.([]any); !isArray {
+			return nil
+		}
+	}
+	unknown := pruning.PruneWithOptions(runtime.DeepCopyJSONValue(value), c.structural, false, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	slices.Sort(unknown)
+	var errs field.ErrorList
+	for _, name := range unknown {
+		errs = append(errs, field.Invalid(path.Child(name), name, "field is not in the schema of the variable; remove it"))
+	}
+	return errs
+}

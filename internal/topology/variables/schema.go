@@ -1,0 +1,31 @@
+package variables
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// propsOf returns a schema in the form of the API server's libraries, which lacks x-metadata.
+func propsOf(s clusterv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error) {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("the schema cannot be encoded: %w", err)
+	}
+	versioned, out := &apiextensionsv1.JSONSchemaProps{}, &apiextensions.JSONSchemaProps{}
+	if err := json.Unmarshal(raw, versioned); err != nil {
+		return nil, fmt.Errorf("the schema cannot be read: %w", err)
+	}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(versioned, out, nil); err != nil {
+		return nil, fmt.Errorf("the schema cannot be used: %w", err)
+	}
+	return out, nil
+}
+
+func encode(value any) (apiextensionsv1.JSON, error) {
+	raw, err := json.Marshal(value)
+	return apiextensionsv1.JSON{Raw: raw}, err
+}

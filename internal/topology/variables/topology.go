@@ -1,0 +1,173 @@
+package variables
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// scope is one list of values in a topology.
+type scope struct {
+	path *field.Path
+	// key tells the scope apart from others of the topology: an old value is of the same scope.
+	key string
+	// overrides only replace values of the topology.
+	overrides bool
+	list      *[]clusterv1.ClusterVariable
+}
+
+// scopes lists the values of a topology: those for all, then the overrides.
+func scopes(t *clusterv1.Topology, path *field.Path) []scope {
+	out := []scope{
+		{path: path.Child("variables"), list: &t.Variables},
+		{path: path.Child("controlPlane", "variables", "overrides"), key: "controlPlane", overrides: true, list: &t.ControlPlane.Variables.Overrides},
+	}
+	workers := path.Child("workers")
+	for i := range t.Workers.MachineDeployments {
+		d := &t.Workers.MachineDeployments[i]
+		out = append(out, scope{
+			path: workers.Child("machineDeployments").Key(d.Name).Child("variables", "overrides"),
+			key:  "machineDeployment/" + d.Name, overrides: true, list: &d.Variables.Overrides,
+		})
+	}
+	for i := range t.Workers.MachinePools {
+		p := &t.Workers.MachinePools[i]
+		out = append(out, scope{
+			path: workers.Child("machinePools").Key(p.Name).Child("variables", "overrides"),
+			key:  "machinePool/" + p.Name, overrides: true, list: &p.Variables.Overrides,
+		})
+	}
+	return out
+}
+
+// Default sets the values that the topology lacks and the class has defaults for, and the parts of values that it lacks. The
+// topology is changed in place; changed says whether it was. What cannot be read is left for Validate to refuse.
+func (d *Definitions) Default(t *clusterv1.Topology) (changed bool) {
+	for _, s := range scopes(t, nil) {
+		for i, v := range *s.list {
+			if value, filled := d.fill(v); filled {
+				if !changed {
+					changed = true
+				}
+				(*s.list)[i].Value = value.Value
+			}
+		}
+		if s.overrides {
+			continue
+		}
+		for _, definition := range d.order {
+			if value, ok := definition.fallback(*s.list); ok {
+				*s.list = append(*s.list, value)
+				changed = true
+			}
+		}
+	}
+	return changed
+}
+
+// fill sets the parts of a value that have defaults.
+func (d *Definitions) fill(v clusterv1.ClusterVariable) (clusterv1.ClusterVariable, bool) {
+	definition := d.byName[v.Name]
+	if definition == nil || definition.conflict {
+		return v, false
+	}
+	c, err := definition.compiled()
+	if err != nil {
+		return v, false
+	}
+	value, changed, err := c.defaulted(v.Value)
+	if err != nil || !changed {
+		return v, false
+	}
+	v.Value = value
+	return v, true
+}
+
+// fallback is the default value of a variable that the list lacks.
+func (d *definition) fallback(list []clusterv1.ClusterVariable) (clusterv1.ClusterVariable, bool) {
+	if d.conflict || d.schema.Default == nil ||
+		slices.ContainsFunc(list, func(v clusterv1.ClusterVariable) bool { return v.Name == d.name }) {
+		return clusterv1.ClusterVariable{}, false
+	}
+	c, err := d.compiled()
+	if err != nil {
+		return clusterv1.ClusterVariable{}, false
+	}
+	value, _, err := c.defaulted(*d.schema.Default)
+	return clusterv1.ClusterVariable{Name: d.name, Value: value}, err == nil
+}
+
+// Validate checks all values of a topology; old is the topology before, or nil. Run Default first.
+func (d *Definitions) Validate(t, old *clusterv1.Topology, path *field.Path) field.ErrorList {
+	before := map[string][]clusterv1.ClusterVariable{}
+	if old != nil {
+		for _, s := range scopes(old, nil) {
+			before[s.key] = *s.list
+		}
+	}
+	var errs field.ErrorList
+	for _, s := range scopes(t, path) {
+		errs = append(errs, d.validateScope(s, before[s.key])...)
+	}
+	return errs
+}
+
+func (d *Definitions) validateScope(s scope, old []clusterv1.ClusterVariable) field.ErrorList {
+	var errs field.ErrorList
+	given := make(map[string]bool, len(*s.list))
+	for _, v := range *s.list {
+		at := s.path.Key(v.Name)
+		if given[v.Name] {
+			errs = append(errs, field.Duplicate(at, v.Name))
+			continue
+		}
+		given[v.Name] = true
+		errs = append(errs, d.validateValue(v, find(old, v.Name), at)...)
+	}
+	if s.overrides {
+		return errs
+	}
+	for _, definition := range d.order {
+		if definition.required && !given[definition.name] {
+			errs = append(errs, field.Required(s.path, fmt.Sprintf("variable %s is required: set it", definition.name)))
+		}
+	}
+	return errs
+}
+
+func (d *Definitions) validateValue(v clusterv1.ClusterVariable, old *clusterv1.ClusterVariable, path *field.Path) field.ErrorList {
+	definition := d.byName[v.Name]
+	switch {
+	case definition == nil:
+		return field.ErrorList{field.Invalid(path, v.Name, "variable is not defined in the ClusterClass; remove it")}
+	case definition.conflict:
+		return field.ErrorList{field.Invalid(path, v.Name,
+			"variable has definitions that differ in the ClusterClass and its extensions: make them the same, or rename one of them")}
+	}
+	c, err := definition.compiled()
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, v.Name, "the ClusterClass defines the variable with a schema that cannot be used: "+err.Error())}
+	}
+	value, err := decode(v.Value)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path.Child("value"), string(v.Value.Raw), "must be JSON")}
+	}
+	var before any
+	if old != nil {
+		if before, err = decode(old.Value); err != nil {
+			before = nil
+		}
+	}
+	return c.validate(value, before, path.Child("value"))
+}
+
+func find(list []clusterv1.ClusterVariable, name string) *clusterv1.ClusterVariable {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
+}
