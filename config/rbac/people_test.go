@@ -86,7 +86,12 @@ func resources(t *testing.T) []resource {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := []resource{{version: "v1", kind: "ConfigMap", plural: "configmaps"}, {version: "v1", kind: "Secret", plural: "secrets"}}
+	out := []resource{
+		{version: "v1", kind: "ConfigMap", plural: "configmaps"}, {version: "v1", kind: "Secret", plural: "secrets"},
+		// What bounds a namespace is not its editors'; Events are, which no quota counts.
+		{version: "v1", kind: "Event", plural: "events"}, {version: "v1", kind: "LimitRange", plural: "limitranges"},
+		{version: "v1", kind: "ResourceQuota", plural: "resourcequotas"},
+	}
 	for _, crd := range list {
 		r := resource{
 			group: crd.Spec.Group, kind: crd.Spec.Names.Kind, plural: crd.Spec.Names.Plural,
