@@ -115,3 +115,27 @@ func (a *answers) drop(element *list.Element) {
 	a.bytes -= len(old.key) + len(old.body)
 	delete(a.byKey, old.key)
 }
+
+// forgotten is how long it is remembered since when a handler blocks, after the time at which it asked to be called again.
+const forgotten = time.Hour
+
+// blocking says whether an answer holds something back, and since when the handler does.
+func (e *Extensions) blocking(t target, of client.Object, answer hooks.Response) (Blocking, bool) {
+	key := keyOf(t, of, "since", nil)
+	r, ok := answer.(hooks.RetryResponse)
+	if !ok || r.GetRetryAfterSeconds() <= 0 {
+		e.blocks.keep(key, nil, 0)
+		return Blocking{}, false
+	}
+	b := Blocking{
+		Handler: t.String(), Message: clipMessage(answer.GetMessage()), Since: e.cfg.Now(),
+		RetryAfter: time.Duration(r.GetRetryAfterSeconds()) * time.Second,
+	}
+	if text, left := e.blocks.find(key); left > 0 {
+		if began, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
+			b.Since = began
+		}
+	}
+	e.blocks.keep(key, []byte(b.Since.Format(time.RFC3339Nano)), b.RetryAfter+forgotten)
+	return b, true
+}

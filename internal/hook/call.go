@@ -67,26 +67,31 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 }
 
 // CallAll implements [Client].
-func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Exchange) error {
+func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Exchange) (Called, error) {
 	h, err := e.hookOf(x)
 	if err != nil {
-		return err
+		return Called{}, err
 	}
 	targets, err := e.targets(ctx, h.Name, of.GetNamespace())
 	if err != nil {
-		return err
+		return Called{}, err
 	}
 	answers := make([]hooks.Response, 0, len(targets))
+	var called Called
 	for _, t := range targets {
 		answer, err := e.call(ctx, t, of, x)
 		if err != nil {
-			return err
+			return Called{}, err
 		}
 		answers = append(answers, answer)
+		called.Handlers = append(called.Handlers, t.String())
+		if b, blocks := e.blocking(t, of, answer); blocks {
+			called.Blocking = append(called.Blocking, b)
+		}
 	}
 	aggregated := h.NewResponse()
 	aggregate(answers, aggregated)
-	return e.catalog.Up(aggregated, x.Response)
+	return called, e.catalog.Up(aggregated, x.Response)
 }
 
 // hookOf tells the hook of an exchange by the types of its two sides.

@@ -20,7 +20,8 @@ func (e *Extensions) permit(t target) (permits [2]breaker.Permit, err error) {
 		if i > 0 {
 			permits[0].Abandoned()
 		}
-		return permits, fault.New(fault.Unreachable, ReasonCircuitOpen, "not called, it failed too often: %s", circuit.State().Cause.Message)
+		state := circuit.State() // the message is that of the failure: what people read does not change when a circuit opens
+		return permits, fault.New(fault.Unreachable, ReasonCircuitOpen, "%s", state.Cause.Message).RetryIn(state.RetryAt.Sub(e.cfg.Now()))
 	}
 	return permits, nil
 }

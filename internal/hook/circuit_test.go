@@ -104,7 +104,7 @@ func TestHandlersWereReplaced(t *testing.T) {
 	w.OnChange(func(string) { woken++ })
 	for range 3 {
 		call, _ := creation()
-		if err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != wire.ReasonHTTPStatus {
+		if _, err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != wire.ReasonHTTPStatus {
 			t.Errorf("the handler that is gone: %v", err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestHandlersWereReplaced(t *testing.T) {
 	}
 	w.mustDiscover(c)
 	call, _ := creation()
-	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 		t.Errorf("after it was discovered again: %v", err)
 	}
 	if s := w.State("ext"); s.Next.Sub(w.clock.Now()) != rediscover {
@@ -137,7 +137,7 @@ func TestAlwaysNotFound(t *testing.T) {
 				asked++
 			}
 			call, _ := creation()
-			if err := w.CallAll(t.Context(), cluster("ns"), call); err == nil {
+			if _, err := w.CallAll(t.Context(), cluster("ns"), call); err == nil {
 				t.Fatalf("%s: no error", name)
 			}
 			w.clock.forward(time.Second)
@@ -170,7 +170,7 @@ func TestOrderOfHandlers(t *testing.T) {
 		}
 		order = nil
 		call, _ := creation()
-		if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+		if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"a", "b", "c"}, order); diff != "" {

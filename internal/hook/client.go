@@ -20,7 +20,24 @@ type Client interface {
 	Call(ctx context.Context, of client.Object, handler string, x Exchange) error
 	// CallAll calls all handlers of the request's hook one after the other, and stops at the first error. The
 	// response gets the lowest retryAfterSeconds that is not 0, and all messages; nothing else of the answers.
-	CallAll(ctx context.Context, of client.Object, x Exchange) error
+	CallAll(ctx context.Context, of client.Object, x Exchange) (Called, error)
+}
+
+// Called is what is known of the handlers after a call of all of them.
+type Called struct {
+	// Handlers that answered, "<handler>.<extension>", in the order of the calls.
+	Handlers []string
+	// Blocking are those whose answer has retryAfterSeconds.
+	Blocking []Blocking
+}
+
+// Blocking is a handler that holds something back.
+type Blocking struct {
+	Handler, Message string
+	// Since is when it first did, without a break, as far as this process knows.
+	Since time.Time
+	// RetryAfter is what is left of the time after which it asks to be called again.
+	RetryAfter time.Duration
 }
 
 // Exchange is a request and where its response goes.

@@ -325,7 +325,7 @@ func TestNoCredentials(t *testing.T) {
 	})
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	call, _ := creation()
-	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 		t.Fatal(err)
 	}
 	for key := range header {
@@ -350,7 +350,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 		c.Spec.Settings = map[string]string{"password": secret}
 		w.mustDiscover(c)
 		call, _ := creation()
-		err := w.CallAll(t.Context(), cluster("ns"), call)
+		_, err := w.CallAll(t.Context(), cluster("ns"), call)
 		if err == nil {
 			t.Fatalf("%s: no error", name)
 		}
@@ -374,7 +374,7 @@ func TestCallerGivesUp(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { <-asked; stop() }()
 		call, _ := creation()
-		if err := w.CallAll(ctx, cluster("ns"), call); err == nil || fault.As(err) != nil {
+		if _, err := w.CallAll(ctx, cluster("ns"), call); err == nil || fault.As(err) != nil {
 			t.Fatalf("got %v, want the context's error", err)
 		}
 	}

@@ -249,7 +249,7 @@ func TestNamespaceSelector(t *testing.T) {
 	w.mustDiscover(c)
 	for namespace, want := range map[string]struct{ message, reason string }{"prod": {message: "called"}, "ns": {reason: ReasonNamespaceMismatch}} {
 		call, response := creation()
-		if err := w.CallAll(t.Context(), cluster(namespace), call); err != nil || response.Message != want.message {
+		if _, err := w.CallAll(t.Context(), cluster(namespace), call); err != nil || response.Message != want.message {
 			t.Errorf("%s: all: message %q, %v; want %q", namespace, response.Message, err, want.message)
 		}
 		call, _ = creation()
@@ -262,7 +262,7 @@ func TestNamespaceSelector(t *testing.T) {
 		}
 	}
 	call, _ := creation()
-	if err := w.CallAll(t.Context(), cluster("gone"), call); err == nil {
+	if _, err := w.CallAll(t.Context(), cluster("gone"), call); err == nil {
 		t.Error("a namespace that cannot be read was taken for one that is not selected")
 	}
 }
@@ -277,7 +277,7 @@ func TestSettings(t *testing.T) {
 	call, _ := creation()
 	request := call.Request.(*hooksv1.BeforeClusterCreateRequest)
 	request.Settings = map[string]string{"size": "large"}
-	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 		t.Fatal(err)
 	}
 	var sent struct{ Settings map[string]string }
@@ -315,7 +315,7 @@ func TestCallAll(t *testing.T) {
 	w.mustDiscover(lateConfig)
 	w.mustDiscover(earlyConfig)
 	call, response := creation()
-	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"m.early", "a.late", "z.late"}, order); diff != "" {
@@ -328,7 +328,7 @@ func TestCallAll(t *testing.T) {
 	late.Serve(pathOf("a"), serve("a.late", failing))
 	call, _ = creation()
 	call.Input = "changed"
-	err := w.CallAll(t.Context(), cluster("ns"), call)
+	_, err := w.CallAll(t.Context(), cluster("ns"), call)
 	if diff := cmp.Diff([]string{"m.early", "a.late"}, order); diff != "" || reasonOf(err) != ReasonAnsweredFailure {
 		t.Errorf("after the first error (%v) nobody is called:\n%s", err, diff)
 	}
@@ -341,7 +341,7 @@ func TestNobodyToCall(t *testing.T) {
 	w := newWorld(t)
 	call, response := creation()
 	response.Message = "old"
-	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(answered("", 0), response); diff != "" {
@@ -389,7 +389,7 @@ func TestAnswersAreKept(t *testing.T) {
 		t.Helper()
 		call, response := creation()
 		call.Input = input
-		if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+		if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 			t.Fatal(err)
 		}
 		return response
@@ -502,6 +502,64 @@ func TestSlim(t *testing.T) {
 	}
 }
 
+// RT-14: an answer is for a question about a Cluster; the record of what was asked is no part of it.
+func TestDigest(t *testing.T) {
+	same := map[string]func(*clusterv1.Cluster){
+		"resource version": func(c *clusterv1.Cluster) { c.ResourceVersion, c.Generation = "7", 7 },
+		"status":           func(c *clusterv1.Cluster) { c.Status.Phase = "Provisioned" },
+		"record": func(c *clusterv1.Cluster) {
+			c.Annotations = map[string]string{"runtime.cluster.x-k8s.io/pending-hooks": "x", "topology.internal.cluster.x-k8s.io/upgrade-step": "v1"}
+		},
+	}
+	other := map[string]func(*clusterv1.Cluster){
+		"label":      func(c *clusterv1.Cluster) { c.Labels = map[string]string{"a": "b"} },
+		"annotation": func(c *clusterv1.Cluster) { c.Annotations = map[string]string{"a": "b"} },
+		"spec":       func(c *clusterv1.Cluster) { c.Spec.Paused = ptr(true) },
+		"uid":        func(c *clusterv1.Cluster) { c.UID = "another" },
+	}
+	want := Digest(cluster("ns"), "v1")
+	for _, expected := range []bool{true, false} {
+		for name, change := range map[bool]map[string]func(*clusterv1.Cluster){true: same, false: other}[expected] {
+			c := cluster("ns")
+			change(c)
+			if got := Digest(c, "v1"); (got == want) != expected {
+				t.Errorf("%s: the digest is the same: %v", name, got == want)
+			}
+		}
+	}
+	if Digest(cluster("ns"), "v2") == want {
+		t.Error("another version is the same question")
+	}
+}
+
+// LH-17: who blocks, why, and since when.
+func TestBlocking(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	x.Handle(hooktest.Handler("a", "BeforeClusterCreate"), hooktest.Answer(answered("", 0)))
+	x.Handle(hooktest.Handler("b", "BeforeClusterCreate"), hooktest.Answer(answered("no room", 30)))
+	w.mustDiscover(x.ExtensionConfig("ext"))
+	began := w.clock.Now()
+	check := func(reason string, want ...Blocking) {
+		t.Helper()
+		call, _ := creation()
+		got, err := w.CallAll(t.Context(), cluster("ns"), call)
+		if diff := cmp.Diff(Called{Handlers: []string{"a.ext", "b.ext"}, Blocking: want}, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", reason, err, diff)
+		}
+	}
+	check("the first time", Blocking{"b.ext", "no room", began, 30 * time.Second})
+	w.clock.forward(10 * time.Second)
+	check("a kept answer", Blocking{"b.ext", "no room", began, 20 * time.Second})
+	w.clock.forward(10 * time.Minute)
+	x.Serve(pathOf("b"), hooktest.Answer(answered("still no room", 5)))
+	check("much later", Blocking{"b.ext", "still no room", began, 5 * time.Second})
+	w.clock.forward(10 * time.Second)
+	x.Serve(pathOf("b"), hooktest.Answer(answered("", 0)))
+	check("it lets go")
+	x.Serve(pathOf("b"), hooktest.Answer(answered("again", 5)))
+	check("it blocks again", Blocking{"b.ext", "again", w.clock.Now(), 5 * time.Second})
+}
+
 // RT-21: what is forgotten is not called.
 func TestForget(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
@@ -510,7 +568,7 @@ func TestForget(t *testing.T) {
 	w.Forget("ext")
 	w.Forget("ext")
 	call, response := creation()
-	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil || response.Message != "" {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil || response.Message != "" {
 		t.Errorf("message %q, %v", response.Message, err)
 	}
 }
@@ -566,7 +624,7 @@ func TestDiscoveryFailsLater(t *testing.T) {
 		}
 	}
 	call, response := creation()
-	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil || response.Message != "called" {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil || response.Message != "called" {
 		t.Errorf("a call by the old list: %q, %v", response.Message, err)
 	}
 }

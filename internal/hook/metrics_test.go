@@ -44,7 +44,7 @@ func opened(t *testing.T) (*world, *hooktest.Extension) {
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	for range 5 {
 		call, _ := creation()
-		_ = w.CallAll(t.Context(), cluster("ns"), call)
+		_, _ = w.CallAll(t.Context(), cluster("ns"), call)
 	}
 	if len(w.State("ext").Failing) == 0 {
 		t.Fatal("the circuit is closed")
@@ -82,14 +82,14 @@ func TestMetricsOfAForgottenExtension(t *testing.T) {
 	w.mustDiscover(c)
 	for range 4 {
 		call, _ := creation()
-		_ = w.CallAll(t.Context(), cluster("ns"), call)
+		_, _ = w.CallAll(t.Context(), cluster("ns"), call)
 	}
 	x.Serve(pathOf("check"), func(rw http.ResponseWriter, _ *http.Request) {
 		w.Forget("ext")
 		rw.WriteHeader(http.StatusInternalServerError) // the fifth: the circuit opens
 	})
 	call, _ := creation()
-	if err := w.CallAll(t.Context(), cluster("ns"), call); err == nil {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err == nil {
 		t.Error("the call that was under way did not fail")
 	}
 	w.nothingIsSaid("a call was under way")
@@ -121,7 +121,7 @@ func TestMetricsOfAnExtensionMadeAgain(t *testing.T) {
 	})
 	w.mustDiscover(c)
 	call, _ := creation()
-	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 		t.Fatal(err)
 	}
 	w.nothingIsSaid("made again while it was called")

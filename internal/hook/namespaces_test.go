@@ -22,7 +22,7 @@ func TestInvalidNamespaceSelector(t *testing.T) {
 	}
 	for namespace, want := range map[string]string{"prod": "called", "ns": ""} {
 		call, response := creation()
-		if err := w.CallAll(t.Context(), cluster(namespace), call); err != nil || response.Message != want {
+		if _, err := w.CallAll(t.Context(), cluster(namespace), call); err != nil || response.Message != want {
 			t.Errorf("%s: message %q, %v; want %q", namespace, response.Message, err, want)
 		}
 	}

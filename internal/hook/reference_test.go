@@ -64,7 +64,7 @@ func TestReferenceServer(t *testing.T) {
 	upgrade := &hooksv1.BeforeClusterUpgradeResponse{}
 	call := Exchange{Request: &hooksv1.BeforeClusterUpgradeRequest{Cluster: Slim(cluster("ns"))}, Response: upgrade}
 	for range 2 { // the second answer is the one that was kept
-		if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+		if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 			t.Fatal(err)
 		}
 		if upgrade.Status != hooksv1.ResponseStatusSuccess || upgrade.Message != "backing up volumes" || upgrade.RetryAfterSeconds != 20 ||

@@ -44,6 +44,8 @@ type Extensions struct {
 	cfg     Config
 	metrics *metrics
 	answers *answers
+	// blocks has since when handlers block, as texts.
+	blocks *answers
 
 	mu     sync.RWMutex
 	primed bool
@@ -73,7 +75,8 @@ func New(cfg Config) (*Extensions, error) {
 		return nil, err
 	}
 	return &Extensions{
-		catalog: cfg.Catalog, cfg: cfg, metrics: m, answers: newAnswers(cfg.Now), byName: map[string]*extension{},
+		catalog: cfg.Catalog, cfg: cfg, metrics: m, answers: newAnswers(cfg.Now), blocks: newAnswers(cfg.Now),
+		byName: map[string]*extension{},
 	}, nil
 }
 

@@ -31,7 +31,7 @@ func TestService(t *testing.T) {
 	w := newWorld(t)
 	w.mustDiscover(c)
 	call, _ := creation()
-	if err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 		t.Fatal(err)
 	}
 	want := "/below/this/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/check"

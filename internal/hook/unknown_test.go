@@ -23,7 +23,7 @@ func listedIn(name, version, hook string, policy runtimev1.FailurePolicy) runtim
 func (w *world) all(namespace string) (reason, text string) {
 	w.t.Helper()
 	call, _ := creation()
-	err := w.CallAll(w.t.Context(), cluster(namespace), call)
+	_, err := w.CallAll(w.t.Context(), cluster(namespace), call)
 	if err == nil {
 		return "", ""
 	}
@@ -64,7 +64,7 @@ func TestUnknownHandlers(t *testing.T) {
 		t.Errorf("another handler called by name: %v", err)
 	}
 	deletion := Exchange{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}}
-	if err := w.CallAll(t.Context(), cluster("prod"), deletion); err != nil {
+	if _, err := w.CallAll(t.Context(), cluster("prod"), deletion); err != nil {
 		t.Errorf("another hook: %v", err)
 	}
 	names, err := w.Handlers(t.Context(), create, cluster("prod"))

@@ -316,7 +316,7 @@ func TestRegisteredBeforeDiscovered(t *testing.T) {
 		pass(t, c, ctl)
 		e.Prime()
 		o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
-		err := e.CallAll(t.Context(), o, hook.Exchange{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}})
+		_, err := e.CallAll(t.Context(), o, hook.Exchange{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}})
 		if f := fault.As(err); f == nil || f.Reason != hook.ReasonNotReady && f.Reason != hook.ReasonNotDiscovered {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -147,7 +147,7 @@ func (l live) call(namespace string) (string, error) { return l.callBy(l.extensi
 func (l live) callBy(extensions *hook.Extensions, namespace string) (string, error) {
 	o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}}
 	response := &hooksv1.BeforeClusterCreateResponse{}
-	err := extensions.CallAll(l.t.Context(), o, hook.Exchange{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: response})
+	_, err := extensions.CallAll(l.t.Context(), o, hook.Exchange{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: response})
 	return response.Message, err
 }
 

@@ -116,6 +116,8 @@ type Blocker struct {
 	Handler string
 	// Message of the extension; empty: it has none.
 	Message string
+	// Since is when it first did, as far as the manager that runs knows.
+	Since time.Time
 	// Retry is after which time the handler is called again.
 	Retry time.Duration
 }
@@ -125,5 +127,5 @@ func (b Blocker) String() string {
 	if b.Message == "" {
 		return fmt.Sprintf("handler %s gives no reason", b.Handler)
 	}
-	return fmt.Sprintf("handler %s: %s", b.Handler, b.Message)
+	return fmt.Sprintf("handler %s: %s", b.Handler, strings.ReplaceAll(b.Message, "\n", " "))
 }

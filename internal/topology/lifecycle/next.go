@@ -85,6 +85,9 @@ func (d *decision) ask(action string, q Question) bool {
 			d.recheckIn(b.Retry)
 		}
 	default:
+		if len(answer.Handlers) > 0 {
+			d.verdict.Released = append(d.verdict.Released, Released{Hook: q.Hook, Handlers: answer.Handlers})
+		}
 		return true
 	}
 	return false

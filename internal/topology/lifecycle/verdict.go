@@ -17,6 +17,8 @@ type Verdict struct {
 	Plan Route
 	// Blocking are the hooks that hold something back.
 	Blocking []Blocked
+	// Released are the hooks with handlers that let go.
+	Released []Released
 	// Failed are problems of hooks and of the plan. They are returned as errors when everything else is written, so that
 	// they are retried with backoff.
 	Failed []error
@@ -46,4 +48,10 @@ type Blocked struct {
 	By     []Blocker
 	// Annotations of the Cluster that hold back the same, set by people.
 	Annotations []string
+}
+
+// Released is a hook that let something go.
+type Released struct {
+	Hook     Hook
+	Handlers []string
 }

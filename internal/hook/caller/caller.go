@@ -1,0 +1,153 @@
+// Package caller calls the lifecycle hooks that package lifecycle asks for.
+//
+// Does: builds the request of a hook from a question and the Cluster, calls the handlers, and returns their answers as facts.
+//
+//	lifecycle.Question ──► request ──► hook.Client ──► lifecycle.Answer
+//
+// An answer is kept for as long as the extension asked for, and one that lets go for a while, as long as the question and the Cluster
+// stay the same: when what an answer leads to could not be written, the hook is not called again.
+//
+// Owns: how long answers that let go are kept.
+//
+// Never: decides which hook is called, or what follows from an answer.
+//
+// Read first: [Caller].
+package caller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+const (
+	// reuse is how long an answer that lets go is good for the same question.
+	reuse = 10 * time.Minute
+	// soon is when to ask again what could not be asked at all.
+	soon = 500 * time.Millisecond
+)
+
+// Caller calls lifecycle hooks.
+type Caller struct{ Client hook.Client }
+
+// Ask returns what extensions answer to a question about a Cluster. That an extension fails is a fact; the error is that of the
+// context.
+func (c Caller) Ask(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.Question) (lifecycle.Answer, error) {
+	answer, err := c.ask(ctx, cluster, q)
+	switch f := fault.As(err); {
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil:
+		return lifecycle.Answer{}, fmt.Errorf("calling hook %s: %w", q.Hook, err)
+	case f != nil && (f.Reason == hook.ReasonBusy || f.Reason == hook.ReasonNotReady):
+		return lifecycle.Answer{Later: cmp.Or(f.RetryAfter, soon)}, nil
+	}
+	return lifecycle.Answer{Problem: err}, nil
+}
+
+func (c Caller) ask(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.Question) (lifecycle.Answer, error) {
+	if q.Hook == lifecycle.GenerateUpgradePlan {
+		return c.plan(ctx, cluster, q)
+	}
+	if names, err := c.Client.Handlers(ctx, v1alpha1(q.Hook), cluster); err != nil || len(names) == 0 {
+		return lifecycle.Answer{}, err
+	}
+	request, response := exchange(hook.Slim(cluster), q)
+	if request == nil {
+		return lifecycle.Answer{}, fault.New(fault.Bug, "UnknownHook", "there is no lifecycle hook %s", q.Hook)
+	}
+	called, err := c.Client.CallAll(ctx, cluster, hook.Exchange{Request: request, Response: response, Input: input(cluster, q), Reuse: reuse})
+	if err != nil {
+		return lifecycle.Answer{}, err
+	}
+	answer := lifecycle.Answer{Handlers: called.Handlers}
+	for _, b := range called.Blocking {
+		answer.Blocking = append(answer.Blocking, lifecycle.Blocker{Handler: b.Handler, Message: b.Message, Since: b.Since, Retry: b.RetryAfter})
+	}
+	return answer, nil
+}
+
+func (c Caller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.Question) (lifecycle.Answer, error) {
+	response := &hooksv1.GenerateUpgradePlanResponse{}
+	err := c.Client.Call(ctx, cluster, q.Handler, hook.Exchange{
+		Request: &hooksv1.GenerateUpgradePlanRequest{
+			Cluster: hook.Slim(cluster), FromControlPlaneKubernetesVersion: q.From, FromWorkersKubernetesVersion: q.FromWorkers,
+			ToKubernetesVersion: q.To,
+		},
+		Response: response, Input: input(cluster, q), Reuse: reuse,
+	})
+	if err != nil {
+		return lifecycle.Answer{}, err
+	}
+	answer := lifecycle.Answer{Handlers: []string{q.Handler}}
+	for _, step := range response.ControlPlaneUpgrades {
+		answer.Plan.ControlPlane = append(answer.Plan.ControlPlane, step.Version)
+	}
+	for _, step := range response.WorkersUpgrades {
+		answer.Plan.Workers = append(answer.Plan.Workers, step.Version)
+	}
+	return answer, nil
+}
+
+// input is what an answer depends on.
+func input(cluster *clusterv1.Cluster, q lifecycle.Question) string {
+	return hook.Digest(cluster, string(q.Hook), q.From, q.FromWorkers, q.To, fmt.Sprint(q.Rest))
+}
+
+func v1alpha1(name lifecycle.Hook) hooks.Name {
+	return hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: string(name)}
+}
+
+// exchange returns the request of a question, and an empty response; nil: there is no such hook.
+func exchange(cluster clusterv1.Cluster, q lifecycle.Question) (runtime.Object, hooks.Response) {
+	controlPlane, workers := steps(q.Rest.ControlPlane), steps(q.Rest.Workers)
+	switch q.Hook {
+	case lifecycle.BeforeClusterCreate:
+		return &hooksv1.BeforeClusterCreateRequest{Cluster: cluster}, &hooksv1.BeforeClusterCreateResponse{}
+	case lifecycle.AfterControlPlaneInitialized:
+		return &hooksv1.AfterControlPlaneInitializedRequest{Cluster: cluster}, &hooksv1.AfterControlPlaneInitializedResponse{}
+	case lifecycle.BeforeClusterUpgrade:
+		return &hooksv1.BeforeClusterUpgradeRequest{
+			Cluster: cluster, FromKubernetesVersion: q.From, ToKubernetesVersion: q.To, ControlPlaneUpgrades: controlPlane, WorkersUpgrades: workers,
+		}, &hooksv1.BeforeClusterUpgradeResponse{}
+	case lifecycle.BeforeControlPlaneUpgrade:
+		return &hooksv1.BeforeControlPlaneUpgradeRequest{
+			Cluster: cluster, FromKubernetesVersion: q.From, ToKubernetesVersion: q.To, ControlPlaneUpgrades: controlPlane, WorkersUpgrades: workers,
+		}, &hooksv1.BeforeControlPlaneUpgradeResponse{}
+	case lifecycle.AfterControlPlaneUpgrade:
+		return &hooksv1.AfterControlPlaneUpgradeRequest{
+			Cluster: cluster, KubernetesVersion: q.To, ControlPlaneUpgrades: controlPlane, WorkersUpgrades: workers,
+		}, &hooksv1.AfterControlPlaneUpgradeResponse{}
+	case lifecycle.BeforeWorkersUpgrade:
+		return &hooksv1.BeforeWorkersUpgradeRequest{
+			Cluster: cluster, FromKubernetesVersion: q.From, ToKubernetesVersion: q.To, ControlPlaneUpgrades: controlPlane, WorkersUpgrades: workers,
+		}, &hooksv1.BeforeWorkersUpgradeResponse{}
+	case lifecycle.AfterWorkersUpgrade:
+		return &hooksv1.AfterWorkersUpgradeRequest{
+			Cluster: cluster, KubernetesVersion: q.To, ControlPlaneUpgrades: controlPlane, WorkersUpgrades: workers,
+		}, &hooksv1.AfterWorkersUpgradeResponse{}
+	case lifecycle.AfterClusterUpgrade:
+		return &hooksv1.AfterClusterUpgradeRequest{Cluster: cluster, KubernetesVersion: q.To}, &hooksv1.AfterClusterUpgradeResponse{}
+	case lifecycle.BeforeClusterDelete:
+		return &hooksv1.BeforeClusterDeleteRequest{Cluster: cluster}, &hooksv1.BeforeClusterDeleteResponse{}
+	}
+	return nil, nil
+}
+
+func steps(versions []string) []hooksv1.UpgradeStepInfo {
+	var out []hooksv1.UpgradeStepInfo
+	for _, v := range versions {
+		out = append(out, hooksv1.UpgradeStepInfo{Version: v})
+	}
+	return out
+}
