@@ -28,7 +28,7 @@ import (
 
 const (
 	// maxRounds bounds how often Decide may ask before it has to decide.
-	maxRounds = 5
+	maxRounds = 50
 	// conflictDelay is how long the watch gets to deliver the other write of a conflict.
 	conflictDelay = 50 * time.Millisecond
 	// unreachableDelay is after which time what is unreachable is called again; a watch enqueues the object sooner.

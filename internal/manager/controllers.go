@@ -21,6 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/controllers/topology"
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -140,14 +141,16 @@ func (p *parts) addCore() error {
 	if cfg.Gates.Enabled(GateMachinePool) {
 		add = append(add, func() error { return machinepool.Add(p.setup(machinepool.Name), clusters, cfg.Policy) })
 	}
-	if cfg.Gates.Enabled(GateClusterTopology) {
-		add = append(add, func() error { return topology.Add(p.setup(topology.Name)) })
-	}
+	var extensions hook.Client // nil where they are not called
 	if cfg.Gates.Enabled(GateRuntimeSDK) {
-		add = append(add, func() error {
-			_, err := addExtensions(p.setup(extensionconfig.Name), cfg.Extensions)
+		registry, err := addExtensions(p.setup(extensionconfig.Name), cfg.Extensions)
+		if err != nil {
 			return err
-		})
+		}
+		extensions = registry
+	}
+	if cfg.Gates.Enabled(GateClusterTopology) {
+		add = append(add, func() error { return topology.Add(p.setup(topology.Name), extensions) })
 	}
 	for _, f := range add {
 		if err := f(); err != nil {

@@ -74,8 +74,8 @@ func rollout(t *clusterv1.MachineDeploymentTopology, c *clusterv1.MachineDeploym
 }
 
 // version is the one that a worker may have now.
-func (b *builder) version(versions map[string]string, name string) string {
-	return cmp.Or(versions[name], b.Cluster.Spec.Topology.Version)
+func (d *Draft) version(versions map[string]string, name string) string {
+	return cmp.Or(versions[name], d.Cluster.Spec.Topology.Version)
 }
 
 // pool adds a MachinePool with its bootstrap config and its infrastructure.

@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
 
 // The questions and actions of the controller. Each action may be repeated.
@@ -24,6 +25,8 @@ type (
 	AskWorkers struct{}
 	// AskChange asks whether the spec of a template changes by what is desired.
 	AskChange struct{ Part *topology.Part }
+	// AskExtension asks an extension about patches.
+	AskExtension struct{ Question patch.Question }
 	// Create creates an object of the topology.
 	Create struct{ Part *topology.Part }
 	// Apply makes an object what the topology says.
@@ -43,6 +46,7 @@ func (q AskWorkers) String() string {
 func (q AskChange) String() string {
 	return fmt.Sprintf("whether the spec of %s %s changes", q.Part.Want.GetKind(), q.Part.Live.GetName())
 }
+func (q AskExtension) String() string { return q.Question.String() }
 func (a Create) String() string {
 	why := "the topology asks for it"
 	if a.Part.Replaces != nil {
@@ -62,6 +66,8 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Quest
 	switch q := question.(type) {
 	case AskWorkers:
 		return c.listUnseen(ctx, s)
+	case AskExtension:
+		return c.ask(ctx, s, q.Question)
 	case AskUsed:
 		var err error
 		s.Used, err = clone.ReadUsed(ctx, c.live, s.Cluster)

@@ -3,9 +3,11 @@ package topology
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +32,7 @@ func recorder(writes *[]string) interceptor.Funcs {
 	}
 }
 
-func field(t *testing.T, o *unstructured.Unstructured, path ...string) any {
+func valueAt(t *testing.T, o *unstructured.Unstructured, path ...string) any {
 	t.Helper()
 	value, _, err := unstructured.NestedFieldNoCopy(o.Object, path...)
 	if err != nil {
@@ -54,7 +56,7 @@ func TestCreation(t *testing.T) { // TP-01, TP-02, TP-03, TP-04, TP-07, TP-20
 		t.Errorf("want 11 objects, got %v", names)
 	}
 	net := w.one("Net", "c-")
-	if field(t, net, "spec", "controlPlaneEndpoint") != nil || field(t, net, "spec", "subnet") != "10.0.0.0/16" {
+	if valueAt(t, net, "spec", "controlPlaneEndpoint") != nil || valueAt(t, net, "spec", "subnet") != "10.0.0.0/16" {
 		t.Errorf("TP-07: an empty endpoint is left to the provider: %v", net.Object["spec"])
 	}
 	if owner := net.GetOwnerReferences(); len(owner) != 1 || owner[0].UID != "c-uid" || !*owner[0].Controller {
@@ -66,7 +68,7 @@ func TestCreation(t *testing.T) { // TP-01, TP-02, TP-03, TP-04, TP-07, TP-20
 		"machineTemplate": map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{clusterv1.ClusterNameLabel: "c", clusterv1.ClusterTopologyOwnedLabel: ""}},
 			"spec": map[string]any{"infrastructureRef": map[string]any{
-				"apiGroup": "x", "kind": "HostTemplate", "name": field(t, plane, "spec", "machineTemplate", "spec", "infrastructureRef", "name"),
+				"apiGroup": "x", "kind": "HostTemplate", "name": valueAt(t, plane, "spec", "machineTemplate", "spec", "infrastructureRef", "name"),
 			}},
 		},
 	}
@@ -120,13 +122,13 @@ func TestRotation(t *testing.T) { // TP-08
 	w := newWorld(t, counting(&writes).Build())
 	w.settle()
 	plane, md := w.one("Plane", ""), w.one("MachineDeployment", "")
-	before := field(t, plane, "spec", "machineTemplate", "spec", "infrastructureRef", "name")
+	before := valueAt(t, plane, "spec", "machineTemplate", "spec", "infrastructureRef", "name")
 	writes = nil
 	w.update(template("HostTemplate", "host", nil), func(o client.Object) {
 		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "large", "spec", "template", "spec", "size")
 	})
 	w.settle()
-	after := field(t, w.one("Plane", ""), "spec", "machineTemplate", "spec", "infrastructureRef", "name")
+	after := valueAt(t, w.one("Plane", ""), "spec", "machineTemplate", "spec", "infrastructureRef", "name")
 	if before == after {
 		t.Error("the control plane refers to the old template")
 	}
@@ -216,4 +218,54 @@ func TestWaits(t *testing.T) { // CC-05, TP-20
 			}
 		})
 	}
+}
+
+// A variable changes what a patch makes of a template: the template is replaced.
+func TestVariables(t *testing.T) { // TP-13, TP-16, TP-17
+	class, cluster := newClass(), newCluster()
+	class.Spec.Variables = []clusterv1.ClusterClassVariable{{Name: "size", Required: new(true), Schema: sizes()}}
+	class.Status.Variables = []clusterv1.ClusterClassStatusVariable{{
+		Name: "size", Definitions: []clusterv1.ClusterClassStatusVariableDefinition{{From: clusterv1.VariableDefinitionFromInline, Required: new(true), Schema: sizes()}},
+	}}
+	class.Spec.Patches = []clusterv1.ClusterClassPatch{{Name: "size", Definitions: []clusterv1.PatchDefinition{{
+		Selector: clusterv1.PatchSelector{APIVersion: "x/v1", Kind: "HostTemplate", MatchResources: clusterv1.PatchSelectorMatch{
+			MachineDeploymentClass: &clusterv1.PatchSelectorMatchMachineDeploymentClass{Names: []string{"*"}},
+		}},
+		JSONPatches: []clusterv1.JSONPatch{
+			{Op: "replace", Path: "/spec/template/spec/size", ValueFrom: &clusterv1.JSONPatchValue{Variable: "size"}},
+			{Op: "add", Path: "/spec/template/spec/owner", ValueFrom: &clusterv1.JSONPatchValue{
+				Template: "{{ .builtin.cluster.name }}/{{ .builtin.machineDeployment.name }}",
+			}},
+		},
+	}}}}
+	w := newWorld(t, management(cluster, class).WithReturnManagedFields().Build())
+	w.settle()
+	first := w.one("HostTemplate", "c-a-")
+	md := w.one("MachineDeployment", "")
+	want := map[string]any{"size": "medium", "owner": "c/" + md.GetName()}
+	if diff := cmp.Diff(want, valueAt(t, first, "spec", "template", "spec")); diff != "" {
+		t.Errorf("TP-17: the default of the class (-want +got):\n%s", diff)
+	}
+	set := func(value string) {
+		w.change(func(c *clusterv1.Cluster) {
+			c.Spec.Topology.Variables = []clusterv1.ClusterVariable{{Name: "size", Value: apiextensionsv1.JSON{Raw: []byte(value)}}}
+		})
+		w.settle()
+	}
+	set(`"large"`)
+	second := w.one("HostTemplate", "c-a-")
+	if second.GetName() == first.GetName() || valueAt(t, second, "spec", "template", "spec", "size") != "large" {
+		t.Errorf("the template was not replaced: %v", second.Object)
+	}
+	set(`7`)
+	if got := w.condition(); !strings.HasPrefix(got, "False ReconcileFailed The variables of the Cluster are not what ClusterClass ns/class asks for: ") {
+		t.Error(got)
+	}
+	if w.one("HostTemplate", "c-a-").GetName() != second.GetName() {
+		t.Error("something was changed")
+	}
+}
+
+func sizes() clusterv1.VariableSchema {
+	return clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"medium"`)}}}
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
@@ -36,12 +37,15 @@ type Controller struct {
 	// applier writes under the field manager of topologies.
 	applier  *kube.Writer
 	attempts attempts
-	now      func() time.Time
+	classes  *classes
+	// extensions is nil where the runtime SDK is off.
+	extensions hook.Client
+	now        func() time.Time
 }
 
-// Add adds the controller to the manager.
-func Add(s loop.Setup) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), now: time.Now}
+// Add adds the controller to the manager. Without extensions no class that names one can be used.
+func Add(s loop.Setup, extensions hook.Client) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), classes: newClasses(), extensions: extensions, now: time.Now}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -13,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
 
 const (
@@ -27,6 +30,7 @@ const (
 //	Cluster is being deleted                     nothing; the Cluster controller deletes
 //	class missing, or not reconciled             wait for it
 //	something cannot be read, or made            wait for a person
+//	an extension patches templates               ask it first
 //	object missing                               create it, in the order of their references; then set the references of the Cluster
 //	template differs                             ask whether its spec changes: create another, switch over, delete the old one
 //	object differs                               apply
@@ -41,12 +45,15 @@ func Decide(s Snapshot) loop.Plan {
 	case !s.Cluster.Spec.Topology.IsDefined() || !hasUsableClass(s, &p):
 		return p
 	}
-	desired, err := desire(s)
-	if err != nil {
+	desired, questions, err := desire(s)
+	switch {
+	case err != nil:
 		waitForPerson(s, &p, message(err))
-		return p
+	case len(questions) > 0:
+		decideQuestions(s, questions, &p)
+	default:
+		decideParts(s, desired, &p)
 	}
-	decideParts(s, desired, &p)
 	return p
 }
 
@@ -94,12 +101,56 @@ func sentence(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-func desire(s Snapshot) (topology.Desired, error) {
-	draft, err := topology.NewDraft(s.Snapshot, topology.Versions{ControlPlane: s.Cluster.Spec.Topology.Version})
-	if err != nil {
-		return topology.Desired{}, err
+// desire computes what there should be, or what to ask extensions first.
+func desire(s Snapshot) (topology.Desired, []patch.Question, error) {
+	in := s.Snapshot
+	var err error
+	if in.Cluster, err = withDefaults(s); err != nil {
+		return topology.Desired{}, nil, err
 	}
-	return draft.Desire(nil)
+	draft, err := topology.NewDraft(in, topology.Versions{ControlPlane: s.Cluster.Spec.Topology.Version})
+	if err != nil {
+		return topology.Desired{}, nil, err
+	}
+	if s.Compiled.Err != nil {
+		return topology.Desired{}, nil, s.Compiled.Err
+	}
+	patched, questions, err := draft.Patch(s.Compiled.Program, s.Answers)
+	if err != nil || len(questions) > 0 {
+		return topology.Desired{}, questions, err
+	}
+	desired, err := draft.Desire(patched)
+	return desired, nil, err
+}
+
+// withDefaults returns the Cluster with the defaults of the class's variables. Where the class came after the Cluster, no webhook
+// has set or checked them.
+func withDefaults(s Snapshot) (*clusterv1.Cluster, error) {
+	cluster := *s.Cluster
+	s.Cluster.Spec.Topology.DeepCopyInto(&cluster.Spec.Topology)
+	s.Compiled.Variables.Default(&cluster.Spec.Topology)
+	if errs := s.Compiled.Variables.Validate(&cluster.Spec.Topology, nil, field.NewPath("spec", "topology")); len(errs) > 0 {
+		return nil, fault.New(fault.Invalid, "VariablesInvalid", "the variables of the Cluster are not what ClusterClass %s asks for: %s; correct them",
+			classKey(s.Cluster), errs.ToAggregate().Error())
+	}
+	return &cluster, nil
+}
+
+// decideQuestions asks extensions what patches they generate, and waits for those that cannot be asked now.
+func decideQuestions(s Snapshot, questions []patch.Question, p *loop.Plan) {
+	for _, q := range questions {
+		failed := s.Failed[q.Key]
+		if failed == nil {
+			p.Ask = append(p.Ask, AskExtension{Question: q})
+			continue
+		}
+		p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s: %s", sentence("extension "+q.Extension+" of patch "+q.Patch), failure(failed)).
+			For("ClusterClass", classKey(s.Cluster).Name).ForTime()
+		p.RecheckIn(cmp.Or(fault.RetryAfter(failed), problemRecheck))
+	}
+	if len(p.Wait) > 0 {
+		p.Ask = nil
+	}
 }
 
 // decideParts brings each part to its desired state, and deletes what is obsolete.

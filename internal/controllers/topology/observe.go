@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/internal/topology/patch"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -26,6 +27,11 @@ type Snapshot struct {
 	Now time.Time
 	// Problems say which objects cannot be read, and what a person has to do about it.
 	Problems []string
+	// Compiled is what was made of the class before.
+	Compiled Compiled
+	// Answers of extensions to what was asked in this reconciliation; Failed is why others did not answer.
+	Answers patch.Answers
+	Failed  map[string]error
 	// Attempts are what was last applied, by the UID of objects.
 	Attempts map[types.UID]string
 	// Listed: the workers were listed past the cache, and Unseen are those that the cache does not show.
@@ -60,7 +66,7 @@ func (c *Controller) readClass(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("reading ClusterClass %s: %w", key, err)
 	}
-	s.Class = class
+	s.Class, s.Compiled = class, c.classes.of(class)
 	return nil
 }
 

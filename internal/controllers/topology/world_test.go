@@ -135,7 +135,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, c client.WithWatch) world {
-	ctl := &Controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: now}
+	ctl := &Controller{client: c, live: c, refs: kube.NewReferences(c, nil), classes: newClasses(), now: now}
 	r := &loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: now}
 	ctl.writer, ctl.applier = r.Writer, r.Writer.Named(FieldManager)
 	return world{t, c, r}

@@ -1,0 +1,54 @@
+package topology
+
+import (
+	"sync"
+
+	"k8s.io/utils/lru"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/topology/patch"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
+)
+
+// classesKept is for how many classes what was compiled is kept.
+const classesKept = 256
+
+// Compiled is what is made of a class once, and not for each of its Clusters.
+type Compiled struct {
+	Variables *variables.Definitions
+	// Program are the patches; Err is why they cannot be used.
+	Program *patch.Program
+	Err     error
+}
+
+// classes keeps what was compiled of classes. Those that were not used for the longest time are dropped.
+type classes struct {
+	schemas *variables.Schemas
+
+	mu    sync.Mutex
+	known *lru.Cache // types.UID → compiledPatches
+}
+
+type compiledPatches struct {
+	resourceVersion string
+	program         *patch.Program
+	err             error
+}
+
+func newClasses() *classes {
+	return &classes{schemas: variables.NewSchemas(), known: lru.New(classesKept)}
+}
+
+// of returns what is made of a class.
+func (c *classes) of(class *clusterv1.ClusterClass) Compiled {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, _ := c.known.Get(class.UID)
+	patches, ok := last.(compiledPatches)
+	if !ok || patches.resourceVersion != class.ResourceVersion || class.ResourceVersion == "" {
+		program, err := patch.Compile(class)
+		patches = compiledPatches{class.ResourceVersion, program, err}
+		c.known.Add(class.UID, patches)
+	}
+	return Compiled{Variables: c.schemas.Of(class), Program: patches.program, Err: patches.err}
+}

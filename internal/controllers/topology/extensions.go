@@ -1,0 +1,47 @@
+package topology
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/topology/patch"
+)
+
+// answerKept is how long the answer of an extension is good for the same question.
+const answerKept = 24 * time.Hour
+
+// ask asks an extension what it generates, or whether it accepts the topology.
+func (c *Controller) ask(ctx context.Context, s Snapshot, q patch.Question) (Snapshot, error) {
+	response, err := c.call(ctx, s, q)
+	if err != nil {
+		s.Failed = maps.Clone(s.Failed)
+		if s.Failed == nil {
+			s.Failed = map[string]error{}
+		}
+		s.Failed[q.Key] = err
+		return s, nil
+	}
+	s.Answers = maps.Clone(s.Answers)
+	if s.Answers == nil {
+		s.Answers = patch.Answers{}
+	}
+	s.Answers[q.Key] = response
+	return s, nil
+}
+
+func (c *Controller) call(ctx context.Context, s Snapshot, q patch.Question) (runtimehooksv1.ResponseObject, error) {
+	if c.extensions == nil {
+		return nil, fault.New(fault.Invalid, "RuntimeSDKDisabled", "the feature gate RuntimeSDK is off: turn it on, or remove the patch from the ClusterClass")
+	}
+	if _, validates := q.Request.(*runtimehooksv1.ValidateTopologyRequest); validates {
+		response := &runtimehooksv1.ValidateTopologyResponse{}
+		return response, c.extensions.Call(ctx, s.Cluster, q.Extension, hook.Exchange{Request: q.Request, Response: response, Input: q.Key, Reuse: answerKept})
+	}
+	response := &runtimehooksv1.GeneratePatchesResponse{}
+	return response, c.extensions.Call(ctx, s.Cluster, q.Extension, hook.Exchange{Request: q.Request, Response: response, Input: q.Key, Reuse: answerKept})
+}

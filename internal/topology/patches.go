@@ -1,0 +1,131 @@
+package topology
+
+import (
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/slipwayhq/slipway/internal/topology/patch"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Patch applies the patches of the class to the templates. While answers of extensions are missing it returns questions, and no
+// templates.
+func (d *Draft) Patch(program *patch.Program, answers patch.Answers) (Patched, []patch.Question, error) {
+	globals, err := variables.FromTopology(d.Cluster.Spec.Topology.Variables).WithBuiltins(variables.ClusterBuiltins(d.Cluster))
+	if err != nil {
+		return nil, nil, err
+	}
+	items := make([]patch.Item, 0, len(d.Sources))
+	for _, source := range d.Sources {
+		item, err := d.item(source)
+		if err != nil {
+			return nil, nil, err
+		}
+		items = append(items, item)
+	}
+	result, questions, err := program.Apply(globals, items, answers)
+	if err != nil || len(questions) > 0 {
+		return nil, questions, err
+	}
+	patched := make(Patched, len(items))
+	for i, source := range d.Sources {
+		patched[source.Key] = contract.Object{Unstructured: result[items[i].UID], Contract: source.Template.Contract}
+	}
+	return patched, nil, nil
+}
+
+// item is a template as patches see it.
+func (d *Draft) item(source Source) (patch.Item, error) {
+	item := patch.Item{
+		UID:  types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(string(d.Cluster.UID)+"/"+source.String())).String()),
+		Role: roles()[source.Role], Class: source.Class, Topology: source.Worker, Object: source.Template.Unstructured, Holder: d.holder(source.Key),
+	}
+	overrides, builtins := d.scope(source.Key)
+	var err error
+	item.Variables, err = variables.FromTopology(overrides).WithBuiltins(builtins)
+	return item, err
+}
+
+// roles are those of patches by those of topologies.
+func roles() map[Role]patch.Role {
+	return map[Role]patch.Role{
+		InfraCluster: patch.InfrastructureCluster, ControlPlane: patch.ControlPlane, ControlPlaneMachines: patch.ControlPlaneMachines,
+		DeploymentBootstrap: patch.DeploymentBootstrap, DeploymentInfrastructure: patch.DeploymentInfrastructure,
+		PoolBootstrap: patch.PoolBootstrap, PoolInfrastructure: patch.PoolInfrastructure,
+	}
+}
+
+// scope are the overrides and the builtin variable of a template.
+func (d *Draft) scope(key Key) ([]clusterv1.ClusterVariable, runtimehooksv1.Builtins) {
+	topology := d.Cluster.Spec.Topology
+	switch key.Role {
+	case ControlPlane, ControlPlaneMachines:
+		class := d.Class.Spec.ControlPlane
+		return topology.ControlPlane.Variables.Overrides, variables.ControlPlane{
+			Name: d.Names[Key{Role: ControlPlane}], Version: d.Versions.ControlPlane, Replicas: topology.ControlPlane.Replicas,
+			Metadata:               d.metadata(Key{Role: ControlPlane}, class.Metadata, topology.ControlPlane.Metadata),
+			InfrastructureTemplate: d.Names[Key{Role: ControlPlaneMachines}],
+		}.Builtins()
+	case DeploymentBootstrap, DeploymentInfrastructure:
+		for _, w := range d.deployments {
+			if t := w.deployment; t.Name == key.Worker {
+				return t.Variables.Overrides, variables.Workers{
+					Name: d.Names[w.key], TopologyName: t.Name, Class: t.Class, Version: d.version(d.Versions.Deployments, t.Name), Replicas: t.Replicas,
+					Metadata:  d.metadata(w.key, w.deploymentClass.Metadata, t.Metadata),
+					Bootstrap: d.Names[w.bootstrap], Infrastructure: d.Names[w.infrastructure],
+				}.DeploymentBuiltins()
+			}
+		}
+	case PoolBootstrap, PoolInfrastructure:
+		for _, w := range d.pools {
+			if t := w.pool; t.Name == key.Worker {
+				return t.Variables.Overrides, variables.Workers{
+					Name: d.Names[w.key], TopologyName: t.Name, Class: t.Class, Version: d.version(d.Versions.Pools, t.Name), Replicas: t.Replicas,
+					Metadata:  d.metadata(w.key, w.poolClass.Metadata, t.Metadata),
+					Bootstrap: d.Names[w.bootstrap], Infrastructure: d.Names[w.infrastructure],
+				}.PoolBuiltins()
+			}
+		}
+	}
+	return nil, runtimehooksv1.Builtins{}
+}
+
+// metadata is that of an object without what its template adds, which patches may change.
+func (d *Draft) metadata(key Key, class, topology clusterv1.ObjectMeta) clusterv1.ObjectMeta {
+	return clusterv1.ObjectMeta{
+		Labels:      d.labels(key, class.Labels, topology.Labels),
+		Annotations: withoutUpgradeControls(merge(class.Annotations, topology.Annotations)),
+	}
+}
+
+// holder is the object that refers to what is made from a template.
+func (d *Draft) holder(key Key) runtimehooksv1.HolderReference {
+	out := runtimehooksv1.HolderReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Namespace: d.Cluster.Namespace, Name: d.Cluster.Name,
+	}
+	switch key.Role {
+	case InfraCluster:
+		out.FieldPath = "spec.infrastructureRef"
+	case ControlPlane:
+		out.FieldPath = "spec.controlPlaneRef"
+	case ControlPlaneMachines:
+		ref := d.Class.Spec.ControlPlane.TemplateRef
+		content, _ := contract.Template(d.Templates[ref])
+		out.APIVersion, out.Kind, out.Name = ref.APIVersion, content.Kind, d.Names[Key{Role: ControlPlane}]
+		out.FieldPath = contract.MachineInfrastructure(d.Templates[ref]).Path()
+	case DeploymentBootstrap, DeploymentInfrastructure:
+		out.Kind, out.Name = "MachineDeployment", d.Names[ownerOf(key)]
+	case PoolBootstrap, PoolInfrastructure:
+		out.Kind, out.Name = "MachinePool", d.Names[ownerOf(key)]
+	}
+	switch key.Role {
+	case DeploymentBootstrap, PoolBootstrap:
+		out.FieldPath = "spec.template.spec.bootstrap.configRef"
+	case DeploymentInfrastructure, PoolInfrastructure:
+		out.FieldPath = "spec.template.spec.infrastructureRef"
+	}
+	return out
+}
