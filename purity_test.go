@@ -170,6 +170,10 @@ func TestDecisionsArePure(t *testing.T) {
 	if len(roots) < 20 {
 		t.Fatalf("only %d decisions found: the guard looks at nothing", len(roots))
 	}
+	allowed := map[string]string{
+		"internal/topology/variables/definition.go": "rules in CEL are evaluated over a value; the context could only stop that",
+		"internal/topology/patch/template.go":       "the functions of a template share a meter of their work, which begins at zero with each evaluation",
+	}
 	reported := map[string]bool{}
 	for root, name := range roots {
 		if all[root] == nil {
@@ -177,7 +181,8 @@ func TestDecisionsArePure(t *testing.T) {
 			continue
 		}
 		for _, path := range impurePaths(all, root) {
-			if !reported[path] {
+			file, _, _ := strings.Cut(path, ":")
+			if !reported[path] && allowed[file] == "" {
 				reported[path] = true
 				t.Errorf("%s: %s", name, path)
 			}
@@ -214,6 +219,7 @@ func impurePaths(all map[types.Object]*code, root types.Object) []string {
 func TestSnapshotsAreValues(t *testing.T) {
 	allowed := map[string]string{
 		"extensionconfig.Catalog: ":      "conversions and constructors of the hooks' types, the same in every process",
+		"topology.Compiled: ":            "schemas, rules and patches of a class, compiled once: what they compute depends on nothing else",
 		"bootstrap.Material: rendered: ": "the result of render, which TestDecisionsArePure looks at, computed once",
 	}
 	found := 0
