@@ -88,7 +88,7 @@ func resources(t *testing.T) []resource {
 	}
 	out := []resource{
 		{version: "v1", kind: "ConfigMap", plural: "configmaps"}, {version: "v1", kind: "Secret", plural: "secrets"},
-		// What bounds a namespace is not its editors'; Events are, which no quota counts.
+		// What bounds a namespace is not its editors' to change; nor are Events theirs to write, which no quota counts.
 		{version: "v1", kind: "Event", plural: "events"}, {version: "v1", kind: "LimitRange", plural: "limitranges"},
 		{version: "v1", kind: "ResourceQuota", plural: "resourcequotas"},
 	}

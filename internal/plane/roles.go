@@ -7,10 +7,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
@@ -49,7 +52,9 @@ func primeRoles(ctx context.Context, root *rest.Config) error {
 		}
 	}
 	for _, r := range slices.Concat(bootstrappolicy.ControllerRoles(), bootstrappolicy.ClusterRoles()) {
-		if !slices.ContainsFunc(roles.Items, func(o rbacv1.ClusterRole) bool { return o.Name == r.Name }) {
+		if r.Name == editors {
+			g.Go(func() error { return narrowEditors(ctx, rbac.ClusterRoles(), r) })
+		} else if !slices.ContainsFunc(roles.Items, func(o rbacv1.ClusterRole) bool { return o.Name == r.Name }) {
 			g.Go(func() error {
 				_, err := rbac.ClusterRoles().Create(ctx, &r, metav1.CreateOptions{})
 				return unlessThere("ClusterRole "+r.Name, err)
@@ -57,6 +62,29 @@ func primeRoles(ctx context.Context, root *rest.Config) error {
 		}
 	}
 	return g.Wait()
+}
+
+// editors is the default role that "edit" and "admin" are made of.
+const editors = "system:aggregate-to-edit"
+
+// narrowEditors takes from those who may edit a namespace the right to write Events: no quota counts them, so that one of them
+// could fill the database for everybody. kube-apiserver leaves a role with the annotation as it is.
+func narrowEditors(ctx context.Context, roles rbacclient.ClusterRoleInterface, r rbacv1.ClusterRole) error {
+	r.Rules = slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "events") })
+	metav1.SetMetaDataAnnotation(&r.ObjectMeta, rbacv1.AutoUpdateAnnotationKey, "false")
+	_, err := roles.Create(ctx, &r, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return unlessThere("ClusterRole "+r.Name, err)
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		live, err := roles.Get(ctx, r.Name, metav1.GetOptions{})
+		if err != nil || live.Annotations[rbacv1.AutoUpdateAnnotationKey] == "false" && equality.Semantic.DeepEqual(live.Rules, r.Rules) {
+			return err
+		}
+		live.Rules, live.Annotations = r.Rules, r.Annotations // of an earlier version, or kube-apiserver was faster
+		_, err = roles.Update(ctx, live, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // bindAdmins gives group the role cluster-admin.
