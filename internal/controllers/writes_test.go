@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -20,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,8 +27,6 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -45,6 +41,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
+	hostedbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	hostedprocess "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	localcluster "github.com/slipwayhq/slipway/internal/providers/local/cluster"
@@ -115,15 +113,17 @@ func (w *tally) reset() {
 // planes are control planes without a process: they answer as soon as they are started.
 type planes struct {
 	mu   sync.Mutex
-	runs map[string]hosted.Process
+	runs map[string]hostedbackend.ControlPlane
 	// local is where their API servers answer on this host.
 	local string
 	wake  func(string)
 }
 
-func newPlanes(local string) *planes { return &planes{runs: map[string]hosted.Process{}, local: local} }
+func newPlanes(local string) *planes {
+	return &planes{runs: map[string]hostedbackend.ControlPlane{}, local: local}
+}
 
-func (p *planes) Status(_ context.Context, name string) (hosted.Process, error) {
+func (p *planes) Status(_ context.Context, name string) (hostedbackend.ControlPlane, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.runs[name], nil
@@ -131,7 +131,7 @@ func (p *planes) Status(_ context.Context, name string) (hosted.Process, error) 
 
 func (p *planes) Start(_ context.Context, name string, cfg workload.Config, _ map[string][]byte) error {
 	p.mu.Lock()
-	p.runs[name] = hosted.Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 1, Local: p.local, Since: time.Now(), Version: cfg.Version, Config: cfg.Hash()}
+	p.runs[name] = hostedbackend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 1, Local: p.local, Since: time.Now(), Version: cfg.Version, Config: cfg.Hash()}
 	p.mu.Unlock()
 	p.wake(name)
 	return nil
@@ -150,15 +150,13 @@ func (p *planes) Remove(_ context.Context, name string) error {
 	return nil
 }
 
-func (p *planes) Source(to func(name string) []reconcile.Request) source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		p.wake = func(name string) {
-			for _, r := range to(name) {
-				queue.Add(r)
-			}
-		}
-		return nil
-	})
+func (p *planes) Subscribe(changed func(name string)) (cancel func()) {
+	p.wake = changed
+	return func() {}
+}
+
+func (p *planes) Terms(allowed policy.Configuration) hostedbackend.Terms {
+	return hostedprocess.Terms(allowed, []string{"v1.36.3"})
 }
 
 // gateways are those of the host that is played.
@@ -167,17 +165,6 @@ type gateways struct{ host *testhost.Host }
 func (g gateways) Gateway(ctx context.Context, of types.NamespacedName) (netip.Addr, bool, error) {
 	n, found, err := g.host.FindNetwork(ctx, backend.Ref{Object: of, Name: backend.NetworkName("i", of)})
 	return n.Gateway, found, err
-}
-
-// unused is the place of simulated control planes, of which there are none here.
-type unused struct{ *planes }
-
-func (unused) Reserve(context.Context, string) (clusterv1.APIEndpoint, error) {
-	return clusterv1.APIEndpoint{}, errors.New("there are no simulated control planes")
-}
-
-func (unused) Break(context.Context, string, hosted.Faults) error {
-	return errors.New("there are no simulated control planes")
 }
 
 // nodes plays what happens on the machines of a host: their bootstrap succeeds, and a Node appears.
@@ -298,7 +285,7 @@ func (f fleet) add(mgr manager.Manager) {
 		func() error { return bootstrap.Add(setup, clusters, 0) },
 		func() error {
 			return hosted.Add(setup, hosted.Config{
-				Processes: newPlanes(f.local), Simulation: unused{newPlanes("")}, Carried: []string{"v1.36.3"}, Gateways: gateways{host}, Workloads: clusters,
+				Backends: hostedbackend.Set{hostedv1.BackendProcess: {ControlPlanes: newPlanes(f.local)}}, Gateways: gateways{host}, Workloads: clusters,
 			})
 		},
 		func() error {

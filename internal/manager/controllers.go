@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
 	"github.com/slipwayhq/slipway/internal/controllers/clusterresourceset"
@@ -27,6 +28,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
+	hostedbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	hostedprocess "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
+	hostedsimulated "github.com/slipwayhq/slipway/internal/providers/hosted/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local"
 	"github.com/slipwayhq/slipway/internal/providerset"
@@ -181,7 +185,9 @@ func (p *parts) addHosted() error {
 		return err
 	}
 	return hosted.Add(p.setup(hosted.Name), hosted.Config{
-		Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(p.simulated), Carried: supervisor.Versions(),
+		Backends: hostedbackend.Set{
+			hostedv1.BackendProcess: hostedprocess.New(supervisor), hostedv1.BackendSimulated: hostedsimulated.New(p.simulated),
+		},
 		Workloads: p.clusters, Gateways: gateways, Policy: p.cfg.Policy, ReservedPorts: p.cfg.reservedPorts(),
 	})
 }

@@ -47,6 +47,12 @@ func (f *faults) set(wanted Faults) time.Duration {
 	return -1
 }
 
+func (f *faults) current() Faults {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.wanted
+}
+
 func (f *faults) down() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,8 +20,8 @@ const (
 	Host = "127.0.0.1"
 )
 
-// IsOwnPort reports whether a port is among those of simulated control planes.
-func IsOwnPort(port int) bool { return port >= firstPort && port < firstPort+portCount }
+// Ports are the first and the last port of simulated control planes.
+func Ports() (first, last uint16) { return firstPort, firstPort + portCount - 1 }
 
 // Reserve chooses a free port at [Host] for a control plane and keeps it until the control plane is started there or
 // removed. The same name gets the same port.

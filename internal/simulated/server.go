@@ -251,6 +251,17 @@ func (s *Server) SetFaults(name string, f Faults) {
 	}
 }
 
+// Faults returns what is wrong with a simulated control plane that runs.
+func (s *Server) Faults(name string) Faults {
+	s.mu.Lock()
+	c := s.clusters[name]
+	s.mu.Unlock()
+	if c == nil {
+		return Faults{}
+	}
+	return c.faults.current()
+}
+
 // Subscribe calls tell with the name of each control plane whose status may have changed, until cancel is called.
 func (s *Server) Subscribe(tell func(name string)) (cancel func()) {
 	s.mu.Lock()

@@ -54,6 +54,20 @@ type Backend struct {
 	Simulated *SimulatedBackend `json:"simulated,omitempty"`
 }
 
+// Names of backends, as the members of spec.backend are called.
+const (
+	BackendProcess   = "process"
+	BackendSimulated = "simulated"
+)
+
+// Name returns which backend is chosen.
+func (b Backend) Name() string {
+	if b.Simulated != nil {
+		return BackendSimulated
+	}
+	return BackendProcess
+}
+
 // ProcessBackend is what the process backend needs to know.
 type ProcessBackend struct{}
 
@@ -61,7 +75,8 @@ type ProcessBackend struct{}
 type SimulatedBackend struct{}
 
 // InitializedAnnotation on a HostedControlPlane says that it was initialized and has data on its host. Its controller sets it,
-// because a restore may lose the status: without the data it is not started empty.
+// because a restore may lose the status: without the data it is not started
+// empty, and a simulated one says that it is.
 const InitializedAnnotation = "controlplane.slipway.dev/initialized"
 
 // Annotations on a HostedControlPlane that make something go wrong with a simulated control plane, on purpose.

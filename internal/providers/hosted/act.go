@@ -41,15 +41,19 @@ type (
 		Cluster string
 	}
 	// StartProcess starts the control plane, or starts it again with another configuration.
-	StartProcess struct{ Version, Why string }
+	StartProcess struct {
+		Version, Why string
+		// Empty tells that it had data, which is gone.
+		Empty bool
+	}
 	// ApplyAddons puts into the workload cluster what nodes need.
 	ApplyAddons struct{ Hash string }
 	// NoteInitialized notes in an annotation that the control plane has data.
 	NoteInitialized struct{}
-	// ReserveEndpoint chooses where a simulated control plane listens.
+	// ReserveEndpoint chooses where a control plane listens.
 	ReserveEndpoint struct{}
-	// Break makes something go wrong with a simulated control plane, or right again.
-	Break Faults
+	// ChangeProcess makes a control plane that runs what its backend says that it is to be.
+	ChangeProcess struct{ What string }
 	// RemoveProcess stops the control plane and removes its data.
 	RemoveProcess struct{}
 )
@@ -76,24 +80,18 @@ func (NoteInitialized) String() string {
 	return "note in an annotation that the control plane was initialized: a restore may lose its status"
 }
 func (ReserveEndpoint) String() string {
-	return "choose the control plane endpoint: nobody provides one for a simulated control plane"
+	return "choose the control plane endpoint: the infrastructure provides none for such a control plane"
 }
-func (a Break) String() string {
-	down := a.Down.String()
-	if a.Down < 0 {
-		down = "ever"
-	}
-	answers := ""
-	if a.Status != 0 {
-		answers = fmt.Sprintf(", and answer with status %d", a.Status)
-	}
-	return fmt.Sprintf("make the API server unreachable for %s and slower by %s%s: the annotations say so", down, a.Slow, answers)
-}
+func (a ChangeProcess) String() string { return a.What }
 func (RemoveProcess) String() string {
 	return "stop the control plane and remove its data: it is deleted"
 }
 
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+	b, err := c.backendOf(s.Plane)
+	if err != nil {
+		return err
+	}
 	switch a := action.(type) {
 	case CreateAuthority:
 		data, err := newAuthority(s, a.Purpose)
@@ -107,12 +105,12 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writeKubeconfig(ctx, s)
 	case OwnSecret:
 		return c.writer.Patch(ctx, s.Secrets[a.Purpose], func(o client.Object) { own(o, s.Plane) })
-	case StartProcess:
+	case StartProcess, ChangeProcess:
 		content, err := files(s)
 		if err != nil {
 			return err
 		}
-		return c.processesOf(s.Plane).Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), content)
+		return b.ControlPlanes.Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), content)
 	case ApplyAddons:
 		return c.applyAddons(ctx, s)
 	case NoteInitialized:
@@ -120,18 +118,16 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 			metav1.SetMetaDataAnnotation(&o.(*hostedv1.HostedControlPlane).ObjectMeta, hostedv1.InitializedAnnotation, "true")
 		})
 	case ReserveEndpoint:
-		endpoint, err := c.simulation.Reserve(ctx, nameOf(s.Plane))
+		endpoint, err := b.Endpoints.Reserve(ctx, nameOf(s.Plane))
 		if err != nil {
 			return err
 		}
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
 			o.(*hostedv1.HostedControlPlane).Spec.ControlPlaneEndpoint = endpoint
 		})
-	case Break:
-		return c.simulation.Break(ctx, nameOf(s.Plane), Faults(a))
 	case RemoveProcess:
 		c.addons.forget(nameOf(s.Plane))
-		return c.processesOf(s.Plane).Remove(ctx, nameOf(s.Plane))
+		return b.ControlPlanes.Remove(ctx, nameOf(s.Plane))
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the hosted control plane controller does not know how to %s", action)
 }

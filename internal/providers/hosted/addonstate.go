@@ -19,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
@@ -49,7 +50,7 @@ const (
 
 // decideAddons asks again when the last answer is old, or the add-ons changed.
 func decideAddons(s Snapshot, p *loop.Plan) {
-	if !hasAddons(s.Plane) {
+	if !hasAddons(s.Terms, s.Plane) {
 		return
 	}
 	lasts := badFor
@@ -67,9 +68,9 @@ func decideAddons(s Snapshot, p *loop.Plan) {
 }
 
 // hasAddons reports whether the workload cluster has add-ons that this controller applies.
-func hasAddons(plane *hostedv1.HostedControlPlane) bool {
+func hasAddons(t backend.Terms, plane *hostedv1.HostedControlPlane) bool {
 	spec := plane.Spec.Addons
-	return plane.Spec.Backend.Simulated == nil && (!spec.CoreDNS.Disabled || !spec.KubeProxy.Disabled)
+	return t.Addons && (!spec.CoreDNS.Disabled || !spec.KubeProxy.Disabled)
 }
 
 func (c *Controller) inspectAddons(ctx context.Context, s Snapshot) (Addons, error) {
@@ -102,7 +103,7 @@ func WatchedAddons() map[client.Object]cache.ByObject {
 
 // watchAddons makes changes of the add-ons enqueue their control plane, as soon as the workload cluster is connected.
 func (c *Controller) watchAddons(ctx context.Context, s Snapshot) error {
-	if c.workloads == nil || !s.Process.Ready || !hasAddons(s.Plane) {
+	if c.workloads == nil || !s.Process.Ready || !hasAddons(s.Terms, s.Plane) {
 		return nil
 	}
 	name, request := nameOf(s.Plane), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.Plane)}
@@ -149,7 +150,10 @@ func (c *Controller) ofConnection(ctx context.Context, cluster client.ObjectKey)
 		return nil
 	}
 	plane := &hostedv1.HostedControlPlane{}
-	if c.client.Get(ctx, requests[0].NamespacedName, plane, client.UnsafeDisableDeepCopy) != nil || !hasAddons(plane) {
+	if c.client.Get(ctx, requests[0].NamespacedName, plane, client.UnsafeDisableDeepCopy) != nil {
+		return nil
+	}
+	if b, err := c.backendOf(plane); err != nil || !hasAddons(b.ControlPlanes.Terms(c.policy), plane) {
 		return nil
 	}
 	return requests

@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func connectedTo(t *testing.T, server *apiserver.Server) (*Controller, workqueue
 	clusters, err := remote.New(remote.Config{Management: mgmt, Watched: WatchedAddons()})
 	must(t, err)
 	background.Run(t, clusters.Start)
-	ctl := &Controller{client: mgmt, workloads: clusters, inspect: func(ctx context.Context, _ *rest.Config, p addons.Params) (addons.State, error) {
+	ctl := &Controller{client: mgmt, backends: backends(processes{}), workloads: clusters, inspect: func(ctx context.Context, _ *rest.Config, p addons.Params) (addons.State, error) {
 		return addons.Inspect(ctx, server.Config, p)
 	}}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -142,7 +143,7 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 
 // What changes while the add-ons are read is read again, after a moment.
 func TestAddonsThatChangeWhileTheyAreRead(t *testing.T) {
-	ctl := &Controller{}
+	ctl := &Controller{backends: backends(processes{})}
 	ctl.inspect = func(context.Context, *rest.Config, addons.Params) (addons.State, error) {
 		ctl.addons.changed("ns.p")
 		return addons.State{NoNodes: true}, nil
@@ -171,7 +172,8 @@ func TestConnections(t *testing.T) {
 		c, p := cluster(), plane()
 		c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: hostedv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: "p"}
 		change(p)
-		ctl := &Controller{client: fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(c, p).Build()}
+		ctl := &Controller{client: fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(c, p).Build(), backends: backends(processes{})}
+		maps.Copy(ctl.backends, simulatedBackend(&simulation{}))
 		return ctl.ofConnection(t.Context(), client.ObjectKeyFromObject(c))
 	}
 	if diff := cmp.Diff([]reconcile.Request{planeRequest}, withPlane(func(*hostedv1.HostedControlPlane) {})); diff != "" {

@@ -95,10 +95,8 @@ func (j judged) encryptionKeys() condition.Verdict {
 
 func (j judged) processRunning() condition.Verdict {
 	switch {
-	case j.Process.Running && j.simulated():
-		return condition.True("Simulated")
 	case j.Process.Running:
-		return condition.True("Running")
+		return condition.True(j.Terms.Running)
 	case !j.Process.Exists:
 		return condition.False("NotStarted", j.orWaiting("The control plane is not started yet"))
 	case j.Process.LastExit == "":
@@ -126,7 +124,7 @@ func (j judged) etcd() condition.Verdict {
 
 func (j judged) addonsApplied() condition.Verdict {
 	switch {
-	case j.simulated():
+	case !j.Terms.Addons:
 		return condition.True("NotNeeded")
 	case j.failed != "":
 		return condition.False("ApplyFailed", j.failed)
@@ -137,9 +135,8 @@ func (j judged) addonsApplied() condition.Verdict {
 }
 
 func (j judged) addonsAvailable() condition.Verdict {
-	spec := j.Plane.Spec.Addons
 	switch seen := j.Addons; {
-	case j.simulated(), spec.CoreDNS.Disabled && spec.KubeProxy.Disabled:
+	case !hasAddons(j.Terms, j.Plane):
 		return condition.True("NotNeeded")
 	case !j.addons:
 		return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,43 +20,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
 // Name of the controller.
 const Name = "hostedcontrolplane"
 
-// Processes keeps control planes running on this machine, by name.
-type Processes interface {
-	// Status tells about a control plane; one that was never started does not exist.
-	Status(ctx context.Context, name string) (Process, error)
-	// Start starts a control plane with this configuration and these files in its PKI folder, or restarts one that
-	// runs with another. It does not wait until the API server answers.
-	Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error
-	// Count returns how many there are in the namespace and in all.
-	Count(ctx context.Context, namespace string) (own, all int, err error)
-	// Remove stops a control plane and removes its data.
-	Remove(ctx context.Context, name string) error
-	// Source wakes a controller when a control plane starts, dies, or begins to answer.
-	Source(to func(name string) []reconcile.Request) source.Source
-}
-
 // Config is what the controller needs of its surroundings.
 type Config struct {
-	Processes Processes
-	// Simulation keeps the simulated control planes.
-	Simulation Simulation
+	// Backends are the ways to run a control plane.
+	Backends backend.Set
 	// Gateways tells where processes may listen; nil: only where the policy allows it.
 	Gateways Gateways
 	// ReservedPorts are those of the management cluster itself.
 	ReservedPorts []uint16
 	// Policy is what the operator allows.
 	Policy policy.Configuration
-	// Carried lists the Kubernetes versions that the processes can run.
-	Carried []string
 	// Workloads are the connections to the workload clusters.
 	Workloads Workloads
 }
@@ -75,34 +58,30 @@ type Controller struct {
 	// cache has the Secrets of clusters that carry their label.
 	cache     client.Reader
 	writer    *kube.Writer
-	processes Processes
-	// simulation is nil where none is offered: then no control plane is simulated.
-	simulation Simulation
-	carried    []string
-	gateways   Gateways
-	turns      turns
-	addons     addonStates
-	inspect    func(context.Context, *rest.Config, addons.Params) (addons.State, error)
-	reserved   []uint16
-	policy     policy.Configuration
-	workloads  Workloads // nil in tests: none is connected
-	furnish    func(context.Context, *rest.Config, addons.Params) error
-	now        func() time.Time
+	backends  backend.Set
+	gateways  Gateways
+	turns     turns
+	addons    addonStates
+	inspect   func(context.Context, *rest.Config, addons.Params) (addons.State, error)
+	reserved  []uint16
+	policy    policy.Configuration
+	workloads Workloads // nil in tests: none is connected
+	furnish   func(context.Context, *rest.Config, addons.Params) error
+	now       func() time.Time
 }
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
-		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), processes: cfg.Processes, simulation: cfg.Simulation,
-		carried: cfg.Carried, gateways: cfg.Gateways, reserved: cfg.ReservedPorts, policy: cfg.Policy, workloads: cfg.Workloads, furnish: addons.Apply, inspect: addons.Inspect, now: time.Now,
+		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), backends: cfg.Backends, gateways: cfg.Gateways,
+		reserved: cfg.ReservedPorts, policy: cfg.Policy, workloads: cfg.Workloads, furnish: addons.Apply, inspect: addons.Inspect, now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(membership.OrphanedSecrets())).
-		WatchesRawSource(cfg.Processes.Source(ofProcess)).
-		WatchesRawSource(cfg.Simulation.Source(ofProcess)).
+		WatchesRawSource(changes(cfg.Backends)).
 		WatchesRawSource(cfg.Workloads.Changed(Name, c.ofConnection)).
 		Complete(r)
 }
@@ -118,12 +97,24 @@ func (c *Controller) definition() loop.Controller[*hostedv1.HostedControlPlane, 
 	}
 }
 
-// processesOf are the processes that a control plane is one of.
-func (c *Controller) processesOf(plane *hostedv1.HostedControlPlane) Processes {
-	if plane.Spec.Backend.Simulated != nil {
-		return c.simulation
-	}
-	return c.processes
+// backendOf is the backend of a control plane.
+func (c *Controller) backendOf(plane *hostedv1.HostedControlPlane) (backend.Backend, error) {
+	return c.backends.Choose(plane.Spec.Backend.Name(), plane.Annotations)
+}
+
+// changes are those that backends tell of.
+func changes(backends backend.Set) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		for _, b := range backends {
+			cancel := b.ControlPlanes.Subscribe(func(name string) {
+				for _, request := range ofProcess(name) {
+					queue.Add(request)
+				}
+			})
+			context.AfterFunc(ctx, cancel)
+		}
+		return nil
+	})
 }
 
 // ofCluster wakes the control plane that a Cluster refers to.
@@ -145,7 +136,7 @@ func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.
 	return ofCluster(ctx, cluster)
 }
 
-// ofProcess wakes the control plane that a process runs.
+// ofProcess enqueues the control plane of a name by which backends know it.
 func ofProcess(name string) []reconcile.Request {
 	namespace, name, ok := strings.Cut(name, ".")
 	if !ok {

@@ -20,6 +20,9 @@ import (
 // reasonDenied is the reason of a wait for the operator to allow something.
 const reasonDenied = "DeniedByPolicy"
 
+// untilAvailable is what changes when the API server answers: the backend tells.
+const untilAvailable = "condition " + hostedv1.AvailableCondition
+
 // Default address ranges, for Clusters that name none.
 const (
 	defaultServices = "10.96.0.0/16"
@@ -30,7 +33,7 @@ const (
 //
 //	no owner, or Cluster not there                     wait                                CP-01
 //	infrastructure not provisioned, no endpoint        wait
-//	simulated: no endpoint                             choose one                          CP-02
+//	backend chooses the endpoint, and there is none    choose one                          CP-02
 //	authority missing / unusable                       create / wait for a person          SE-02, CP-15
 //	keys of encryption missing / not those in use      create / wait for a person
 //	kubeconfig missing, of another endpoint, half old  write                               SE-01, CP-14
@@ -38,9 +41,11 @@ const (
 //	version not included, issuer not allowed           wait; what runs goes on running
 //	to be started without its data, or with newer      wait
 //	to be started where it may not listen              wait; what runs goes on running
+//	                                                   (a backend may start one anew without its data, and say so)
 //	too many; another restarts at its patch version    wait
 //	process missing or of another configuration        (re)start                           CP-04
-//	API server does not answer                         wait for the supervisor
+//	faults not those of the annotations                change
+//	API server does not answer                         wait for the backend
 //	add-ons not those of these params                  apply
 //	initialized, and not noted                         note
 //	how they fare is not known, or for some time       ask
@@ -50,22 +55,23 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	var p loop.Plan
 	if s.Cluster == nil {
-		p.WaitFor("WaitingForCluster", "Waiting for the Cluster to own this control plane")
+		p.WaitFor("WaitingForCluster", "Waiting for the Cluster to own this control plane").ToChange("metadata.ownerReferences")
 		return p
 	}
-	endpoint := endpointOf(s)
-	if s.simulated() && !endpoint.IsValid() {
+	endpoint, alone := endpointOf(s), s.Terms.Listens != nil
+	if alone && !endpoint.IsValid() {
 		p.Do(ReserveEndpoint{})
 	}
-	if s.simulated() { // nothing that it needs comes from the infrastructure
+	if alone { // nothing that it needs comes from the infrastructure
 		decideAuthorities(s, &p)
 	}
 	if !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !endpoint.IsValid() {
 		p.WaitFor(clusterv1.WaitingForClusterInfrastructureReadyReason,
-			"Waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name)
+			"Waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name).
+			For("Cluster", s.Cluster.Name).ToChange("status.initialization.infrastructureProvisioned")
 		return p
 	}
-	if len(p.Actions) > 0 || len(p.Wait) > 0 || !s.simulated() && !decideAuthorities(s, &p) || !decideKeys(s, &p) {
+	if len(p.Actions) > 0 || len(p.Wait) > 0 || !alone && !decideAuthorities(s, &p) || !decideKeys(s, &p) {
 		return p
 	}
 	decideKubeconfig(s, endpoint, &p)
@@ -101,14 +107,15 @@ func decideAuthorities(s Snapshot, p *loop.Plan) bool {
 		secret, ok := s.Secrets[purpose]
 		switch {
 		case !ok && s.Process.Exists:
-			p.WaitFor("CertificatesMissing", "Secret %s is gone; restore it from a backup: the cluster was made with it", purpose.secret(s.Cluster.Name))
+			p.WaitFor("CertificatesMissing", "Secret %s is gone; restore it from a backup: the cluster was made with it", purpose.secret(s.Cluster.Name)).
+				For("Secret", purpose.secret(s.Cluster.Name)).ForPerson()
 			complete = false
 		case !ok:
 			p.Do(CreateAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
 			complete = false
 		default:
 			if text := problem(purpose, secret); text != "" {
-				p.WaitFor("CertificatesInvalid", "%s", text)
+				p.WaitFor("CertificatesInvalid", "%s", text).For("Secret", secret.Name).ForPerson()
 				complete = false
 			}
 		}
@@ -135,85 +142,80 @@ func decideKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) 
 
 func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	if _, included := versionToRun(s); !included {
-		p.WaitFor("VersionNotCarried", "%s", notCarried(s))
+		p.WaitFor("VersionNotCarried", "%s", notCarried(s)).ForPerson()
 		return
 	}
 	cfg := configOf(s, endpoint)
 	if err := cfg.Validate(); err != nil {
-		p.WaitFor(workload.ReasonInvalid, "%s", err.Error())
+		p.WaitFor(workload.ReasonInvalid, "%s", err.Error()).ForPerson()
 		return
 	}
-	if why := deniedIssuer(s); why != "" && !s.simulated() {
-		p.WaitFor(reasonDenied, "%s", why)
+	if why := deniedIssuer(s); why != "" {
+		p.WaitFor(reasonDenied, "%s", why).ForPerson()
 		return
 	}
 	if !s.Process.Exists || s.Process.Config != cfg.Hash() {
 		if !decideData(s, cfg, p) || !decideEndpoint(s, cfg, p) || !decideRoom(s, p) || !decideTurn(s, cfg, p) {
 			return
 		}
-		p.Do(StartProcess{Version: cfg.Version, Why: whyStart(s, cfg)})
-		if s.simulated() {
-			decideFaults(s, p)
-			return // it answers at once
+		p.Do(StartProcess{Version: cfg.Version, Why: whyStart(s, cfg), Empty: isDataLost(s)})
+		if s.Terms.Started == nil {
+			p.WaitFor("ControlPlaneStarting", "The API server is starting").ToChange(untilAvailable)
 		}
-		p.WaitFor("ControlPlaneStarting", "The API server is starting")
 		return
 	}
-	if s.simulated() {
-		decideFaults(s, p)
+	if s.Process.Pending != "" {
+		p.Do(ChangeProcess{What: s.Process.Pending})
 	}
 	if !s.Process.Ready {
-		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s))
+		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s)).ToChange(untilAvailable)
 		return
 	}
-	if params := addonsOf(s, endpoint); !s.simulated() && params.Hash() != s.Plane.Status.AddonsHash {
+	if params := addonsOf(s, endpoint); s.Terms.Addons && params.Hash() != s.Plane.Status.AddonsHash {
 		p.Do(ApplyAddons{Hash: params.Hash()})
 		return
 	}
-	if isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) && s.Plane.Annotations[hostedv1.InitializedAnnotation] == "" && !s.simulated() {
+	if isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) && s.Plane.Annotations[hostedv1.InitializedAnnotation] == "" {
 		p.Do(NoteInitialized{})
 	}
 	decideAddons(s, p)
 }
 
-// decideData reports whether a process may be started with the data that is here: one that was initialized is never
-// started without any.
+// decideData reports whether a process may be started with the data that is here: one that was initialized is not started
+// without any, but where its backend says what becomes of it then.
 func decideData(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
-	if s.simulated() {
-		return true
-	}
 	if err := s.Process.Data.Problem(cfg.Version); err != nil {
-		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err))
+		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).ForPerson()
 		return false
 	}
-	initialized := isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) || s.Plane.Annotations[hostedv1.InitializedAnnotation] != ""
-	if initialized && !s.Process.Data.Exists && !s.Process.Running {
+	if isDataLost(s) && s.Terms.Emptied == "" {
 		p.WaitFor(workload.ReasonDataMissing,
-			"The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty")
+			"The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty").ForPerson()
 		return false
 	}
 	return true
 }
 
+// isDataLost reports whether the control plane was initialized, and the data that it had then is not here.
+func isDataLost(s Snapshot) bool {
+	initialized := isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) || s.Plane.Annotations[hostedv1.InitializedAnnotation] != ""
+	return initialized && !s.Process.Data.Exists && !s.Process.Running
+}
+
 // decideRoom reports whether there may be one more control plane.
 func decideRoom(s Snapshot, p *loop.Plan) bool {
-	most, setting := s.Policy.Maxima.ControlPlanes, "maxima.controlPlanes"
-	if s.simulated() {
-		if why := s.Policy.DeniedSimulated(); why != "" {
-			p.WaitFor(reasonDenied, "%s", why)
-			return false
-		}
-		most, setting = s.Policy.Maxima.SimulatedControlPlanes, "maxima.simulatedControlPlanes"
-	}
 	switch {
-	case s.Process.Exists || most == (policy.Maximum{}):
+	case s.Terms.Denied != "":
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).ForPerson()
+		return false
+	case s.Process.Exists || s.Terms.Maximum == (policy.Maximum{}):
 		return true
 	case !s.Room.Known:
 		p.Ask = append(p.Ask, CountControlPlanes{})
 		return false
 	}
-	if why := most.Exceeded(setting, s.Plane.Namespace, s.Room.Own, s.Room.All); why != "" {
-		p.WaitFor("TooManyControlPlanes", "%s", why)
+	if why := s.Terms.Maximum.Exceeded(s.Terms.Setting, s.Plane.Namespace, s.Room.Own, s.Room.All); why != "" {
+		p.WaitFor("TooManyControlPlanes", "%s", why).ForPerson()
 		p.RecheckIn(roomAgain)
 		return false
 	}
@@ -224,65 +226,57 @@ func decideRoom(s Snapshot, p *loop.Plan) bool {
 // build's doing, and concerns all control planes at once: they take turns.
 func decideTurn(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	switch {
-	case s.simulated() || !s.Process.Running || s.Process.Version == cfg.Version || cfg.Version == s.Plane.Spec.Version:
+	case !s.Process.Running || s.Process.Version == cfg.Version || cfg.Version == s.Plane.Spec.Version:
 		return true
 	case !s.Turn.Known:
 		p.Ask = append(p.Ask, TakeTurn{})
 		return false
 	case !s.Turn.Mine:
-		p.WaitFor("WaitingForTurn", "Waiting for another hosted control plane to be ready before this one restarts at %s", cfg.Version)
+		p.WaitFor("WaitingForTurn", "Waiting for another hosted control plane to be ready before this one restarts at %s", cfg.Version).ForTime()
 		p.RecheckIn(turnAgain)
 		return false
 	}
 	return true
 }
 
-// decideFaults makes what is wrong what the annotations ask for.
-func decideFaults(s Snapshot, p *loop.Plan) {
-	if want := faultsOf(s.Plane); want != s.Process.Faults {
-		p.Do(Break(want))
-	}
-}
-
 func whyStart(s Snapshot, cfg workload.Config) string {
 	switch {
+	case isDataLost(s):
+		return "its data is not on this host; " + s.Terms.Emptied
 	case !s.Process.Exists:
 		return "it does not run yet"
 	case s.Process.Version != "" && s.Process.Version != cfg.Version:
 		return "it runs " + s.Process.Version
-	case s.Process.Config == "" && s.simulated():
-		return "slipway was restarted; it goes on with what it wrote down"
 	case s.Process.Config == "":
-		return "slipway was restarted; a process that lives is taken over"
+		return "slipway was restarted; " + s.Terms.Continued
 	}
 	return "its configuration changed"
 }
 
 func notReady(s Snapshot) string {
-	if s.Process.Running && s.Process.Faults.Down != 0 {
-		return "the API server does not answer: an annotation makes it unreachable"
+	switch {
+	case s.Process.Running && s.Process.Problem != "":
+		return s.Process.Problem
+	case s.Process.Running:
+		return "The API server does not answer yet"
+	case s.Process.LastExit != "":
+		return fmt.Sprintf("The control plane died (%s) and is started again", s.Process.LastExit)
 	}
-	if s.Process.Running {
-		return "the API server does not answer yet"
-	}
-	if s.Process.LastExit != "" {
-		return fmt.Sprintf("the control plane died (%s) and is started again", s.Process.LastExit)
-	}
-	return "the control plane is starting"
+	return "The control plane is starting"
 }
 
 // versionToRun is the version that the process is to be of: that of the spec, or where this build does not include it and
 // the control plane ran before, a newer patch version of the same minor version. False: this build can run neither.
 func versionToRun(s Snapshot) (string, bool) {
 	want := s.Plane.Spec.Version
-	if s.simulated() || slices.Contains(s.Carried, want) {
+	if s.Terms.AnyVersion || slices.Contains(s.Terms.Versions, want) {
 		return want, true
 	}
 	asked, err := versions.Parse(want)
 	if err != nil || !s.Process.Exists {
 		return want, false
 	}
-	for _, c := range s.Carried {
+	for _, c := range s.Terms.Versions {
 		if v, err := versions.Parse(c); err == nil && v.SameMinor(asked) && v.Compare(asked) > 0 {
 			return c, true
 		}
@@ -292,7 +286,7 @@ func versionToRun(s Snapshot) (string, bool) {
 
 func notCarried(s Snapshot) string {
 	return fmt.Sprintf("Kubernetes %s is not included in this build, which includes %s; set spec.version to one of these, or use a release of slipway that includes it",
-		s.Plane.Spec.Version, strings.Join(s.Carried, ", "))
+		s.Plane.Spec.Version, strings.Join(s.Terms.Versions, ", "))
 }
 
 // configOf is what the process is told.
@@ -300,10 +294,6 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 	spec := s.Plane.Spec
 	services, pods := ranges(s)
 	run, _ := versionToRun(s)
-	var security hostedv1.Security
-	if !s.simulated() {
-		security = spec.Security
-	}
 	return workload.Config{
 		Cluster: s.Cluster.Name, Version: run,
 		Endpoint:     fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port),
@@ -311,7 +301,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 		CertificateDays: int(spec.CertificateValidityDays), Authorities: fingerprint(s),
 		APIServer: flags(spec.APIServer), ControllerManager: flags(spec.ControllerManager),
 		Scheduler: flags(spec.Scheduler), Etcd: flags(spec.Etcd),
-		Security: security, EncryptionKeys: keyFingerprint(s),
+		Security: s.security(), EncryptionKeys: keyFingerprint(s),
 	}
 }
 
@@ -369,7 +359,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Process.Exists {
 		p.Do(RemoveProcess{})
-		p.WaitFor("ControlPlaneStopping", "The control plane is being stopped and its data removed")
+		p.WaitFor("ControlPlaneStopping", "The control plane is being stopped and its data removed").ToChange("status.process")
 	}
 	return p
 }

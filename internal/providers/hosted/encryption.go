@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -19,7 +20,15 @@ const (
 
 // encrypts reports whether objects of the workload cluster are encrypted in etcd, or may be from before.
 func (s Snapshot) encrypts() bool {
-	return !s.simulated() && (s.Plane.Spec.Encryption != nil || s.Process.Data.EncryptionKeys != "")
+	return s.Terms.Components && (s.Plane.Spec.Encryption != nil || s.Process.Data.EncryptionKeys != "")
+}
+
+// security are the settings of it that concern the control plane.
+func (s Snapshot) security() hostedv1.Security {
+	if !s.Terms.Components {
+		return hostedv1.Security{}
+	}
+	return s.Plane.Spec.Security
 }
 
 // encryptionKeys returns the keys of the cluster's Secret; a fault says why they cannot be used.
@@ -58,7 +67,7 @@ func decideKeys(s Snapshot, p *loop.Plan) bool {
 		p.Do(CreateKeys{Cluster: s.Cluster.Name})
 		p.RecheckIn(soon) // Secrets are not watched by name before they exist
 	default:
-		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err))
+		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For("Secret", PurposeEncryption.secret(s.Cluster.Name)).ForPerson()
 	}
 	return false
 }
@@ -86,7 +95,7 @@ func keyFile(s Snapshot) ([]byte, error) {
 
 // deniedIssuer returns why the operator does not allow what the API server would connect to, empty if all is allowed.
 func deniedIssuer(s Snapshot) string {
-	for _, url := range componentfile.Issuers(s.Plane.Spec.Security) {
+	for _, url := range componentfile.Issuers(s.security()) {
 		if why := s.Policy.DeniedIssuer(url); why != "" {
 			return fmt.Sprintf("spec.authentication.jwt: %s", why)
 		}

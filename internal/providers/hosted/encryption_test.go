@@ -19,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
+	processbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
 )
 
 // encrypted is a control plane that runs with encryption.
@@ -78,6 +79,7 @@ func TestDecideSecurity(t *testing.T) { // H8, CP-04
 		"simulated": {"nothing is behind it", running(t, encrypted, trusts("https://other.example"), func(s *Snapshot) {
 			s.Plane.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
 			s.Process.Data, s.Secrets[PurposeEncryption] = workload.Data{}, nil
+			s.Terms = termsOf(*s)
 			s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
 		}), nil},
 	}
@@ -143,7 +145,7 @@ func TestKeysInTheFolderStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := configOf(s, endpointOf(s))
-	err := NewSupervised(supervisor).Start(t.Context(), "ns.p", cfg, map[string][]byte{workload.EncryptionKeys: []byte("x")})
+	err := processbackend.New(supervisor).ControlPlanes.Start(t.Context(), "ns.p", cfg, map[string][]byte{workload.EncryptionKeys: []byte("x")})
 	if f := fault.As(err); f == nil || f.Reason != workload.ReasonEncryptionKeys || !strings.Contains(f.Message, "restore") {
 		t.Errorf("started: %v", err)
 	}

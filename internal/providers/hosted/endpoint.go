@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
-	"github.com/slipwayhq/slipway/internal/simulated"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 )
 
 // Gateways tells the address of this host in the networks of clusters.
@@ -46,7 +46,11 @@ type FindGateway struct{}
 // String returns the question.
 func (FindGateway) String() string { return "find the host's address in the cluster's network" }
 
-func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (_ Snapshot, err error) {
+func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+	b, err := c.backendOf(s.Plane)
+	if err != nil {
+		return s, err
+	}
 	switch q.(type) {
 	case FindGateway:
 		s.Gateway = c.readGateway(ctx, s)
@@ -54,10 +58,10 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (_
 		s.Addons, err = c.inspectAddons(ctx, s)
 	case TakeTurn:
 		s.Turn.Known = true
-		s.Turn.Mine, err = c.turns.take(ctx, s, c.processes)
+		s.Turn.Mine, err = c.turns.take(ctx, s, b.ControlPlanes)
 	case CountControlPlanes:
 		s.Room.Known = true
-		s.Room.Own, s.Room.All, err = c.processesOf(s.Plane).Count(ctx, s.Plane.Namespace)
+		s.Room.Own, s.Room.All, err = b.ControlPlanes.Count(ctx, s.Plane.Namespace)
 	default:
 		err = fault.New(fault.Bug, "UnknownQuestion", "the hosted control plane controller does not know how to %s", q)
 	}
@@ -90,13 +94,13 @@ func decideEndpoint(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	switch {
 	case denied == "":
 		return true
-	case !s.simulated() && !s.Gateway.Known:
+	case s.Terms.Listens == nil && !s.Gateway.Known:
 		p.Ask = append(p.Ask, FindGateway{})
 		return false
 	case s.Gateway.Problem != "":
-		p.WaitFor("NetworkNotKnown", "%s", s.Gateway.Problem)
+		p.WaitFor("NetworkNotKnown", "%s", s.Gateway.Problem).For("LocalCluster", s.Cluster.Spec.InfrastructureRef.Name).ForTime()
 	default:
-		p.WaitFor(reasonEndpoint, "%s", denied)
+		p.WaitFor(reasonEndpoint, "%s", denied).ForPerson()
 	}
 	p.RecheckIn(gatewayAgain)
 	return false
@@ -110,8 +114,8 @@ func deniedEndpoint(s Snapshot, at netip.AddrPort) string {
 	switch {
 	case slices.Contains(s.ReservedPorts, at.Port()):
 		return fmt.Sprintf("Control plane endpoint %s is not allowed: port %d is one of the management cluster's own; use another", at, at.Port())
-	case s.simulated():
-		return deniedSimulated(at)
+	case s.Terms.Listens != nil:
+		return deniedElsewhere(s.Terms, at)
 	case address.IsUnspecified() || address.IsMulticast():
 		return fmt.Sprintf("Control plane endpoint %s is not allowed: it must be one address of this host", at)
 	case s.Policy.AllowsListening(netip.AddrPortFrom(address, at.Port())):
@@ -126,10 +130,10 @@ func deniedEndpoint(s Snapshot, at netip.AddrPort) string {
 	return fmt.Sprintf("Control plane endpoint %s is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (slipway up --config)", at)
 }
 
-// deniedSimulated: simulated control planes are for this host alone, at ports that are kept for them.
-func deniedSimulated(at netip.AddrPort) string {
-	if at.Addr().String() == simulated.Host && simulated.IsOwnPort(int(at.Port())) {
+// deniedElsewhere: control planes that choose where they listen do so at the ports that are kept for them.
+func deniedElsewhere(t backend.Terms, at netip.AddrPort) string {
+	if at.Addr().String() == t.Listens.Host && at.Port() >= t.Listens.First && at.Port() <= t.Listens.Last {
 		return ""
 	}
-	return fmt.Sprintf("Control plane endpoint %s is not allowed: a simulated control plane listens at %s, at a port that it chooses itself; create the cluster without an endpoint", at, simulated.Host)
+	return fmt.Sprintf("Control plane endpoint %s is not allowed: a %s control plane listens at %s, at a port that it chooses itself; create the cluster without an endpoint", at, t.Kind, t.Listens.Host)
 }

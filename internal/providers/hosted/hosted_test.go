@@ -19,8 +19,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -31,6 +29,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	processbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
+	simulatedbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
 
@@ -65,8 +66,10 @@ func cluster() *clusterv1.Cluster {
 // running is a control plane that has all it needs.
 func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 	t.Helper()
-	s := Snapshot{Now: now, Plane: plane(), Cluster: cluster(), Secrets: map[Purpose]*corev1.Secret{}, Carried: []string{version},
+	s := Snapshot{Now: now, Plane: plane(), Cluster: cluster(), Secrets: map[Purpose]*corev1.Secret{},
 		Gateway: Gateway{Known: true, Address: netip.MustParseAddr("172.31.0.1")}, ReservedPorts: []uint16{6440, 12345 + 1}}
+	s.Terms.Versions = []string{version}
+	s.Terms = termsOf(s)
 	for _, p := range authorities() {
 		data, err := newAuthority(s, p)
 		if err != nil {
@@ -80,13 +83,22 @@ func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 	}
 	s.Secrets[PurposeKubeconfig] = newSecret(s, PurposeKubeconfig, data)
 	s.Kubeconfig = inspectKubeconfig(s.Secrets[PurposeKubeconfig])
-	s.Process = Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 42, Version: version, Config: configOf(s, endpointOf(s)).Hash()}
+	s.Process = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 42, Version: version, Config: configOf(s, endpointOf(s)).Hash()}
 	s.Plane.Status.AddonsHash = addonsOf(s, endpointOf(s)).Hash()
 	s.Addons.At = now
 	for _, change := range changes {
 		change(&s)
 	}
+	s.Terms = termsOf(s)
 	return s
+}
+
+// termsOf are the facts about the control plane that its backend tells.
+func termsOf(s Snapshot) backend.Terms {
+	if s.Plane.Spec.Backend.Name() == hostedv1.BackendSimulated {
+		return simulatedbackend.Terms(s.Policy)
+	}
+	return processbackend.Terms(s.Policy, s.Terms.Versions)
 }
 
 // older is a control plane that an earlier release of this program started.
@@ -127,7 +139,7 @@ func TestDecide(t *testing.T) {
 		"own endpoint": {"CP-02: used where the Cluster has none", running(t, func(s *Snapshot) {
 			s.Plane.Spec.ControlPlaneEndpoint, s.Cluster.Spec.ControlPlaneEndpoint = s.Cluster.Spec.ControlPlaneEndpoint, clusterv1.APIEndpoint{}
 		}), nil},
-		"first": {"SE-02, CP-15", running(t, func(s *Snapshot) { s.Secrets, s.Process = map[Purpose]*corev1.Secret{}, Process{} }),
+		"first": {"SE-02, CP-15", running(t, func(s *Snapshot) { s.Secrets, s.Process = map[Purpose]*corev1.Secret{}, backend.ControlPlane{} }),
 			[]string{"do: create Secret c-ca: the cluster has no such authority yet", "do: create Secret c-etcd: the cluster has no such authority yet",
 				"do: create Secret c-proxy: the cluster has no such authority yet", "do: create Secret c-sa: the cluster has no such authority yet"}},
 		"authority lost": {"a new one would not fit what was signed", running(t, func(s *Snapshot) { delete(s.Secrets, PurposeSA) }),
@@ -159,34 +171,39 @@ func TestDecide(t *testing.T) {
 		}), nil},
 		"not carried": {"what runs goes on running", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }),
 			[]string{"wait: Kubernetes v1.99.0 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it"}},
-		"start": {"", running(t, func(s *Snapshot) { s.Process = Process{} }), []string{"do: start the control plane at v1.36.3: it does not run yet", "wait: The API server is starting"}},
-		"another version": {"CP-04: restarted in place", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.37.0"; s.Carried = append(s.Carried, "v1.37.0") }),
+		"start": {"", running(t, func(s *Snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: start the control plane at v1.36.3: it does not run yet", "wait: The API server is starting"}},
+		"another version": {"CP-04: restarted in place", running(t, func(s *Snapshot) {
+			s.Plane.Spec.Version = "v1.37.0"
+			s.Terms.Versions = append(s.Terms.Versions, "v1.37.0")
+		}),
 			[]string{"do: start the control plane at v1.37.0: it runs v1.36.3", "wait: The API server is starting"}},
 		"slipway restarted": {"the process is taken over", running(t, func(s *Snapshot) { s.Process.Config, s.Process.Ready = "", false }),
 			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
 		"died": {"the supervisor starts it again", running(t, func(s *Snapshot) {
 			s.Process.Running, s.Process.Ready, s.Process.EtcdReady, s.Process.LastExit = false, false, false, "signal: killed"
-		}), []string{"wait: the control plane died (signal: killed) and is started again"}},
-		"starting": {"", running(t, func(s *Snapshot) { s.Process.Ready = false }), []string{"wait: the API server does not answer yet"}},
+		}), []string{"wait: The control plane died (signal: killed) and is started again"}},
+		"starting": {"", running(t, func(s *Snapshot) { s.Process.Ready = false }), []string{"wait: The API server does not answer yet"}},
 		"bad host": {"the endpoint must be of this machine", running(t, func(s *Snapshot) {
 			s.Cluster.Spec.ControlPlaneEndpoint.Host = "api.example"
 			s.Kubeconfig.Server = "https://api.example:6443"
 		}), []string{`wait: control plane endpoint "api.example:6443" must be an IP address of this machine and a port, for example 172.31.0.1:6443`}},
 		"data gone": {"H9: it is not started empty", running(t, func(s *Snapshot) {
 			yes := true
-			s.Process = Process{}
+			s.Process = backend.ControlPlane{}
 			s.Plane.Status.Initialization.ControlPlaneInitialized = &yes
 		}),
 			[]string{"wait: The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty"}},
-		"data gone, folder there": {"", running(t, func(s *Snapshot) { s.Process = Process{Exists: true, Data: workload.Data{Version: version}} }),
+		"data gone, folder there": {"", running(t, func(s *Snapshot) {
+			s.Process = backend.ControlPlane{Exists: true, Data: workload.Data{Version: version}}
+		}),
 			[]string{"wait: The data of the control plane is not here, although it ran Kubernetes v1.36.3; restore it from a backup, or delete the cluster: it is not started empty"}},
 		"data gone, restored without status": {"H9: nothing else says that it ran before", running(t, func(s *Snapshot) {
-			s.Process = Process{}
+			s.Process = backend.ControlPlane{}
 			s.Plane.Annotations = map[string]string{hostedv1.InitializedAnnotation: "true"}
 		}),
 			[]string{"wait: The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty"}},
 		"data restored, too": {"H9", running(t, func(s *Snapshot) {
-			s.Process = Process{Exists: true, Data: workload.Data{Exists: true, Version: version}}
+			s.Process = backend.ControlPlane{Exists: true, Data: workload.Data{Exists: true, Version: version}}
 			s.Plane.Annotations = map[string]string{hostedv1.InitializedAnnotation: "true"}
 		}),
 			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
@@ -195,15 +212,15 @@ func TestDecide(t *testing.T) {
 			s.Plane.Status.Initialization.ControlPlaneInitialized = &yes
 		}), []string{"do: note in an annotation that the control plane was initialized: a restore may lose its status"}},
 		"newer data": {"objects are not converted back", running(t, func(s *Snapshot) {
-			s.Process = Process{Exists: true, Data: workload.Data{Exists: true, Version: "v1.37.1"}}
+			s.Process = backend.ControlPlane{Exists: true, Data: workload.Data{Exists: true, Version: "v1.37.1"}}
 		}),
 			[]string{"wait: The data of the control plane was written by Kubernetes v1.37.1, which is newer than v1.36.3; use a release of slipway that includes v1.37.1 or a newer version"}},
 		"a minor version skipped": {"", running(t, func(s *Snapshot) {
-			s.Process = Process{Exists: true, Data: workload.Data{Exists: true, Version: "v1.34.9"}}
+			s.Process = backend.ControlPlane{Exists: true, Data: workload.Data{Exists: true, Version: "v1.34.9"}}
 		}),
 			[]string{"wait: The data of the control plane was written by Kubernetes v1.34.9; v1.36.3 would skip a minor version, so upgrade to each one in between first"}},
 		"the next minor version": {"", running(t, func(s *Snapshot) {
-			s.Process = Process{Exists: true, Data: workload.Data{Exists: true, Version: "v1.35.9"}}
+			s.Process = backend.ControlPlane{Exists: true, Data: workload.Data{Exists: true, Version: "v1.35.9"}}
 		}),
 			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
 		"another patch version is included": {"a replaced binary goes on with it", running(t, older, func(s *Snapshot) { s.Turn = Turn{Known: true, Mine: true} }),
@@ -212,10 +229,10 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: Waiting for another hosted control plane to be ready before this one restarts at v1.36.3"}},
 		"it died": {"nothing runs that could wait", running(t, older, func(s *Snapshot) { s.Process.Running = false }),
 			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: The API server is starting"}},
-		"a new one of another patch version": {"the spec is what its writer wants", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.36.1"; s.Process = Process{} }),
+		"a new one of another patch version": {"the spec is what its writer wants", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.36.1"; s.Process = backend.ControlPlane{} }),
 			[]string{"wait: Kubernetes v1.36.1 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it"}},
 		"too many": {"H5: processes of the host", running(t, func(s *Snapshot) {
-			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = Process{}, policy.Maximum{Namespace: 3}, Room{Known: true, Own: 3, All: 3}
+			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = backend.ControlPlane{}, policy.Maximum{Namespace: 3}, Room{Known: true, Own: 3, All: 3}
 		}), []string{"wait: Namespace ns may have 3 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (slipway up --config)"}},
 		"every address": {"H6: the plane would be on all networks of the host", running(t, elsewhere("0.0.0.0", 6443)),
 			[]string{"wait: Control plane endpoint 0.0.0.0:6443 is not allowed: it must be one address of this host"}},
@@ -236,7 +253,9 @@ func TestDecide(t *testing.T) {
 		}), []string{"do: start the control plane at v1.36.3: its configuration changed", "wait: The API server is starting"}},
 		"deleting": {"", running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
 			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: The control plane is being stopped and its data removed"}},
-		"deleted": {"", running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp, s.Process = &metav1.Time{Time: now}, Process{} }), nil},
+		"deleted": {"", running(t, func(s *Snapshot) {
+			s.Plane.DeletionTimestamp, s.Process = &metav1.Time{Time: now}, backend.ControlPlane{}
+		}), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -268,7 +287,7 @@ func TestConditions(t *testing.T) { // CP-12
 		"settled": {s: running(t), want: wants{
 			"Available": "True Available", "CertificatesAvailable": "True Available", "EtcdClusterAvailable": "True Available", "ProcessRunning": "True Running",
 			"VersionCarried": "True Carried", "AddonsApplied": "True Applied", "AddonsAvailable": "True Available", "RollingOut": "False NotRollingOut", "Deleting": "False NotDeleting"}},
-		"waiting": {s: running(t, func(s *Snapshot) { s.Cluster, s.Process = nil, Process{} }), want: wants{
+		"waiting": {s: running(t, func(s *Snapshot) { s.Cluster, s.Process = nil, backend.ControlPlane{} }), want: wants{
 			"Available":             "False NotAvailable: Waiting for the Cluster to own this control plane",
 			"CertificatesAvailable": "Unknown WaitingForCluster: Waiting for the Cluster to own this control plane", "ProcessRunning": "False NotStarted: Waiting for the Cluster to own this control plane"}},
 		"authority lost": {s: running(t, func(s *Snapshot) { delete(s.Secrets, PurposeCA) }), want: wants{
@@ -276,15 +295,18 @@ func TestConditions(t *testing.T) { // CP-12
 		"etcd down": {s: running(t, func(s *Snapshot) { s.Process.EtcdReady = false }), want: wants{
 			"EtcdClusterAvailable": "False NotAvailable: The API server answers, and etcd does not", "Available": "False NotAvailable: * EtcdClusterAvailable: The API server answers, and etcd does not"}},
 		"starting": {s: running(t, func(s *Snapshot) { s.Process.Ready, s.Process.EtcdReady = false, false }), want: wants{
-			"Available": "False NotAvailable: the API server does not answer yet", "EtcdClusterAvailable": "Unknown NotYetKnown: The API server does not answer yet"}},
+			"Available": "False NotAvailable: The API server does not answer yet", "EtcdClusterAvailable": "Unknown NotYetKnown: The API server does not answer yet"}},
 		"died": {s: running(t, func(s *Snapshot) {
-			s.Process = Process{Exists: true, Config: s.Process.Config, LastExit: "exit status 1", Log: "no space left"}
+			s.Process = backend.ControlPlane{Exists: true, Config: s.Process.Config, LastExit: "exit status 1", Log: "no space left"}
 		}), want: wants{
 			"ProcessRunning": "False Died: The control plane died (exit status 1) and is started again; it last said:\nno space left", "EtcdClusterAvailable": "False NotAvailable: The control plane does not run"}},
 		"not carried": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }), want: wants{
 			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it",
 			"Available":      "True Available"}},
-		"rolling out": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.37.0"; s.Carried = append(s.Carried, "v1.37.0") }), want: wants{
+		"rolling out": {s: running(t, func(s *Snapshot) {
+			s.Plane.Spec.Version = "v1.37.0"
+			s.Terms.Versions = append(s.Terms.Versions, "v1.37.0")
+		}), want: wants{
 			"RollingOut": "True RollingOut: Restarting the control plane at v1.37.0, from v1.36.3"}},
 		"add-ons failed": {s: running(t, func(s *Snapshot) { s.Plane.Status.AddonsHash = "" }), out: loop.Outcome{Failed: ApplyAddons{}, Err: fault.New(fault.Invalid, "x", "no such thing")}, want: wants{
 			"AddonsApplied": "False ApplyFailed: no such thing", "Available": "False NotAvailable: * AddonsApplied: no such thing"}},
@@ -328,7 +350,7 @@ func TestStatus(t *testing.T) {
 	}
 	down := running(t, func(s *Snapshot) {
 		s.Plane.Status = status
-		s.Process = Process{Exists: true, Config: s.Process.Config, LastExit: "signal: killed", Restarts: 1}
+		s.Process = backend.ControlPlane{Exists: true, Config: s.Process.Config, LastExit: "signal: killed", Restarts: 1}
 	})
 	report := Report(down, Decide(down), loop.Outcome{})
 	if after := report.Status.(hostedv1.HostedControlPlaneStatus); !isTrue(after.Initialization.ControlPlaneInitialized) || after.Version != "" {
@@ -376,23 +398,32 @@ func TestSecrets(t *testing.T) { // SE-01, SE-02, SE-03
 
 // processes is a supervisor whose processes are ready at once.
 type processes struct {
-	p *Process
+	p *backend.ControlPlane
 	// local is where their API servers answer on this host.
 	local string
 }
 
-func (f processes) Status(context.Context, string) (Process, error) { return *f.p, nil }
+func (f processes) Status(context.Context, string) (backend.ControlPlane, error) { return *f.p, nil }
 
 func (f processes) Start(_ context.Context, _ string, cfg workload.Config, _ map[string][]byte) error {
-	*f.p = Process{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 1, Local: f.local, Version: cfg.Version, Config: cfg.Hash()}
+	*f.p = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 1, Local: f.local, Version: cfg.Version, Config: cfg.Hash()}
 	return nil
 }
 
 func (f processes) Count(context.Context, string) (own, all int, err error) { return 0, 0, nil }
 
-func (f processes) Remove(context.Context, string) error { *f.p = Process{}; return nil }
+func (f processes) Remove(context.Context, string) error { *f.p = backend.ControlPlane{}; return nil }
 
-func (f processes) Source(func(string) []reconcile.Request) source.Source { return nil }
+func (f processes) Subscribe(func(string)) (cancel func()) { return func() {} }
+
+func (f processes) Terms(p policy.Configuration) backend.Terms {
+	return processbackend.Terms(p, []string{version})
+}
+
+// backends are those that a controller has whose processes are these.
+func backends(p backend.ControlPlanes) backend.Set {
+	return backend.Set{hostedv1.BackendProcess: {ControlPlanes: p}}
+}
 
 // inspected says that all add-ons are available.
 func inspected(context.Context, *rest.Config, addons.Params) (addons.State, error) {
@@ -416,9 +447,9 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-func settle(t *testing.T, c client.WithWatch, p *Process) {
+func settle(t *testing.T, c client.WithWatch, p *backend.ControlPlane) {
 	t.Helper()
-	ctl := &Controller{client: c, cache: c, processes: processes{p, "127.1.2.3:6443"}, carried: []string{version}, gateways: gateway{}, now: func() time.Time { return now },
+	ctl := &Controller{client: c, cache: c, backends: backends(processes{p, "127.1.2.3:6443"}), gateways: gateway{}, now: func() time.Time { return now },
 		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }, inspect: inspected}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
@@ -434,7 +465,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // CP-01, CP-10, CP-14, CP-15
 		return fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(plane(), cluster()).WithStatusSubresource(&hostedv1.HostedControlPlane{})
 	}
 	flaky.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
-		p := &Process{}
+		p := &backend.ControlPlane{}
 		settle(t, c, p)
 		got := &hostedv1.HostedControlPlane{}
 		if err := c.Get(context.Background(), client.ObjectKeyFromObject(plane()), got); err != nil {
@@ -454,9 +485,11 @@ func TestEveryWriteFailsOnce(t *testing.T) { // CP-01, CP-10, CP-14, CP-15
 }
 
 // table is control planes of which each has its own state.
-type table map[string]Process
+type table map[string]backend.ControlPlane
 
-func (t table) Status(_ context.Context, name string) (Process, error) { return t[name], nil }
+func (t table) Status(_ context.Context, name string) (backend.ControlPlane, error) {
+	return t[name], nil
+}
 
 func (t table) Start(context.Context, string, workload.Config, map[string][]byte) error { return nil }
 
@@ -464,12 +497,16 @@ func (t table) Count(context.Context, string) (own, all int, err error) { return
 
 func (t table) Remove(context.Context, string) error { return nil }
 
-func (t table) Source(func(string) []reconcile.Request) source.Source { return nil }
+func (t table) Subscribe(func(string)) (cancel func()) { return func() {} }
+
+func (t table) Terms(p policy.Configuration) backend.Terms {
+	return processbackend.Terms(p, []string{version})
+}
 
 // Of many control planes one is restarted at a time, and the next when it is ready.
 func TestTurns(t *testing.T) {
 	all := table{"ns.a": {Exists: true, Running: true, Ready: true, Version: "v1.36.1"}, "ns.b": {Exists: true, Running: true, Ready: true, Version: "v1.36.1"}}
-	ctl := &Controller{processes: all}
+	ctl := &Controller{backends: backends(all)}
 	take := func(name string, at time.Time) bool {
 		s := running(t, older, func(s *Snapshot) { s.Plane.Name, s.Now = name, at })
 		s, err := ctl.answer(t.Context(), s, TakeTurn{})
@@ -482,15 +519,15 @@ func TestTurns(t *testing.T) {
 	if !first || !again || take("b", now) {
 		t.Error("the first has the turn until it is ready at the new version")
 	}
-	all["ns.a"] = Process{Exists: true, Running: true, Version: version}
+	all["ns.a"] = backend.ControlPlane{Exists: true, Running: true, Version: version}
 	if take("b", now) {
 		t.Error("the first is not ready yet")
 	}
-	all["ns.a"] = Process{Exists: true, Running: true, Ready: true, Version: version}
+	all["ns.a"] = backend.ControlPlane{Exists: true, Running: true, Ready: true, Version: version}
 	if !take("b", now) {
 		t.Error("the first is ready")
 	}
-	all["ns.b"] = Process{Exists: true}
+	all["ns.b"] = backend.ControlPlane{Exists: true}
 	if take("c", now) || !take("c", now.Add(turnFor)) {
 		t.Error("one that does not get ready holds the others up for a while")
 	}
@@ -522,7 +559,7 @@ func TestBlockedTakeoverIsSaid(t *testing.T) {
 // The state of add-ons is read again when it is old, sooner where it is not what it should be.
 func TestAddonsAreReadAgain(t *testing.T) {
 	calls, state := 0, addons.State{Problem: "x"}
-	ctl := &Controller{inspect: func(context.Context, *rest.Config, addons.Params) (addons.State, error) { calls++; return state, nil }}
+	ctl := &Controller{backends: backends(processes{}), inspect: func(context.Context, *rest.Config, addons.Params) (addons.State, error) { calls++; return state, nil }}
 	at := func(d time.Duration) Snapshot {
 		s := running(t, func(s *Snapshot) { s.Now, s.Process.Local = now.Add(d), "127.1.2.3:6443" })
 		s.Addons = ctl.addons.get(nameOf(s.Plane))

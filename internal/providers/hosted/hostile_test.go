@@ -26,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 )
 
 // workloadAPI is an API server of the authority in a cluster's Secret, which notes who calls it.
@@ -92,8 +93,8 @@ func TestKubeconfigRunsNoCommand(t *testing.T) { // RC-01, SE-02
 				objects = append(objects, o)
 			}
 			api := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).WithStatusSubresource(&hostedv1.HostedControlPlane{}).Build()
-			ctl := &Controller{client: api, cache: api, processes: processes{&Process{}, workload.Listener.Addr().String()},
-				carried: []string{version}, gateways: gateway{}, now: func() time.Time { return at }, furnish: callOnce, inspect: inspected}
+			ctl := &Controller{client: api, cache: api, backends: backends(processes{&backend.ControlPlane{}, workload.Listener.Addr().String()}),
+				gateways: gateway{}, now: func() time.Time { return at }, furnish: callOnce, inspect: inspected}
 			r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: api, Writer: kube.NewWriter(api, Name), Now: ctl.now}
 			ctl.writer = r.Writer
 			for range 6 {

@@ -41,6 +41,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	processbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -71,7 +73,7 @@ func newLive(t *testing.T) *live {
 	owner := cluster()
 	owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "198.51.100.1", Port: 6443} // on no machine: it is reached beside it
 	api := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(plane(), owner).WithStatusSubresource(&hostedv1.HostedControlPlane{}).Build()
-	c := &Controller{client: api, cache: api, processes: NewSupervised(supervisor), carried: []string{version}, gateways: gateway{}, now: time.Now,
+	c := &Controller{client: api, cache: api, backends: backend.Set{hostedv1.BackendProcess: processbackend.New(supervisor)}, gateways: gateway{}, now: time.Now,
 		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }, inspect: inspected}
 	c.policy.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("198.51.100.1/32")}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: c.definition(), Client: api, Writer: kube.NewWriter(api, Name), Now: c.now}

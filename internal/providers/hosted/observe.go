@@ -13,8 +13,8 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 )
 
 // Snapshot is everything that a decision about a HostedControlPlane looks at.
@@ -27,8 +27,9 @@ type Snapshot struct {
 	Secrets map[Purpose]*corev1.Secret
 	// Kubeconfig says what is in that Secret.
 	Kubeconfig Kubeconfig
-	// Process is the control plane's process.
-	Process Process
+	// Terms are what is known of the control plane beforehand, Process what its backend says of it.
+	Terms   backend.Terms
+	Process backend.ControlPlane
 	// Gateway is the host's address in the cluster's network; it is asked for only where a process is to be started.
 	Gateway Gateway
 	// Addons is how the add-ons fared when they were last read.
@@ -40,46 +41,21 @@ type Snapshot struct {
 	ReservedPorts []uint16
 	// Policy is what the operator allows.
 	Policy policy.Configuration
-	// Carried lists the Kubernetes versions that this binary carries.
-	Carried []string
-}
-
-// Process is what the supervisor says of the process of a control plane.
-type Process struct {
-	// Exists is false where there is neither a process nor data.
-	Exists bool
-	// Running tells whether the process lives, Ready whether its API server answers, EtcdReady whether its etcd does.
-	Running, Ready, EtcdReady bool
-	PID                       int
-	// Local is the loopback address and port where this program reaches the API server; empty where it is not known.
-	Local string
-	Since time.Time
-	// Version of Kubernetes that runs.
-	Version string
-	// Data is what is known of the database, whether or not the process runs.
-	Data workload.Data
-	// Config is the hash of the configuration that was last asked for; empty where this program has not asked yet,
-	// so that nothing is known of the process but that it lives.
-	Config string
-	// Faults is what is wrong on purpose.
-	Faults Faults
-	// Restarts counts how often it was started again after it died; LastExit tells how.
-	Restarts int
-	LastExit string
-	// Log is the last lines it said before it died.
-	Log string
 }
 
 func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlPlane) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Carried: c.carried, Policy: c.policy, ReservedPorts: c.reserved}
+	s := Snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Policy: c.policy, ReservedPorts: c.reserved}
 	if err := c.readCluster(ctx, &s); err != nil {
 		return s, err
 	}
-	status, err := c.processesOf(plane).Status(ctx, nameOf(plane))
-	if err != nil {
-		return s, fmt.Errorf("asking for the process: %w", err)
+	b, err := c.backendOf(plane)
+	if err == nil {
+		s.Terms = b.ControlPlanes.Terms(c.policy)
+		s.Process, err = b.ControlPlanes.Status(ctx, nameOf(plane))
 	}
-	s.Process = status
+	if err != nil {
+		return s, fmt.Errorf("reading what runs for the control plane: %w", err)
+	}
 	if s.Cluster == nil {
 		return s, nil
 	}

@@ -48,12 +48,12 @@ const (
 // authorities are the purposes that hold a certificate or key pair.
 func authorities() []Purpose { return []Purpose{PurposeCA, PurposeEtcd, PurposeProxy, PurposeSA} }
 
-// authorities of a control plane. A simulated one signs nothing but certificates of its API.
+// authorities of a control plane. One without components signs nothing but certificates of its API.
 func (s Snapshot) authorities() []Purpose {
-	if s.simulated() {
-		return []Purpose{PurposeCA}
+	if s.Terms.Components {
+		return authorities()
 	}
-	return authorities()
+	return []Purpose{PurposeCA}
 }
 
 func (p Purpose) secret(cluster string) string { return cluster + "-" + string(p) }

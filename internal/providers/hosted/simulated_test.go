@@ -21,6 +21,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend/faulty"
+	simulatedbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend/simulated"
+	"github.com/slipwayhq/slipway/internal/simulated"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
 
@@ -36,19 +40,18 @@ func simulatedSnapshot(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 	t.Helper()
 	s := running(t, elsewhere("127.0.0.1", 12345))
 	s.Plane = simulatedPlane()
+	s.Terms = termsOf(s)
 	s.Secrets = map[Purpose]*corev1.Secret{PurposeCA: s.Secrets[PurposeCA], PurposeKubeconfig: s.Secrets[PurposeKubeconfig]}
-	s.Process = Process{Exists: true, Running: true, Ready: true, EtcdReady: true, Version: "v1.30.0", Config: configOf(s, endpointOf(s)).Hash()}
+	s.Process = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, Version: "v1.30.0", Config: configOf(s, endpointOf(s)).Hash()}
 	for _, change := range changes {
 		change(&s)
 	}
+	s.Terms = termsOf(s)
 	return s
 }
 
-func annotate(annotation, value string) func(*Snapshot) {
-	return func(s *Snapshot) { s.Plane.Annotations = map[string]string{annotation: value} }
-}
-
 func TestDecideSimulated(t *testing.T) {
+	yes := true
 	cases := map[string]struct {
 		reason string
 		s      Snapshot
@@ -61,32 +64,30 @@ func TestDecideSimulated(t *testing.T) {
 		"port of the management cluster": {"", simulatedSnapshot(t, elsewhere("127.0.0.1", 12346)),
 			[]string{"wait: Control plane endpoint 127.0.0.1:12346 is not allowed: port 12346 is one of the management cluster's own; use another"}},
 		"off": {"the operator has switched simulation off", simulatedSnapshot(t, func(s *Snapshot) {
-			s.Process, s.Policy.Providers.Disabled = Process{}, []policy.Provider{policy.Simulated}
+			s.Process, s.Policy.Providers.Disabled = backend.ControlPlane{}, []policy.Provider{policy.Simulated}
 		}), []string{"wait: The simulated backend is switched off: choose another one, or ask the operator to take simulated out of providers.disabled in the configuration file (slipway up --config)"}},
 		"settled": {"no add-ons, any version", simulatedSnapshot(t), nil},
 		"first": {"CP-02: it chooses where it listens, and waits for nobody to make its authority", simulatedSnapshot(t, func(s *Snapshot) {
-			s.Secrets, s.Process, s.Cluster.Spec.ControlPlaneEndpoint = nil, Process{}, clusterv1.APIEndpoint{}
+			s.Secrets, s.Process, s.Cluster.Spec.ControlPlaneEndpoint = nil, backend.ControlPlane{}, clusterv1.APIEndpoint{}
 			s.Cluster.Status.Initialization.InfrastructureProvisioned = nil
-		}), []string{"do: choose the control plane endpoint: nobody provides one for a simulated control plane",
+		}), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane",
 			"do: create Secret c-ca: the cluster has no such authority yet",
 			"wait: Waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"}},
-		"start": {"it answers at once, so nothing is waited for", simulatedSnapshot(t, func(s *Snapshot) { s.Process = Process{} }),
+		"start": {"it answers at once, so nothing is waited for", simulatedSnapshot(t, func(s *Snapshot) { s.Process = backend.ControlPlane{} }),
 			[]string{"do: start the control plane at v1.30.0: it does not run yet"}},
-		"restarted": {"", simulatedSnapshot(t, func(s *Snapshot) { s.Process = Process{Exists: true} }),
-			[]string{"do: start the control plane at v1.30.0: slipway was restarted; it goes on with what it wrote down"}},
-		"to be slow": {"", simulatedSnapshot(t, annotate(hostedv1.APISlowAnnotation, "2s")),
-			[]string{"do: make the API server unreachable for 0s and slower by 2s: the annotations say so"}},
-		"to be down": {"", simulatedSnapshot(t, annotate(hostedv1.APIDownAnnotation, "always")),
-			[]string{"do: make the API server unreachable for ever and slower by 0s: the annotations say so"}},
-		"to fail": {"", simulatedSnapshot(t, annotate(hostedv1.APIErrorsAnnotation, "503")),
-			[]string{"do: make the API server unreachable for 0s and slower by 0s, and answer with status 503: the annotations say so"}},
-		"not an error": {"as if the annotation were absent", simulatedSnapshot(t, annotate(hostedv1.APIErrorsAnnotation, "200")), nil},
-		"down": {"it is said why", simulatedSnapshot(t, annotate(hostedv1.APIDownAnnotation, "30s"), func(s *Snapshot) {
-			s.Process.Ready, s.Process.Faults = false, Faults{Down: 30 * time.Second}
-		}), []string{"wait: the API server does not answer: an annotation makes it unreachable"}},
-		"not a time": {"as if the annotation were absent", simulatedSnapshot(t, annotate(hostedv1.APISlowAnnotation, "-2s")), nil},
-		"right again": {"the annotation is gone", simulatedSnapshot(t, func(s *Snapshot) { s.Process.Faults.Slow = time.Second }),
-			[]string{"do: make the API server unreachable for 0s and slower by 0s: the annotations say so"}},
+		"restarted": {"", simulatedSnapshot(t, func(s *Snapshot) { s.Process = backend.ControlPlane{Exists: true} }),
+			[]string{"do: start the control plane at v1.30.0: slipway was restarted; it continues with what it wrote down"}},
+		"state lost": {"H9: it is said that nothing is left", simulatedSnapshot(t, func(s *Snapshot) {
+			s.Process, s.Plane.Status.Initialization.ControlPlaneInitialized = backend.ControlPlane{}, &yes
+		}), []string{"do: start the control plane at v1.30.0: its data is not on this host; it starts empty, and simulated machines create their Nodes again"}},
+		"state lost, restored without status": {"H9", simulatedSnapshot(t, func(s *Snapshot) {
+			s.Process, s.Plane.Annotations = backend.ControlPlane{}, map[string]string{hostedv1.InitializedAnnotation: "true"}
+		}), []string{"do: start the control plane at v1.30.0: its data is not on this host; it starts empty, and simulated machines create their Nodes again"}},
+		"to be changed": {"its backend says what", simulatedSnapshot(t, func(s *Snapshot) { s.Process.Pending = "make the API server slower: the annotations say so" }),
+			[]string{"do: make the API server slower: the annotations say so"}},
+		"down": {"it is said why", simulatedSnapshot(t, func(s *Snapshot) {
+			s.Process.Ready, s.Process.Problem = false, "The API server does not answer: an annotation makes it unreachable"
+		}), []string{"wait: The API server does not answer: an annotation makes it unreachable"}},
 		"deleting": {"", simulatedSnapshot(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
 			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: The control plane is being stopped and its data removed"}},
 	}
@@ -100,7 +101,7 @@ func TestDecideSimulated(t *testing.T) {
 }
 
 func TestReportSimulated(t *testing.T) { // CP-08, CP-10, CP-12
-	s := simulatedSnapshot(t, func(s *Snapshot) { s.Process = Process{} })
+	s := simulatedSnapshot(t, func(s *Snapshot) { s.Process = backend.ControlPlane{} })
 	p := Decide(s)
 	status := Report(s, p, loop.Outcome{Done: p.Actions}).Status.(hostedv1.HostedControlPlaneStatus)
 	if !isTrue(status.Initialization.ControlPlaneInitialized) || !isTrue(status.ExternalManagedControlPlane) || status.Version != "v1.30.0" {
@@ -116,21 +117,31 @@ func TestReportSimulated(t *testing.T) { // CP-08, CP-10, CP-12
 	}
 }
 
-// simulation is a Simulation in memory.
-type simulation struct{ processes }
+// simulation is a backend of simulated control planes in memory, and what is wrong with them.
+type simulation struct {
+	processes
+	faults simulated.Faults
+}
 
-func (simulation) Reserve(context.Context, string) (clusterv1.APIEndpoint, error) {
+func (*simulation) Terms(p policy.Configuration) backend.Terms { return simulatedbackend.Terms(p) }
+
+func (*simulation) Reserve(context.Context, string) (clusterv1.APIEndpoint, error) {
 	return clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 12345}, nil
 }
 
-func (f simulation) Break(_ context.Context, _ string, faults Faults) error {
-	f.p.Faults = faults
-	return nil
+func (f *simulation) Faults(string) simulated.Faults { return f.faults }
+
+func (f *simulation) SetFaults(_ string, faults simulated.Faults) {
+	f.faults, f.p.Ready = faults, faults.Down == 0
 }
 
-func settleSimulated(t *testing.T, c client.WithWatch, p *Process) {
+func simulatedBackend(f *simulation) backend.Set {
+	return backend.Set{hostedv1.BackendSimulated: faulty.Around(backend.Backend{ControlPlanes: f, Endpoints: f}, f)}
+}
+
+func settleSimulated(t *testing.T, c client.WithWatch, p *backend.ControlPlane) {
 	t.Helper()
-	ctl := &Controller{client: c, cache: c, simulation: simulation{processes{p: p}}, now: func() time.Time { return now }}
+	ctl := &Controller{client: c, cache: c, backends: simulatedBackend(&simulation{processes: processes{p: p}}), now: func() time.Time { return now }}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	for range 12 { // a fixed point lies well below
@@ -147,7 +158,7 @@ func TestEverySimulatedWriteFailsOnce(t *testing.T) { // CP-01, CP-02, CP-10, CP
 		return fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(simulatedPlane(), of).WithStatusSubresource(&hostedv1.HostedControlPlane{})
 	}
 	flaky.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
-		p := &Process{}
+		p := &backend.ControlPlane{}
 		settleSimulated(t, c, p)
 		got := &hostedv1.HostedControlPlane{}
 		if err := c.Get(context.Background(), client.ObjectKeyFromObject(plane()), got); err != nil {
@@ -156,8 +167,8 @@ func TestEverySimulatedWriteFailsOnce(t *testing.T) { // CP-01, CP-02, CP-10, CP
 		if !isTrue(got.Status.Initialization.ControlPlaneInitialized) || !condition.Set(got.Status.Conditions).IsTrue("Available") {
 			t.Errorf("status %+v", got.Status)
 		}
-		if got.Spec.ControlPlaneEndpoint.Port != 12345 {
-			t.Errorf("endpoint %+v", got.Spec.ControlPlaneEndpoint)
+		if got.Spec.ControlPlaneEndpoint.Port != 12345 || got.Annotations[hostedv1.InitializedAnnotation] == "" {
+			t.Errorf("endpoint %+v, annotations %v", got.Spec.ControlPlaneEndpoint, got.Annotations)
 		}
 		secrets := &corev1.SecretList{}
 		if err := c.List(context.Background(), secrets); err != nil || len(secrets.Items) != 2 {
@@ -171,4 +182,55 @@ func TestEverySimulatedWriteFailsOnce(t *testing.T) { // CP-01, CP-02, CP-10, CP
 			t.Errorf("still there: %v, process %v", err, p.Exists)
 		}
 	})
+}
+
+// What annotations ask for goes wrong, whether the control plane runs already or is started with them, and is made right again.
+func TestFaultsOnDemand(t *testing.T) {
+	annotated := simulatedPlane()
+	annotated.Annotations = map[string]string{hostedv1.APIDownAnnotation: "always"}
+	c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(annotated, cluster()).WithStatusSubresource(&hostedv1.HostedControlPlane{}).Build()
+	f := &simulation{processes: processes{p: &backend.ControlPlane{}}}
+	ctl := &Controller{client: c, cache: c, backends: simulatedBackend(f), now: func() time.Time { return now }}
+	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	ctl.writer = r.Writer
+	said := func(down string) string {
+		t.Helper()
+		got := &hostedv1.HostedControlPlane{}
+		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(annotated), got))
+		got.Annotations, got.Spec.ControlPlaneEndpoint = map[string]string{hostedv1.APIDownAnnotation: down}, clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 12345}
+		must(t, c.Update(t.Context(), got))
+		for range 6 { // a fixed point lies well below
+			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(annotated)})
+			must(t, err)
+		}
+		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(annotated), got))
+		available := condition.Set(got.Status.Conditions).Get("Available")
+		return string(available.Status) + ": " + available.Message
+	}
+	owner := &clusterv1.Cluster{}
+	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(cluster()), owner))
+	owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{}
+	must(t, c.Update(t.Context(), owner))
+	const down = "False: The API server does not answer: an annotation makes it unreachable"
+	for _, step := range []struct{ annotation, want string }{{"always", down}, {"none", "True: "}, {"30s", down}} {
+		if got := said(step.annotation); got != step.want {
+			t.Errorf("%s: got %q, want %q", step.annotation, got, step.want)
+		}
+	}
+	if want := (simulated.Faults{Down: 30 * time.Second}); f.faults != want {
+		t.Errorf("got %+v, want %+v", f.faults, want)
+	}
+}
+
+// A control plane that starts empty, although it had data, is an event that people see.
+func TestStartedEmptyIsSaid(t *testing.T) { // H9
+	yes := true
+	s := simulatedSnapshot(t, func(s *Snapshot) {
+		s.Process, s.Plane.Status.Initialization.ControlPlaneInitialized = backend.ControlPlane{}, &yes
+	})
+	p := Decide(s)
+	events := Report(s, p, loop.Outcome{Done: p.Actions}).Events
+	if len(events) != 1 || events[0].Type != corev1.EventTypeWarning || events[0].Reason != "ControlPlaneStartedEmpty" {
+		t.Errorf("%+v", events)
+	}
 }

@@ -41,7 +41,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 			status.AddonsHash = applied.Hash
 		}
 	}
-	if (status.AddonsHash != "" || s.simulated()) && s.Process.Ready {
+	if (status.AddonsHash != "" || !s.Terms.Addons) && s.Process.Ready {
 		status.Initialization.ControlPlaneInitialized = &yes
 	}
 	j := judged{Snapshot: s, addons: status.AddonsHash != ""}
@@ -55,14 +55,12 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, status, out)}
 }
 
-// afterStart is the snapshot with what is known to follow from the start of a simulated control plane: it answers.
+// afterStart is the snapshot with what is known to follow from the start of the control plane.
 func afterStart(s Snapshot, out loop.Outcome) Snapshot {
 	for _, a := range out.Done {
-		if start, ok := a.(StartProcess); ok && s.simulated() {
-			s.Process = Process{
-				Exists: true, Running: true, Ready: faultsOf(s.Plane).Down == 0, EtcdReady: true, Since: s.Now,
-				Version: start.Version, Config: "started", Faults: s.Process.Faults,
-			}
+		if start, ok := a.(StartProcess); ok && s.Terms.Started != nil {
+			s.Process = *s.Terms.Started
+			s.Process.Since, s.Process.Version, s.Process.Config = s.Now, start.Version, "started"
 		}
 	}
 	return s
@@ -79,7 +77,10 @@ func processStatus(s Snapshot) hostedv1.ProcessStatus {
 func events(s Snapshot, status hostedv1.HostedControlPlaneStatus, out loop.Outcome) []loop.Event {
 	var list []loop.Event
 	for _, a := range out.Done {
-		if start, ok := a.(StartProcess); ok {
+		switch start, ok := a.(StartProcess); {
+		case ok && start.Empty:
+			list = append(list, loop.Warning("ControlPlaneStartedEmpty", "Started the control plane at %s without what it had stored: %s", start.Version, start.Why))
+		case ok:
 			list = append(list, loop.Normal("ControlPlaneStarted", "Started the control plane at %s: %s", start.Version, start.Why))
 		}
 	}

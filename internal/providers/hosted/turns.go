@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 )
 
 // Turn says whether the control plane may be restarted now because this build includes another patch version: one control
@@ -54,13 +56,13 @@ type turns struct {
 }
 
 // take reports whether it is the turn of the control plane: the one before has to be ready at an included version.
-func (t *turns) take(ctx context.Context, s Snapshot, processes Processes) (bool, error) {
+func (t *turns) take(ctx context.Context, s Snapshot, planes backend.ControlPlanes) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	name := nameOf(s.Plane)
 	if t.holder != "" && t.holder != name && s.Now.Sub(t.since) < turnFor {
-		before, err := processes.Status(ctx, t.holder)
-		if err != nil || before.Exists && !(before.Ready && slices.Contains(s.Carried, before.Version)) {
+		before, err := planes.Status(ctx, t.holder)
+		if err != nil || before.Exists && !(before.Ready && slices.Contains(s.Terms.Versions, before.Version)) {
 			return false, err
 		}
 	}

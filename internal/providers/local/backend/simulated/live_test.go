@@ -37,9 +37,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
+	hostedbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	hostedsimulated "github.com/slipwayhq/slipway/internal/providers/hosted/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/local"
 	"github.com/slipwayhq/slipway/internal/remote"
@@ -129,7 +130,6 @@ func (l *live) run() (stop func()) {
 	clusters, err := remote.New(remote.Config{Management: mgr.GetClient()})
 	l.must(err)
 	setup := func(string) loop.Setup { return loop.Setup{Manager: mgr, Concurrency: 2} }
-	supervisor := process.New(ctx, process.Config{Root: filepath.Join(l.dir, "planes"), Now: time.Now})
 	for _, add := range []func() error{
 		func() error { return clusters.SetupWithManager(mgr) },
 		func() error { return cluster.Add(setup(""), clusters, cluster.Settings{}) },
@@ -137,7 +137,9 @@ func (l *live) run() (stop func()) {
 		func() error { return machinepool.Add(setup(""), clusters, policy.Default()) },
 		func() error { return bootstrap.Add(setup(""), clusters, 15*time.Minute) },
 		func() error {
-			return hosted.Add(setup(""), hosted.Config{Processes: hosted.NewSupervised(supervisor), Simulation: hosted.NewSimulated(sim), Workloads: clusters})
+			return hosted.Add(setup(""), hosted.Config{
+				Backends: hostedbackend.Set{hostedv1.BackendSimulated: hostedsimulated.New(sim)}, Workloads: clusters,
+			})
 		},
 		func() error {
 			return local.Add(setup, local.Config{Instance: "test", Docker: "unix:///nonexistent", Simulated: sim, Policy: policy.Default()})

@@ -1,0 +1,90 @@
+package backend
+
+import (
+	"context"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// ControlPlanes runs control planes, by name.
+type ControlPlanes interface {
+	// Terms says what there is to know of control planes before anything is read or started.
+	Terms(p policy.Configuration) Terms
+	// Status returns a control plane; one that was never started does not exist.
+	Status(ctx context.Context, name string) (ControlPlane, error)
+	// Start starts a control plane with this configuration and these files of authorities and keys, or changes one that
+	// runs to be as they say. It does not wait until the API server answers.
+	Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error
+	// Count returns how many there are in the namespace and in all.
+	Count(ctx context.Context, namespace string) (own, all int, err error)
+	// Remove stops a control plane and removes its data.
+	Remove(ctx context.Context, name string) error
+	// Subscribe calls changed with the name of each control plane that starts, dies, or begins to answer, until cancel is
+	// called.
+	Subscribe(changed func(name string)) (cancel func())
+}
+
+// Endpoints chooses where control planes listen, where they choose that themselves ([Terms.Listens]).
+type Endpoints interface {
+	// Reserve returns an endpoint that is free, always the same for a name.
+	Reserve(ctx context.Context, name string) (clusterv1.APIEndpoint, error)
+}
+
+// ControlPlane is a control plane as it is.
+type ControlPlane struct {
+	// Exists is false where there is neither a process nor data.
+	Exists bool
+	// Running tells whether it runs, Ready whether its API server answers, EtcdReady whether its etcd does.
+	Running, Ready, EtcdReady bool
+	// PID of its process; zero: it has none.
+	PID int
+	// Local is the loopback address and port where this program reaches the API server; empty where it is not known.
+	Local string
+	Since time.Time
+	// Version of Kubernetes that runs.
+	Version string
+	// Data is what is known of the database, whether or not the control plane runs.
+	Data workload.Data
+	// Config is the hash of the configuration that was last asked for; empty where this program has not asked yet,
+	// so that nothing is known of the control plane but that it runs.
+	Config string
+	// Restarts counts how often it was started again after it died; LastExit tells how.
+	Restarts int
+	LastExit string
+	// Log is the last lines it wrote before it died.
+	Log string
+	// Problem is why the API server of one that runs does not answer, where that is known.
+	Problem string
+	// Pending is what Start would change about one that runs with its configuration, as an action; empty: nothing.
+	Pending string
+}
+
+// Backend is one way to run control planes.
+type Backend struct {
+	ControlPlanes ControlPlanes
+	// Endpoints is nil where control planes listen where they are told to.
+	Endpoints Endpoints
+	// Faults returns the control planes with what the annotations of an object ask to go wrong; nil: nothing can be asked for.
+	Faults func(annotations map[string]string) ControlPlanes
+}
+
+// Set is the backends that this process offers, by the member of spec.backend that chooses them.
+type Set map[string]Backend
+
+// Choose returns the backend that an object with these annotations names. It is the one place where one is chosen; the
+// error is a fault.
+func (s Set) Choose(name string, annotations map[string]string) (Backend, error) {
+	b, ok := s[name]
+	switch {
+	case !ok:
+		return b, fault.New(fault.Unreachable, "BackendNotOffered", "This process does not offer the backend %s: choose another one", name)
+	case b.Faults != nil:
+		b.ControlPlanes = b.Faults(annotations)
+	}
+	return b, nil
+}

@@ -1,0 +1,121 @@
+package faulty
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/simulated"
+)
+
+// servers is a backend of one control plane, and what is wrong with it.
+type servers struct {
+	backend.ControlPlanes
+	plane  backend.ControlPlane
+	faults simulated.Faults
+	starts int
+	err    error
+}
+
+func (s *servers) Terms(policy.Configuration) backend.Terms {
+	return backend.Terms{Started: &backend.ControlPlane{Running: true, Ready: true}}
+}
+
+func (s *servers) Status(context.Context, string) (backend.ControlPlane, error) {
+	return s.plane, s.err
+}
+
+func (s *servers) Start(context.Context, string, workload.Config, map[string][]byte) error {
+	s.starts++
+	return s.err
+}
+
+func (s *servers) Faults(string) simulated.Faults { return s.faults }
+
+func (s *servers) SetFaults(_ string, f simulated.Faults) { s.faults = f }
+
+func (s *servers) annotated(annotations map[string]string) backend.ControlPlanes {
+	return Around(backend.Backend{ControlPlanes: s}, s).Faults(annotations)
+}
+
+// What the annotations ask for is pending until the control plane is started again, and then as they say.
+func TestPending(t *testing.T) {
+	cases := map[string]struct {
+		reason            string
+		annotation, value string
+		current, want     simulated.Faults
+		pending           string
+	}{
+		"nothing": {"", "", "", simulated.Faults{}, simulated.Faults{}, ""},
+		"to be slow": {"", hostedv1.APISlowAnnotation, "2s", simulated.Faults{}, simulated.Faults{Slow: 2 * time.Second},
+			"make the API server unreachable for 0s and slower by 2s: the annotations say so"},
+		"to be down": {"", hostedv1.APIDownAnnotation, "always", simulated.Faults{}, simulated.Faults{Down: -1},
+			"make the API server unreachable forever and slower by 0s: the annotations say so"},
+		"to fail": {"", hostedv1.APIErrorsAnnotation, "503", simulated.Faults{}, simulated.Faults{Status: 503},
+			"make the API server unreachable for 0s and slower by 0s, and answer with status 503: the annotations say so"},
+		"not an error": {"as if the annotation were absent", hostedv1.APIErrorsAnnotation, "200", simulated.Faults{}, simulated.Faults{}, ""},
+		"not a time":   {"as if the annotation were absent", hostedv1.APISlowAnnotation, "-2s", simulated.Faults{}, simulated.Faults{}, ""},
+		"as asked":     {"", hostedv1.APIDownAnnotation, "30s", simulated.Faults{Down: 30 * time.Second}, simulated.Faults{Down: 30 * time.Second}, ""},
+		"right again": {"the annotation is gone", "", "", simulated.Faults{Slow: time.Second}, simulated.Faults{},
+			"make the API server unreachable for 0s and slower by 0s: the annotations say so"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &servers{plane: backend.ControlPlane{Running: true, Ready: true}, faults: tc.current}
+			planes := s.annotated(map[string]string{tc.annotation: tc.value})
+			got, err := planes.Status(t.Context(), "ns.p")
+			if diff := cmp.Diff(tc.pending, got.Pending); diff != "" || err != nil {
+				t.Errorf("%s: %v (-want +got):\n%s", tc.reason, err, diff)
+			}
+			if err := planes.Start(t.Context(), "ns.p", workload.Config{}, nil); err != nil || s.starts != 1 || s.faults != tc.want {
+				t.Errorf("%s: started %d times, %+v, %v", tc.reason, s.starts, s.faults, err)
+			}
+			if got, err := planes.Status(t.Context(), "ns.p"); got.Pending != "" || err != nil {
+				t.Errorf("it is as asked, and still pending: %s, %v", got.Pending, err)
+			}
+		})
+	}
+}
+
+// Only what annotations do is said to be theirs.
+func TestProblem(t *testing.T) {
+	down := simulated.Faults{Down: time.Second}
+	for name, tc := range map[string]struct {
+		plane  backend.ControlPlane
+		faults simulated.Faults
+		want   string
+	}{
+		"down":          {backend.ControlPlane{Running: true}, down, "The API server does not answer: an annotation makes it unreachable"},
+		"over":          {backend.ControlPlane{Running: true, Ready: true}, down, ""},
+		"down for more": {backend.ControlPlane{Running: true}, simulated.Faults{}, ""},
+		"not started":   {backend.ControlPlane{}, down, ""},
+	} {
+		s := &servers{plane: tc.plane, faults: tc.faults}
+		if got, err := s.annotated(nil).Status(t.Context(), "ns.p"); got.Problem != tc.want || err != nil {
+			t.Errorf("%s: got %q, %v", name, got.Problem, err)
+		}
+	}
+}
+
+// One that starts unreachable is not said to answer, and one that cannot be started or read is left as it is.
+func TestStarted(t *testing.T) {
+	s := &servers{}
+	down := s.annotated(map[string]string{hostedv1.APIDownAnnotation: "always"})
+	if !s.annotated(nil).Terms(policy.Configuration{}).Started.Ready || down.Terms(policy.Configuration{}).Started.Ready {
+		t.Error("it answers once it is started, unless it is to be unreachable")
+	}
+	s.err = errors.New("boom")
+	if err := down.Start(t.Context(), "ns.p", workload.Config{}, nil); err == nil || s.faults != (simulated.Faults{}) {
+		t.Errorf("%v, %+v", err, s.faults)
+	}
+	if _, err := down.Status(t.Context(), "ns.p"); err == nil {
+		t.Error("an error is lost")
+	}
+}

@@ -1,0 +1,115 @@
+// Package process is the backend whose control planes are one process each on this host.
+//
+// Does: is a backend over the supervisor of package plane/process: puts the files of authorities and keys where the process
+// reads them, starts it, and returns what the supervisor knows of it.
+//
+// Owns: the PKI folders of control planes, and which configuration was last asked for.
+//
+// Never: restarts a process that died (the supervisor), or decides what one is told.
+//
+// Read first: [New].
+package process
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	supervisor "github.com/slipwayhq/slipway/internal/plane/process"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+)
+
+// processes are the control planes that a supervisor keeps.
+type processes struct {
+	supervisor *supervisor.Supervisor
+
+	mu sync.Mutex
+	// hashes are the configurations that were asked for since this program started, by name.
+	hashes map[string]string
+}
+
+// New returns the backend of the supervisor.
+func New(s *supervisor.Supervisor) backend.Backend {
+	return backend.Backend{ControlPlanes: &processes{supervisor: s, hashes: map[string]string{}}}
+}
+
+// Terms implements backend.ControlPlanes.
+func (p *processes) Terms(allowed policy.Configuration) backend.Terms {
+	return Terms(allowed, p.supervisor.Versions())
+}
+
+// Terms says what is known of a control plane before its process is started, which can be of these versions.
+func Terms(allowed policy.Configuration, versions []string) backend.Terms {
+	return backend.Terms{
+		Kind: "hosted", Components: true, Addons: true, Versions: versions, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
+		Running: "Running", Continued: "a process that lives is taken over",
+	}
+}
+
+// Status implements backend.ControlPlanes.
+func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane, error) {
+	st, found, err := p.supervisor.Status(name)
+	if err != nil || !found {
+		return backend.ControlPlane{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return backend.ControlPlane{
+		Exists: true, Config: p.hashes[name], Running: st.Running, Ready: st.Ready, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
+		Restarts: st.Restarts, LastExit: st.LastExit, Log: strings.Join(st.LastLog, "\n"),
+	}, nil
+}
+
+// Start implements backend.ControlPlanes. The files of a control plane whose data is encrypted with other keys are left as
+// they are.
+func (p *processes) Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error {
+	data, err := p.supervisor.Folder(name).ReadData()
+	if err != nil {
+		return err
+	}
+	if err := data.KeysProblem(cfg.EncryptionKeys); err != nil {
+		return err
+	}
+	folder := p.supervisor.Folder(name).PKI()
+	for file, content := range files {
+		if _, err := datadir.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {
+			return fmt.Errorf("writing %s of control plane %s: %w", file, name, err)
+		}
+	}
+	if _, err := p.supervisor.Ensure(ctx, name, cfg); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hashes[name] = cfg.Hash()
+	return nil
+}
+
+// Remove implements backend.ControlPlanes.
+func (p *processes) Remove(ctx context.Context, name string) error {
+	p.mu.Lock()
+	delete(p.hashes, name)
+	p.mu.Unlock()
+	return p.supervisor.Remove(ctx, name)
+}
+
+// Count implements backend.ControlPlanes.
+func (p *processes) Count(_ context.Context, namespace string) (own, all int, err error) {
+	list, err := p.supervisor.List()
+	for _, st := range list {
+		if strings.HasPrefix(st.Name, namespace+".") {
+			own++
+		}
+	}
+	return own, len(list), err
+}
+
+// Subscribe implements backend.ControlPlanes.
+func (p *processes) Subscribe(changed func(name string)) (cancel func()) {
+	return p.supervisor.Subscribe(changed)
+}

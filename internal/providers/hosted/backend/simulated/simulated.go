@@ -1,0 +1,114 @@
+// Package simulated is the backend whose control planes are APIs within this program.
+//
+// Does: is a backend for the clusters that package internal/simulated serves, with faults on demand.
+//
+// Owns: which configuration was last asked for.
+//
+// Never: makes an authority, or creates a Node (the machines of package local/backend/simulated).
+//
+// Read first: [New], then package faulty.
+package simulated
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend/faulty"
+	"github.com/slipwayhq/slipway/internal/simulated"
+)
+
+// controlPlanes are those of a server of simulated clusters.
+type controlPlanes struct {
+	server *simulated.Server
+
+	mu sync.Mutex
+	// hashes are the configurations that were asked for since this program started, by name.
+	hashes map[string]string
+}
+
+// New returns the backend of the server.
+func New(s *simulated.Server) backend.Backend {
+	c := &controlPlanes{server: s, hashes: map[string]string{}}
+	return faulty.Around(backend.Backend{ControlPlanes: c, Endpoints: c}, s)
+}
+
+// Terms implements backend.ControlPlanes.
+func (c *controlPlanes) Terms(allowed policy.Configuration) backend.Terms { return Terms(allowed) }
+
+// Terms says what is known of a simulated control plane before there is one.
+func Terms(allowed policy.Configuration) backend.Terms {
+	first, last := simulated.Ports()
+	return backend.Terms{
+		Kind: "simulated", AnyVersion: true, Listens: &backend.Listens{Host: simulated.Host, First: first, Last: last},
+		Started: &backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true},
+		Denied:  allowed.DeniedSimulated(), Maximum: allowed.Maxima.SimulatedControlPlanes, Setting: "maxima.simulatedControlPlanes",
+		Running: "Simulated", Continued: "it continues with what it wrote down",
+		Emptied: "it starts empty, and simulated machines create their Nodes again",
+	}
+}
+
+// Status implements backend.ControlPlanes.
+func (c *controlPlanes) Status(_ context.Context, name string) (backend.ControlPlane, error) {
+	st := c.server.Status(name)
+	out := backend.ControlPlane{Exists: st.Exists, Running: st.Running, Ready: st.Ready, EtcdReady: st.Running, Since: st.Since, Version: st.Spec.Version}
+	out.Data.Exists = st.Exists
+	if st.Running {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		out.Config = c.hashes[name]
+	}
+	return out, nil
+}
+
+// Start implements backend.ControlPlanes. The control plane answers when it returns.
+func (c *controlPlanes) Start(_ context.Context, name string, cfg workload.Config, files map[string][]byte) error {
+	namespace, _, _ := strings.Cut(name, ".")
+	err := c.server.Start(name, simulated.Spec{
+		Cluster: types.NamespacedName{Namespace: namespace, Name: cfg.Cluster}, Version: cfg.Version, Address: cfg.Endpoint,
+		CACert: files[workload.CA+".crt"], CAKey: files[workload.CA+".key"],
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hashes[name] = cfg.Hash()
+	return nil
+}
+
+// Remove implements backend.ControlPlanes.
+func (c *controlPlanes) Remove(_ context.Context, name string) error {
+	c.mu.Lock()
+	delete(c.hashes, name)
+	c.mu.Unlock()
+	return c.server.Remove(name)
+}
+
+// Count implements backend.ControlPlanes.
+func (c *controlPlanes) Count(_ context.Context, namespace string) (own, all int, err error) {
+	names := c.server.Names()
+	for _, name := range names {
+		if strings.HasPrefix(name, namespace+".") {
+			own++
+		}
+	}
+	return own, len(names), nil
+}
+
+// Subscribe implements backend.ControlPlanes.
+func (c *controlPlanes) Subscribe(changed func(name string)) (cancel func()) {
+	return c.server.Subscribe(changed)
+}
+
+// Reserve implements backend.Endpoints.
+func (c *controlPlanes) Reserve(_ context.Context, name string) (clusterv1.APIEndpoint, error) {
+	port, err := c.server.Reserve(name)
+	return clusterv1.APIEndpoint{Host: simulated.Host, Port: int32(port)}, err
+}
