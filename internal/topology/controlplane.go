@@ -39,6 +39,9 @@ func (b *builder) controlPlane() error {
 			source.Ref.Kind, source.Ref.Name, b.Class.Name, err)
 	}
 	want.SetOwnerReferences(b.ownerReference())
+	if err := b.sameKind(keyed{source.Key, want}, b.live(source.Key)); err != nil {
+		return err
+	}
 	b.add(keyed{source.Key, want}, b.live(source.Key))
 	if !hasMachines {
 		return nil

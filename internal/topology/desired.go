@@ -5,6 +5,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -15,7 +16,11 @@ type Patched map[Key]contract.Object
 // that of the class.
 func (d *Draft) Desire(patched Patched) (Desired, error) {
 	b := builder{Draft: d, patched: patched}
-	b.add(b.infraCluster(), b.live(Key{Role: InfraCluster}))
+	infra := b.infraCluster()
+	if err := b.sameKind(infra, b.live(infra.Key)); err != nil {
+		return Desired{}, err
+	}
+	b.add(infra, b.live(infra.Key))
 	if err := b.controlPlane(); err != nil {
 		return Desired{}, err
 	}
@@ -54,10 +59,10 @@ func (b *builder) isFrozen(key Key) bool {
 	switch key.Role {
 	case ControlPlaneMachines, ControlPlane:
 		return b.Versions.Frozen[Key{Role: ControlPlane}]
-	case Deployment, Pool:
-		return b.Versions.Frozen[key]
+	case ControlPlaneHealthCheck, DeploymentHealthCheck: // they replace nothing
+		return false
 	}
-	return b.Versions.Frozen[ownerOf(key)]
+	return b.Versions.Frozen[key.worker()]
 }
 
 // source returns the source of a part, and its template with the patches.
@@ -128,7 +133,7 @@ func (b *builder) template(key Key) (clusterv1.ContractVersionedObjectReference,
 	source, patched := b.source(key)
 	want, live := b.copied(source, patched), b.live(key)
 	part := Part{Key: key, Want: want, Live: live, Frozen: b.isFrozen(key)}
-	if live != nil && b.Changed[key] && !part.Frozen {
+	if live != nil && (b.Changed[key] || isOtherKind(live, want)) && !part.Frozen {
 		name, err := b.namer.revision(key, want.Object["spec"])
 		if err != nil {
 			return clusterv1.ContractVersionedObjectReference{}, err
@@ -138,6 +143,20 @@ func (b *builder) template(key Key) (clusterv1.ContractVersionedObjectReference,
 	}
 	b.parts = append(b.parts, part)
 	return Reference(want), nil
+}
+
+// isOtherKind reports whether an object is of another kind than the one that takes its place.
+func isOtherKind(live client.Object, want *unstructured.Unstructured) bool {
+	return live.GetObjectKind().GroupVersionKind().GroupKind() != want.GroupVersionKind().GroupKind()
+}
+
+// sameKind is invalid where the class has another kind than the object that the Cluster refers to: that cannot be replaced.
+func (b *builder) sameKind(k keyed, live client.Object) error {
+	if live == nil || !isOtherKind(live, k.want) {
+		return nil
+	}
+	return fault.New(fault.Invalid, "KindChanged", "the %s of the Cluster is %s %s, and ClusterClass %s has a template of %s: use a class with templates of the same kind",
+		k.Key, live.GetObjectKind().GroupVersionKind().Kind, live.GetName(), b.Class.Name, k.want.GetKind())
 }
 
 // Reference is how objects of the core refer to an object.

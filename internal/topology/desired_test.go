@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit/golden"
+	"github.com/slipwayhq/slipway/internal/topology/patch"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -353,6 +355,73 @@ func TestWhatIsMissing(t *testing.T) {
 		tc.change(&s)
 		if _, err := desire(s, target(s), nil); fault.UserMessage(err) != tc.want {
 			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
+// What a class makes of other kinds: references of the Cluster stay, those of workers are switched over.
+func TestOtherKinds(t *testing.T) { // TP-18
+	s := existing(t)
+	other := classTemplate("OtherTemplate", "config", map[string]any{"files": []any{"/etc/a"}})
+	s.Templates[templateRef("OtherTemplate", "config")] = other
+	s.Class = s.Class.DeepCopy()
+	s.Class.Spec.Workers.MachineDeployments[0].Bootstrap.TemplateRef.Kind = "OtherTemplate"
+	s.Class.Spec.Workers.MachinePools[0].Bootstrap.TemplateRef.Kind = "OtherTemplate"
+	d, err := desire(s, target(s), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []Key{{DeploymentBootstrap, "a"}, {PoolBootstrap, "p"}} {
+		part := d.Part(key)
+		if part.Live != nil || part.Want.GetName() == s.Live.Deployments["a"].Bootstrap.GetName() || part.Want.GetName() == s.Live.Pools["p"].Bootstrap.GetName() {
+			t.Errorf("%s is not created: %v", key, part.Want.Object["metadata"])
+		}
+	}
+	s.Templates[templateRef("OtherTemplate", "plane")] = classTemplate("OtherTemplate", "plane", map[string]any{})
+	s.Class.Spec.ControlPlane.TemplateRef = templateRef("OtherTemplate", "plane")
+	want := "the control plane of the Cluster is Plane " + s.Live.ControlPlane.GetName() +
+		", and ClusterClass class has a template of Other: use a class with templates of the same kind"
+	if _, err := desire(s, target(s), nil); fault.UserMessage(err) != want {
+		t.Errorf("%v", err)
+	}
+}
+
+// BenchmarkDesired: 30 variables, 50 patches, 20 MachineDeployments.
+func BenchmarkDesired(b *testing.B) {
+	s := whole()
+	topology := &s.Cluster.Spec.Topology
+	topology.Workers.MachineDeployments = nil
+	for n := range 20 {
+		topology.Workers.MachineDeployments = append(topology.Workers.MachineDeployments,
+			clusterv1.MachineDeploymentTopology{Class: "worker", Name: fmt.Sprintf("md-%d", n), Replicas: new(int32(3))})
+	}
+	for n := range 30 {
+		topology.Variables = append(topology.Variables, clusterv1.ClusterVariable{Name: fmt.Sprintf("v%d", n), Value: apiextensionsv1.JSON{Raw: []byte(`{"a":["x","y"]}`)}})
+	}
+	for n := range 50 {
+		s.Class.Spec.Patches = append(s.Class.Spec.Patches, clusterv1.ClusterClassPatch{Name: fmt.Sprintf("p%d", n), Definitions: []clusterv1.PatchDefinition{{
+			Selector: clusterv1.PatchSelector{APIVersion: "x/v1", Kind: "HostTemplate", MatchResources: clusterv1.PatchSelectorMatch{
+				MachineDeploymentClass: &clusterv1.PatchSelectorMatchMachineDeploymentClass{Names: []string{"worker"}},
+			}},
+			JSONPatches: []clusterv1.JSONPatch{{Op: "add", Path: fmt.Sprintf("/spec/template/spec/f%d", n),
+				ValueFrom: &clusterv1.JSONPatchValue{Template: fmt.Sprintf("{{ index .v%d.a 0 }}-{{ .builtin.machineDeployment.topologyName }}", n%30)}}},
+		}}})
+	}
+	program, err := patch.Compile(s.Class)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		draft, err := NewDraft(s, target(s))
+		if err != nil {
+			b.Fatal(err)
+		}
+		patched, _, err := draft.Patch(program, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := draft.Desire(patched); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

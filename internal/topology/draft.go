@@ -95,19 +95,8 @@ func (d *Draft) draftRevision(source Source, live contract.Object) error {
 		return nil
 	}
 	content, _ := contract.Template(source.Template)
-	d.Names[source.Key], err = d.namer.revision(source.Key, []any{d.Names[ownerOf(source.Key)], content.Spec})
+	d.Names[source.Key], err = d.namer.revision(source.Key, []any{d.Names[source.worker()], content.Spec})
 	return err
-}
-
-// ownerOf is the key of the worker that a part belongs to.
-func ownerOf(key Key) Key {
-	switch key.Role {
-	case DeploymentBootstrap, DeploymentInfrastructure:
-		return Key{Deployment, key.Worker}
-	case PoolBootstrap, PoolInfrastructure:
-		return Key{Pool, key.Worker}
-	}
-	return Key{}
 }
 
 func (d *Draft) addSource(source Source) (Source, error) {

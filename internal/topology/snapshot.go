@@ -46,6 +46,22 @@ func (k Key) String() string {
 	return string(k.Role) + " " + k.Worker
 }
 
+// IsOfSameWorker reports whether two objects are of the same MachineDeployment or MachinePool.
+func (k Key) IsOfSameWorker(other Key) bool {
+	return k.Worker != "" && k.worker() == other.worker()
+}
+
+// worker is the key of the worker that an object is, is for, or checks.
+func (k Key) worker() Key {
+	switch k.Role {
+	case DeploymentBootstrap, DeploymentInfrastructure, DeploymentHealthCheck, Deployment:
+		return Key{Deployment, k.Worker}
+	case PoolBootstrap, PoolInfrastructure, Pool:
+		return Key{Pool, k.Worker}
+	}
+	return Key{}
+}
+
 // Snapshot is everything that the desired state is computed from. Nothing in it is changed.
 type Snapshot struct {
 	Cluster *clusterv1.Cluster

@@ -83,8 +83,16 @@ func (b *builder) pool(w worker) error {
 	var refs [2]clusterv1.ContractVersionedObjectReference
 	for i, key := range []Key{w.bootstrap, w.infrastructure} {
 		source, patched := b.source(key)
-		want := b.created(source, patched, nil, nil)
-		b.add(keyed{key, want}, b.live(key))
+		want, live := b.created(source, patched, nil, nil), b.live(key)
+		if live != nil && isOtherKind(live, want) && !b.isFrozen(key) {
+			name, err := b.namer.revision(key, source.Ref)
+			if err != nil {
+				return err
+			}
+			want.SetName(name)
+			live = nil
+		}
+		b.add(keyed{key, want}, live)
 		refs[i] = Reference(want)
 	}
 	want, err := encode("MachinePool", b.machinePool(w, refs[0], refs[1]))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,13 @@ type (
 	Create struct{ Part *topology.Part }
 	// Apply makes an object what the topology says.
 	Apply struct{ Part *topology.Part }
+	// Worker brings one MachineDeployment or MachinePool up to date, with what it refers to.
+	Worker struct {
+		Key   topology.Key
+		Steps []loop.Action
+	}
+	// Workers brings several up to date; none holds up the others.
+	Workers struct{ Each []Worker }
 	// SetReferences makes the Cluster refer to what was created for it.
 	SetReferences struct{ Desired *topology.Desired }
 	// Delete deletes an object that is not needed any more.
@@ -56,6 +64,38 @@ func (a Create) String() string {
 }
 func (a Apply) String() string {
 	return fmt.Sprintf("apply %s %s, %s: it is not what the topology says", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key)
+}
+func (a Worker) String() string {
+	var steps []string
+	for _, step := range a.Steps {
+		steps = append(steps, step.String())
+	}
+	return strings.Join(steps, "; ")
+}
+func (a Workers) String() string {
+	var each []string
+	for _, worker := range a.Each {
+		each = append(each, worker.String())
+	}
+	return strings.Join(each, "; ")
+}
+
+// Parts implements loop.Compound.
+func (a Workers) Parts() []loop.Action {
+	out := make([]loop.Action, 0, len(a.Each))
+	for _, worker := range a.Each {
+		out = append(out, worker)
+	}
+	return out
+}
+
+// add adds a step for the worker that a part belongs to. Its parts follow each other.
+func (a *Workers) add(key topology.Key, step loop.Action) {
+	if last := len(a.Each) - 1; last >= 0 && a.Each[last].Key.IsOfSameWorker(key) {
+		a.Each[last].Steps = append(a.Each[last].Steps, step)
+		return
+	}
+	a.Each = append(a.Each, Worker{Key: key, Steps: []loop.Action{step}})
 }
 func (a SetReferences) String() string {
 	return "set the references of the Cluster: its infrastructure and its control plane are created"
@@ -116,6 +156,20 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.create(ctx, s, a.Part)
 	case Apply:
 		return c.apply(ctx, a.Part.Live, a.Part.Want)
+	case Workers: // one alone
+		for _, worker := range a.Each {
+			if err := c.act(ctx, s, worker); err != nil {
+				return err
+			}
+		}
+		return nil
+	case Worker:
+		for _, step := range a.Steps {
+			if err := c.act(ctx, s, step); err != nil {
+				return fmt.Errorf("%s: %w", step, err)
+			}
+		}
+		return nil
 	case SetReferences:
 		return c.writer.Patch(ctx, s.Cluster, func(o client.Object) { refer(o.(*clusterv1.Cluster), *a.Desired) })
 	case Delete:

@@ -3,17 +3,21 @@ package topology
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
 
@@ -87,6 +91,9 @@ func TestSteadyState(t *testing.T) { // TP-06: no write and no dry run
 	var writes []string
 	w := newWorld(t, counting(&writes).Build())
 	w.settle()
+	if len(writes) > 20 {
+		t.Errorf("%d writes to create it: %v", len(writes), writes)
+	}
 	writes = nil
 	w.change(func(c *clusterv1.Cluster) { c.Annotations = map[string]string{"unrelated": "x"} })
 	w.settle()
@@ -268,4 +275,93 @@ func TestVariables(t *testing.T) { // TP-13, TP-16, TP-17
 
 func sizes() clusterv1.VariableSchema {
 	return clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"medium"`)}}}
+}
+
+// A worker that cannot be brought up to date holds up no other.
+func TestOneWorkerFails(t *testing.T) {
+	cluster := newCluster()
+	cluster.Spec.Topology.Workers.MachineDeployments = append(cluster.Spec.Topology.Workers.MachineDeployments,
+		clusterv1.MachineDeploymentTopology{Class: "worker", Name: "b"})
+	refuse := interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		if o.GetObjectKind().GroupVersionKind().Kind == "MachineDeployment" && strings.HasPrefix(o.GetName(), "c-a-") {
+			return fault.New(fault.Invalid, "Refused", "a webhook refuses it")
+		}
+		return c.Patch(ctx, o, p, opts...)
+	}}
+	w := newWorld(t, management(cluster, newClass()).WithReturnManagedFields().WithInterceptorFuncs(refuse).Build())
+	for range 3 {
+		_, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		if fault.KindOf(err) == fault.Bug {
+			t.Fatal(err)
+		}
+		w.identify()
+	}
+	w.one("MachineDeployment", "c-b-")
+	w.one("MachinePool", "c-p-")
+	if got := w.condition(); got != "False ReconcileFailed A webhook refuses it" {
+		t.Error(got)
+	}
+}
+
+// A Cluster that is being deleted is left to the Cluster controller.
+func TestDeletion(t *testing.T) { // TP-34
+	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
+	w.settle()
+	before := w.names()
+	w.must(w.Delete(t.Context(), w.cluster()))
+	w.settle()
+	if diff := cmp.Diff(before, w.names()); diff != "" {
+		t.Errorf("objects (-before +after):\n%s", diff)
+	}
+	if got := w.condition(); !strings.HasPrefix(got, "False Deleting Cluster is being deleted") || len(w.cluster().Finalizers) != 1 {
+		t.Errorf("%s, finalizers %v", got, w.cluster().Finalizers)
+	}
+}
+
+// A worker that the topology has no more is deleted with its check; its templates stay while a MachineSet uses them.
+func TestRemovedWorker(t *testing.T) { // TP-32
+	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
+	w.settle()
+	md := w.one("MachineDeployment", "")
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}}
+	set.Spec.ClusterName = "c"
+	set.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: "x", Kind: "HostTemplate", Name: valueAt(t, md, "spec", "template", "spec", "infrastructureRef", "name").(string),
+	}
+	w.must(w.Create(t.Context(), set))
+	w.change(func(c *clusterv1.Cluster) { c.Spec.Topology.Workers.MachineDeployments = nil })
+	w.settle()
+	for _, name := range w.names() {
+		if strings.HasPrefix(name, "MachineDeployment ") || name == "MachineHealthCheck "+md.GetName() || strings.HasPrefix(name, "ConfigTemplate ") {
+			t.Errorf("%s is left", name)
+		}
+	}
+	w.one("HostTemplate", "c-a-")
+	w.must(w.Delete(t.Context(), set))
+	w.settle()
+	if slices.ContainsFunc(w.names(), func(name string) bool { return strings.HasPrefix(name, "HostTemplate c-a-") }) {
+		t.Error("the template is left although nothing uses it")
+	}
+}
+
+// What is not of the topology is not taken over, and not deleted.
+func TestForeignObjects(t *testing.T) { // TP-02
+	class := newClass()
+	class.Spec.Infrastructure.Naming.Template = "{{ .cluster.name }}-net"
+	foreign := template("Net", "c-net", nil)
+	foreign.SetGroupVersionKind(foreign.GroupVersionKind().GroupVersion().WithKind("Net"))
+	labelled := template("HostTemplate", "theirs", nil)
+	labelled.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.ClusterTopologyOwnedLabel: ""})
+	w := newWorld(t, management(newCluster(), class, foreign, labelled).WithReturnManagedFields().Build())
+	for range 3 {
+		if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); fault.KindOf(err) == fault.Bug {
+			t.Fatal(err)
+		}
+	}
+	if got := w.condition(); got != "False ReconcileFailed Net c-net exists and is not of the topology of Cluster c: rename or delete it" {
+		t.Error(got)
+	}
+	w.must(w.Delete(t.Context(), foreign))
+	w.settle()
+	w.one("HostTemplate", "theirs")
 }

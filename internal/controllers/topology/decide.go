@@ -155,6 +155,7 @@ func decideQuestions(s Snapshot, questions []patch.Question, p *loop.Plan) {
 
 // decideParts brings each part to its desired state, and deletes what is obsolete.
 func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
+	var workers Workers
 	for i := range desired.Parts {
 		part := &desired.Parts[i]
 		if isLost(s, part.Key) {
@@ -162,7 +163,14 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 				part.Want.GetKind(), lostName(s, part.Key), part.Key).For(part.Want.GetKind(), lostName(s, part.Key)).ForPerson()
 			return
 		}
-		decidePart(s, part, p)
+		action := decidePart(s, part, p)
+		switch {
+		case action == nil:
+		case part.Worker == "":
+			p.Do(action)
+		default:
+			workers.add(part.Key, action)
+		}
 	}
 	if len(p.Ask) > 0 {
 		return
@@ -172,6 +180,9 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 		if o.GetDeletionTimestamp().IsZero() {
 			p.Do(Delete{Object: o, Kind: kindOf(o), Name: o.GetName(), Why: "the topology does not have it"})
 		}
+	}
+	if len(workers.Each) > 0 {
+		p.Do(workers)
 	}
 	decideOrphans(s, desired, p)
 }
@@ -194,7 +205,8 @@ func lostName(s Snapshot, key topology.Key) string {
 	return s.Cluster.Spec.ControlPlaneRef.Name
 }
 
-func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) {
+// decidePart returns what to do about a part; nil: nothing, or something has to be found out first.
+func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) loop.Action {
 	isWorker := part.Role == topology.Deployment || part.Role == topology.Pool
 	switch {
 	case part.Live == nil && isWorker && !s.Listed:
@@ -202,17 +214,18 @@ func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) {
 	case part.Live == nil && isWorker && len(s.Unseen) > 0:
 		p.RecheckIn(unseenRecheck)
 	case part.Live == nil:
-		p.Do(Create{Part: part})
+		return Create{Part: part}
 	case part.Frozen || !part.Live.GetDeletionTimestamp().IsZero() || !differs(s, part):
 	case !part.Role.IsTemplate():
-		p.Do(Apply{Part: part})
+		return Apply{Part: part}
 	default:
 		if changed, answered := s.Changed[part.Key]; !answered {
 			p.Ask = append(p.Ask, AskChange{Part: part})
 		} else if !changed {
-			p.Do(Apply{Part: part})
+			return Apply{Part: part}
 		}
 	}
+	return nil
 }
 
 // differs reports whether applying what is desired may change the object.

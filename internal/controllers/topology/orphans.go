@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -76,11 +77,16 @@ func decideOrphans(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	for _, part := range desired.Parts {
 		used[topology.Reference(part.Want)] = true
 	}
+	for _, o := range s.Templates {
+		if o.Unstructured != nil && o.GetNamespace() == s.Cluster.Namespace {
+			used[topology.Reference(o.Unstructured)] = true
+		}
+	}
 	for _, o := range s.Owned {
 		ref := topology.Reference(o.Unstructured)
 		_, ofWorker := o.GetLabels()[clusterv1.ClusterTopologyMachineDeploymentNameLabel]
 		switch {
-		case used[ref] || !o.GetDeletionTimestamp().IsZero() || ofWorker && s.UsedBySets[ref]:
+		case used[ref] || !ownership.Owns(s.Cluster, o) || !o.GetDeletionTimestamp().IsZero() || ofWorker && s.UsedBySets[ref]:
 		case ofWorker && s.Used == nil:
 			p.Ask = append(p.Ask, AskUsed{})
 			return

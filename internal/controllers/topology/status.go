@@ -61,13 +61,21 @@ func failure(err error) string {
 
 // events tell what was done.
 func events(out loop.Outcome) []loop.Event {
+	return eventsOf(out.Done)
+}
+
+func eventsOf(done []loop.Action) []loop.Event {
 	var list []loop.Event
-	for _, action := range out.Done {
+	for _, action := range done {
 		switch a := action.(type) {
 		case Create:
 			list = append(list, loop.Normal("TopologyCreate", "Created %s %s", a.Part.Want.GetKind(), a.Part.Want.GetName()))
 		case Apply:
 			list = append(list, loop.Normal("TopologyUpdate", "Updated %s %s", a.Part.Want.GetKind(), a.Part.Want.GetName()))
+		case Workers:
+			for _, worker := range a.Each {
+				list = append(list, eventsOf(worker.Steps)...)
+			}
 		case Delete:
 			list = append(list, loop.Normal("TopologyDelete", "Deleted %s %s", a.Kind, a.Name))
 		}

@@ -195,7 +195,9 @@ func (w world) identify() bool {
 		if o.GetUID() != "" {
 			continue
 		}
-		o.SetUID(types.UID(o.GetName() + "-uid"))
+		gvk, err := w.GroupVersionKindFor(o)
+		w.must(err)
+		o.SetUID(types.UID(gvk.Kind + "-" + o.GetName()))
 		some = true
 		if err := w.Update(context.Background(), o); !errors.Is(err, flaky.ErrInjected) {
 			w.must(err)
