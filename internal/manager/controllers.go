@@ -14,6 +14,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
+	"github.com/slipwayhq/slipway/internal/controllers/clusterclass"
 	"github.com/slipwayhq/slipway/internal/controllers/clusterresourceset"
 	"github.com/slipwayhq/slipway/internal/controllers/extensionconfig"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
@@ -154,6 +155,7 @@ func (p *parts) addCore() error {
 		extensions = registry
 	}
 	if cfg.Gates.Enabled(GateClusterTopology) {
+		add = append(add, func() error { return clusterclass.Add(p.setup(clusterclass.Name), extensions) })
 		add = append(add, func() error { return topology.Add(p.setup(topology.Name), extensions) })
 	}
 	for _, f := range add {

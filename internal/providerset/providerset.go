@@ -54,7 +54,7 @@ func core() Set {
 	return Set{
 		Name: Core,
 		Controllers: map[string]int{
-			"cluster": 50, "clustertopology": 50, "machine": 100, "machineset": 50, "machinedeployment": 50, "machinepool": 50, "machinehealthcheck": 50,
+			"cluster": 50, "clusterclass": 10, "clustertopology": 50, "machine": 100, "machineset": 50, "machinedeployment": 50, "machinepool": 50, "machinehealthcheck": 50,
 			"clusterresourceset": 10, "extensionconfig": 10,
 		},
 		CRDs: []string{

@@ -10,8 +10,6 @@ import (
 // bindAccepted binds the flags of the reference implementation's core manager that have nothing to set here. They are
 // accepted, so that the arguments of an existing Deployment work as they are, and are not shown in the help.
 func bindAccepted(f *pflag.FlagSet) {
-	const noTopologies = "accepted without effect: this version has no managed topologies"
-	f.Int("clusterclass-concurrency", 10, noTopologies)
 	f.Duration("log-flush-frequency", 5*time.Second, "accepted without effect: the log is not buffered")
 	f.String("vmodule", "", "accepted without effect: the log has one level for all files")
 	for _, format := range []string{textFormat, jsonFormat} {
@@ -20,7 +18,7 @@ func bindAccepted(f *pflag.FlagSet) {
 		f.Var(size, "log-"+format+"-info-buffer-size", "accepted without effect: the log is not buffered")
 		hide(f, "log-"+format+"-split-stream", "log-"+format+"-info-buffer-size")
 	}
-	hide(f, "clusterclass-concurrency", "log-flush-frequency", "vmodule")
+	hide(f, "log-flush-frequency", "vmodule")
 }
 
 func hide(f *pflag.FlagSet, names ...string) {

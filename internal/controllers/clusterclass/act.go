@@ -1,0 +1,40 @@
+package clusterclass
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// ownerReference of a class on its templates.
+func ownerReference(class *clusterv1.ClusterClass) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterClassKind, Name: class.Name, UID: class.UID,
+	}
+}
+
+func owns(class *clusterv1.ClusterClass, template contract.Object) bool {
+	return slices.Contains(template.GetOwnerReferences(), ownerReference(class))
+}
+
+func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
+	own, ok := a.(Own)
+	if !ok {
+		return fmt.Errorf("no way to %s", a)
+	}
+	at := slices.IndexFunc(s.Templates, func(t Template) bool { return t.Ref == own.Ref })
+	return c.writer.Patch(ctx, s.Templates[at].Object.Unstructured, func(o client.Object) {
+		// One of the class in an older API version is replaced, and so is one of a class of the same name that was deleted.
+		owners := slices.DeleteFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+			return r.Kind == clusterv1.ClusterClassKind && r.Name == s.Class.Name
+		})
+		o.SetOwnerReferences(append(owners, ownerReference(s.Class)))
+	})
+}

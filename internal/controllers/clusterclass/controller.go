@@ -1,0 +1,123 @@
+package clusterclass
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Name of the controller.
+const Name = "clusterclass"
+
+// Controller reconciles ClusterClasses.
+type Controller struct {
+	client client.Client
+	refs   *kube.References
+	writer *kube.Writer
+	// extensions is nil where the Runtime SDK is off.
+	extensions hook.Client
+	now        func() time.Time
+}
+
+// Add adds the controller to the manager; extensions is nil where the Runtime SDK is off.
+func Add(s loop.Setup, extensions hook.Client) error {
+	c := &Controller{client: s.Manager.GetClient(), extensions: extensions, now: time.Now}
+	r := loop.NewReconciler(s, c.definition())
+	c.writer = r.Writer
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(kube.CRDKind())
+	builder := s.Builder(Name, &clusterv1.ClusterClass{}).
+		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.ofCRD))
+	if extensions != nil {
+		builder = builder.Watches(&runtimev1.ExtensionConfig{}, handler.EnqueueRequestsFromMapFunc(c.ofExtension))
+	}
+	built, err := builder.Build(r)
+	if err != nil {
+		return err
+	}
+	c.refs, err = s.References(Name, built, membership.Referrers{
+		New: func() client.Object { return &clusterv1.ClusterClass{} }, NewList: newList, Refs: references,
+	})
+	return err
+}
+
+func (c *Controller) definition() loop.Controller[*clusterv1.ClusterClass, Snapshot] {
+	return loop.Controller[*clusterv1.ClusterClass, Snapshot]{
+		Name: Name, New: func() *clusterv1.ClusterClass { return &clusterv1.ClusterClass{} },
+		Urgent:  loop.Urgent{Fields: []string{"variables", "observedGeneration"}, Conditions: []string{clusterv1.ClusterClassVariablesReadyCondition}},
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+	}
+}
+
+func newList() client.ObjectList { return &clusterv1.ClusterClassList{} }
+
+// templateRefs are the references of a class to templates, each once, in the order of the class.
+func templateRefs(class *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplateReference {
+	spec := class.Spec
+	refs := []clusterv1.ClusterClassTemplateReference{spec.Infrastructure.TemplateRef, spec.ControlPlane.TemplateRef, spec.ControlPlane.MachineInfrastructure.TemplateRef}
+	for _, deployment := range spec.Workers.MachineDeployments {
+		refs = append(refs, deployment.Bootstrap.TemplateRef, deployment.Infrastructure.TemplateRef)
+	}
+	for _, pool := range spec.Workers.MachinePools {
+		refs = append(refs, pool.Bootstrap.TemplateRef, pool.Infrastructure.TemplateRef)
+	}
+	var out []clusterv1.ClusterClassTemplateReference
+	for _, ref := range refs {
+		if ref.IsDefined() && !slices.Contains(out, ref) {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// withoutVersion is the reference in the form in which objects of providers are read.
+func withoutVersion(ref clusterv1.ClusterClassTemplateReference) clusterv1.ContractVersionedObjectReference {
+	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.GroupVersionKind().Group, Kind: ref.Kind, Name: ref.Name}
+}
+
+func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
+	var out []clusterv1.ContractVersionedObjectReference
+	for _, ref := range templateRefs(o.(*clusterv1.ClusterClass)) {
+		out = append(out, withoutVersion(ref))
+	}
+	return out
+}
+
+// ofCRD names the classes with templates of a kind: its labels say which version is the newest.
+func (c *Controller) ofCRD(ctx context.Context, crd client.Object) []reconcile.Request {
+	return c.classes(ctx, func(class *clusterv1.ClusterClass) bool {
+		return slices.ContainsFunc(templateRefs(class), func(ref clusterv1.ClusterClassTemplateReference) bool {
+			return contract.CRDNameOf(withoutVersion(ref)) == crd.GetName()
+		})
+	})
+}
+
+// ofExtension names the classes with variables of an extension.
+func (c *Controller) ofExtension(ctx context.Context, extension client.Object) []reconcile.Request {
+	return c.classes(ctx, func(class *clusterv1.ClusterClass) bool {
+		return slices.ContainsFunc(discoveries(class), func(d Discover) bool { return strings.HasSuffix(d.Extension, "."+extension.GetName()) })
+	})
+}
+
+func (c *Controller) classes(ctx context.Context, keep func(*clusterv1.ClusterClass) bool) []reconcile.Request {
+	list := &clusterv1.ClusterClassList{}
+	if c.client.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
+		return nil
+	}
+	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(class clusterv1.ClusterClass) bool { return !keep(&class) })
+	return membership.Requests(list)
+}

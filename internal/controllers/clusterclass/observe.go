@@ -1,0 +1,148 @@
+package clusterclass
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Snapshot is everything that a decision about a class looks at.
+type Snapshot struct {
+	Now       time.Time
+	Class     *clusterv1.ClusterClass
+	Templates []Template
+	// RuntimeSDK is false where extensions are not called.
+	RuntimeSDK bool
+	// Discovered is what extensions said in this reconciliation.
+	Discovered map[Discover]Discovered
+}
+
+// Template is a template that the class refers to.
+type Template struct {
+	Ref    clusterv1.ClusterClassTemplateReference
+	Object contract.Object
+	// Problem says why the template cannot be read.
+	Problem string
+	// Newest is the API version of the kind that fulfils the newest contract; empty where the kind cannot be read.
+	Newest string
+}
+
+// Discovered is what one extension said.
+type Discovered struct {
+	Variables []clusterv1.ClusterClassVariable
+	// Problem says why there is no answer.
+	Problem string
+}
+
+func (c *Controller) observe(ctx context.Context, class *clusterv1.ClusterClass) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), Class: class, RuntimeSDK: c.extensions != nil, Discovered: map[Discover]Discovered{}}
+	for _, ref := range templateRefs(class) {
+		t, err := c.readTemplate(ctx, class.Namespace, ref)
+		if err != nil {
+			return s, err
+		}
+		s.Templates = append(s.Templates, t)
+	}
+	return s, nil
+}
+
+func (c *Controller) readTemplate(ctx context.Context, namespace string, ref clusterv1.ClusterClassTemplateReference) (Template, error) {
+	t := Template{Ref: ref}
+	kind := ref.GroupVersionKind()
+	var err error
+	t.Object, err = c.refs.GetAs(ctx, kind.Version, withoutVersion(ref), namespace)
+	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
+		t.Problem, err = f.Message, nil
+	}
+	if err != nil {
+		return t, err
+	}
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(kube.CRDKind())
+	name := contract.CRDNameOf(withoutVersion(ref))
+	if err := c.client.Get(ctx, client.ObjectKey{Name: name}, crd, client.UnsafeDisableDeepCopy); err != nil {
+		return t, ignoreAbsent(err, t.Problem)
+	}
+	if _, newest, err := contract.Resolve(name, crd.Labels); err == nil {
+		t.Newest = newest
+	}
+	return t, nil
+}
+
+// ignoreAbsent drops the error of a kind that is not installed: that is a problem of the template already.
+func ignoreAbsent(err error, problem string) error {
+	if problem != "" {
+		return nil
+	}
+	return fmt.Errorf("reading the version of a template's kind: %w", err)
+}
+
+// answerKept is how long the variables of an extension are good for.
+const answerKept = 10 * time.Minute
+
+// answer asks an extension for its variables.
+func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+	d, ok := q.(Discover)
+	if !ok {
+		return s, fmt.Errorf("no answer to %s", q)
+	}
+	request := &runtimehooksv1.DiscoverVariablesRequest{}
+	request.Settings = settingsOf(s.Class, d.Patch)
+	response := &runtimehooksv1.DiscoverVariablesResponse{}
+	err := c.extensions.Call(ctx, s.Class, d.Extension, hook.Exchange{Request: request, Response: response, Reuse: answerKept})
+	found := checked(s.Class, d, response.Variables)
+	if err != nil {
+		found = Discovered{Problem: fault.UserMessage(err)}
+	}
+	known := make(map[Discover]Discovered, len(s.Discovered)+1)
+	for question, answer := range s.Discovered {
+		known[question] = answer
+	}
+	known[d] = found
+	s.Discovered = known
+	return s, nil
+}
+
+func settingsOf(class *clusterv1.ClusterClass, patch string) map[string]string {
+	for _, p := range class.Spec.Patches {
+		if p.Name == patch && p.External != nil {
+			return p.External.Settings
+		}
+	}
+	return nil
+}
+
+// checked is what an extension defines, where that is as valid as what a class may define.
+func checked(class *clusterv1.ClusterClass, d Discover, list []clusterv1.ClusterClassVariable) Discovered {
+	list = required(list)
+	before := variables.DefinitionsFrom(class.Status.Variables, d.Patch)
+	if errs := variables.ValidateDefinitions(list, before, field.NewPath("variables")); len(errs) > 0 {
+		return Discovered{Problem: fmt.Sprintf("extension %s defines variables that are not valid: %s; correct the extension", d.Extension, errs[0].Error())}
+	}
+	return Discovered{Variables: list}
+}
+
+// required says that a variable is not required where an extension does not say.
+func required(list []clusterv1.ClusterClassVariable) []clusterv1.ClusterClassVariable {
+	out := slices.Clone(list)
+	for i := range out {
+		if out[i].Required == nil {
+			out[i].Required = new(false)
+		}
+	}
+	return out
+}

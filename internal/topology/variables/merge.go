@@ -1,0 +1,63 @@
+package variables
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Source is where definitions come from: VariableDefinitionFromInline, or the name of the patch whose extension has them.
+type Source struct {
+	From string
+	List []clusterv1.ClusterClassVariable
+}
+
+// MergeDefinitions returns the variables of a class by name, each with its definitions in the order of the sources. Definitions
+// of one variable that are not the same are in conflict.
+func MergeDefinitions(sources []Source) []clusterv1.ClusterClassStatusVariable {
+	byName := map[string]*clusterv1.ClusterClassStatusVariable{}
+	for _, source := range sources {
+		for _, v := range source.List {
+			merged := byName[v.Name]
+			if merged == nil {
+				merged = &clusterv1.ClusterClassStatusVariable{Name: v.Name, DefinitionsConflict: new(false)}
+				byName[v.Name] = merged
+			}
+			d := clusterv1.ClusterClassStatusVariableDefinition{
+				From: source.From, Required: v.Required, DeprecatedV1Beta1Metadata: v.DeprecatedV1Beta1Metadata, Schema: v.Schema,
+			}
+			if len(merged.Definitions) > 0 && !isSameDefinition(merged.Definitions[0], d) {
+				merged.DefinitionsConflict = new(true)
+			}
+			merged.Definitions = append(merged.Definitions, d)
+		}
+	}
+	out := make([]clusterv1.ClusterClassStatusVariable, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		out = append(out, *byName[name])
+	}
+	return out
+}
+
+// isSameDefinition compares what two sources say of a variable.
+func isSameDefinition(a, b clusterv1.ClusterClassStatusVariableDefinition) bool {
+	a.From = b.From
+	return reflect.DeepEqual(a, b)
+}
+
+// DefinitionsFrom are the variables of a class's status that come from a source.
+func DefinitionsFrom(list []clusterv1.ClusterClassStatusVariable, from string) []clusterv1.ClusterClassVariable {
+	var out []clusterv1.ClusterClassVariable
+	for _, v := range list {
+		for _, d := range v.Definitions {
+			if d.From == from {
+				out = append(out, clusterv1.ClusterClassVariable{
+					Name: v.Name, Required: d.Required, DeprecatedV1Beta1Metadata: d.DeprecatedV1Beta1Metadata, Schema: d.Schema,
+				})
+			}
+		}
+	}
+	return out
+}
