@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -142,5 +143,29 @@ func TestListByIndex(t *testing.T) {
 	list(refs, labels) // fails where there is no index of this version
 	if index.made != 3 || watched != 2 {
 		t.Errorf("the index was made %d times, want one that failed, and one for each version; %d watches, want 2", index.made, watched)
+	}
+}
+
+// An object is read in the API version that is asked for, with the contract that this version fulfils.
+func TestGetAs(t *testing.T) { // TP-35
+	s := scheme(t)
+	if err := apiextensionsv1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"v1", "v2"} {
+		s.AddKnownTypeWithName(schema.GroupVersionKind{Group: "i", Version: version, Kind: "Foo"}, &unstructured.Unstructured{})
+	}
+	older := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "i/v1", "kind": "Foo", "metadata": map[string]any{"namespace": "ns", "name": "there"}}}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: "foos.i", Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1", "cluster.x-k8s.io/v1beta2": "v2"},
+	}}
+	refs := kube.NewReferences(fake.NewClientBuilder().WithScheme(s).WithObjects(crd, older).Build(), nil)
+	ref := clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "Foo", Name: "there"}
+	o, err := refs.GetAs(t.Context(), "v1", ref, "ns")
+	if err != nil || o.Contract != contract.V1Beta1 || o.GetAPIVersion() != "i/v1" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if _, err := refs.GetAs(t.Context(), "v3", ref, "ns"); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a version of no contract: %v", err)
 	}
 }

@@ -66,3 +66,18 @@ func TestRandom(t *testing.T) {
 		t.Errorf("got %q from the highest numbers", highest)
 	}
 }
+
+func TestParseAny(t *testing.T) { // CC-10
+	template, err := ParseAny("{{ .cluster.name }}-net", values(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := template.Name(values(""), "abcde"); err != nil || got != "c-net" {
+		t.Errorf("%s, %v", got, err)
+	}
+	for name, text := range map[string]string{"not a template": "{{", "unknown variable": "{{ .machine.name }}"} {
+		if _, err := ParseAny(text, values("")); err == nil {
+			t.Errorf("%s: %q was accepted", name, text)
+		}
+	}
+}
