@@ -310,27 +310,40 @@ func TestProtectedFields(t *testing.T) { // TP-14
 	for name, spec := range map[string]map[string]any{
 		"version and replicas": {"version": "v0", "replicas": int64(100), "flags": map[string]any{"audit": "on"}},
 		"machine template": {"flags": map[string]any{"audit": "on"}, "machineTemplate": map[string]any{
-			"metadata": map[string]any{"labels": map[string]any{clusterv1.ClusterNameLabel: "other"}},
+			"metadata": map[string]any{"labels": map[string]any{clusterv1.ClusterNameLabel: "other"}, "annotations": map[string]any{"a": "b"}},
 			"spec":     map[string]any{"infrastructureRef": map[string]any{"kind": "Other", "name": "other", "namespace": "kube-system"}},
 		}},
 		"rollout": {"flags": map[string]any{"audit": "on"}, "rollout": map[string]any{"after": "2026-01-01T00:00:00Z"}},
 	} {
 		patched := classTemplate("PlaneTemplate", "plane", spec)
-		unstructured.SetNestedStringMap(patched.Object, map[string]string{clusterv1.ClusterNameLabel: "other", clusterv1.ClusterTopologyOwnedLabel: "other"}, "spec", "template", "metadata", "labels") //nolint:errcheck // it is a map
+		labels := map[string]string{clusterv1.ClusterNameLabel: "other", clusterv1.ClusterTopologyOwnedLabel: "other"}
+		if err := unstructured.SetNestedStringMap(patched.Object, labels, "spec", "template", "metadata", "labels"); err != nil {
+			t.Fatal(err)
+		}
 		got, err := desire(s, target(s), Patched{{Role: ControlPlane}: patched})
 		if err != nil {
 			t.Fatal(err)
 		}
 		have, plain := got.Part(Key{Role: ControlPlane}).Want, want.Part(Key{Role: ControlPlane}).Want
-		unstructured.RemoveNestedField(have.Object, "spec", "rollout") // may be left empty
+		if rollout, _, _ := unstructured.NestedMap(have.Object, "spec", "rollout"); len(rollout) == 0 {
+			unstructured.RemoveNestedField(have.Object, "spec", "rollout") // may be left empty
+		}
 		if !reflect.DeepEqual(have.Object, plain.Object) {
 			t.Errorf("%s:\n%s", name, difference(flat("", plain.Object), flat("", have.Object)))
 		}
 	}
+	s.Cluster.Spec.Topology.ControlPlane.Replicas = nil
+	got, err := desire(s, target(s), Patched{{Role: ControlPlane}: classTemplate("PlaneTemplate", "plane", map[string]any{"replicas": int64(100)})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if replicas, found, _ := unstructured.NestedInt64(got.Part(Key{Role: ControlPlane}).Want.Object, "spec", "replicas"); found {
+		t.Errorf("a patch sets the replicas that the topology leaves to others: %d", replicas)
+	}
 	net := classTemplate("NetTemplate", "net", map[string]any{"subnet": "10.0.0.0/16"})
 	net.SetName("other")
 	net.SetNamespace("other")
-	got, err := desire(s, target(s), Patched{{Role: InfraCluster}: net})
+	got, err = desire(s, target(s), Patched{{Role: InfraCluster}: net})
 	if err != nil {
 		t.Fatal(err)
 	}
