@@ -54,7 +54,7 @@ func protect(o *unstructured.Unstructured, template contract.Object) {
 	content, _ := contract.Template(template)
 	from := map[string]any{"spec": content.Spec}
 	for _, path := range contract.ControlPlaneProtected(template.Contract) {
-		unstructured.RemoveNestedField(o.Object, path...)
+		remove(o.Object, path)
 		value, found, err := unstructured.NestedFieldCopy(from, path...)
 		if err != nil || !found {
 			continue
@@ -62,6 +62,18 @@ func protect(o *unstructured.Unstructured, template contract.Object) {
 		if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
 			continue // something on the path is no object, so there is nothing to protect
 		}
+	}
+}
+
+// remove removes a field, and the objects that it leaves empty.
+func remove(object map[string]any, path []string) {
+	unstructured.RemoveNestedField(object, path...)
+	for n := len(path) - 1; n > 1; n-- {
+		parent, found, err := unstructured.NestedMap(object, path[:n]...)
+		if err != nil || !found || len(parent) > 0 {
+			return
+		}
+		unstructured.RemoveNestedField(object, path[:n]...)
 	}
 }
 
