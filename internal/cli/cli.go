@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/describe"
 	"github.com/slipwayhq/slipway/internal/cli/down"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/explain"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
 	"github.com/slipwayhq/slipway/internal/cli/get"
 	"github.com/slipwayhq/slipway/internal/cli/image"
@@ -77,6 +78,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		delete.Command,
 		describe.Command,
 		func(e env.Env) *cobra.Command { return down.Command(e, removeInstance) },
+		explain.Command,
 		extension.Command,
 		get.Command,
 		image.Command,

@@ -51,7 +51,7 @@ func TestAwaitOwnership(t *testing.T) { // OR-01
 	}
 }
 
-func TestTemplateAwait(t *testing.T) { // MS-05
+func TestTemplateAwait(t *testing.T) {
 	ref := clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "FooTemplate", Name: "t"}
 	templates := clone.Templates{{}, {Ref: ref}, {Ref: ref, Problem: "FooTemplate is not installed: install it"}}
 	var p loop.Plan

@@ -92,6 +92,11 @@ type Endpoints struct {
 	Health string
 	// Diagnostics serves metrics and profiles. Default :8443 (ME-03).
 	Diagnostics string
+	// ClientCA is the authority, as PEM, whose client certificates the management cluster accepts: who has one may read
+	// the plans of the objects that they may get. Empty: tokens only.
+	ClientCA []byte
+	// CertFile and KeyFile are the certificate of diagnostics, read again when they change; empty: a self-signed one.
+	CertFile, KeyFile string
 	// Insecure serves diagnostics in plain HTTP without authentication.
 	Insecure bool
 	// Profiler serves pprof in plain HTTP; empty: off.

@@ -1,8 +1,12 @@
 package manager
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"net/http/pprof"
+	"path/filepath"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
@@ -28,6 +32,14 @@ func diagnostics(e Endpoints, kept *plans.Store) metricsserver.Options {
 	}
 	if kept != nil {
 		options.ExtraHandlers[plans.Path] = &plans.Handler{Store: kept}
+	}
+	if e.CertFile != "" {
+		options.CertDir, options.CertName, options.KeyName = filepath.Dir(e.CertFile), filepath.Base(e.CertFile), filepath.Base(e.KeyFile)
+	}
+	if authorities := x509.NewCertPool(); authorities.AppendCertsFromPEM(e.ClientCA) {
+		options.TLSOpts = append(slices.Clone(e.TLS), func(c *tls.Config) {
+			c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, authorities
+		})
 	}
 	if !e.Insecure {
 		options.SecureServing, options.FilterProvider = true, authorized

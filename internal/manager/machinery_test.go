@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -21,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager/plans"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
 func TestVerbosity(t *testing.T) { // ME-03
@@ -59,6 +62,21 @@ func TestDiagnostics(t *testing.T) { // ME-03
 		if o.ExtraHandlers[path] == nil {
 			t.Errorf("%s is not served", path)
 		}
+	}
+	if o.CertDir != "" || len(o.TLSOpts) > 0 {
+		t.Errorf("by default: a certificate of its own, and tokens: %+v", o)
+	}
+	ca, err := pki.NewAuthority(pki.Authority{Name: "ca"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = diagnostics(Endpoints{CertFile: "/pki/a.crt", KeyFile: "/pki/a.key", ClientCA: ca.CertPEM}, &plans.Store{})
+	var served tls.Config
+	for _, change := range o.TLSOpts {
+		change(&served)
+	}
+	if o.CertDir != "/pki" || o.CertName != "a.crt" || o.KeyName != "a.key" || served.ClientAuth != tls.VerifyClientCertIfGiven || served.ClientCAs == nil {
+		t.Errorf("in slipway up: %+v, %+v", o, &served)
 	}
 	if o := diagnostics(Endpoints{Insecure: true}, nil); o.SecureServing || o.ExtraHandlers["/debug/plans/"] != nil || o.FilterProvider != nil || o.ExtraHandlers["/debug/flags/v"] != nil {
 		t.Errorf("insecure: %+v", o)

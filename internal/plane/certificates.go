@@ -87,6 +87,10 @@ func (m managementPKI) ensure() error {
 	if err := m.client(ca, "manager", pki.Leaf{User: ManagerUser, Groups: []string{managerGroup}}, m.dir.ManagerKubeconfig()); err != nil {
 		return err
 	}
+	manager := pki.Leaf{User: "slipway-manager", Names: []string{"localhost"}, IPs: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	if _, _, err := m.folder.Leaf(datadir.Diagnostics, ca, manager); err != nil {
+		return err
+	}
 	for _, name := range m.providers {
 		leaf := pki.Leaf{User: ManagerUser + ":" + name, Groups: []string{managerGroup}}
 		if err := m.client(ca, "manager-"+name, leaf, m.dir.ProviderKubeconfig(name)); err != nil {

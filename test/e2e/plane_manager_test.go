@@ -77,6 +77,14 @@ func TestManagerOfUpKilled(t *testing.T) {
 			return err
 		})
 	}
+	in.kubectl("create", "-f", file)
+	eventually(t, short, "the plan of an object, from the manager that runs now", func() error {
+		text, err := in.try("explain", "cluster/mine")
+		if err == nil && !strings.Contains(text, "Ends when it is created, or deleted: LocalCluster none") {
+			err = fmt.Errorf("%s", text)
+		}
+		return err
+	})
 	stop()
 	if err := <-written; err != nil {
 		t.Error(err)

@@ -57,17 +57,19 @@ func EmbeddedCommand(e env.Env) *cobra.Command {
 	}
 }
 
-// embedded runs the controllers beside the management cluster of `slipway up`: the same as the verb, with webhooks on
-// loopback and no endpoints of its own.
+// embedded runs the controllers beside the management cluster of `slipway up`: the same as the verb, with webhooks and
+// diagnostics on loopback.
 func embedded(ctx context.Context, e env.Env, i up.Instructions, process *managerproc.Manager) error {
 	access, err := unlimited(i.Dir.ManagerKubeconfig())
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the manager: %w", err)
 	}
-	port, err := webhookPort(access.Host)
+	webhooks, diagnostics, err := freePorts(access.Host)
 	if err != nil {
 		return err
 	}
+	served := net.JoinHostPort(loopback, strconv.Itoa(diagnostics))
+	cert, key := i.Dir.DiagnosticsFiles()
 	gates, err := embeddedGates(i.FeatureGates)
 	if err != nil {
 		return err
@@ -82,10 +84,12 @@ func embedded(ctx context.Context, e env.Env, i up.Instructions, process *manage
 		}
 	}
 	cfg := manager.Config{
-		Gates: gates, REST: access, Identities: identities, Ready: process.Ready, Policy: i.Policy, Work: work{process},
-		Log:       logger(e, false, slog.LevelInfo),
-		Endpoints: manager.Endpoints{Health: "0", Diagnostics: "0"},
-		Webhook:   manager.Webhook{Local: true, Host: loopback, Port: port},
+		Gates: gates, REST: access, Identities: identities, Policy: i.Policy, Work: work{process},
+		Ready: func() { process.Ready("https://" + served) },
+		Log:   logger(e, false, slog.LevelInfo),
+		// The authority of the server's certificate issues those of its clients, too.
+		Endpoints: manager.Endpoints{Health: "0", Diagnostics: served, CertFile: cert, KeyFile: key, ClientCA: access.CAData},
+		Webhook:   manager.Webhook{Local: true, Host: loopback, Port: webhooks},
 		Host:      manager.Host{DataDir: string(i.Dir), Instance: i.Instance, Executable: i.Executable},
 	}
 	ctrl.SetLogger(cfg.Log)
@@ -130,24 +134,37 @@ func embeddedGates(changes string) (featuregate.FeatureGate, error) {
 	return gates, nil
 }
 
-// webhookPort is the port after the API server's where that is free, so that it is the same at the next start and
-// nothing has to be written again; else any.
-func webhookPort(server string) (int, error) {
+// freePorts are one for webhooks and one for diagnostics: those after the API server's where they are free, so that they are the
+// same at the next start and nothing has to be written again; else any.
+func freePorts(server string) (webhooks, diagnostics int, err error) {
 	_, text, err := net.SplitHostPort(strings.TrimPrefix(server, "https://"))
 	if err != nil {
-		return 0, fmt.Errorf("address of the management cluster: %w", err)
+		return 0, 0, fmt.Errorf("address of the management cluster: %w", err)
 	}
 	port, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("address of the management cluster: %w", err)
+		return 0, 0, fmt.Errorf("address of the management cluster: %w", err)
 	}
-	for _, candidate := range []int{port + 1, 0} {
-		listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(candidate)))
-		if err != nil {
-			continue
-		}
-		free := listener.Addr().(*net.TCPAddr).Port
-		return free, listener.Close()
+	first, err := listen(port + 1)
+	if err != nil {
+		return 0, 0, err
 	}
-	return 0, fmt.Errorf("no free port for webhooks on %s", loopback)
+	defer first.Close() //nolint:errcheck // it was never used
+	second, err := listen(port + 2)
+	if err != nil {
+		return 0, 0, err
+	}
+	return first.Addr().(*net.TCPAddr).Port, second.Addr().(*net.TCPAddr).Port, second.Close()
+}
+
+// listen listens on a port of loopback, or on any where it is taken.
+func listen(port int) (net.Listener, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if err == nil {
+		return listener, nil
+	}
+	if listener, err = net.Listen("tcp", net.JoinHostPort(loopback, "0")); err != nil {
+		return nil, fmt.Errorf("no free port on %s: %w", loopback, err)
+	}
+	return listener, nil
 }

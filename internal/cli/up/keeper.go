@@ -90,6 +90,7 @@ func (k *keeper) changed(s managerproc.Status) {
 	err := k.write(func(r *datadir.Run) {
 		r.Manager = &datadir.Manager{
 			PID: s.PID, Since: s.Since.UTC(), Restarts: s.Restarts, LastExit: s.LastExit, LastExitAt: s.LastExitAt.UTC(),
+			Diagnostics: s.Diagnostics,
 		}
 		for _, a := range s.Aside {
 			r.Manager.SetAside = append(r.Manager.SetAside, datadir.SetAside{Object: a.Subject.String(), Until: a.Until.UTC(), Crashes: a.Failures})

@@ -118,8 +118,10 @@ func TestServe(t *testing.T) {
 		"no token":           {"", http.MethodGet, "cluster.x-k8s.io/Machine/ns/m", "", http.StatusUnauthorized},
 		"unknown token":      {"", http.MethodGet, "cluster.x-k8s.io/Machine/ns/m", "no.such", http.StatusUnauthorized},
 		"no answer":          {"what is not known is not allowed", http.MethodGet, "cluster.x-k8s.io/Machine/ns/m", "broken", http.StatusServiceUnavailable},
-		"no object":          {"", http.MethodGet, "cluster.x-k8s.io/Machine/ns", "reader", http.StatusNotFound},
+		"no object":          {"", http.MethodGet, "cluster.x-k8s.io/Machine", "reader", http.StatusNotFound},
+		"of all namespaces":  {"who may get objects of one namespace may get none without", http.MethodGet, "cluster.x-k8s.io/Machine/m", "reader", http.StatusForbidden},
 		"no namespace":       {"", http.MethodGet, "cluster.x-k8s.io/Machine//m", "reader", http.StatusNotFound},
+		"too much":           {"", http.MethodGet, "cluster.x-k8s.io/Machine/ns/m/log", "reader", http.StatusNotFound},
 		"nothing is written": {"", http.MethodPost, "cluster.x-k8s.io/Machine/ns/m", "reader", http.StatusMethodNotAllowed},
 	}
 	for name, tc := range cases {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +24,8 @@ const Path = "/debug/plans/"
 // Handler serves the plans of a store. Before it has an API that tells who may read, it refuses every request.
 type Handler struct {
 	Store *Store
-	// API tells who asks, and what they may read.
+	// API tells who a token belongs to, and what its user may read. The user of a client certificate that the server has
+	// verified is named by it.
 	API kubernetes.Interface
 }
 
@@ -32,12 +35,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Plans can only be read: use GET", http.StatusMethodNotAllowed)
 		return
 	}
-	part := strings.Split(strings.TrimPrefix(r.URL.Path, Path), "/")
-	if len(part) != 4 || part[0] == "" || part[1] == "" || part[2] == "" || part[3] == "" {
-		http.Error(w, "Ask for "+Path+"<group>/<kind>/<namespace>/<name>", http.StatusNotFound)
+	kind, key, ok := objectOf(r.URL.Path)
+	if !ok {
+		http.Error(w, "Ask for "+Path+"<group>/<kind>/<namespace>/<name>, without namespace for a kind that has none", http.StatusNotFound)
 		return
 	}
-	kind, key := schema.GroupKind{Group: part[0], Kind: part[1]}, client.ObjectKey{Namespace: part[2], Name: part[3]}
 	if code, text := h.authorize(r, kind, key); code != http.StatusOK {
 		http.Error(w, text, code)
 		return
@@ -51,28 +53,73 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(record)
 }
 
-// authorize asks the API server who asks, and whether they may get the object.
+// PathOf is where the plan of an object is served. An object of a kind without namespaces has none in its key.
+func PathOf(kind schema.GroupKind, key client.ObjectKey) string {
+	if key.Namespace == "" {
+		return Path + kind.Group + "/" + kind.Kind + "/" + key.Name
+	}
+	return Path + kind.Group + "/" + kind.Kind + "/" + key.Namespace + "/" + key.Name
+}
+
+// objectOf is the object of a path that [PathOf] returns.
+func objectOf(path string) (kind schema.GroupKind, key client.ObjectKey, ok bool) {
+	part := strings.Split(strings.TrimPrefix(path, Path), "/")
+	if n := len(part); n < 3 || n > 4 || slices.Contains(part, "") {
+		return kind, key, false
+	}
+	key.Name = part[len(part)-1]
+	if len(part) == 4 {
+		key.Namespace = part[2]
+	}
+	return schema.GroupKind{Group: part[0], Kind: part[1]}, key, true
+}
+
+// authorize finds out who sent the request, and asks the API server whether they may get the object.
 func (h *Handler) authorize(r *http.Request, kind schema.GroupKind, key client.ObjectKey) (int, string) {
+	if h.API == nil {
+		return http.StatusUnauthorized, "The manager is starting; try again"
+	}
+	user, code, text := h.authenticate(r)
+	if code != http.StatusOK {
+		return code, text
+	}
+	allowed, err := h.mayGet(r.Context(), user, kind, key)
+	switch {
+	case err != nil:
+		return http.StatusServiceUnavailable, "The API server did not say whether you may get this object; try again"
+	case !allowed:
+		return http.StatusForbidden, user.Username + " may not get " + kind.Kind + " " + key.String()
+	}
+	return http.StatusOK, ""
+}
+
+// authenticate returns the user of a verified client certificate, else that of the token.
+func (h *Handler) authenticate(r *http.Request) (user authenticationv1.UserInfo, code int, text string) {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		who, ok, err := x509.CommonNameUserConversion.User(r.TLS.VerifiedChains[0])
+		if err != nil || !ok {
+			return user, http.StatusUnauthorized, "The client certificate names no user"
+		}
+		user = authenticationv1.UserInfo{Username: who.User.GetName(), UID: who.User.GetUID(), Groups: who.User.GetGroups(), Extra: map[string]authenticationv1.ExtraValue{}}
+		for k, v := range who.User.GetExtra() {
+			user.Extra[k] = v
+		}
+		user.Groups = append(user.Groups, "system:authenticated") // as the API server adds it
+		return user, http.StatusOK, ""
+	}
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || h.API == nil {
-		return http.StatusUnauthorized, "Send a bearer token of the management cluster"
+	if !ok {
+		return user, http.StatusUnauthorized, "Send a bearer token of the management cluster"
 	}
 	who, err := h.API.AuthenticationV1().TokenReviews().Create(r.Context(),
 		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	switch {
 	case err != nil:
-		return http.StatusServiceUnavailable, "The API server did not say whose token this is; try again"
+		return user, http.StatusServiceUnavailable, "The API server did not say whose token this is; try again"
 	case !who.Status.Authenticated:
-		return http.StatusUnauthorized, "The API server does not know this token"
+		return user, http.StatusUnauthorized, "The API server does not know this token"
 	}
-	allowed, err := h.mayGet(r.Context(), who.Status.User, kind, key)
-	switch {
-	case err != nil:
-		return http.StatusServiceUnavailable, "The API server did not say whether you may get this object; try again"
-	case !allowed:
-		return http.StatusForbidden, who.Status.User.Username + " may not get " + kind.Kind + " " + key.String()
-	}
-	return http.StatusOK, ""
+	return who.Status.User, http.StatusOK, ""
 }
 
 func (h *Handler) mayGet(ctx context.Context, user authenticationv1.UserInfo, kind schema.GroupKind, key client.ObjectKey) (bool, error) {

@@ -41,6 +41,14 @@ func (d Dir) ProviderKubeconfig(name string) string {
 	return d.Path("pki", "manager-"+name+".kubeconfig")
 }
 
+// Diagnostics is the name, in the folder of keys, of the certificate that the manager serves diagnostics with.
+const Diagnostics = "diagnostics"
+
+// DiagnosticsFiles are that certificate and its key.
+func (d Dir) DiagnosticsFiles() (cert, key string) {
+	return d.Path("pki", Diagnostics+".crt"), d.Path("pki", Diagnostics+".key")
+}
+
 // PKI holds certificates and keys of the management cluster.
 func (d Dir) PKI() string { return d.Path("pki") }
 

@@ -27,6 +27,8 @@ type Manager struct {
 	Restarts   int       `json:"restarts"`
 	LastExit   string    `json:"lastExit,omitempty"`
 	LastExitAt time.Time `json:"lastExitAt,omitzero"`
+	// Diagnostics is the https URL below which plans are served; empty: it is starting.
+	Diagnostics string `json:"diagnostics,omitempty"`
 	// SetAside are the objects that are not reconciled for a while, because the manager crashed over them.
 	SetAside []SetAside `json:"setAside,omitempty"`
 }

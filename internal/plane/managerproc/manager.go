@@ -21,6 +21,8 @@ const (
 // message is a line that the manager's process reports.
 type message struct {
 	Ready bool `json:"ready,omitempty"`
+	// Diagnostics of a manager that is ready.
+	Diagnostics string `json:"diagnostics,omitempty"`
 	// Of the error that ended it; Message empty: there is none.
 	Kind    fault.Kind `json:"kind,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
@@ -87,8 +89,10 @@ func (m *Manager) Begin(s Subject) (done func(), aside time.Duration) {
 	return m.record.Begin(s, now), 0
 }
 
-// Ready reports that the controllers have started.
-func (m *Manager) Ready() { m.once.Do(func() { m.send(message{Ready: true}) }) }
+// Ready reports that the controllers have started, and at which URL diagnostics are served.
+func (m *Manager) Ready(diagnostics string) {
+	m.once.Do(func() { m.send(message{Ready: true, Diagnostics: diagnostics}) })
+}
 
 // Ended reports the error that ends the manager, and returns it.
 func (m *Manager) Ended(err error) error {

@@ -50,7 +50,7 @@ func play() {
 		_ = m.Ended(fault.New(fault.Invalid, "Reason", "a gate is unknown"))
 		os.Exit(2)
 	}
-	m.Ready()
+	m.Ready("https://127.0.0.1:1")
 	fmt.Fprintln(os.Stderr, "hello from", what)
 	done, aside := m.Begin(pool)
 	if aside > 0 {

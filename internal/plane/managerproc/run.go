@@ -46,6 +46,8 @@ type Status struct {
 	LastExit   string
 	LastExitAt time.Time
 	Aside      []Aside
+	// Diagnostics is the URL at which a manager that is ready serves them.
+	Diagnostics string
 }
 
 // Failure is an end of the manager that was not requested.
@@ -132,6 +134,10 @@ func (s *supervisor) follow(ctx context.Context, p *running) (ending, error) {
 	var failed error
 	reported := ""
 	for m := range p.messages {
+		if m.Ready {
+			s.status.Diagnostics = m.Diagnostics
+			s.Changed(s.status)
+		}
 		switch {
 		case m.Ready && !s.ready:
 			s.ready = true
@@ -170,7 +176,7 @@ func (s *supervisor) ended(f Failure) time.Duration {
 		s.inARow = 1
 	}
 	f.Pause = min(firstPause<<min(s.inARow-1, 10), longestPause)
-	s.status.PID = 0
+	s.status.PID, s.status.Diagnostics = 0, ""
 	s.status.Restarts++
 	s.status.LastExit, s.status.LastExitAt = f.String(), now
 	s.status.Aside = s.suspects.forget(now)

@@ -1,0 +1,164 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manager/plans"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// answerWithin is how long the manager may take to answer, and maxAnswer how many bytes it may answer with.
+const (
+	answerWithin = 15 * time.Second
+	maxAnswer    = 1 << 20
+)
+
+// Flags say which manager.
+type Flags struct {
+	// URL below which the manager serves diagnostics; empty: that of the data directory.
+	URL string
+	// CA is the path of the authority of its certificate; empty: that of the management cluster.
+	CA string
+	// Insecure trusts any certificate on loopback, where a tunnel ends.
+	Insecure bool
+
+	connection *management.Flags
+}
+
+func addFlags(set *pflag.FlagSet, connection *management.Flags) *Flags {
+	f := &Flags{connection: connection}
+	set.StringVar(&f.URL, "manager", "", "https URL at which the manager serves diagnostics (default: that of the manager of the data directory)")
+	set.StringVar(&f.CA, "manager-ca", "", "path of the certificate authority of that URL (default: that of the management cluster)")
+	set.BoolVar(&f.Insecure, "manager-insecure", false, "trust any certificate at that URL; only for an address of this machine, such as the end of \"kubectl port-forward\"")
+	return f
+}
+
+// Manager is a running manager.
+type Manager struct {
+	url    string
+	client *http.Client
+	up     string
+}
+
+// Manager returns the manager that the flags mean, with the credentials of the connection. It does not call it.
+func (f *Flags) Manager(e env.Env, c *management.Connection) (*Manager, error) {
+	address := f.URL
+	if address == "" {
+		var err error
+		if address, err = f.ofDataDir(e, c); err != nil {
+			return nil, err
+		}
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		return nil, fault.New(fault.Invalid, "Usage", "--manager %q is not an https URL, such as https://127.0.0.1:8443", address)
+	}
+	cfg := rest.CopyConfig(c.Config)
+	cfg.Timeout, cfg.ServerName, cfg.Proxy = answerWithin, "", nil
+	switch {
+	case f.Insecure && !isLoopback(u.Hostname()):
+		return nil, fault.New(fault.Invalid, "Usage",
+			"--manager-insecure is only for an address of this machine: %s could be any server, and would receive your credentials; use --manager-ca", u.Hostname())
+	case f.Insecure:
+		cfg.Insecure, cfg.CAFile, cfg.CAData = true, "", nil
+	case f.CA != "":
+		cfg.CAFile, cfg.CAData = f.CA, nil
+	}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "Usage", "the manager's client cannot be made: %v", err).From(err)
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Manager{url: strings.TrimSuffix(address, "/"), client: client, up: f.connection.Up()}, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// ofDataDir is the URL of the manager of `slipway up`, where the management cluster is that of its data directory.
+func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
+	dir, err := e.DataDir(f.connection.DataDir)
+	if err != nil {
+		return "", err
+	}
+	state, err := datadir.Inspect(dir)
+	switch {
+	case err != nil:
+		return "", err
+	case state.Run == nil && c.DataDir != "":
+		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, f.connection.Up())
+	case state.Run == nil || state.Run.Server != c.Config.Host:
+		return "", fault.New(fault.Invalid, "ManagerUnknown",
+			"%s is not the management cluster of %s: say with --manager at which URL its manager serves diagnostics, for example through \"kubectl port-forward\"",
+			c.Config.Host, dir)
+	case state.Run.Manager == nil || state.Run.Manager.Diagnostics == "":
+		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager does not run (any more, or yet): try again; \"slipway status\" says how it fares")
+	}
+	return state.Run.Manager.Diagnostics, nil
+}
+
+// Plan reads the last plan of an object.
+func (m *Manager) Plan(ctx context.Context, o object) (plans.Record, error) {
+	var record plans.Record
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+plans.PathOf(o.kind, o.key), nil)
+	if err != nil {
+		return record, err
+	}
+	answer, err := m.client.Do(r)
+	if err != nil {
+		if cause := ctx.Err(); cause != nil {
+			return record, cause
+		}
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		return record, fault.New(fault.Unreachable, "ManagerNotRunning", "the manager at %s cannot be reached: %v", m.url, err).From(err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return record, fmt.Errorf("reading the manager's answer: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return record, refusal(m.url, o, answer.StatusCode, strings.TrimSpace(string(body)))
+	}
+	if err := json.Unmarshal(body, &record); err != nil {
+		return record, fault.New(fault.Invalid, "NoManager", "what answers at %s is no manager of slipway: %v", m.url, err).From(err)
+	}
+	return record, nil
+}
+
+// refusal says what to do about an answer that is no plan.
+func refusal(at string, o object, code int, text string) error {
+	if len(text) > 300 {
+		text = text[:300] + " …"
+	}
+	switch code {
+	case http.StatusNotFound:
+		return fault.New(fault.Gone, "NoPlan",
+			"there is no plan of %s: the manager at %s has not reconciled it since it started, or leaves its kind to another manager", o, at)
+	case http.StatusUnauthorized:
+		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s does not know you (%s): use a kubeconfig with a token, as of \"kubectl create token\"", at, text)
+	case http.StatusForbidden:
+		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s refuses: %s; use a kubeconfig that may get it", at, text)
+	}
+	return fault.New(fault.Unreachable, "ManagerFailed", "the manager at %s answers %d: %s", at, code, text)
+}

@@ -1,0 +1,72 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/manager/plans"
+)
+
+// text prints a plan for people.
+func text(w io.Writer, r plans.Record, now time.Time) error {
+	var b strings.Builder
+	name := r.Name
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + name
+	}
+	fmt.Fprintf(&b, "%s %s, reconciled %s ago\n", r.Kind, name, duration.HumanDuration(now.Sub(r.Time)))
+	if len(r.Actions)+len(r.Waits)+len(r.Errors) == 0 {
+		b.WriteString("\nThere was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)\n")
+	}
+	section(&b, "Actions of that reconciliation", r.Actions)
+	section(&b, "It did not succeed", r.Errors)
+	if len(r.Waits) > 0 {
+		b.WriteString("\nWaits\n")
+	}
+	for _, wait := range r.Waits {
+		fmt.Fprintf(&b, "  %s\n    %s\n    %s\n", wait.Reason, indent(wait.Message, "    "), ending(wait))
+	}
+	if r.Recheck != "" {
+		fmt.Fprintf(&b, "\nThe next reconciliation comes %s after that one, or with the next event.\n", r.Recheck)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func section(b *strings.Builder, title string, lines []string) {
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "\n%s\n", title)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(b, "  %s\n", indent(line, "  "))
+	}
+}
+
+func indent(text, by string) string { return strings.ReplaceAll(text, "\n", "\n"+by) }
+
+// ending says what ends a wait.
+func ending(w loop.Wait) string {
+	var names []string
+	for _, on := range w.On {
+		name := on.Kind + " " + on.Name
+		if on.Namespace != "" {
+			name = on.Kind + " " + on.Namespace + "/" + on.Name
+		}
+		names = append(names, name)
+	}
+	on := strings.Join(names, ", ")
+	switch {
+	case w.Until == loop.UntilTime:
+		return "Ends with time; it is about " + on
+	case w.Until == loop.UntilPerson:
+		return "Ends when a person acts; it is about " + on
+	case w.Field == "":
+		return "Ends when it is created, or deleted: " + on
+	}
+	return fmt.Sprintf("Ends when %s changes: %s", w.Field, on)
+}

@@ -1,0 +1,91 @@
+package explain
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/manager/plans"
+)
+
+func TestText(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	full := plans.Record{
+		Kind: "Machine", Namespace: "ns", Name: "m", Time: at, Actions: []string{"cordon Node n"}, Recheck: "1s", Errors: []string{"the Node says no"},
+	}
+	var p loop.Plan
+	p.WaitFor("DrainingNode", "Draining Node n\n* Pod a").For("Node", "n").ForTime()
+	p.WaitFor("Infra", "Waiting for FooMachine m").For("FooMachine", "m").ToChange("status.ready")
+	p.WaitFor("Gone", "Waiting for Node n to be deleted").For("Node", "n").ToChange("")
+	p.WaitFor("Secret", "Secret has no key").For("Secret", "other/ca").For("Secret", "b").ForPerson()
+	full.Waits = p.Wait
+	for name, tc := range map[string]struct {
+		record plans.Record
+		want   string
+	}{
+		"idle": {plans.Record{Kind: "ExtensionConfig", Name: "x", Time: at}, `ExtensionConfig x, reconciled 12s ago
+
+There was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)
+`},
+		"full": {full, `Machine ns/m, reconciled 12s ago
+
+Actions of that reconciliation
+  cordon Node n
+
+It did not succeed
+  the Node says no
+
+Waits
+  DrainingNode
+    Draining Node n
+    * Pod a
+    Ends with time; it is about Node n
+  Infra
+    Waiting for FooMachine m
+    Ends when status.ready changes: FooMachine m
+  Gone
+    Waiting for Node n to be deleted
+    Ends when it is created, or deleted: Node n
+  Secret
+    Secret has no key
+    Ends when a person acts; it is about Secret other/ca, Secret b
+
+The next reconciliation comes 1s after that one, or with the next event.
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			if err := text(&out, tc.record, at.Add(12*time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	o := object{schema.GroupKind{Kind: "Machine"}, client.ObjectKey{Namespace: "ns", Name: "m"}}
+	for code, tc := range map[int]struct {
+		kind fault.Kind
+		says string
+	}{
+		http.StatusNotFound:           {fault.Gone, "there is no plan of Machine m in namespace ns: the manager at https://m"},
+		http.StatusUnauthorized:       {fault.Invalid, "use a kubeconfig with a token"},
+		http.StatusForbidden:          {fault.Invalid, "refuses: eve may not get it"},
+		http.StatusServiceUnavailable: {fault.Unreachable, "answers 503: eve may not get it"},
+	} {
+		err := refusal("https://m", o, code, "eve may not get it"+strings.Repeat(".", 1000))
+		if fault.KindOf(err) != tc.kind || !strings.Contains(err.Error(), tc.says) || len(err.Error()) > 600 {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+}
