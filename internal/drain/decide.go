@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// unreachableGraceSeconds is the grace period of Pods on a Node whose kubelet does not answer (MD-05).
+	// unreachableGraceSeconds is the grace period of Pods on a Node whose kubelet does not answer.
 	unreachableGraceSeconds = 1
 	// unreachablePatience is how long ago the deletion of a Pod on such a Node may be before it is waited for no more.
 	unreachablePatience = time.Second
@@ -48,9 +48,9 @@ type Plan struct {
 	Evict []Target
 	// Going are on their way out.
 	Going []types.NamespacedName
-	// Later have a higher order than others that are still there (MD-08).
+	// Later have a higher order than others that are still there.
 	Later []types.NamespacedName
-	// Awaited are left alone until they complete (MD-06), AwaitedLater after those of a lower order.
+	// Awaited are left alone until they complete, AwaitedLater after those of a lower order.
 	Awaited, AwaitedLater []types.NamespacedName
 	// Stay are not drained.
 	Stay []*corev1.Pod
@@ -72,14 +72,14 @@ const (
 
 // Decide says what is to become of the Pods.
 //
-//	its deletion is old, and the Node does not answer             stays: nobody will confirm it    MD-05
-//	of a DaemonSet that exists, and not finished                  stays: it would come back        MD-05
-//	mirror of a static Pod                                        stays: kubelet runs it           MD-05
-//	label cluster.x-k8s.io/drain                                  as it says                       MD-05, MD-06
-//	the first rule that selects it                                as it says, in its order         MD-07
+//	its deletion is old, and the Node does not answer             stays: nothing will confirm it
+//	of a DaemonSet that exists, and not finished                  stays: it would come back
+//	mirror of a static Pod                                        stays: kubelet runs it
+//	label cluster.x-k8s.io/drain                                  as it says
+//	the first rule that selects it                                as it says, in its order
 //	otherwise                                                     leaves, order 0
 //
-// Of those that leave or are awaited, the ones of the lowest order come first (MD-08).
+// Of those that leave or are awaited, the ones of the lowest order come first.
 func Decide(v View) Plan {
 	type member struct {
 		*corev1.Pod
@@ -147,7 +147,7 @@ func (v View) judge(pod *corev1.Pod) (fate, int32) {
 	return leaves, 0
 }
 
-// byLabel says what the Pod asks for itself; that goes before rules (MD-07). Case and dashes do not matter.
+// byLabel says what the Pod asks for itself; that goes before rules. Case and dashes do not matter.
 func byLabel(pod *corev1.Pod) (fate, bool) {
 	switch strings.ToLower(strings.ReplaceAll(pod.Labels[clusterv1.PodDrainLabel], "-", "")) {
 	case "skip":
@@ -168,7 +168,7 @@ func byRule(r Rule, pod *corev1.Pod) (fate, int32) {
 	return leaves, r.Order
 }
 
-// await is the fate of a Pod that is left alone until it completes: one that has stays as it is (MD-06).
+// await is the fate of a Pod that is left alone until it completes: one that has stays as it is.
 func await(pod *corev1.Pod) fate {
 	if finished(pod) {
 		return stays

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// shown is how many objects a line names before it only counts the rest (MD-10).
+// shown is how many objects a line names before it only counts the rest.
 const shown = 5
 
 // Describe says for users what the drain still waits for, a line for each reason: the same text as long as nothing
-// changes (MD-10, MD-11).
+// changes.
 func Describe(p Plan, r Results) []string {
 	var lines []string
 	add := func(what string, pods []types.NamespacedName) {
@@ -36,7 +36,7 @@ func Describe(p Plan, r Results) []string {
 	return lines
 }
 
-// Delays says in a few words what a drain that takes long waits for (MA-22).
+// Delays says in a few words what a drain that takes long waits for.
 func Delays(p Plan, r Results) []string {
 	var out []string
 	add := func(what string, is bool) {

@@ -1,8 +1,8 @@
 // Package drain empties a Node before its machine goes away.
 //
-// Does: decides which Pods of a Node have to leave, in which order, and which stay ([Decide], MD-05 to MD-08); asks
-// them to leave through the eviction API, so that PodDisruptionBudgets hold ([Evict], MD-04); says for users what is
-// still waited for and why ([Describe], MD-10); finds the volumes that are still attached ([Attached], MD-12).
+// Does: decides which Pods of a Node have to leave, in which order, and which stay ([Decide]); asks
+// them to leave through the eviction API, so that PodDisruptionBudgets hold ([Evict]); says for users what is
+// still waited for and why ([Describe]); finds the volumes that are still attached ([Volumes.Attached]).
 //
 //	MachineDrainRules ─► RulesFor ─┐
 //	Node, Pods, …     ─► Look ─────┴─► View ─► Decide ─► Plan ─► Evict ─► Results ─► Describe

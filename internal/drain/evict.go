@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Budget is how long the evictions of one pass may take together (MD-04).
+	// Budget is how long the evictions of one pass may take together.
 	Budget = 10 * time.Second
 	// each is how long one of them may take: an API server that asks to come back later must not hold up the others.
 	each = 3 * time.Second
@@ -95,7 +95,7 @@ func evict(ctx context.Context, workload client.Client, t Target) error {
 	})
 }
 
-// explain says why an eviction did not happen (MD-10).
+// explain says why an eviction did not happen.
 func explain(err error) (Why, string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

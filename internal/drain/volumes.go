@@ -23,8 +23,8 @@ func (v Volumes) None() bool {
 	return len(v.Attachments) == 0 && len(v.Node.Status.VolumesAttached) == 0
 }
 
-// Attached names what has to be detached before the machine may go: everything but the volumes of those Pods that stay
-// (MD-12). PersistentVolumes by their name, others by that of the VolumeAttachment or by what the Node reports.
+// Attached names what has to be detached before the machine may go: everything but the volumes of those Pods that
+// stay. PersistentVolumes by their name, others by that of the VolumeAttachment or by what the Node reports.
 func (v Volumes) Attached(stay []*corev1.Pod) []string {
 	byName, byHandle := map[string]*corev1.PersistentVolume{}, map[string]*corev1.PersistentVolume{}
 	for i := range v.PersistentVolumes {

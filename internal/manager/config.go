@@ -33,38 +33,38 @@ type Config struct {
 	Log logr.Logger
 	// Namespaces to watch; none: all.
 	Namespaces []string
-	// WatchFilter limits the controllers to objects labelled cluster.x-k8s.io/watch-filter with it (PA-02).
+	// WatchFilter limits the controllers to objects labelled cluster.x-k8s.io/watch-filter with it.
 	WatchFilter string
-	// SyncPeriod is how often every object is looked at without an event. Default 10 min (FL-03).
+	// SyncPeriod is how often every object is looked at without an event. Default 10 min.
 	SyncPeriod time.Duration
 	// Gates are the feature gates; nil: the defaults.
 	Gates featuregate.FeatureGate
 	// Concurrency by controller name; missing ones run with what package providerset says.
 	Concurrency map[string]int
-	// LeaderElection, off by default (FL-01).
+	// LeaderElection, off by default.
 	LeaderElection LeaderElection
 	// Endpoints that the manager itself serves.
 	Endpoints Endpoints
 	// Webhook says where the API server finds the webhooks.
 	Webhook Webhook
-	// BootstrapTokenTTL is how long a join token lives. Default 15 min (KB-09).
+	// BootstrapTokenTTL is how long a join token lives. Default 15 min.
 	BootstrapTokenTTL time.Duration
-	// ConnectionGrace is how long a workload cluster may be silent until its Cluster says so. Default 50 s (CL-23).
+	// ConnectionGrace is how long a workload cluster may be silent until its Cluster says so. Default 50 s.
 	ConnectionGrace time.Duration
-	// Machines is how the Machine controller deals with Nodes (MA-11, MA-12, MA-20). What depends on gates is set by them.
+	// Machines is how the Machine controller deals with Nodes. What depends on gates is set by them.
 	Machines machine.Settings
-	// MachineSets says which preflight checks are made (MS-17). Whether any are is set by their gate.
+	// MachineSets says which preflight checks are made. Whether any are is set by their gate.
 	MachineSets machineset.Settings
-	// Workload says how to talk to workload clusters (RC-06).
+	// Workload says how to talk to workload clusters.
 	Workload Workload
-	// SkipMigration names phases of the migration of stored objects to leave out (CM-03).
+	// SkipMigration names phases of the migration of stored objects to leave out.
 	SkipMigration []migration.Phase
 	// Tracing sends OpenTelemetry traces, as OTEL_TRACES_EXPORTER=otlp in the environment does. Where to is said by the
 	// other variables OTEL_* there.
 	Tracing bool
 	// SpanExporter, where set, receives the traces instead.
 	SpanExporter sdktrace.SpanExporter
-	// Extensions says how Runtime Extensions are called, where the gate RuntimeSDK is on (RT-02).
+	// Extensions says how Runtime Extensions are called, where the gate RuntimeSDK is on.
 	Extensions Extensions
 	// Host is the machine that the Local provider and the hosted control planes use.
 	Host Host
@@ -79,7 +79,7 @@ type Config struct {
 	plans *plans.Store
 }
 
-// LeaderElection says whether and how managers elect one that works (FL-01).
+// LeaderElection says whether and how managers elect one that works.
 type LeaderElection struct {
 	Enabled bool
 	// Durations; zero: 15 s, 10 s, 2 s.
@@ -88,9 +88,9 @@ type LeaderElection struct {
 
 // Endpoints are the addresses the manager serves at. "0" turns one off.
 type Endpoints struct {
-	// Health serves /healthz and /readyz. Default :9440 (FL-06).
+	// Health serves /healthz and /readyz. Default :9440.
 	Health string
-	// Diagnostics serves metrics and profiles. Default :8443 (ME-03).
+	// Diagnostics serves metrics and profiles. Default :8443.
 	Diagnostics string
 	// ClientCA is the authority, as PEM, whose client certificates the management cluster accepts: who has one may read
 	// the plans of the objects that they may get. Empty: tokens only.
@@ -103,11 +103,11 @@ type Endpoints struct {
 	Profiler string
 	// Verbosity is the level of the log, changed through diagnostics; nil: it cannot be.
 	Verbosity *slog.LevelVar
-	// TLS changes how diagnostics and webhooks are served (FL-05).
+	// TLS changes how diagnostics and webhooks are served.
 	TLS []func(*tls.Config)
 }
 
-// Webhook says how webhooks are served (FL-04).
+// Webhook says how webhooks are served.
 type Webhook struct {
 	// Host and Port to listen at. Port 0: 9443.
 	Host string

@@ -14,10 +14,10 @@ import (
 
 // Extensions says how Runtime Extensions are called.
 type Extensions struct {
-	// CertFile and KeyFile hold the client certificate that extensions see (RT-17); empty: none. They are read again
+	// CertFile and KeyFile hold the client certificate that extensions see; empty: none. They are read again
 	// when they change.
 	CertFile, KeyFile string
-	// ReadOnly takes over what another manager discovered, and writes nothing of it (RT-20).
+	// ReadOnly takes over what another manager discovered, and writes nothing of it.
 	ReadOnly bool
 }
 

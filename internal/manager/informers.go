@@ -17,7 +17,7 @@ import (
 // namespace, or for another form of the objects) has "-2" behind it, and so on: client-go measures one of each name.
 const informerName = "slipway"
 
-// informers makes the informers of the manager's cache, which tell how they fare (ME-01).
+// informers makes the informers of the manager's cache, which tell how they fare.
 type informers struct {
 	scheme   *runtime.Scheme
 	queued   *prometheus.GaugeVec

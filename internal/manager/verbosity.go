@@ -12,7 +12,7 @@ import (
 // mostVerbose is the largest number that the log level takes.
 const mostVerbose = 10
 
-// verbosity serves the log level (ME-03): a PUT of a number from 0 to 10 sets it, a GET tells it.
+// verbosity serves the log level: a PUT of a number from 0 to 10 sets it, a GET tells it.
 func verbosity(level *slog.LevelVar) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Oldest Kubernetes versions of a management cluster (FL-07): server-side apply of topologies asks for more.
+// Oldest Kubernetes versions of a management cluster: server-side apply of topologies asks for more.
 const oldest, oldestWithTopology = "1.20.0", "1.22.0"
 
 // checkServer refuses a management cluster that is too old.

@@ -81,7 +81,7 @@ func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certific
 	return mgr.Add(certificates)
 }
 
-// addOpenAPI serves the document of the hooks beside the webhooks: it is public (RT-22).
+// addOpenAPI serves the document of the hooks beside the webhooks: it is public.
 func addOpenAPI(mgr manager.Manager) error {
 	handler, err := openapi.Handler(buildinfo.Version())
 	if err != nil {

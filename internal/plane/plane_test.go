@@ -2,7 +2,9 @@ package plane
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"flag"
 	"io"
@@ -134,13 +136,41 @@ func managementCerts(t *testing.T, now *time.Time) managementPKI {
 	return m
 }
 
+// The manager serves diagnostics with a certificate that its clients trust already, and that is good for nothing else.
+func TestDiagnosticsCertificate(t *testing.T) {
+	now := start
+	m := managementCerts(t, &now)
+	ca, err := m.folder.Authority("ca", pki.Authority{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, _ := m.dir.DiagnosticsFiles()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(data)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.Cert)
+	for usage, good := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: true, x509.ExtKeyUsageClientAuth: false} {
+		options := x509.VerifyOptions{Roots: roots, DNSName: "127.0.0.1", CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}}
+		if _, err := cert.Verify(options); (err == nil) != good {
+			t.Errorf("usage %d: %v", usage, err)
+		}
+	}
+}
+
 // The certificates of a management cluster are renewed while it runs, before they expire, and its kubeconfigs with them.
 func TestManagementCertificatesAreRenewed(t *testing.T) {
 	now := start
 	m := managementCerts(t, &now)
 	read := func() map[string]string {
 		out := map[string]string{}
-		for _, path := range []string{m.folder.Cert("apiserver"), m.folder.Cert("manager"), m.folder.Cert("controllers"), m.dir.Kubeconfig(), m.folder.Cert("ca")} {
+		for _, path := range []string{m.folder.Cert("apiserver"), m.folder.Cert("manager"), m.folder.Cert(datadir.Diagnostics), m.folder.Cert("controllers"), m.dir.Kubeconfig(), m.folder.Cert("ca")} {
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

@@ -11,9 +11,9 @@ const maxSecretName = 253
 // BootstrapConfigView is a bootstrap config as the contract sees it (rows BC-*).
 type BootstrapConfigView struct {
 	Object
-	// DataSecretCreated is true once the Secret with the bootstrap data exists (BC-03).
+	// DataSecretCreated is true once the Secret with the bootstrap data exists.
 	DataSecretCreated Field[bool]
-	// DataSecretName of that Secret (BC-02).
+	// DataSecretName of that Secret.
 	DataSecretName Field[string]
 }
 

@@ -9,16 +9,16 @@ import (
 // ControlPlaneView is a control plane as the contract sees it (rows CP-*).
 type ControlPlaneView struct {
 	Object
-	// Initialized is true once the API server answers and can be joined (CP-10).
+	// Initialized is true once the API server answers and can be joined.
 	Initialized Field[bool]
-	// Endpoint, where the control plane supplies it (CP-02).
+	// Endpoint, where the control plane supplies it.
 	Endpoint Field[Endpoint]
-	// ExternalManaged control planes have no control plane Machines (CP-08).
+	// ExternalManaged control planes have no control plane Machines.
 	ExternalManaged Field[bool]
-	// SpecVersion and SpecReplicas as desired; missing where the kind does not have them (CP-03, CP-04).
+	// SpecVersion and SpecReplicas as desired; missing where the kind does not have them.
 	SpecVersion  Field[string]
 	SpecReplicas Field[int32]
-	// Versions that run, from the oldest to the newest (CP-04); where the provider only reports the
+	// Versions that run, from the oldest to the newest; where the provider only reports the
 	// deprecated status.version, that one.
 	Versions Field[[]clusterv1.StatusVersion]
 	// Counters of replicas. In contract v1beta1 up-to-date comes from updatedReplicas, and available from the desired

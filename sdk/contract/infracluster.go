@@ -11,11 +11,11 @@ import (
 // InfraClusterView is an infrastructure cluster as the contract sees it (rows IC-*).
 type InfraClusterView struct {
 	Object
-	// Provisioned is true once the infrastructure is there (IC-04).
+	// Provisioned is true once the infrastructure is there.
 	Provisioned Field[bool]
-	// ControlPlaneEndpoint, where the provider supplies it (IC-02).
+	// ControlPlaneEndpoint, where the provider supplies it.
 	ControlPlaneEndpoint Field[Endpoint]
-	// FailureDomains, sorted by name where the provider reports a map (IC-03).
+	// FailureDomains, sorted by name where the provider reports a map.
 	FailureDomains Field[[]clusterv1.FailureDomain]
 }
 

@@ -9,18 +9,18 @@ import (
 // InfraMachineView is an infrastructure machine as the contract sees it (rows IM-*).
 type InfraMachineView struct {
 	Object
-	// Provisioned is true once the machine's infrastructure is there (IM-05).
+	// Provisioned is true once the machine's infrastructure is there.
 	Provisioned Field[bool]
-	// ProviderID equals spec.providerID of the Node (IM-02).
+	// ProviderID equals spec.providerID of the Node.
 	ProviderID Field[string]
-	// FailureDomain the machine was placed in (IM-03): from status; from spec in contract v1beta1.
+	// FailureDomain the machine was placed in: from status; from spec in contract v1beta1.
 	FailureDomain Field[string]
 	// SpecFailureDomain is the deprecated spec.failureDomain of either contract: where a provider sets it, the Machine's spec
 	// follows it.
 	SpecFailureDomain Field[string]
-	// Addresses of the machine (IM-04).
+	// Addresses of the machine.
 	Addresses Field[[]clusterv1.MachineAddress]
-	// Interruptible machines may be taken away by their provider at any time (IM-12).
+	// Interruptible machines may be taken away by their provider at any time.
 	Interruptible Field[bool]
 }
 

@@ -17,14 +17,14 @@ const (
 type InfraMachinePoolView struct {
 	Object
 	// Provisioned is true once the pool's infrastructure is there. Whatever the contract version, either of
-	// status.initialization.provisioned and status.ready will do (IP2-06, MP-03).
+	// status.initialization.provisioned and status.ready will do.
 	Provisioned Field[bool]
-	// ProviderIDList holds the provider ID of every instance (IP2-05).
+	// ProviderIDList holds the provider ID of every instance.
 	ProviderIDList Field[[]string]
-	// Replicas is the number of instances (IP2-08).
+	// Replicas is the number of instances.
 	Replicas Field[int32]
 	// MachineKind is the kind of the infrastructure machines that the pool creates for its instances, in the
-	// pool's own API group; missing where the pool has none (IP2-03).
+	// pool's own API group; missing where the pool has none.
 	MachineKind Field[string]
 }
 

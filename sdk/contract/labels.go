@@ -8,7 +8,7 @@ import (
 )
 
 // LabelValue returns the value with which the name of an owner stands in a label, such as
-// cluster.x-k8s.io/pool-name (IP2-03): the name itself where it is a valid label value, else a hash of it.
+// cluster.x-k8s.io/pool-name: the name itself where it is a valid label value, else a hash of it.
 // Core and providers must agree on it, since they find each other's objects by such labels.
 func LabelValue(name string) string {
 	if len(validation.IsValidLabelValue(name)) == 0 {

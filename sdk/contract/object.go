@@ -83,7 +83,7 @@ func (o Object) flag(v1beta2, v1beta1 string) Field[bool] {
 	return read[bool](o, v1beta2)
 }
 
-// Failure is the terminal failure that objects of contract v1beta1 may report (CT-08).
+// Failure is the terminal failure that objects of contract v1beta1 may report.
 type Failure struct{ Reason, Message string }
 
 // Failure returns what status.failureReason and status.failureMessage say; both empty where nothing failed.
@@ -103,8 +103,8 @@ func (o Object) ReportedFailure() Failure {
 	}
 }
 
-// Condition returns the condition of the type (CT-07), from status.conditions of either layout: conditions
-// with a severity (CT-12) are read too. The reason of a v1beta1 condition that has none is made from its
+// Condition returns the condition of the type, from status.conditions of either layout: conditions
+// with a severity are read too. The reason of a v1beta1 condition that has none is made from its
 // status. A condition that cannot be read is an Unreadable field.
 func (o Object) Condition(conditionType string) Field[metav1.Condition] {
 	path := "status.conditions[" + conditionType + "]"

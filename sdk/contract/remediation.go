@@ -2,7 +2,7 @@ package contract
 
 import "strings"
 
-// RemediationTemplateView is a template of requests for external remediation, as the contract sees it (HC-08).
+// RemediationTemplateView is a template of requests for external remediation, as the contract sees it.
 type RemediationTemplateView struct {
 	Object
 	// RequestKind is the kind of the requests made from the template: its own kind without the ending "Template".

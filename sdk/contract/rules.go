@@ -27,8 +27,8 @@ func Roles() []Role {
 
 // Rule is one rule of a contract, checkable against the CRD of a kind.
 type Rule struct {
-	// ID of the rule in the behaviour checklist.
-	ID string
+	// Name of the rule, which does not change.
+	Name string
 	// Page of the Cluster API book that states it, below developer/providers/contracts.
 	Page string
 	// Mandatory rules make a kind unusable when broken; the others only cost a feature.
@@ -41,7 +41,7 @@ type Rule struct {
 	Check func(*apiextensionsv1.CustomResourceDefinition) error
 }
 
-// Rules returns the rules that hold for a role, in order of their ids.
+// Rules returns the rules that hold for a role; those of all roles come first.
 func Rules(role Role) []Rule {
 	var out []Rule
 	for _, r := range rules() {
@@ -56,30 +56,30 @@ func rules() []Rule {
 	one := func(r Role) []Role { return []Role{r} }
 	const page = ".md"
 	return []Rule{
-		{"CT-01", "*" + page, true, "the CRD is namespaced", Roles(), namespaced},
-		{"CT-04", "*" + page, true, "a label of the CRD names the served versions that fulfil the contract", Roles(), labelled},
-		{"CT-05", "*" + page, true, "the CRD is named <plural of the kind>.<group>", Roles(), named},
-		{"CT-06", "*" + page, true, "there is a list kind", Roles(), hasList},
-		{"CT-07", "*" + page, false, "status.conditions is a list of conditions", Roles(), has("status.conditions", "array")},
-		{"IC-02", "infra-cluster" + page, false, "spec.controlPlaneEndpoint has host and port", one(RoleInfraCluster), all(
+		{"Namespaced", "*" + page, true, "the CRD is namespaced", Roles(), namespaced},
+		{"ContractLabel", "*" + page, true, "a label of the CRD names the served versions that fulfil the contract", Roles(), labelled},
+		{"Name", "*" + page, true, "the CRD is named <plural of the kind>.<group>", Roles(), named},
+		{"ListKind", "*" + page, true, "there is a list kind", Roles(), hasList},
+		{"Conditions", "*" + page, false, "status.conditions is a list of conditions", Roles(), has("status.conditions", "array")},
+		{"ControlPlaneEndpoint", "infra-cluster" + page, false, "spec.controlPlaneEndpoint has host and port", one(RoleInfraCluster), all(
 			has("spec.controlPlaneEndpoint.host", "string"), has("spec.controlPlaneEndpoint.port", "integer"))},
-		{"IC-03", "infra-cluster" + page, false, "status.failureDomains lists failure domains", one(RoleInfraCluster), has("status.failureDomains", "")},
-		{"IC-04", "infra-cluster" + page, true, "status.initialization.provisioned tells that the infrastructure is there", one(RoleInfraCluster), either2("status.initialization.provisioned", "status.ready")},
-		{"IM-02", "infra-machine" + page, true, "spec.providerID is the Node's provider ID", one(RoleInfraMachine), has("spec.providerID", "string")},
-		{"IM-03", "infra-machine" + page, false, "status.failureDomain tells where the machine was placed", one(RoleInfraMachine), either2("status.failureDomain", "spec.failureDomain")},
-		{"IM-04", "infra-machine" + page, false, "status.addresses lists the machine's addresses", one(RoleInfraMachine), has("status.addresses", "array")},
-		{"IM-05", "infra-machine" + page, true, "status.initialization.provisioned tells that the machine is there", one(RoleInfraMachine), either2("status.initialization.provisioned", "status.ready")},
-		{"IP2-02", "infra-machinepool" + page, false, "status.instances lists the instances", one(RoleInfraMachinePool), has("status.instances", "array")},
-		{"IP2-03", "infra-machinepool" + page, false, "status.infrastructureMachineKind names the kind of the pool's machines", one(RoleInfraMachinePool), has("status.infrastructureMachineKind", "string")},
-		{"IP2-04", "infra-machinepool" + page, false, "spec.providerID identifies the pool", one(RoleInfraMachinePool), has("spec.providerID", "string")},
-		{"IP2-05", "infra-machinepool" + page, true, "spec.providerIDList lists the provider IDs of the instances", one(RoleInfraMachinePool), has("spec.providerIDList", "array")},
-		{"IP2-06", "infra-machinepool" + page, true, "status.initialization.provisioned or status.ready tells that the pool is there", one(RoleInfraMachinePool), either2("status.initialization.provisioned", "status.ready")},
-		{"IP2-08", "infra-machinepool" + page, true, "status.replicas counts the instances", one(RoleInfraMachinePool), has("status.replicas", "integer")},
-		{"BC-02", "bootstrap-config" + page, true, "status.dataSecretName names the Secret with the data", one(RoleBootstrapConfig), has("status.dataSecretName", "string")},
-		{"BC-03", "bootstrap-config" + page, true, "status.initialization.dataSecretCreated tells that the Secret is there", one(RoleBootstrapConfig), either2("status.initialization.dataSecretCreated", "status.ready")},
-		{"CP-04", "control-plane" + page, false, "status.versions or status.version tells the version that runs", one(RoleControlPlane), either2("status.versions", "status.version")},
-		{"CP-08", "control-plane" + page, false, "status.externalManagedControlPlane tells that there are no control plane Machines", one(RoleControlPlane), has("status.externalManagedControlPlane", "boolean")},
-		{"CP-10", "control-plane" + page, true, "status.initialization.controlPlaneInitialized tells that the API server can be joined", one(RoleControlPlane), either2("status.initialization.controlPlaneInitialized", "status.initialized")},
+		{"FailureDomains", "infra-cluster" + page, false, "status.failureDomains lists failure domains", one(RoleInfraCluster), has("status.failureDomains", "")},
+		{"ClusterProvisioned", "infra-cluster" + page, true, "status.initialization.provisioned tells that the infrastructure is there", one(RoleInfraCluster), either2("status.initialization.provisioned", "status.ready")},
+		{"ProviderID", "infra-machine" + page, true, "spec.providerID is the Node's provider ID", one(RoleInfraMachine), has("spec.providerID", "string")},
+		{"FailureDomain", "infra-machine" + page, false, "status.failureDomain tells where the machine was placed", one(RoleInfraMachine), either2("status.failureDomain", "spec.failureDomain")},
+		{"Addresses", "infra-machine" + page, false, "status.addresses lists the machine's addresses", one(RoleInfraMachine), has("status.addresses", "array")},
+		{"MachineProvisioned", "infra-machine" + page, true, "status.initialization.provisioned tells that the machine is there", one(RoleInfraMachine), either2("status.initialization.provisioned", "status.ready")},
+		{"Instances", "infra-machinepool" + page, false, "status.instances lists the instances", one(RoleInfraMachinePool), has("status.instances", "array")},
+		{"MachineKind", "infra-machinepool" + page, false, "status.infrastructureMachineKind names the kind of the pool's machines", one(RoleInfraMachinePool), has("status.infrastructureMachineKind", "string")},
+		{"PoolProviderID", "infra-machinepool" + page, false, "spec.providerID identifies the pool", one(RoleInfraMachinePool), has("spec.providerID", "string")},
+		{"ProviderIDList", "infra-machinepool" + page, true, "spec.providerIDList lists the provider IDs of the instances", one(RoleInfraMachinePool), has("spec.providerIDList", "array")},
+		{"PoolProvisioned", "infra-machinepool" + page, true, "status.initialization.provisioned or status.ready tells that the pool is there", one(RoleInfraMachinePool), either2("status.initialization.provisioned", "status.ready")},
+		{"Replicas", "infra-machinepool" + page, true, "status.replicas counts the instances", one(RoleInfraMachinePool), has("status.replicas", "integer")},
+		{"DataSecretName", "bootstrap-config" + page, true, "status.dataSecretName names the Secret with the data", one(RoleBootstrapConfig), has("status.dataSecretName", "string")},
+		{"DataSecretCreated", "bootstrap-config" + page, true, "status.initialization.dataSecretCreated tells that the Secret is there", one(RoleBootstrapConfig), either2("status.initialization.dataSecretCreated", "status.ready")},
+		{"Versions", "control-plane" + page, false, "status.versions or status.version tells the version that runs", one(RoleControlPlane), either2("status.versions", "status.version")},
+		{"ExternallyManaged", "control-plane" + page, false, "status.externalManagedControlPlane tells that there are no control plane Machines", one(RoleControlPlane), has("status.externalManagedControlPlane", "boolean")},
+		{"ControlPlaneInitialized", "control-plane" + page, true, "status.initialization.controlPlaneInitialized tells that the API server can be joined", one(RoleControlPlane), either2("status.initialization.controlPlaneInitialized", "status.initialized")},
 	}
 }
 

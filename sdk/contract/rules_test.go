@@ -42,18 +42,18 @@ func TestRules(t *testing.T) { // CT-01, CT-04, CT-05, CT-06, IM-02
 		broken string
 	}{
 		"keeps all":       {func(*crd) {}, ""},
-		"cluster scoped":  {func(c *crd) { c.Spec.Scope = apiextensionsv1.ClusterScoped }, "CT-01"},
-		"version unknown": {func(c *crd) { c.Spec.Versions[0].Served = false }, "CT-04"},
-		"wrong name":      {func(c *crd) { c.Name = "foomachine.example.org" }, "CT-05"},
-		"no list":         {func(c *crd) { c.Spec.Names.ListKind = "" }, "CT-06"},
-		"no provider ID":  {func(c *crd) { delete(c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties, "spec") }, "IM-02"},
+		"cluster scoped":  {func(c *crd) { c.Spec.Scope = apiextensionsv1.ClusterScoped }, "Namespaced"},
+		"version unknown": {func(c *crd) { c.Spec.Versions[0].Served = false }, "ContractLabel"},
+		"wrong name":      {func(c *crd) { c.Name = "foomachine.example.org" }, "Name"},
+		"no list":         {func(c *crd) { c.Spec.Names.ListKind = "" }, "ListKind"},
+		"no provider ID":  {func(c *crd) { delete(c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties, "spec") }, "ProviderID"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			broken := ""
 			for _, rule := range contract.Rules(contract.RoleInfraMachine) {
 				if err := rule.Check(machineCRD(tc.change)); err != nil && rule.Mandatory {
-					broken = rule.ID
+					broken = rule.Name
 					break
 				}
 			}

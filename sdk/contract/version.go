@@ -22,14 +22,14 @@ const (
 // Versions lists the contract versions the core speaks, the preferred one first.
 func Versions() []Version { return []Version{V1Beta2, V1Beta1} }
 
-// labelPrefix starts the labels by which a CRD says which contract its versions fulfil (CT-04).
+// labelPrefix starts the labels by which a CRD says which contract its versions fulfil.
 const labelPrefix = "cluster.x-k8s.io/"
 
 // Label returns the name of the CRD label for a contract version.
 func (v Version) Label() string { return labelPrefix + string(v) }
 
 // Resolve returns the newest contract version that a CRD with these labels fulfils, and the API version
-// that fulfils it: the last of those the label lists (CL-03, CT-04).
+// that fulfils it: the last of those the label lists.
 func Resolve(crdName string, labels map[string]string) (Version, string, error) {
 	for _, v := range Versions() {
 		value := labels[v.Label()]
@@ -55,7 +55,7 @@ func FulfilledBy(crdName string, labels map[string]string, apiVersion string) (V
 		apiVersion, crdName, V1Beta2.Label(), V1Beta1.Label())
 }
 
-// CRDName returns the name that the CRD of a kind must have, so that it is found without discovery (CT-05).
+// CRDName returns the name that the CRD of a kind must have, so that it is found without discovery.
 func CRDName(group, kind string) string {
 	return strings.ToLower(flect.Pluralize(kind)) + "." + group
 }

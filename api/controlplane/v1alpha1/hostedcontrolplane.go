@@ -8,7 +8,7 @@ import (
 // HostedControlPlaneFinalizer holds a HostedControlPlane back until its process and data are gone.
 const HostedControlPlaneFinalizer = "hostedcontrolplane.controlplane.slipway.dev"
 
-// Condition types of a HostedControlPlane (CP-12), besides Deleting, Paused and RollingOut of Cluster API.
+// Condition types of a HostedControlPlane, besides Deleting, Paused and RollingOut of Cluster API.
 const (
 	// AvailableCondition is true while the API server of the workload cluster answers.
 	AvailableCondition = "Available"
@@ -38,7 +38,7 @@ const (
 
 // HostedControlPlaneSpec is the desired state of a HostedControlPlane.
 type HostedControlPlaneSpec struct {
-	// version is the Kubernetes version, for example v1.36.3 (CP-04). It must be one that this binary carries; when
+	// version is the Kubernetes version, for example v1.36.3. It must be one that this binary carries; when
 	// it is changed, the control plane restarts in place at the new version.
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -46,7 +46,7 @@ type HostedControlPlaneSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^v(0|[1-9][0-9]*)\\\\.(0|[1-9][0-9]*)\\\\.(0|[1-9][0-9]*)([-+].*)?$')",message="must be a version with a leading v and three numbers, for example v1.36.3"
 	Version string `json:"version,omitempty"`
 
-	// controlPlaneEndpoint is where the API server is reached (CP-02). The controller sets it unless it is given.
+	// controlPlaneEndpoint is where the API server is reached. The controller sets it unless it is given.
 	// Cannot be changed once it is set.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.host) == has(self.port)",message="host and port must be set together"
@@ -71,17 +71,17 @@ type HostedControlPlaneStatus struct {
 	// +optional
 	Initialization HostedControlPlaneInitializationStatus `json:"initialization,omitempty,omitzero"`
 
-	// externalManagedControlPlane is true: no Machine and no Node stands for the control plane (CP-08).
+	// externalManagedControlPlane is true: no Machine and no Node stands for the control plane.
 	// +optional
 	ExternalManagedControlPlane *bool `json:"externalManagedControlPlane,omitempty"`
 
-	// version is the Kubernetes version that runs, for readers of the older form (CP-04).
+	// version is the Kubernetes version that runs, for readers of the older form.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
 
-	// versions are the Kubernetes versions that run, oldest first (CP-04).
+	// versions are the Kubernetes versions that run, oldest first.
 	// +optional
 	// +listType=map
 	// +listMapKey=version
@@ -103,7 +103,7 @@ type HostedControlPlaneStatus struct {
 // HostedControlPlaneInitializationStatus tells how far the first start of a control plane has come.
 // +kubebuilder:validation:MinProperties=1
 type HostedControlPlaneInitializationStatus struct {
-	// controlPlaneInitialized becomes true when the API server answers and nodes can join, and stays true (CP-10).
+	// controlPlaneInitialized becomes true when the API server answers and nodes can join, and stays true.
 	// +optional
 	ControlPlaneInitialized *bool `json:"controlPlaneInitialized,omitempty"`
 }

@@ -25,7 +25,7 @@ type HostedControlPlaneTemplateResource struct {
 	Spec HostedControlPlaneSettings `json:"spec,omitempty,omitzero"`
 }
 
-// HostedControlPlaneTemplate is what a ClusterClass makes HostedControlPlanes from (CP-13).
+// HostedControlPlaneTemplate is what a ClusterClass makes HostedControlPlanes from.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hostedcontrolplanetemplates,shortName=hcpt,scope=Namespaced,categories=cluster-api
 // +kubebuilder:storageversion

@@ -47,7 +47,7 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return list, nil
 }
 
-// withConversion completes a CRD of several versions with the webhook that converts between them (CV-01). With no
+// withConversion completes a CRD of several versions with the webhook that converts between them. With no
 // webhook given, versions differ in name only ("None"): enough for tests that use the stored version alone.
 func withConversion(crd *apiextensionsv1.CustomResourceDefinition, webhook *apiextensionsv1.WebhookClientConfig) {
 	if webhook == nil || !hasConversion(crd) {

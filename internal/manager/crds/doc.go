@@ -9,9 +9,6 @@
 // Never: schemas. They come from the Go types by `go run ./internal/manager/crds/generate` (make generate), which
 // writes generated/crds.json.gz; git ignores that file. Without it the package compiles and All says what to do.
 //
-// Rules: Z-06 (what the markers say is there), CT-01 to CT-06 (scope, lists, contract labels, names), CV-01 (every
-// version served, v1beta2 stored).
-//
 // Read first: labels.go, then install.go.
 package crds
 

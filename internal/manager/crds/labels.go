@@ -12,7 +12,7 @@ import (
 
 const (
 	// contractV1Beta1 and contractV1Beta2 are the labels that tell which served versions of a kind follow a version
-	// of Cluster API's contracts (CT-04).
+	// of Cluster API's contracts.
 	contractV1Beta1 = "cluster.x-k8s.io/v1beta1"
 	contractV1Beta2 = "cluster.x-k8s.io/v1beta2"
 
@@ -23,7 +23,7 @@ const (
 // labelsOf returns the labels of a CRD: the contract versions, the provider it belongs to, and clusterctl's mark.
 //
 // Our own kinds follow contract v1beta2 only. LocalMachinePool has the v1beta1 field status.ready besides, because
-// Cluster API reads it up to v1.14 whatever the label says (IP2-06); the other fields of contract v1beta1 are not
+// Cluster API reads it up to v1.14 whatever the label says; the other fields of contract v1beta1 are not
 // there, so that label is not either.
 func labelsOf(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	labels := map[string]string{

@@ -64,9 +64,9 @@ func Observed(generation int64, annotations map[string]string) bool {
 
 // Decide says what to do about the objects of a CRD.
 //
-//	generation was migrated before                 nothing                                 CM-03
-//	status.storedVersions is not the one stored    store the objects again, then say so    CM-01
-//	otherwise                                      clean what they remember                CM-02
+//	generation was migrated before                 nothing
+//	status.storedVersions is not the one stored    store the objects again, then say so
+//	otherwise                                      clean what they remember
 func Decide(crd *apiextensionsv1.CustomResourceDefinition, skip []Phase) Plan {
 	p := Plan{Done: Observed(crd.Generation, crd.Annotations) || slices.Contains(skip, All)}
 	for _, v := range crd.Spec.Versions {

@@ -12,7 +12,5 @@
 //
 // Never: decides what is valid, or how versions differ.
 //
-// Rules: CV-01, and those of package admission.
-//
 // Read first: kinds.go, then install.go.
 package webhook

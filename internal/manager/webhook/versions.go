@@ -16,7 +16,7 @@ import (
 // readTimeout bounds one look at a CRD; the API server waits for the conversion meanwhile.
 const readTimeout = 5 * time.Second
 
-// CRDVersions finds the version that serves the newest contract in the labels of CRDs (CL-03, CT-04). The reader
+// CRDVersions finds the version that serves the newest contract in the labels of CRDs. The reader
 // should be the manager's cache, which has the metadata of CRDs for the controllers anyway. A kind whose CRD is not
 // there, or cannot be read now, has no version.
 func CRDVersions(reader client.Reader) conversion.VersionOf {

@@ -173,6 +173,7 @@ func TestObjectThatEndsTheManager(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			o, stop := run(t, what)
 			o.until(t, "the manager to go on without the pool", func() bool { return strings.Contains(o.log.String(), "without the pool") })
+			o.until(t, "where it serves diagnostics", func() bool { return o.last.Diagnostics == "https://127.0.0.1:1" })
 			o.until(t, "the failures", func() bool { return len(o.failures) == 2 })
 			for i, f := range o.failures {
 				if !strings.Contains(f.String(), says) || !strings.Contains(f.String(), "it was reconciling LocalMachinePool team-a/x") ||
