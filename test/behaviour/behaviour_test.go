@@ -12,7 +12,6 @@ package behaviour
 import (
 	"bufio"
 	"cmp"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -35,9 +34,6 @@ const root = "../.."
 
 // list is the file of sections ("# PREFIX Title") and items ("ID<tab>sentence").
 const list = "behaviour.tsv"
-
-// ceilings says how many ids a folder may still have where none belongs.
-const ceilings = "ceilings.tsv"
 
 type item struct{ id, sentence string }
 
@@ -222,35 +218,11 @@ func isTest(name string) bool {
 }
 
 // TestIDsStandInTestsOnly: who reads production code, a CRD, the SDK or a page for users has no list of ids at hand, so the
-// rule is said in words there. Folders that are not rewritten yet have a ceiling, which only goes down: -update lowers it.
+// rule is said in words there.
 func TestIDsStandInTestsOnly(t *testing.T) {
-	found := map[string]int{}
-	where := map[string][]string{}
 	for _, file := range files(t, readByOthers) {
-		if n := len(idForm.FindAllString(read(t, file), -1)); n > 0 {
-			found[path.Dir(file)] += n
-			where[path.Dir(file)] = append(where[path.Dir(file)], path.Base(file))
-		}
-	}
-	allowed := map[string]int{}
-	for n, line := range lines(t, ceilings) {
-		dir, number, _ := strings.Cut(line, "\t")
-		ceiling, err := strconv.Atoi(number)
-		if err != nil {
-			t.Fatalf("%s:%d: %v", ceilings, n+1, err)
-		}
-		allowed[dir] = ceiling
-	}
-	var lowered strings.Builder
-	for _, dir := range slices.Sorted(maps.Keys(found)) {
-		if found[dir] > allowed[dir] {
-			t.Errorf("%s has %d ids, at most %d are allowed (in %v): say the rule in words", dir, found[dir], allowed[dir], where[dir])
-		}
-		fmt.Fprintf(&lowered, "%s\t%d\n", dir, min(found[dir], allowed[dir]))
-	}
-	if f := flag.Lookup("update"); f.Value.String() == "true" {
-		if err := os.WriteFile(ceilings, []byte(lowered.String()), 0o644); err != nil {
-			t.Fatal(err)
+		if found := idForm.FindAllString(read(t, file), -1); len(found) > 0 {
+			t.Errorf("%s has the ids %v: say the rule in words", file, found)
 		}
 	}
 }

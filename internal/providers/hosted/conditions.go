@@ -23,7 +23,7 @@ type judged struct {
 	addons bool
 }
 
-// conditions is the table of CP-12.
+// conditions is the table of conditions.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: hostedv1.VersionCarriedCondition, Of: judged.versionCarried},

@@ -31,19 +31,19 @@ const (
 
 // Decide says what to do about a HostedControlPlane. From top to bottom, each row waits for those above it:
 //
-//	no owner, or Cluster not there                     wait                                CP-01
+//	no owner, or Cluster not there                     wait
 //	infrastructure not provisioned, no endpoint        wait
-//	backend chooses the endpoint, and there is none    choose one                          CP-02
-//	authority missing / unusable                       create / wait for a person          SE-02, CP-15
+//	backend chooses the endpoint, and there is none    choose one
+//	authority missing / unusable                       create / wait for a person
 //	keys of encryption missing / not those in use      create / wait for a person
-//	kubeconfig missing, of another endpoint, half old  write                               SE-01, CP-14
-//	Secret of ours without owner                       own it                              OR-01
+//	kubeconfig missing, of another endpoint, half old  write
+//	Secret of ours without owner                       own it
 //	version not included, issuer not allowed           wait; what runs goes on running
 //	to be started without its data, or with newer      wait
 //	to be started where it may not listen              wait; what runs goes on running
 //	                                                   (a backend may start one anew without its data, and say so)
 //	too many; another restarts at its patch version    wait
-//	process missing or of another configuration        (re)start                           CP-04
+//	process missing or of another configuration        (re)start
 //	faults not those of the annotations                change
 //	API server does not answer                         wait for the backend
 //	add-ons not those of these params                  apply
@@ -91,7 +91,7 @@ func decideOwner(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// endpointOf is where the API server is to be: what the Cluster says, else what the control plane itself does (CP-02).
+// endpointOf is where the API server is to be: what the Cluster says, else what the control plane itself does.
 func endpointOf(s Snapshot) clusterv1.APIEndpoint {
 	if s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return s.Cluster.Spec.ControlPlaneEndpoint

@@ -120,7 +120,7 @@ func (c *Controller) readSecret(ctx context.Context, key client.ObjectKey) (*cor
 	return secret, nil
 }
 
-// clusterName is the name of the Cluster that owns the control plane; empty without an owner (CP-01).
+// clusterName is the name of the Cluster that owns the control plane; empty without an owner.
 func clusterName(plane *hostedv1.HostedControlPlane) string {
 	for _, ref := range plane.OwnerReferences {
 		if ref.Kind == "Cluster" {

@@ -24,7 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Purpose of a Secret of the cluster; it is named <cluster>-<purpose> (SE-01, SE-02).
+// Purpose of a Secret of the cluster; it is named <cluster>-<purpose>.
 type Purpose string
 
 // The purposes.
@@ -81,7 +81,7 @@ func problem(p Purpose, secret *corev1.Secret) string {
 	return ""
 }
 
-// newSecret returns a Secret of the cluster with the content (SE-01, SE-02).
+// newSecret returns a Secret of the cluster with the content.
 func newSecret(s Snapshot, p Purpose, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -179,7 +179,7 @@ func firstCertificate(data []byte) *x509.Certificate {
 	return cert
 }
 
-// outdated says why the kubeconfig must be written anew; empty: it need not (CP-14, SE-01).
+// outdated says why the kubeconfig must be written anew; empty: it need not.
 func (k Kubeconfig) outdated(s Snapshot, endpoint clusterv1.APIEndpoint) string {
 	switch {
 	case !k.Readable:
@@ -198,7 +198,7 @@ func (k Kubeconfig) outdated(s Snapshot, endpoint clusterv1.APIEndpoint) string 
 
 func (k Kubeconfig) halfLife() time.Time { return k.From.Add(k.Until.Sub(k.From) / 2) }
 
-// ours reports whether the Secret was made by this controller: those of users are left alone (SE-02). One that has lost
+// ours reports whether the Secret was made by this controller: those of users are left alone. One that has lost
 // its owner is told by its type.
 func ours(secret *corev1.Secret, plane *hostedv1.HostedControlPlane) bool {
 	owner := metav1.GetControllerOf(secret)
@@ -213,7 +213,7 @@ func ofPlane(ref metav1.OwnerReference, plane *hostedv1.HostedControlPlane) bool
 	return ref.Kind == "HostedControlPlane" && ref.Name == plane.Name
 }
 
-// lost reports whether a Secret of ours does not belong to the control plane, or to one of an earlier life (OR-01).
+// lost reports whether a Secret of ours does not belong to the control plane, or to one of an earlier life.
 func lost(secret *corev1.Secret, plane *hostedv1.HostedControlPlane) bool {
 	owner := metav1.GetControllerOf(secret)
 	return ours(secret, plane) && (owner == nil || owner.UID != plane.UID || owner.APIVersion != hostedv1.GroupVersion.String())

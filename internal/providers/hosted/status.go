@@ -27,12 +27,12 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	}
 	yes := true
 	status := hostedv1.HostedControlPlaneStatus{
-		Initialization:              s.Plane.Status.Initialization, // never taken back (CP-10)
-		ExternalManagedControlPlane: &yes,                          // CP-08
+		Initialization:              s.Plane.Status.Initialization, // never taken back
+		ExternalManagedControlPlane: &yes,
 		AddonsHash:                  s.Plane.Status.AddonsHash,
 		Process:                     processStatus(s),
 	}
-	if s.Process.Running && s.Process.Version != "" { // CP-04
+	if s.Process.Running && s.Process.Version != "" {
 		status.Version = s.Process.Version
 		status.Versions = []clusterv1.StatusVersion{{Version: s.Process.Version, Replicas: 1}}
 	}
