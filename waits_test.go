@@ -13,11 +13,7 @@ import (
 // TestWaitsSayWhatEndsThem: every wait of a plan names an object (For, ForAll) and what ends it (ToChange, ForTime, ForPerson),
 // in the statement that adds it or through the variable that it is assigned to.
 func TestWaitsSayWhatEndsThem(t *testing.T) {
-	exceptions := map[string]bool{ // these follow
-		"internal/providers/hosted": true, "internal/providers/local/cluster": true, "internal/providers/local/machine": true,
-		"internal/providers/local/machinepool": true,
-	}
-	waits, open := 0, map[string]bool{}
+	waits := 0
 	for _, p := range load(t) {
 		pkg := shortPath(p.PkgPath)
 		if pkg == "internal/loop" {
@@ -30,21 +26,14 @@ func TestWaitsSayWhatEndsThem(t *testing.T) {
 					if w.missing == "" {
 						continue
 					}
-					if open[pkg] = true; !exceptions[pkg] {
-						at := p.Fset.Position(w.at.Pos())
-						t.Errorf("%s/%s:%d: the wait does not say %s", pkg, filepath.Base(at.Filename), at.Line, w.missing)
-					}
+					at := p.Fset.Position(w.at.Pos())
+					t.Errorf("%s/%s:%d: the wait does not say %s", pkg, filepath.Base(at.Filename), at.Line, w.missing)
 				}
 			}
 		}
 	}
 	if waits < 60 {
 		t.Errorf("only %d waits found: what makes them has another shape", waits)
-	}
-	for pkg := range exceptions {
-		if !open[pkg] {
-			t.Errorf("%s says it of all of its waits: remove it from the exceptions", pkg)
-		}
 	}
 }
 

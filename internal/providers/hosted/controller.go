@@ -29,6 +29,9 @@ import (
 // Name of the controller.
 const Name = "hostedcontrolplane"
 
+// kind of the objects that it reconciles.
+const kind = "HostedControlPlane"
+
 // Config is what the controller needs of its surroundings.
 type Config struct {
 	// Backends are the ways to run a control plane.
@@ -120,7 +123,7 @@ func changes(backends backend.Set) source.Source {
 // ofCluster wakes the control plane that a Cluster refers to.
 func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Cluster).Spec.ControlPlaneRef
-	if ref.Kind != "HostedControlPlane" || ref.APIGroup != hostedv1.GroupVersion.Group {
+	if ref.Kind != kind || ref.APIGroup != hostedv1.GroupVersion.Group {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}

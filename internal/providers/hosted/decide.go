@@ -55,7 +55,7 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	var p loop.Plan
 	if s.Cluster == nil {
-		p.WaitFor("WaitingForCluster", "Waiting for the Cluster to own this control plane").ToChange("metadata.ownerReferences")
+		p.WaitFor("WaitingForCluster", "Waiting for the Cluster to own this control plane").For(kind, s.Plane.Name).ToChange("metadata.ownerReferences")
 		return p
 	}
 	endpoint, alone := endpointOf(s), s.Terms.Listens != nil
@@ -142,16 +142,16 @@ func decideKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) 
 
 func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	if _, included := versionToRun(s); !included {
-		p.WaitFor("VersionNotCarried", "%s", notCarried(s)).ForPerson()
+		p.WaitFor("VersionNotCarried", "%s", notCarried(s)).For(kind, s.Plane.Name).ForPerson()
 		return
 	}
 	cfg := configOf(s, endpoint)
 	if err := cfg.Validate(); err != nil {
-		p.WaitFor(workload.ReasonInvalid, "%s", err.Error()).ForPerson()
+		p.WaitFor(workload.ReasonInvalid, "%s", err.Error()).For(kind, s.Plane.Name).ForPerson()
 		return
 	}
 	if why := deniedIssuer(s); why != "" {
-		p.WaitFor(reasonDenied, "%s", why).ForPerson()
+		p.WaitFor(reasonDenied, "%s", why).For(kind, s.Plane.Name).ForPerson()
 		return
 	}
 	if !s.Process.Exists || s.Process.Config != cfg.Hash() {
@@ -160,7 +160,7 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 		}
 		p.Do(StartProcess{Version: cfg.Version, Why: whyStart(s, cfg), Empty: isDataLost(s)})
 		if s.Terms.Started == nil {
-			p.WaitFor("ControlPlaneStarting", "The API server is starting").ToChange(untilAvailable)
+			p.WaitFor("ControlPlaneStarting", "The API server is starting").For(kind, s.Plane.Name).ToChange(untilAvailable)
 		}
 		return
 	}
@@ -168,7 +168,7 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 		p.Do(ChangeProcess{What: s.Process.Pending})
 	}
 	if !s.Process.Ready {
-		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s)).ToChange(untilAvailable)
+		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s)).For(kind, s.Plane.Name).ToChange(untilAvailable)
 		return
 	}
 	if params := addonsOf(s, endpoint); s.Terms.Addons && params.Hash() != s.Plane.Status.AddonsHash {
@@ -185,12 +185,12 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 // without any, but where its backend says what becomes of it then.
 func decideData(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	if err := s.Process.Data.Problem(cfg.Version); err != nil {
-		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).ForPerson()
+		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For(kind, s.Plane.Name).ForPerson()
 		return false
 	}
 	if isDataLost(s) && s.Terms.Emptied == "" {
 		p.WaitFor(workload.ReasonDataMissing,
-			"The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty").ForPerson()
+			"The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty").For(kind, s.Plane.Name).ForPerson()
 		return false
 	}
 	return true
@@ -206,7 +206,7 @@ func isDataLost(s Snapshot) bool {
 func decideRoom(s Snapshot, p *loop.Plan) bool {
 	switch {
 	case s.Terms.Denied != "":
-		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).ForPerson()
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Plane.Name).ForPerson()
 		return false
 	case s.Process.Exists || s.Terms.Maximum == (policy.Maximum{}):
 		return true
@@ -215,7 +215,7 @@ func decideRoom(s Snapshot, p *loop.Plan) bool {
 		return false
 	}
 	if why := s.Terms.Maximum.Exceeded(s.Terms.Setting, s.Plane.Namespace, s.Room.Own, s.Room.All); why != "" {
-		p.WaitFor("TooManyControlPlanes", "%s", why).ForPerson()
+		p.WaitFor("TooManyControlPlanes", "%s", why).For(kind, s.Plane.Name).ForPerson()
 		p.RecheckIn(roomAgain)
 		return false
 	}
@@ -232,7 +232,7 @@ func decideTurn(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 		p.Ask = append(p.Ask, TakeTurn{})
 		return false
 	case !s.Turn.Mine:
-		p.WaitFor("WaitingForTurn", "Waiting for another hosted control plane to be ready before this one restarts at %s", cfg.Version).ForTime()
+		p.WaitFor("WaitingForTurn", "Waiting for another hosted control plane to be ready before this one restarts at %s", cfg.Version).For(kind, s.Plane.Name).ForTime()
 		p.RecheckIn(turnAgain)
 		return false
 	}
@@ -359,7 +359,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Process.Exists {
 		p.Do(RemoveProcess{})
-		p.WaitFor("ControlPlaneStopping", "The control plane is being stopped and its data removed").ToChange("status.process")
+		p.WaitFor("ControlPlaneStopping", "The control plane is being stopped and its data removed").For(kind, s.Plane.Name).ToChange("status.process")
 	}
 	return p
 }

@@ -100,7 +100,7 @@ func decideEndpoint(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	case s.Gateway.Problem != "":
 		p.WaitFor("NetworkNotKnown", "%s", s.Gateway.Problem).For("LocalCluster", s.Cluster.Spec.InfrastructureRef.Name).ForTime()
 	default:
-		p.WaitFor(reasonEndpoint, "%s", denied).ForPerson()
+		p.WaitFor(reasonEndpoint, "%s", denied).For(kind, s.Plane.Name).ForPerson()
 	}
 	p.RecheckIn(gatewayAgain)
 	return false

@@ -87,7 +87,7 @@ func newSecret(s Snapshot, p Purpose, data map[string][]byte) *corev1.Secret {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Plane.Namespace, Name: p.secret(s.Cluster.Name),
 			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Plane, hostedv1.GroupVersion.WithKind("HostedControlPlane"))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Plane, hostedv1.GroupVersion.WithKind(kind))},
 		},
 		Type: clusterv1.ClusterSecretType, Data: data,
 	}
@@ -210,7 +210,7 @@ func ours(secret *corev1.Secret, plane *hostedv1.HostedControlPlane) bool {
 
 // ofPlane reports whether the reference is to the control plane, in this life or an earlier one.
 func ofPlane(ref metav1.OwnerReference, plane *hostedv1.HostedControlPlane) bool {
-	return ref.Kind == "HostedControlPlane" && ref.Name == plane.Name
+	return ref.Kind == kind && ref.Name == plane.Name
 }
 
 // lost reports whether a Secret of ours does not belong to the control plane, or to one of an earlier life.
@@ -222,5 +222,5 @@ func lost(secret *corev1.Secret, plane *hostedv1.HostedControlPlane) bool {
 // own makes the control plane the controller of the Secret.
 func own(secret client.Object, plane *hostedv1.HostedControlPlane) {
 	others := slices.DeleteFunc(slices.Clone(secret.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return ofPlane(ref, plane) })
-	secret.SetOwnerReferences(append(others, *metav1.NewControllerRef(plane, hostedv1.GroupVersion.WithKind("HostedControlPlane"))))
+	secret.SetOwnerReferences(append(others, *metav1.NewControllerRef(plane, hostedv1.GroupVersion.WithKind(kind))))
 }

@@ -1,13 +1,41 @@
 package backend
 
-import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+import (
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+)
+
+// ReasonBootstrapData is the reason of a wait for bootstrap data.
+const ReasonBootstrapData = "WaitingForBootstrapData"
+
+// WaitForBootstrapData waits until a machine of the Cluster has bootstrap data. On is the Machine or MachinePool that names
+// the Secret, and the Cluster where that is unknown (nil).
+func WaitForBootstrapData(p *loop.Plan, on loop.Subject, c *clusterv1.Cluster, b clusterv1.Bootstrap) {
+	field := "spec.bootstrap.dataSecretName"
+	switch {
+	case c == nil:
+		field = ""
+	case !isInitialized(c):
+		on, field = loop.Subject{Kind: "Cluster", Name: c.Name}, "status.initialization.controlPlaneInitialized"
+	case b.ConfigRef.IsDefined():
+		on, field = loop.Subject{Kind: b.ConfigRef.Kind, Name: b.ConfigRef.Name}, "status.dataSecretName"
+	case on.Kind == "MachinePool":
+		field = "spec.template.spec.bootstrap.dataSecretName"
+	}
+	p.WaitFor(ReasonBootstrapData, "%s", WaitingForBootstrapData(c, b)).For(on.Kind, on.Name).ToChange(field)
+}
+
+func isInitialized(c *clusterv1.Cluster) bool {
+	return c.Status.Initialization.ControlPlaneInitialized != nil && *c.Status.Initialization.ControlPlaneInitialized
+}
 
 // WaitingForBootstrapData says what a machine of the Cluster waits for that has no bootstrap data; nil: the Cluster is unknown.
 func WaitingForBootstrapData(c *clusterv1.Cluster, b clusterv1.Bootstrap) string {
 	switch {
 	case c == nil:
 		return "Waiting for the Cluster to exist: bootstrap data needs its control plane"
-	case c.Status.Initialization.ControlPlaneInitialized == nil || !*c.Status.Initialization.ControlPlaneInitialized:
+	case !isInitialized(c):
 		return "Waiting for the control plane of Cluster " + c.Name + " to be initialized: bootstrap data needs it"
 	case b.ConfigRef.IsDefined():
 		return "Waiting for " + b.ConfigRef.Kind + " " + b.ConfigRef.Name + " to create the bootstrap data Secret"

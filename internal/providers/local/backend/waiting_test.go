@@ -6,6 +6,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -22,17 +23,27 @@ func TestWaitingForBootstrapData(t *testing.T) {
 		reason    string
 		cluster   *clusterv1.Cluster
 		bootstrap clusterv1.Bootstrap
-		want      string
+		want, on  string
 	}{
-		"no cluster":      {"nothing can be said of it", nil, config, "Cluster to exist"},
-		"new":             {"nothing is said of the control plane", &clusterv1.Cluster{}, config, "control plane"},
-		"not initialized": {"data needs the control plane", cluster(false), config, "control plane of Cluster demo"},
-		"initialized":     {"now it is the config's turn", cluster(true), config, "KubeadmConfig x"},
-		"by hand":         {"a person creates the Secret", cluster(true), clusterv1.Bootstrap{}, "spec.bootstrap.dataSecretName"},
+		"no cluster":      {"nothing can be said of it", nil, config, "Cluster to exist", "Cluster "},
+		"new":             {"nothing is said of the control plane", &clusterv1.Cluster{}, config, "control plane", "Cluster status.initialization.controlPlaneInitialized"},
+		"not initialized": {"data needs the control plane", cluster(false), config, "control plane of Cluster demo", "Cluster status.initialization.controlPlaneInitialized"},
+		"initialized":     {"now it is the config's turn", cluster(true), config, "KubeadmConfig x", "KubeadmConfig status.dataSecretName"},
+		"by hand":         {"a person creates the Secret", cluster(true), clusterv1.Bootstrap{}, "spec.bootstrap.dataSecretName", "MachinePool spec.template.spec.bootstrap.dataSecretName"},
 	}
 	for name, tc := range cases {
 		if got := backend.WaitingForBootstrapData(tc.cluster, tc.bootstrap); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q does not name %q: %s", name, got, tc.want, tc.reason)
+		}
+		on := loop.Subject{Kind: "MachinePool", Name: "pool"}
+		if tc.cluster == nil {
+			on = loop.Subject{Kind: "Cluster", Name: "demo"}
+		}
+		var p loop.Plan
+		backend.WaitForBootstrapData(&p, on, tc.cluster, tc.bootstrap)
+		w := p.Wait[0]
+		if got := w.On[0].Kind + " " + w.Field; got != tc.on || w.Until != loop.UntilChange {
+			t.Errorf("%s: waits for %q until %s, want %q: %s", name, got, w.Until, tc.on, tc.reason)
 		}
 	}
 }

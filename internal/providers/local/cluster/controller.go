@@ -104,7 +104,7 @@ func newList() client.ObjectList { return &infrav1.LocalClusterList{} }
 // ofCluster enqueues the LocalCluster that a Cluster refers to.
 func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Cluster).Spec.InfrastructureRef
-	if ref.Kind != "LocalCluster" || ref.APIGroup != infrav1.GroupVersion.Group {
+	if ref.Kind != kind || ref.APIGroup != infrav1.GroupVersion.Group {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}

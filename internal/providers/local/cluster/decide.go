@@ -41,11 +41,11 @@ func Decide(s Snapshot) loop.Plan {
 	case !s.Object.DeletionTimestamp.IsZero():
 		decideDeletion(s, &p)
 	case s.Terms.Denied != "":
-		p.WaitFor(reasonDenied, "%s", s.Terms.Denied)
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).ForPerson()
 	case s.Fault != nil:
 		waitForHost(s, &p)
 	case s.Cluster == nil:
-		p.WaitFor(reasonCluster, "Waiting for the Cluster that owns this object to appear")
+		p.WaitFor(reasonCluster, "Waiting for the Cluster that owns this object to appear").For("Cluster", ownerName(s.Object)).ToChange("")
 	case s.Terms.None:
 		decideWithout(s, &p)
 	default:
@@ -58,12 +58,12 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Terms.None:
 	case len(s.Machines) > 0:
-		p.WaitFor(reasonMachines, "Waiting for LocalMachines %s to be gone: they use the network", condition.Names(s.Machines))
+		p.WaitFor(reasonMachines, "Waiting for LocalMachines %s to be gone: they use the network", condition.Names(s.Machines)).ForAll("LocalMachine", s.Machines).ToChange("")
 	case s.Fault != nil:
 		waitForHost(s, p)
 	case s.Network != nil:
 		p.Do(DeleteNetwork{Name: s.Name})
-		p.WaitFor("DeletingNetwork", "The network %s is being deleted", s.Name)
+		p.WaitFor("DeletingNetwork", "The network %s is being deleted", s.Name).For(kind, s.Object.Name).ToChange("status.network")
 		p.RecheckIn(fallback)
 	}
 }
@@ -72,13 +72,14 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 // to choose one itself.
 func decideWithout(s Snapshot, p *loop.Plan) {
 	if s.Plane != nil && needsAddress(s.Plane) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
-		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.Plane.Name)
+		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.Plane.Name).
+			For(hostedKind, s.Plane.Name).ForPerson()
 	}
 }
 
 // waitForHost waits until the host answers as it should.
 func waitForHost(s Snapshot, p *loop.Plan) {
-	p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message)
+	p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
 	if s.Fault.Kind != fault.Unreachable { // else the hub tells when the host answers
 		p.RecheckIn(fallback)
 	}
@@ -90,7 +91,7 @@ func decideNetwork(s Snapshot, p *loop.Plan) {
 		return
 	}
 	if message := collision(s, s.Network.Subnet); message != "" {
-		p.WaitFor(reasonOverlap, "%s", message)
+		p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).ForPerson()
 		return
 	}
 	decideEndpoint(s, p)
@@ -101,11 +102,11 @@ func decideNew(s Snapshot, p *loop.Plan) {
 	want, why := wantedSubnet(s)
 	if want.IsValid() {
 		if message := collision(s, want); message != "" {
-			p.WaitFor(reasonOverlap, "%s", message)
+			p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).ForPerson()
 			return
 		}
 		if message := s.Policy.DeniedRange(want); message != "" {
-			p.WaitFor(reasonDenied, "%s", message)
+			p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).ForPerson()
 			return
 		}
 	}
@@ -115,19 +116,19 @@ func decideNew(s Snapshot, p *loop.Plan) {
 	}
 	own, all := backend.CountNetworks(*s.Taken, s.Object.Namespace)
 	if message := s.Policy.Maxima.Networks.Exceeded("maxima.networks", s.Object.Namespace, own, all); message != "" {
-		p.WaitFor(reasonDenied, "%s", message)
+		p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).ForPerson()
 		p.RecheckIn(roomAgain)
 		return
 	}
 	if want.IsValid() {
 		if message := backend.Conflict(want, *s.Taken); message != "" {
-			p.WaitFor(reasonTaken, "%s", message)
+			p.WaitFor(reasonTaken, "%s", message).For(kind, s.Object.Name).ForPerson()
 			p.RecheckIn(roomAgain)
 			return
 		}
 	}
 	p.Do(EnsureNetwork{Name: s.Name, Subnet: want, Why: why})
-	p.WaitFor(reasonCreating, "The network %s is being created", s.Name)
+	p.WaitFor(reasonCreating, "The network %s is being created", s.Name).For(kind, s.Object.Name).ToChange("status.network")
 	p.RecheckIn(fallback)
 }
 
@@ -167,11 +168,12 @@ func decideEndpoint(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Cluster.Spec.ControlPlaneEndpoint.IsValid(), s.Object.Spec.ControlPlaneEndpoint.IsValid():
 	case hosted(s.Cluster.Spec.ControlPlaneRef) && s.Plane == nil:
-		p.WaitFor(reasonControlPlane, "Waiting for %s %s, which may bring an endpoint, to exist", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name)
+		p.WaitFor(reasonControlPlane, "Waiting for %s %s, which may bring an endpoint, to exist", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).
+			For(hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).ToChange("")
 	case s.Plane != nil && s.Plane.Spec.ControlPlaneEndpoint.IsValid():
 	default:
 		p.Do(SetEndpoint{Host: s.Network.Gateway.String(), Port: apiServerPort})
-		p.WaitFor(reasonEndpoint, "The control plane endpoint is being set")
+		p.WaitFor(reasonEndpoint, "The control plane endpoint is being set").For(kind, s.Object.Name).ToChange("spec.controlPlaneEndpoint")
 	}
 }
 

@@ -121,6 +121,9 @@ func wrap(err error, kind string, key client.ObjectKey) error {
 // hostedKind is a control plane without machines; it listens where the Cluster says unless told otherwise itself.
 const hostedKind = "HostedControlPlane"
 
+// kind of the objects that the controller reconciles.
+const kind = "LocalCluster"
+
 func hosted(ref clusterv1.ContractVersionedObjectReference) bool {
 	return ref.Kind == hostedKind && ref.APIGroup == controlplanev1.GroupVersion.Group
 }

@@ -96,7 +96,7 @@ func newList() client.ObjectList { return &infrav1.LocalMachineList{} }
 // ofMachine enqueues the LocalMachine that a Machine refers to.
 func ofMachine(_ context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Machine).Spec.InfrastructureRef
-	if ref.Kind != "LocalMachine" || ref.APIGroup != infrav1.GroupVersion.Group {
+	if ref.Kind != kind || ref.APIGroup != infrav1.GroupVersion.Group {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}

@@ -3,16 +3,22 @@ package machine
 import (
 	"time"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
+// kind of the objects that the controller reconciles.
+const kind = "LocalMachine"
+
 // Reasons of waits and conditions.
 const (
 	reasonOwner          = "WaitingForOwner"
 	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
-	reasonBootstrapData  = "WaitingForBootstrapData"
+	reasonBootstrapData  = backend.ReasonBootstrapData
 	reasonNoImage        = "NodeImageUnknown"
 	reasonCreating       = "CreatingMachine"
 	reasonRestarting     = "WaitingForMachine"
@@ -56,7 +62,7 @@ func Decide(s Snapshot) loop.Plan {
 	case s.Name == "":
 		decideForeignID(s, &p)
 	case s.Fault != nil && !(deleting && s.Terms.Volatile):
-		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message)
+		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
 		if s.Fault.Kind != fault.Unreachable { // else an event tells when the backend answers
 			p.RecheckIn(fallback)
 		}
@@ -65,8 +71,9 @@ func Decide(s Snapshot) loop.Plan {
 	case s.provisioned():
 		decideProvisioned(s, &p)
 	case s.Host.State == backend.Foreign:
-		waitForBackend(&p, reasonForeign, "%s on this host has the name of this machine and belongs to something else (label %s): "+
-			"nothing is done to it; remove it if it is not needed", s.Name, backend.LabelObject)
+		p.WaitFor(reasonForeign, "%s on this host has the name of this machine and belongs to something else (label %s): "+
+			"nothing is done to it; remove it if it is not needed", s.Name, backend.LabelObject).For(kind, s.Object.Name).ForPerson()
+		p.RecheckIn(fallback)
 	case s.stale():
 		p.Do(Delete{Name: s.Name, Why: "it belongs to an earlier LocalMachine of this name"})
 		waitForResult(s, &p, reasonCreating, "An old machine of this name is being deleted")
@@ -83,7 +90,7 @@ func Decide(s Snapshot) loop.Plan {
 func decideForeignID(s Snapshot, p *loop.Plan) {
 	if s.Object.DeletionTimestamp.IsZero() {
 		p.WaitFor(reasonForeignID, "spec.providerID is not one that LocalMachine %s can have: delete it, and create it without "+
-			"spec.providerID, which its controller sets", s.Object.Name)
+			"spec.providerID, which its controller sets", s.Object.Name).For(kind, s.Object.Name).ForPerson()
 	}
 }
 
@@ -91,7 +98,7 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	switch s.Host.State {
 	case "", backend.Absent, backend.Foreign:
 	case backend.Removing:
-		waitForBackend(p, reasonDeleting, "The machine %s is being deleted", s.Name)
+		waitForBackend(s, p, reasonDeleting, "The machine "+s.Name+" is being deleted")
 	default:
 		p.Do(Delete{Name: s.Name, Why: "the LocalMachine is being deleted"})
 		waitForResult(s, p, reasonDeleting, "The machine "+s.Name+" is being deleted")
@@ -123,27 +130,28 @@ func decideChanges(s Snapshot, p *loop.Plan) {
 func decideNew(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Machine == nil && s.Pool == nil:
-		p.WaitFor(reasonOwner, "Waiting for a Machine or a MachinePool to own this object")
+		p.WaitFor(reasonOwner, "Waiting for a Machine or a MachinePool to own this object").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
 	case s.Cluster == nil || s.Terms.Networked && s.Network == nil ||
 		!isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
-		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
+		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
+			For("Cluster", s.clusterName()).ToChange("status.initialization.infrastructureProvisioned")
 	case s.secret() == "":
-		p.WaitFor(reasonBootstrapData, "%s", s.waitingForData())
+		waitForData(s, p)
 	case s.Terms.Unclear != "":
-		p.WaitFor(reasonNoImage, "%s", s.Terms.Unclear)
+		p.WaitFor(reasonNoImage, "%s", s.Terms.Unclear).For(kind, s.Object.Name).ForPerson()
 	case s.lacking() != "":
 		waitForImage(s, p)
 	case s.Terms.Denied != "":
-		p.WaitFor(reasonDenied, "%s", s.Terms.Denied)
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).ForPerson()
 	case s.Room == nil:
 		p.Ask = append(p.Ask, AskRoom{})
 	case s.Room.Refused != nil:
-		p.WaitFor(s.Room.Refused.Reason, "%s", s.Room.Refused.Message)
+		p.WaitFor(s.Room.Refused.Reason, "%s", s.Room.Refused.Message).For(kind, s.Object.Name).ForPerson()
 		if !s.Terms.Immediate { // else nothing but the object changes it
 			p.RecheckIn(fallback)
 		}
 	case s.deniedRoom() != "":
-		p.WaitFor(reasonDenied, "%s", s.deniedRoom())
+		p.WaitFor(reasonDenied, "%s", s.deniedRoom()).For(kind, s.Object.Name).ForPerson()
 		p.RecheckIn(roomAgain)
 	default:
 		decideCreation(s, p, "there is none yet")
@@ -158,7 +166,7 @@ func decideCreation(s Snapshot, p *loop.Plan, why string) {
 	case s.startup() > 0:
 		waitForStart(s, p, s.startup())
 	default:
-		waitForRunning(s, p, reasonCreating, "The machine %s is being created")
+		waitForRunning(s, p, reasonCreating, "The machine "+s.Name+" is being created")
 	}
 }
 
@@ -181,7 +189,7 @@ func decideID(s Snapshot, p *loop.Plan) {
 
 func decideExisting(s Snapshot, p *loop.Plan) {
 	if s.Host.State == backend.Removing {
-		waitForBackend(p, reasonCreating, "A machine of this name is being deleted")
+		waitForBackend(s, p, reasonCreating, "A machine of this name is being deleted")
 		return
 	}
 	decideID(s, p)
@@ -204,7 +212,7 @@ func decideStart(s Snapshot, p *loop.Plan) {
 		return
 	}
 	p.Do(Create{Name: s.Name, Image: s.Terms.Image, Why: "it exists and does not run"})
-	waitForRunning(s, p, reasonRestarting, "The machine %s is being started")
+	waitForRunning(s, p, reasonRestarting, "The machine "+s.Name+" is being started")
 }
 
 // startup is how long the machine takes to start; one that was lost is there at once.
@@ -219,7 +227,7 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 	switch s.Progress.Phase {
 	case backend.NotStarted:
 		if s.secret() == "" {
-			p.WaitFor(reasonBootstrapData, "%s", s.waitingForData())
+			waitForData(s, p)
 			return
 		}
 		if s.lacking() != "" {
@@ -227,23 +235,24 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 			return
 		}
 		p.Do(Bootstrap{Name: s.Name, Secret: s.secret()})
-		waitForBackend(p, reasonBootstrapping, "The bootstrap data runs in machine %s", s.Name)
+		waitForBackend(s, p, reasonBootstrapping, "The bootstrap data runs in machine "+s.Name)
 	case backend.InProgress:
-		waitForBackend(p, reasonBootstrapping, "The bootstrap data runs in machine %s", s.Name)
+		waitForBackend(s, p, reasonBootstrapping, "The bootstrap data runs in machine "+s.Name)
 	case backend.Interrupted:
 		p.Do(Delete{Name: s.Name, Why: "a restart interrupted its bootstrap, so it is recreated"})
 		waitForResult(s, p, reasonInterrupted, "A restart interrupted the bootstrap: the machine is being recreated")
 	case backend.Unusable:
-		p.WaitFor(reasonUnusable, "%s", s.Progress.Log)
+		p.WaitFor(reasonUnusable, "%s", s.Progress.Log).For(kind, s.Object.Name).ForPerson()
 	case backend.Failed:
-		p.WaitFor(reasonFailed, "The bootstrap data failed in machine %s", s.Name)
+		p.WaitFor(reasonFailed, "The bootstrap data failed in machine %s", s.Name).For(kind, s.Object.Name).ForPerson()
 	}
 }
 
 // waitForImage keeps a machine from becoming a Node on which no Service would work.
 func waitForImage(s Snapshot, p *loop.Plan) {
 	p.WaitFor(reasonLacking, "Node image %s lacks %s, which HostedControlPlane %s runs on every node, so no Service and no name would "+
-		"work there: use version %s for the machines too", s.nodeVersion(), s.lacking(), s.Plane.Name, s.Plane.Status.Version)
+		"work there: use version %s for the machines too", s.nodeVersion(), s.lacking(), s.Plane.Name, s.Plane.Status.Version).
+		For(kind, s.Object.Name).ForPerson()
 	p.RecheckIn(roomAgain)
 }
 
@@ -254,8 +263,8 @@ func (s Snapshot) stale() bool {
 }
 
 // waitForBackend waits for an event of the backend.
-func waitForBackend(p *loop.Plan, reason, message string, args ...any) {
-	p.WaitFor(reason, message, args...)
+func waitForBackend(s Snapshot, p *loop.Plan, reason, message string) {
+	p.WaitFor(reason, "%s", message).For(kind, s.Object.Name).ToChange("condition " + infrav1.MachineProvisionedCondition)
 	p.RecheckIn(fallback)
 }
 
@@ -265,14 +274,14 @@ func waitForResult(s Snapshot, p *loop.Plan, reason, message string) {
 		p.RecheckIn(soon)
 		return
 	}
-	waitForBackend(p, reason, "%s", message)
+	waitForBackend(s, p, reason, message)
 }
 
 // waitForRunning waits for a machine that the plan starts.
 func waitForRunning(s Snapshot, p *loop.Plan, reason, message string) {
 	switch {
 	case !s.Terms.Immediate:
-		waitForBackend(p, reason, message, s.Name)
+		waitForBackend(s, p, reason, message)
 	case s.Terms.Scripted:
 		p.RecheckIn(soon)
 	default:
@@ -280,9 +289,24 @@ func waitForRunning(s Snapshot, p *loop.Plan, reason, message string) {
 	}
 }
 
+// waitForData waits for the Secret with bootstrap data.
+func waitForData(s Snapshot, p *loop.Plan) {
+	on, bootstrap := loop.Subject{}, clusterv1.Bootstrap{}
+	switch {
+	case s.Machine != nil:
+		on, bootstrap = loop.Subject{Kind: "Machine", Name: s.Machine.Name}, s.Machine.Spec.Bootstrap
+	case s.Pool != nil:
+		on, bootstrap = loop.Subject{Kind: "MachinePool", Name: s.Pool.Name}, s.Pool.Spec.Template.Spec.Bootstrap
+	}
+	if s.Cluster == nil {
+		on = loop.Subject{Kind: "Cluster", Name: s.clusterName()}
+	}
+	backend.WaitForBootstrapData(p, on, s.Cluster, bootstrap)
+}
+
 // waitForStart waits for a machine of which it is known how long it takes to start.
 func waitForStart(s Snapshot, p *loop.Plan, left time.Duration) {
-	p.WaitFor(reasonStarting, "The machine is starting, which takes %s", s.startup())
+	p.WaitFor(reasonStarting, "The machine is starting, which takes %s", s.startup()).For(kind, s.Object.Name).ForTime()
 	p.RecheckIn(left)
 }
 

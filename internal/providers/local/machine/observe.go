@@ -226,18 +226,6 @@ func (s Snapshot) secret() string {
 	return ""
 }
 
-// waitingForData says what is missing while there is no Secret with bootstrap data.
-func (s Snapshot) waitingForData() string {
-	bootstrap := clusterv1.Bootstrap{}
-	switch {
-	case s.Machine != nil:
-		bootstrap = s.Machine.Spec.Bootstrap
-	case s.Pool != nil:
-		bootstrap = s.Pool.Spec.Template.Spec.Bootstrap
-	}
-	return backend.WaitingForBootstrapData(s.Cluster, bootstrap)
-}
-
 // version returns the Kubernetes version asked for, empty for any.
 func (s Snapshot) version() string {
 	switch {

@@ -15,7 +15,6 @@ import (
 const (
 	reasonOwner          = "WaitingForMachinePool"
 	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
-	reasonBootstrapData  = "WaitingForBootstrapData"
 	reasonDeleting       = "WaitingForMachines"
 	reasonRestore        = "WaitingForLocalMachines"
 	reasonDenied         = "DeniedByPolicy"
@@ -30,7 +29,7 @@ func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if awaited := s.awaited(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
 		p.WaitFor(reasonRestore, "Waiting for %s to be restored and reconciled; delete what is left of a machine that will not be, and "+
-			"take its ID off spec.providerIDList", condition.Names(awaited))
+			"take its ID off spec.providerIDList", condition.Names(awaited)).For(kind, s.Object.Name).ForPerson()
 		own(s, &p)
 		return p
 	}
@@ -42,7 +41,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	if s.Pool == nil {
-		p.WaitFor(reasonOwner, "Waiting for the MachinePool that owns this object to appear")
+		p.WaitFor(reasonOwner, "Waiting for the MachinePool that owns this object to appear").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
 		return p
 	}
 	changes := decideMembers(s, &p)
@@ -76,7 +75,7 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 		}
 	}
 	if len(names) > 0 {
-		p.WaitFor(reasonDeleting, "Waiting for LocalMachines %s to be gone", condition.Names(names))
+		p.WaitFor(reasonDeleting, "Waiting for LocalMachines %s to be gone", condition.Names(names)).ForAll(localMachineKind, names).ToChange("")
 	}
 }
 
@@ -142,11 +141,12 @@ func canCreate(s Snapshot, p *loop.Plan) bool {
 	denied := s.Policy.DeniedReplicas(int32(s.desired()))
 	switch {
 	case denied != "":
-		p.WaitFor(reasonDenied, "%s", denied)
+		p.WaitFor(reasonDenied, "%s", denied).For(kind, s.Object.Name).ForPerson()
 	case s.Cluster == nil || s.Cluster.Status.Initialization.InfrastructureProvisioned == nil || !*s.Cluster.Status.Initialization.InfrastructureProvisioned:
-		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned")
+		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
+			For("Cluster", s.Pool.Spec.ClusterName).ToChange("status.initialization.infrastructureProvisioned")
 	case s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == nil || *s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == "":
-		p.WaitFor(reasonBootstrapData, "%s", backend.WaitingForBootstrapData(s.Cluster, s.Pool.Spec.Template.Spec.Bootstrap))
+		backend.WaitForBootstrapData(p, loop.Subject{Kind: "MachinePool", Name: s.Pool.Name}, s.Cluster, s.Pool.Spec.Template.Spec.Bootstrap)
 	default:
 		return true
 	}

@@ -116,6 +116,9 @@ func (c *Controller) answerLive(ctx context.Context, s Snapshot) (Snapshot, erro
 
 const localMachineKind = "LocalMachine"
 
+// kind of the objects that the controller reconciles.
+const kind = "LocalMachinePool"
+
 // ownerName returns the name of the MachinePool that owns the object, empty if none does.
 func ownerName(o client.Object) string {
 	for _, ref := range o.GetOwnerReferences() {
