@@ -69,7 +69,7 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 		func() error { return machinepool.Add(setup(machinepool.Name), cfg.Policy) },
 		func() error { return machinetemplate.Add(setup(machinetemplate.Name), backends, cfg.Policy) },
 		func() error { return s.Manager.Add(hub) },
-		func() error { return s.Manager.Add(sweeper{engine: engine, reader: s.Manager.GetAPIReader()}) },
+		func() error { return s.Manager.Add(sweeper{backends: backends, reader: s.Manager.GetAPIReader()}) },
 	} {
 		if err := add(); err != nil {
 			return fmt.Errorf("local provider: %w", err)
@@ -78,26 +78,21 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	return nil
 }
 
-// sweeping deletes what no object owns.
-type sweeping interface {
-	Sweep(ctx context.Context, keep container.Keep) error
-}
-
 // sweeper removes, once at the start, what this instance made on the host for objects that do not exist any more: a
 // finalizer was removed by force, or data were restored from a backup. What belongs to a Cluster that is not here (any
 // more) stays: it may have been moved to another management cluster.
 type sweeper struct {
-	engine sweeping
-	reader client.Reader
+	backends backend.Sweeper
+	reader   client.Reader
 }
 
 // Start implements manager.Runnable.
 func (s sweeper) Start(ctx context.Context) error {
-	keep := container.Keep{
+	keep := backend.Keep{
 		Machine: func(o backend.Owner) bool { return s.keep(ctx, o, &infrav1.LocalMachine{}) },
 		Network: func(o backend.Owner) bool { return s.keep(ctx, o, &infrav1.LocalCluster{}) },
 	}
-	if err := s.engine.Sweep(ctx, keep); err != nil {
+	if err := s.backends.Sweep(ctx, keep); err != nil {
 		ctrl.LoggerFrom(ctx).Info("searching the host for what no object owns failed", "reason", fault.UserMessage(err))
 	}
 	return nil

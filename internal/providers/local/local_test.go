@@ -15,7 +15,6 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
-	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
 // asked is an engine that says what would be kept.
@@ -24,7 +23,7 @@ type asked struct {
 	machine, network *bool
 }
 
-func (a asked) Sweep(_ context.Context, keep container.Keep) error {
+func (a asked) Sweep(_ context.Context, keep backend.Keep) error {
 	*a.machine, *a.network = keep.Machine(a.owner), keep.Network(a.owner)
 	return errors.New("Docker is away") // is no reason to stop the program
 }
@@ -65,7 +64,7 @@ func TestSweeperRemovesOnlyWhatIsCertainlyNotNeeded(t *testing.T) {
 				return c.Get(ctx, key, o, opts...)
 			}}).Build()
 			var machine, network bool
-			if err := (sweeper{engine: asked{tc.owner, &machine, &network}, reader: reader}).Start(t.Context()); err != nil {
+			if err := (sweeper{backends: backend.Set{"played": {Sweeper: asked{tc.owner, &machine, &network}}, "nothing left": {}}, reader: reader}).Start(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if machine != tc.machine || network != tc.network {

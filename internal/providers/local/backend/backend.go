@@ -58,6 +58,16 @@ type Watcher interface {
 	Watch(ctx context.Context, handle func(Event)) error
 }
 
+// Sweeper removes what no object owns any more.
+type Sweeper interface {
+	// Sweep removes what was created for machines and networks and is not to be kept. It continues after an error and
+	// returns all of them.
+	Sweep(ctx context.Context, keep Keep) error
+}
+
+// Keep says for the owner of a machine or of a network whether what was created for it stays.
+type Keep struct{ Machine, Network func(Owner) bool }
+
 // Event says what something changed about. All empty: anything may have changed.
 type Event struct {
 	// Machine is a LocalMachine.

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -13,6 +14,8 @@ type Backend struct {
 	// Scripts is nil where no machine is scripted.
 	Scripts Scripts
 	Watcher Watcher
+	// Sweeper is nil where nothing outlives its object.
+	Sweeper Sweeper
 	// Faults returns the backend with what the annotations of an object ask to go wrong; nil: nothing can be asked for.
 	Faults func(annotations map[string]string) Backend
 }
@@ -31,6 +34,17 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 		b = b.Faults(annotations)
 	}
 	return b, nil
+}
+
+// Sweep implements [Sweeper] for all of them.
+func (s Set) Sweep(ctx context.Context, keep Keep) error {
+	var errs []error
+	for _, b := range s {
+		if b.Sweeper != nil {
+			errs = append(errs, b.Sweeper.Sweep(ctx, keep))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Watch implements [Watcher] for all of them.

@@ -21,7 +21,7 @@ func RemoveInstance(ctx context.Context, instance string) error {
 	defer e.Close()
 	nobody := func(backend.Owner) bool { return false }
 	for attempt := 1; ; attempt++ {
-		err := e.Sweep(ctx, Keep{Machine: nobody, Network: nobody})
+		err := e.Sweep(ctx, backend.Keep{Machine: nobody, Network: nobody})
 		if !busy(err) || attempt == busyAttempts {
 			return err
 		}
@@ -44,12 +44,8 @@ func busy(err error) bool {
 	return f != nil && (f.Kind == fault.Conflict || f.Reason == ReasonNetworkInUse)
 }
 
-// Keep says for the owner of a machine or of a network whether it still exists.
-type Keep struct{ Machine, Network func(backend.Owner) bool }
-
-// Sweep removes the containers (with their volumes) and networks of this instance whose owner does not exist any more. It goes on after an
-// error and returns all of them.
-func (e *Engine) Sweep(ctx context.Context, keep Keep) error {
+// Sweep implements backend.Sweeper: it removes containers (with their volumes) and networks of this instance.
+func (e *Engine) Sweep(ctx context.Context, keep backend.Keep) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	own, err := e.own(ctx)

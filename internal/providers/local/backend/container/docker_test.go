@@ -307,10 +307,10 @@ func TestSweepKeepsWhatIsOwned(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := func(backend.Owner) bool { return false }
-	if err := other.Sweep(t.Context(), Keep{Machine: nobody, Network: nobody}); err != nil {
+	if err := other.Sweep(t.Context(), backend.Keep{Machine: nobody, Network: nobody}); err != nil {
 		t.Fatal(err)
 	}
-	keep := Keep{
+	keep := backend.Keep{
 		Machine: func(o backend.Owner) bool { return o == spec.Owner },
 		Network: func(o backend.Owner) bool { return o.Object.Name == "c" },
 	}

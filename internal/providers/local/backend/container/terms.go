@@ -15,7 +15,7 @@ const defaultTimeout = 300 * time.Second
 
 // Backend returns the engine as a backend.
 func (e *Engine) Backend() backend.Backend {
-	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e}
+	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e}
 }
 
 // Terms implements backend.Machines.
