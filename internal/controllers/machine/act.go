@@ -93,7 +93,7 @@ func (c *Controller) syncNode(ctx context.Context, s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	err = kube.NewWriter(workload, Name).Patch(ctx, s.Node.Item, func(o client.Object) { syncMetadata(s, o.(*corev1.Node)) })
+	err = kube.NewWriter(workload, Name).Patch(ctx, s.Node.Item, func(o client.Object) { metadataOf(s).Sync(o.(*corev1.Node)) })
 	return client.IgnoreNotFound(err)
 }
 

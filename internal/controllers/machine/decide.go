@@ -42,7 +42,7 @@ func Decide(s Snapshot) loop.Plan {
 	if takeOver(s) {
 		p.Do(TakeOver{})
 	}
-	if n := s.Node.Item; n != nil && !isSynced(s, n) {
+	if n := s.Node.Item; n != nil && !metadataOf(s).IsSynced(n) {
 		p.Do(SyncNode{Node: n.Name})
 	}
 	decideRecheck(s, &p)

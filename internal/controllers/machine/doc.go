@@ -19,10 +19,10 @@
 // status except the conditions of owners and health checks; of Machines of a
 // MachineDeployment the condition UpToDate too. Of bootstrap configs and
 // infrastructure machines: controller owner and cluster label. Of Nodes: the
-// annotations, labels and taints that node.go names, and spec.unschedulable once
+// annotations, labels and taints of package nodemeta, and spec.unschedulable once
 // the Machine is deleted.
 //
 // Never: creates Machines, or says whether one of another owner is up to date.
 //
-// Read first: [Snapshot], [Decide], then node.go, deletion.go and conditions.go.
+// Read first: [Snapshot], [Decide], then deletion.go and conditions.go.
 package machine

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -18,119 +17,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// isSynced reports whether the Node is as sync makes it.
-func isSynced(s Snapshot, node *corev1.Node) bool {
-	after := node.DeepCopy()
-	syncMetadata(s, after)
-	return maps.Equal(after.Annotations, node.Annotations) && maps.Equal(after.Labels, node.Labels) &&
-		apiequality.Semantic.DeepEqual(after.Spec.Taints, node.Spec.Taints)
-}
-
-// syncMetadata makes the Node say which Machine it is of, gives it the Machine's labels and
-// annotations, and lets pods come.
-//
-// What came from the Machine is remembered in two annotations, so that it goes when
-// the Machine drops it and nothing else does. The uninitialized taint goes in the
-// same patch as the first labels come, since a pod that needs them must not be
-// placed earlier.
-func syncMetadata(s Snapshot, node *corev1.Node) {
-	m := s.Machine
-	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)
-	if node.Labels == nil {
-		node.Labels = map[string]string{}
+// metadataOf is what the Node has of its Machine.
+func metadataOf(s Snapshot) nodemeta.Metadata {
+	return nodemeta.Metadata{
+		Machine: s.Machine, AlsoLabels: s.Settings.SyncLabels, AlsoAnnotations: s.Settings.SyncAnnotations,
+		Interruptible: s.Infra.Interruptible.Or(false), Outdated: outdated(s), Taints: s.Settings.TaintPropagation,
 	}
-	if node.Annotations == nil {
-		node.Annotations = map[string]string{}
-	}
-	labels, annotations := nodemeta.Labels(m.Labels, s.Settings.SyncLabels...), nodemeta.Annotations(m.Annotations, s.Settings.SyncAnnotations...)
-	drop(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
-	drop(node.Annotations, annotations, node.Annotations[clusterv1.AnnotationsFromMachineAnnotation])
-	maps.Copy(node.Labels, labels)
-	maps.Copy(node.Annotations, annotations)
-	node.Annotations[clusterv1.LabelsFromMachineAnnotation] = keys(labels)
-	node.Annotations[clusterv1.AnnotationsFromMachineAnnotation] = keys(annotations)
-	node.Annotations[clusterv1.ClusterNameAnnotation] = m.Spec.ClusterName
-	node.Annotations[clusterv1.ClusterNamespaceAnnotation] = m.Namespace
-	node.Annotations[clusterv1.MachineAnnotation] = m.Name
-	if owner := metav1.GetControllerOf(m); owner != nil {
-		node.Annotations[clusterv1.OwnerKindAnnotation], node.Annotations[clusterv1.OwnerNameAnnotation] = owner.Kind, owner.Name
-	}
-	if s.Infra.Interruptible.Or(false) {
-		node.Labels[clusterv1.InterruptibleLabel] = ""
-	}
-	node.Spec.Taints = without(node.Spec.Taints, clusterv1.NodeUninitializedTaint)
-	if outdated(s) {
-		node.Spec.Taints = with(node.Spec.Taints, clusterv1.NodeOutdatedRevisionTaint)
-	} else {
-		node.Spec.Taints = without(node.Spec.Taints, clusterv1.NodeOutdatedRevisionTaint)
-	}
-	if s.Settings.TaintPropagation {
-		syncTaints(m.Spec.Taints, node)
-	}
-}
-
-// syncTaints gives the Node the taints of its Machine. Those of propagation Always are kept as the Machine has
-// them, and remembered in an annotation by key and effect, so that they go when the Machine drops them. Those of
-// propagation OnInitialization come once, when there is no such annotation yet, and are left alone from then on.
-func syncTaints(taints []clusterv1.MachineTaint, node *corev1.Node) {
-	tracked, initialized := node.Annotations[clusterv1.TaintsFromMachineAnnotation]
-	stays := map[string]bool{}
-	var always []string
-	for _, t := range taints {
-		want := corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}
-		stays[taintID(want)] = true
-		if t.Propagation == clusterv1.MachineTaintPropagationAlways {
-			always = append(always, taintID(want))
-			node.Spec.Taints = exactly(node.Spec.Taints, want)
-		} else if !initialized {
-			node.Spec.Taints = exactly(node.Spec.Taints, want)
-		}
-	}
-	gone := strings.Split(tracked, ",")
-	node.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(have corev1.Taint) bool {
-		return !stays[taintID(have)] && slices.Contains(gone, taintID(have))
-	})
-	slices.Sort(always)
-	node.Annotations[clusterv1.TaintsFromMachineAnnotation] = strings.Join(always, ",")
-}
-
-// taintID is what tells taints apart.
-func taintID(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
-
-// exactly returns taints with t in the place of one of the same key and effect, else at the end.
-func exactly(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
-	out := slices.Clone(taints)
-	if i := slices.IndexFunc(out, func(have corev1.Taint) bool { return have.MatchTaint(&t) }); i >= 0 {
-		if out[i].Value != t.Value {
-			out[i] = t
-		}
-		return out
-	}
-	return append(out, t)
-}
-
-// drop removes what came from the Machine before and does not any more.
-func drop(have, want map[string]string, tracked string) {
-	for _, key := range strings.Split(tracked, ",") {
-		if _, stays := want[key]; !stays {
-			delete(have, key)
-		}
-	}
-}
-
-func keys(m map[string]string) string {
-	return strings.Join(slices.Sorted(maps.Keys(m)), ",")
-}
-
-func without(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(have corev1.Taint) bool { return have.MatchTaint(&t) })
-}
-
-func with(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
-	if slices.ContainsFunc(taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
-		return taints
-	}
-	return append(slices.Clone(taints), t)
 }
 
 // nodeMatters drops heartbeats: what of a Node a Machine looks at.

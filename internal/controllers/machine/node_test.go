@@ -30,7 +30,7 @@ func TestSync(t *testing.T) {
 		clusterv1.AnnotationsFromMachineAnnotation: "node.cluster.x-k8s.io/old", "node.cluster.x-k8s.io/old": "x", "foreign": "z"}
 	foreign := corev1.Taint{Key: "mine", Effect: "NoSchedule"}
 	n.Spec.Taints = []corev1.Taint{clusterv1.NodeUninitializedTaint, foreign, clusterv1.NodeOutdatedRevisionTaint}
-	syncMetadata(s, n)
+	metadataOf(s).Sync(n)
 
 	labels := map[string]string{ // MA-11, MA-15
 		"node-role.kubernetes.io/worker": "", "node-restriction.kubernetes.io/a": "1", "x.node-restriction.kubernetes.io/b": "2",
@@ -53,7 +53,7 @@ func TestSync(t *testing.T) {
 	if diff := cmp.Diff([]corev1.Taint{foreign}, n.Spec.Taints); diff != "" {
 		t.Errorf("MA-13: the uninitialized taint goes with the first sync; MA-14: not outdated (-want +got):\n%s", diff)
 	}
-	if !isSynced(s, n) {
+	if !metadataOf(s).IsSynced(n) {
 		t.Error("MA-18: a Node that was synced needs no patch")
 	}
 	for revision, want := range map[string]bool{"2": true, "1": false, "": false} { // that of the MachineSet is 1
@@ -63,10 +63,10 @@ func TestSync(t *testing.T) {
 		}
 	}
 	ofDeployment(func(d *clusterv1.MachineDeployment) { d.Annotations[clusterv1.RevisionAnnotation] = "2" })(&s)
-	if isSynced(s, n) {
+	if metadataOf(s).IsSynced(n) {
 		t.Error("MA-14: an outdated Machine has to be told apart")
 	}
-	syncMetadata(s, n)
+	metadataOf(s).Sync(n)
 	if diff := cmp.Diff([]corev1.Taint{foreign, clusterv1.NodeOutdatedRevisionTaint}, n.Spec.Taints); diff != "" {
 		t.Errorf("MA-14 (-want +got):\n%s", diff)
 	}
@@ -137,25 +137,25 @@ func TestSyncTaints(t *testing.T) { // MA-16
 		t.Run(name, func(t *testing.T) {
 			s := settled(func(s *Snapshot) { s.Settings.TaintPropagation, s.Machine.Spec.Taints = true, tc.machine })
 			n := node()
-			syncMetadata(settled(), n)
+			metadataOf(settled()).Sync(n)
 			n.Spec.Taints = tc.node
 			if tc.tracked != nil {
 				n.Annotations[clusterv1.TaintsFromMachineAnnotation] = *tc.tracked
 			}
-			syncMetadata(s, n)
+			metadataOf(s).Sync(n)
 			if diff := cmp.Diff(tc.want, n.Spec.Taints, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if got, ok := n.Annotations[clusterv1.TaintsFromMachineAnnotation]; !ok || got != tc.tracks {
 				t.Errorf("%s: tracks %q, want %q", tc.reason, got, tc.tracks)
 			}
-			if !isSynced(s, n) {
+			if !metadataOf(s).IsSynced(n) {
 				t.Errorf("%s: MA-18: a second patch", tc.reason)
 			}
 		})
 	}
 	off := node()
-	syncMetadata(settled(func(s *Snapshot) { s.Machine.Spec.Taints = []clusterv1.MachineTaint{taint("a", "", always)} }), off)
+	metadataOf(settled(func(s *Snapshot) { s.Machine.Spec.Taints = []clusterv1.MachineTaint{taint("a", "", always)} })).Sync(off)
 	if _, ok := off.Annotations[clusterv1.TaintsFromMachineAnnotation]; ok || len(off.Spec.Taints) > 0 {
 		t.Errorf("the gate is off: %+v", off)
 	}

@@ -75,7 +75,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 	s.Machine.Status.NodeRef.Name = "n"
 	s.Machine.Status.Phase = "Running"
 	s.Node = Node{Asked: true, Item: node()}
-	syncMetadata(s, s.Node.Item)
+	metadataOf(s).Sync(s.Node.Item)
 	for _, change := range changes {
 		change(&s)
 	}
@@ -155,7 +155,7 @@ func ofPool(s *Snapshot) {
 	s.Machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr("")}
 	s.Bootstrap = contract.BootstrapConfigView{}
 	if s.Node.Item != nil {
-		syncMetadata(*s, s.Node.Item)
+		metadataOf(*s).Sync(s.Node.Item)
 	}
 }
 
