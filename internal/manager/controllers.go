@@ -133,12 +133,14 @@ func (p *parts) addCore() error {
 	cfg, clusters := p.cfg, p.clusters
 	add := []func() error{
 		func() error {
-			return cluster.Add(p.setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace})
+			return cluster.Add(p.setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace, DeleteHook: cfg.deleteHook()})
 		},
 		func() error { return machine.Add(p.setup(machine.Name), clusters, cfg.machines()) },
 		func() error { return machinehealthcheck.Add(p.setup(machinehealthcheck.Name), clusters) },
 		func() error {
-			return clusterresourceset.Add(p.setup(clusterresourceset.Name), clusters, clusterresourceset.Settings{Namespaces: cfg.Namespaces})
+			return clusterresourceset.Add(p.setup(clusterresourceset.Name), clusters, clusterresourceset.Settings{
+				Namespaces: cfg.Namespaces, DeleteHook: cfg.deleteHook(),
+			})
 		},
 		func() error { return machinedeployment.Add(p.setup(machinedeployment.Name), cfg.Policy) },
 		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
@@ -192,6 +194,11 @@ func (p *parts) addHosted() error {
 		},
 		Workloads: p.clusters, Gateways: gateways, Policy: p.cfg.Policy, ReservedPorts: p.cfg.reservedPorts(),
 	})
+}
+
+// deleteHook reports whether the deletion of Clusters with a topology waits for the hook BeforeClusterDelete.
+func (c Config) deleteHook() bool {
+	return c.Gates.Enabled(GateRuntimeSDK) && c.Gates.Enabled(GateClusterTopology)
 }
 
 // machines are the settings of the Machine controller with those that are gates.

@@ -405,6 +405,26 @@ func TestClusterOfTheSameNameStartsAnew(t *testing.T) { // RS-06
 	h.expect("and applied to its successor", h.said("c"), "one")
 }
 
+// A Cluster whose deletion a hook holds back lives on, and may need its add-ons.
+func TestBindingStaysUntilTheDeletionMayBegin(t *testing.T) { // LH-16
+	c := world("ApplyOnce").WithReturnManagedFields().Build()
+	h := newHarness(t, c)
+	h.ctl.deleteHook = true
+	goes := cluster("c")
+	h.must(c.Get(t.Context(), client.ObjectKeyFromObject(goes), goes))
+	goes.Finalizers = []string{clusterv1.ClusterFinalizer}
+	goes.Spec.Topology.ClassRef.Name = "class"
+	h.must(c.Update(t.Context(), goes))
+	h.must(c.Delete(t.Context(), goes))
+	h.settle("set")
+	h.expect("it is applied while the deletion waits", h.recorded("c", "set"), "Secret s true; ConfigMap cm true; ")
+	h.must(c.Get(t.Context(), client.ObjectKeyFromObject(goes), goes))
+	goes.Annotations = map[string]string{"runtime.cluster.x-k8s.io/ok-to-delete": ""}
+	h.must(c.Update(t.Context(), goes))
+	h.settle("set")
+	h.expect("forgotten when it begins", h.recorded("c", "set"), "no binding")
+}
+
 // Objects come back from a backup in any order. A binding that is there before its Cluster says what the workload cluster has.
 func TestBindingIsRestoredBeforeItsCluster(t *testing.T) { // RS-04, RS-06, OR-01
 	c := world("ApplyOnce").WithReturnManagedFields().Build()

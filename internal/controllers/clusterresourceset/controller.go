@@ -28,6 +28,9 @@ const Name = "clusterresourceset"
 type Settings struct {
 	// Namespaces that the manager is limited to; empty: all.
 	Namespaces []string
+	// DeleteHook: the deletion of Clusters with a topology waits for the annotation runtime.cluster.x-k8s.io/ok-to-delete.
+	// Until it is set they live on, and get what the set has.
+	DeleteHook bool
 }
 
 // Workloads is what the controller needs of the workload clusters.
@@ -44,6 +47,7 @@ type Controller struct {
 	workloads     Workloads
 	writer        *kube.Writer
 	scope         membership.Scope
+	deleteHook    bool
 	now           func() time.Time
 	hashes        hashes
 }
@@ -59,7 +63,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	}
 	c := &Controller{
 		client: s.Manager.GetClient(), sources: sources, live: s.Manager.GetAPIReader(), workloads: clusters,
-		scope: s.Scope(), now: time.Now,
+		scope: s.Scope(), deleteHook: settings.DeleteHook, now: time.Now,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer

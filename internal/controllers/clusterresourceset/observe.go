@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -23,7 +24,8 @@ import (
 type Snapshot struct {
 	Now time.Time
 	Set *addonsv1.ClusterResourceSet
-	// Members are the clusters that the set selects, sorted by name; those being deleted are not among them.
+	// Members are the clusters that the set selects, sorted by name; those being deleted are not among them, unless a
+	// hook holds the deletion back.
 	Members []Member
 	// Former are the bindings with an entry of the set whose cluster is being deleted, sorted by name.
 	Former []*addonsv1.ClusterResourceSetBinding
@@ -106,7 +108,7 @@ func (c *Controller) readClusters(ctx context.Context, s *Snapshot, bindings map
 	deleted := map[string]bool{}
 	for i := range list.Items {
 		cluster := &list.Items[i]
-		if !cluster.DeletionTimestamp.IsZero() {
+		if !cluster.DeletionTimestamp.IsZero() && !c.isHeld(cluster) {
 			deleted[cluster.Name] = true
 			continue
 		}
@@ -124,6 +126,12 @@ func (c *Controller) readClusters(ctx context.Context, s *Snapshot, bindings map
 		}
 	}
 	return nil
+}
+
+// isHeld reports whether a hook may still hold back the deletion of the Cluster.
+func (c *Controller) isHeld(cluster *clusterv1.Cluster) bool {
+	_, allowed := cluster.Annotations[runtimev1.OkToDeleteAnnotation]
+	return c.deleteHook && !allowed && cluster.Spec.Topology.IsDefined()
 }
 
 // selects reports whether the set applies to the cluster. A selector of everything selects nothing.
