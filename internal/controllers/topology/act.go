@@ -106,6 +106,8 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Quest
 	switch q := question.(type) {
 	case AskWorkers:
 		return c.listUnseen(ctx, s)
+	case AskHook:
+		return c.askHook(ctx, s, q.Question)
 	case AskExtension:
 		return c.ask(ctx, s, q.Question)
 	case AskUsed:
@@ -170,6 +172,10 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 			}
 		}
 		return nil
+	case Record:
+		return c.record(ctx, s, a.Annotations)
+	case Retry:
+		return a.err()
 	case SetReferences:
 		return c.writer.Patch(ctx, s.Cluster, func(o client.Object) { refer(o.(*clusterv1.Cluster), *a.Desired) })
 	case Delete:

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
 
@@ -27,9 +28,10 @@ const (
 
 // Decide says what to write so that the objects of a topology are what they should be.
 //
-//	Cluster is being deleted                     nothing; the Cluster controller deletes
+//	Cluster is being deleted                     call BeforeClusterDelete; the Cluster controller deletes
 //	class missing, or not reconciled             wait for it
 //	something cannot be read, or made            wait for a person
+//	a hook has to be called                      call it; record what it lets go before anything else is written
 //	an extension patches templates               ask it first
 //	object missing                               create it, in the order of their references; then set the references of the Cluster
 //	template differs                             ask whether its spec changes: create another, switch over, delete the old one
@@ -40,21 +42,35 @@ func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	switch {
 	case !s.Cluster.DeletionTimestamp.IsZero():
-		p.WaitFor(clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is being deleted").For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("")
+		decideDeletion(s, &p)
 		return p
 	case !s.Cluster.Spec.Topology.IsDefined() || !hasUsableClass(s, &p):
 		return p
 	}
-	desired, questions, err := desire(s)
+	cluster, err := withDefaults(s)
+	if err != nil {
+		waitForPerson(s, &p, message(err))
+		return p
+	}
+	v := s.verdict()
+	if s.proceed(v, &p) {
+		decideObjects(s, cluster, v, &p)
+	}
+	retry(v, &p)
+	return p
+}
+
+// decideObjects writes what the objects of the topology should be.
+func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Verdict, p *loop.Plan) {
+	desired, questions, err := desire(s, cluster, versionsOf(s, v))
 	switch {
 	case err != nil:
-		waitForPerson(s, &p, message(err))
+		waitForPerson(s, p, message(err))
 	case len(questions) > 0:
-		decideQuestions(s, questions, &p)
+		decideQuestions(s, questions, p)
 	default:
-		decideParts(s, desired, &p)
+		decideParts(s, desired, p)
 	}
-	return p
 }
 
 // hasUsableClass reports whether the class can be used; what is waited for else is in the plan.
@@ -102,13 +118,10 @@ func sentence(text string) string {
 }
 
 // desire computes what there should be, or what to ask extensions first.
-func desire(s Snapshot) (topology.Desired, []patch.Question, error) {
+func desire(s Snapshot, cluster *clusterv1.Cluster, versions topology.Versions) (topology.Desired, []patch.Question, error) {
 	in := s.Snapshot
-	var err error
-	if in.Cluster, err = withDefaults(s); err != nil {
-		return topology.Desired{}, nil, err
-	}
-	draft, err := topology.NewDraft(in, topology.Versions{ControlPlane: s.Cluster.Spec.Topology.Version})
+	in.Cluster = cluster
+	draft, err := topology.NewDraft(in, versions)
 	if err != nil {
 		return topology.Desired{}, nil, err
 	}

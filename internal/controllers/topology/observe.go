@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -25,6 +26,9 @@ import (
 type Snapshot struct {
 	topology.Snapshot
 	Now time.Time
+	// RuntimeSDK is true where extensions are called; HookAnswers is what they answered to lifecycle hooks.
+	RuntimeSDK  bool
+	HookAnswers map[lifecycle.Hook]lifecycle.Answer
 	// Problems say which objects cannot be read, and what a person has to do about it.
 	Problems []string
 	// Compiled is what was made of the class before.
@@ -44,7 +48,7 @@ type Snapshot struct {
 }
 
 func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Snapshot: topology.Snapshot{Cluster: cluster}}
+	s := Snapshot{Now: c.now(), RuntimeSDK: c.extensions != nil, Snapshot: topology.Snapshot{Cluster: cluster}}
 	if !cluster.DeletionTimestamp.IsZero() || !cluster.Spec.Topology.IsDefined() {
 		return s, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
 // judged is what the condition is made from.
@@ -24,25 +25,68 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	if !s.Cluster.Spec.Topology.IsDefined() {
 		return loop.Report{}
 	}
-	list := conditions.Evaluate(judged{s, p, out}, loop.MomentOf(s.Cluster, s.Now))
-	return loop.Report{Status: map[string]any{"conditions": list}, Events: events(out)}
+	j := judged{s, p, out}
+	list := conditions.Evaluate(j, loop.MomentOf(s.Cluster, s.Now))
+	status := map[string]any{"conditions": list}
+	v, known := j.decided()
+	if !known {
+		return loop.Report{Status: status, Events: events(out)}
+	}
+	if plan := upgradePlan(v.Plan.ControlPlane); plan != nil {
+		status["controlPlane"] = map[string]any{"upgradePlan": plan}
+	}
+	if plan := upgradePlan(v.Plan.Workers); plan != nil {
+		status["workers"] = map[string]any{"upgradePlan": plan}
+	}
+	return loop.Report{Status: status, Events: append(events(out), hookEvents(j, v)...)}
+}
+
+// maxPlan is how many versions of a plan the API can store.
+const maxPlan = 32
+
+func upgradePlan(versions []string) []clusterv1.StatusUpgradePlanVersion {
+	var out []clusterv1.StatusUpgradePlanVersion
+	for _, v := range versions[:min(len(versions), maxPlan)] {
+		out = append(out, clusterv1.StatusUpgradePlanVersion{Version: v})
+	}
+	return out
+}
+
+// decided is the verdict, where there is one: the class can be used and the hooks were asked.
+func (j judged) decided() (lifecycle.Verdict, bool) {
+	if j.Class == nil && j.Cluster.DeletionTimestamp.IsZero() {
+		return lifecycle.Verdict{}, false
+	}
+	v := j.verdict()
+	return v, len(v.Ask) == 0
+}
+
+// last is the condition as it is; where there is none, that nothing is known of it.
+func (j judged) last() condition.Verdict {
+	if last := condition.Set(j.Cluster.Status.Conditions).Get(clusterv1.ClusterTopologyReconciledCondition); last != nil {
+		return condition.Verdict{Status: last.Status, Reason: last.Reason, Message: last.Message}
+	}
+	return condition.Unknown(clusterv1.ClusterTopologyReconciledClusterCreatingReason, "Cluster is being created")
 }
 
 func (j judged) reconciled() condition.Verdict {
+	_, retries := j.out.Failed.(Retry)
+	v, _ := j.decided()
 	switch {
 	case j.out.Err != nil && fault.KindOf(j.out.Err) == fault.Conflict:
-		if last := condition.Set(j.Cluster.Status.Conditions).Get(clusterv1.ClusterTopologyReconciledCondition); last != nil {
-			return condition.Verdict{Status: last.Status, Reason: last.Reason, Message: last.Message}
-		}
-		return condition.Unknown(clusterv1.ClusterTopologyReconciledClusterCreatingReason, "Cluster is being created")
-	case j.out.Err != nil:
+		return j.last()
+	case j.out.Err != nil && !retries: // what is retried is in the waits
 		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, failure(j.out.Err))
+	case v.Keep:
+		return j.last()
 	case len(j.plan.Wait) == 0:
 		return condition.True(clusterv1.ClusterTopologyReconcileSucceededReason)
 	}
 	var lines []string
 	for _, w := range j.plan.Wait {
-		lines = append(lines, w.Message)
+		for line := range strings.SplitSeq(w.Message, "\n") {
+			lines = append(lines, strings.TrimPrefix(line, "* "))
+		}
 	}
 	if len(lines) == 1 {
 		return condition.False(j.plan.Wait[0].Reason, lines[0])
@@ -78,6 +122,24 @@ func eventsOf(done []loop.Action) []loop.Event {
 			}
 		case Delete:
 			list = append(list, loop.Normal("TopologyDelete", "Deleted %s %s", a.Kind, a.Name))
+		}
+	}
+	return list
+}
+
+// hookEvents tell what extensions answered: what they let go, and what they hold back when the condition did not say so before.
+func hookEvents(j judged, v lifecycle.Verdict) []loop.Event {
+	var list []loop.Event
+	for _, r := range v.Released {
+		list = append(list, loop.Normal("HookCompleted", "Hook %s: %s let go", r.Hook, strings.Join(r.Handlers, ", ")))
+	}
+	if last := j.last(); j.out.Err == nil && last.Message == j.reconciled().Message {
+		return list
+	}
+	for _, blocked := range v.Blocking {
+		for _, by := range blocked.By {
+			list = append(list, loop.Normal("HookBlocking", "Hook %s: %s; it holds back the %s and is called again in %s",
+				blocked.Hook, by, blocked.Action, by.Retry))
 		}
 	}
 	return list

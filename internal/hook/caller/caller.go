@@ -33,6 +33,8 @@ import (
 const (
 	// reuse is how long an answer that lets go is good for the same question.
 	reuse = 10 * time.Minute
+	// planReuse is how long an upgrade plan is: which versions there are changes without the Cluster.
+	planReuse = time.Minute
 	// soon is when to ask again what could not be asked at all.
 	soon = 500 * time.Millisecond
 )
@@ -84,7 +86,7 @@ func (c Caller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycl
 			Cluster: hook.Slim(cluster), FromControlPlaneKubernetesVersion: q.From, FromWorkersKubernetesVersion: q.FromWorkers,
 			ToKubernetesVersion: q.To,
 		},
-		Response: response, Input: input(cluster, q), Reuse: reuse,
+		Response: response, Input: input(cluster, q), Reuse: planReuse,
 	})
 	if err != nil {
 		return lifecycle.Answer{}, err

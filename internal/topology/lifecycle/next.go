@@ -203,7 +203,7 @@ func (d *decision) conclude() Verdict {
 // isControlPlaneStable reports whether the control plane runs the version of its spec.
 func (d *decision) isControlPlaneStable() bool {
 	cp := d.ControlPlane
-	return cp != nil && (cp.Version == "" || cp.Running != "" && !behind(cp.Running, cp.Version))
+	return cp != nil && (cp.Version == "" || cp.Running != "" && !Behind(cp.Running, cp.Version))
 }
 
 // isProvisioning reports whether the control plane never ran any version yet: its workers are created with it.

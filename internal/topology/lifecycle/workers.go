@@ -8,9 +8,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// behind reports whether what runs is not yet what a spec asks for: it is older, or of another build. A suffix that a
+// Behind reports whether what runs is not yet what a spec asks for: it is older, or of another build. A suffix that a
 // distribution adds does not matter.
-func behind(running, want string) bool {
+func Behind(running, want string) bool {
 	if version.Runs(running, want) {
 		return false
 	}

@@ -1,0 +1,195 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/hook/caller"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// The question and the actions of the order in which a topology is created, upgraded and deleted.
+type (
+	// AskHook asks the extensions whether something may go on.
+	AskHook struct{ Question lifecycle.Question }
+	// Record writes to the Cluster how far it is, before anything that follows from it is written.
+	Record struct{ Annotations map[string]*string }
+	// Retry fails with what went wrong when everything else is done, so that it is tried again.
+	Retry struct{ Failed []error }
+)
+
+func (q AskHook) String() string { return q.Question.String() }
+func (a Record) String() string {
+	if _, deletes := a.Annotations[runtimev1.OkToDeleteAnnotation]; deletes {
+		return "record that the Cluster may be deleted"
+	}
+	return "record the pending hooks and the step of the upgrade"
+}
+func (a Retry) String() string { return "retry what failed" }
+
+// decideDeletion calls the hook that may hold back the deletion. The Cluster controller deletes; until it has, there is always
+// something to wait for.
+func decideDeletion(s Snapshot, p *loop.Plan) {
+	v := s.verdict()
+	s.proceed(v, p)
+	retry(v, p)
+	if len(p.Ask) == 0 && len(p.Wait) == 0 {
+		p.WaitFor(clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is deleting").For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("")
+	}
+}
+
+// proceed asks, or records and waits, as the verdict says. It reports whether the objects of the topology may be written: not before
+// what leads to it was recorded.
+func (s Snapshot) proceed(v lifecycle.Verdict, p *loop.Plan) bool {
+	for _, q := range v.Ask {
+		p.Ask = append(p.Ask, AskHook{q})
+	}
+	if len(v.Ask) > 0 {
+		return false
+	}
+	s.waitForLifecycle(v, p)
+	p.RecheckIn(v.Recheck)
+	if len(v.Annotations) > 0 {
+		p.Do(Record{v.Annotations})
+		return false
+	}
+	return !v.Held
+}
+
+// retry fails with what failed, after everything else.
+func retry(v lifecycle.Verdict, p *loop.Plan) {
+	if len(v.Failed) > 0 && len(p.Ask) == 0 {
+		p.Do(Retry{v.Failed})
+	}
+}
+
+// waitForLifecycle says what the verdict waits for, in one wait: its message is that of the condition.
+func (s Snapshot) waitForLifecycle(v lifecycle.Verdict, p *loop.Plan) {
+	if v.Message == "" {
+		return
+	}
+	wait := p.WaitFor(v.Reason, "%s", v.Message).For(clusterv1.ClusterKind, s.Cluster.Name)
+	switch {
+	case len(v.Blocking) > 0 && len(v.Blocking[0].By) > 0 || len(v.Failed) > 0:
+		wait.ForTime()
+	case len(v.Blocking) > 0, v.Reason == clusterv1.ClusterTopologyReconciledMachineDeploymentsUpgradeDeferredReason,
+		v.Reason == clusterv1.ClusterTopologyReconciledMachinePoolsUpgradeDeferredReason:
+		wait.ForPerson()
+	default:
+		wait.ToChange("status.controlPlane, status.workers")
+	}
+}
+
+// verdict is what the Cluster may do now.
+func (s Snapshot) verdict() lifecycle.Verdict { return lifecycle.Next(s.facts()) }
+
+// facts are what the order of an upgrade is decided from.
+func (s Snapshot) facts() lifecycle.Facts {
+	f := lifecycle.Facts{Cluster: s.Cluster, RuntimeSDK: s.RuntimeSDK, Answers: s.HookAnswers}
+	if s.Class != nil {
+		f.Class, f.Versions = classKey(s.Cluster).String(), s.Class.Spec.KubernetesVersions
+		f.PlanExtension = s.Class.Spec.Upgrade.External.GenerateUpgradePlanExtension
+	}
+	if s.Live.ControlPlane.Unstructured != nil {
+		f.ControlPlane = controlPlaneFacts(contract.ControlPlane(s.Live.ControlPlane))
+	}
+	for _, t := range s.Cluster.Spec.Topology.Workers.MachineDeployments {
+		f.Workers = append(f.Workers, workerFacts("MachineDeployment", t.Name, t.Metadata, s.Live.Deployments[t.Name].Object))
+	}
+	for _, t := range s.Cluster.Spec.Topology.Workers.MachinePools {
+		f.Workers = append(f.Workers, workerFacts("MachinePool", t.Name, t.Metadata, s.Live.Pools[t.Name].Object))
+	}
+	return f
+}
+
+func controlPlaneFacts(v contract.ControlPlaneView) *lifecycle.ControlPlane {
+	out := &lifecycle.ControlPlane{Kind: v.GetKind(), Name: v.GetName(), Version: v.SpecVersion.Or("")}
+	if running := v.Versions.Or(nil); len(running) > 0 {
+		out.Running = running[0].Version
+	}
+	want, scalable := v.SpecReplicas.Get()
+	out.Scaling = scalable && v.Replicas.Or(want) != want
+	return out
+}
+
+func workerFacts(kind, name string, metadata clusterv1.ObjectMeta, live client.Object) lifecycle.Worker {
+	w := lifecycle.Worker{Kind: kind, Topology: name, Annotations: metadata.Annotations}
+	var running []clusterv1.StatusVersion
+	switch o := live.(type) {
+	case *clusterv1.MachineDeployment:
+		w.Version, running = o.Spec.Template.Spec.Version, o.Status.Versions
+	case *clusterv1.MachinePool:
+		w.Version, running = o.Spec.Template.Spec.Version, o.Status.Versions
+	default:
+		return w
+	}
+	w.Exists, w.Name = true, live.GetName()
+	w.Upgrading = slices.ContainsFunc(running, func(v clusterv1.StatusVersion) bool { return lifecycle.Behind(v.Version, w.Version) })
+	return w
+}
+
+// versionsOf is what the verdict says of the parts, in the words of the engine.
+func versionsOf(s Snapshot, v lifecycle.Verdict) topology.Versions {
+	out := topology.Versions{
+		ControlPlane: v.ControlPlane.Version, Deployments: map[string]string{}, Pools: map[string]string{},
+		Withheld: map[topology.Key]bool{}, Frozen: map[topology.Key]bool{{Role: topology.ControlPlane}: v.ControlPlane.Frozen},
+	}
+	for i, w := range s.facts().Workers {
+		key, versions := topology.Key{Role: topology.Deployment, Worker: w.Topology}, out.Deployments
+		if w.Kind == "MachinePool" {
+			key.Role, versions = topology.Pool, out.Pools
+		}
+		versions[w.Topology] = v.Workers[i].Version
+		out.Frozen[key], out.Withheld[key] = v.Workers[i].Frozen, v.Workers[i].Withheld
+	}
+	return out
+}
+
+// askHook calls a hook.
+func (c *Controller) askHook(ctx context.Context, s Snapshot, q lifecycle.Question) (Snapshot, error) {
+	answer, err := caller.Caller{Client: c.extensions}.Ask(ctx, s.Cluster, q)
+	if err != nil {
+		return s, err
+	}
+	s.HookAnswers = maps.Clone(s.HookAnswers)
+	if s.HookAnswers == nil {
+		s.HookAnswers = map[lifecycle.Hook]lifecycle.Answer{}
+	}
+	s.HookAnswers[q.Hook] = answer
+	return s, nil
+}
+
+// record writes annotations of the Cluster.
+func (c *Controller) record(ctx context.Context, s Snapshot, annotations map[string]*string) error {
+	return c.writer.Patch(ctx, s.Cluster, func(o client.Object) {
+		after := maps.Clone(o.GetAnnotations())
+		if after == nil {
+			after = map[string]string{}
+		}
+		for name, value := range annotations {
+			if value == nil {
+				delete(after, name)
+			} else {
+				after[name] = *value
+			}
+		}
+		o.SetAnnotations(after)
+	})
+}
+
+// err joins the failures into one error of the kind of the first.
+func (a Retry) err() error {
+	if len(a.Failed) == 1 {
+		return a.Failed[0]
+	}
+	return errors.Join(a.Failed...)
+}
