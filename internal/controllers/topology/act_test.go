@@ -313,7 +313,7 @@ func TestDeletion(t *testing.T) { // TP-34
 	if diff := cmp.Diff(before, w.names()); diff != "" {
 		t.Errorf("objects (-before +after):\n%s", diff)
 	}
-	if got := w.condition(); !strings.HasPrefix(got, "False Deleting Cluster is being deleted") || len(w.cluster().Finalizers) != 1 {
+	if got := w.condition(); !strings.HasPrefix(got, "False Deleting Cluster is deleting") || len(w.cluster().Finalizers) != 1 {
 		t.Errorf("%s, finalizers %v", got, w.cluster().Finalizers)
 	}
 }
