@@ -62,7 +62,7 @@ func (b *builder) isFrozen(key Key) bool {
 	case ControlPlaneHealthCheck, DeploymentHealthCheck: // they replace nothing
 		return false
 	}
-	return b.Versions.Frozen[key.worker()]
+	return b.Versions.Frozen[key.OfWorker()]
 }
 
 // source returns the source of a part, and its template with the patches.

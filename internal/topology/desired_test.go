@@ -150,11 +150,19 @@ func exist(s *Snapshot, d Desired) {
 	s.Live.InfraCluster, s.Live.ControlPlane, s.Live.ControlPlaneMachines = object(Key{Role: InfraCluster}), object(Key{Role: ControlPlane}), object(Key{Role: ControlPlaneMachines})
 	for _, part := range d.Parts {
 		meta := metav1.ObjectMeta{Namespace: "ns", Name: part.Want.GetName()}
+		template := clusterv1.MachineTemplateSpec{}
+		if part.Role == Deployment || part.Role == Pool {
+			bootstrap, infrastructure := Key{DeploymentBootstrap, part.Worker}, Key{DeploymentInfrastructure, part.Worker}
+			if part.Role == Pool {
+				bootstrap, infrastructure = Key{PoolBootstrap, part.Worker}, Key{PoolInfrastructure, part.Worker}
+			}
+			template.Spec.Bootstrap.ConfigRef, template.Spec.InfrastructureRef = Reference(d.Part(bootstrap).Want), Reference(d.Part(infrastructure).Want)
+		}
 		switch part.Role {
 		case Deployment:
-			s.Live.Deployments[part.Worker] = LiveWorker{&clusterv1.MachineDeployment{ObjectMeta: meta}, object(Key{DeploymentBootstrap, part.Worker}), object(Key{DeploymentInfrastructure, part.Worker})}
+			s.Live.Deployments[part.Worker] = LiveWorker{&clusterv1.MachineDeployment{ObjectMeta: meta, Spec: clusterv1.MachineDeploymentSpec{Template: template}}, object(Key{DeploymentBootstrap, part.Worker}), object(Key{DeploymentInfrastructure, part.Worker})}
 		case Pool:
-			s.Live.Pools[part.Worker] = LiveWorker{&clusterv1.MachinePool{ObjectMeta: meta}, object(Key{PoolBootstrap, part.Worker}), object(Key{PoolInfrastructure, part.Worker})}
+			s.Live.Pools[part.Worker] = LiveWorker{&clusterv1.MachinePool{ObjectMeta: meta, Spec: clusterv1.MachinePoolSpec{Template: template}}, object(Key{PoolBootstrap, part.Worker}), object(Key{PoolInfrastructure, part.Worker})}
 		case ControlPlaneHealthCheck, DeploymentHealthCheck:
 			s.Live.HealthChecks[meta.Name] = &clusterv1.MachineHealthCheck{ObjectMeta: meta}
 		}

@@ -11,9 +11,9 @@
 //
 // # Names
 //
-// An object that exists keeps its name. The random part of a new name is a digest of the UID of the Cluster and of what the object
-// is for, for a template also of its spec: whoever computes the same again after a crash finds what was created before, instead
-// of creating it twice.
+// What exists, or is referred to, keeps its name. The random part of a new name is a digest of the name of the Cluster and of what the
+// object is for, for a template also of its spec: whoever computes the same again, after a crash or a restore, finds what was created
+// before, instead of creating it twice.
 //
 // # Rotation
 //

@@ -47,7 +47,7 @@ type worker struct {
 
 // NewDraft returns the draft of a topology. It is invalid where the class lacks something that the topology asks for.
 func NewDraft(s Snapshot, v Versions) (*Draft, error) {
-	d := &Draft{Snapshot: s, Versions: v, Names: map[Key]string{}, namer: namer{cluster: s.Cluster.Name, seed: string(s.Cluster.UID)}}
+	d := &Draft{Snapshot: s, Versions: v, Names: map[Key]string{}, namer: namer{cluster: s.Cluster.Name, seed: client.ObjectKeyFromObject(s.Cluster).String()}}
 	for _, step := range []func() error{d.draftCluster, d.draftDeployments, d.draftPools} {
 		if err := step(); err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func (d *Draft) draftCluster() error {
 		return err
 	}
 	if ref := class.ControlPlane.MachineInfrastructure.TemplateRef; ref.IsDefined() {
-		if err := d.draftRevision(Source{Key: Key{Role: ControlPlaneMachines}, Ref: ref}, d.Live.ControlPlaneMachines); err != nil {
+		if err := d.draftRevision(Source{Key: Key{Role: ControlPlaneMachines}, Ref: ref}, contract.MachineInfrastructure(d.Live.ControlPlane).Or(clusterv1.ContractVersionedObjectReference{})); err != nil {
 			return err
 		}
 	}
@@ -84,18 +84,19 @@ func (d *Draft) draftSingle(key Key, live contract.Object, ref clusterv1.Cluster
 	return err
 }
 
-// draftRevision adds a part that is named by what it is made from.
-func (d *Draft) draftRevision(source Source, live contract.Object) error {
+// draftRevision adds a part that is named by what it is made from. It keeps its name while something refers to it, also where it does
+// not exist itself: it may still have to be restored, and another name would replace Machines.
+func (d *Draft) draftRevision(source Source, ref clusterv1.ContractVersionedObjectReference) error {
 	source, err := d.addSource(source)
 	if err != nil {
 		return err
 	}
-	if live.Unstructured != nil {
-		d.Names[source.Key] = live.GetName()
+	content, _ := contract.Template(source.Template)
+	if ref.Name != "" && ref.APIGroup == source.Ref.GroupVersionKind().Group && (ref.Kind == source.Ref.Kind || ref.Kind == content.Kind) {
+		d.Names[source.Key] = ref.Name
 		return nil
 	}
-	content, _ := contract.Template(source.Template)
-	d.Names[source.Key], err = d.namer.revision(source.Key, []any{d.Names[source.worker()], content.Spec})
+	d.Names[source.Key], err = d.namer.revision(source.Key, []any{d.Names[source.OfWorker()], content.Spec})
 	return err
 }
 
@@ -179,10 +180,11 @@ func (d *Draft) draftWorker(w worker, class, naming string, refs ...clusterv1.Cl
 		}
 		d.Names[w.key] = name
 	}
-	if err := d.draftRevision(Source{Key: w.bootstrap, Class: class, Ref: refs[0]}, w.live.Bootstrap); err != nil {
+	machine := w.live.machine()
+	if err := d.draftRevision(Source{Key: w.bootstrap, Class: class, Ref: refs[0]}, machine.Bootstrap.ConfigRef); err != nil {
 		return err
 	}
-	return d.draftRevision(Source{Key: w.infrastructure, Class: class, Ref: refs[1]}, w.live.Infrastructure)
+	return d.draftRevision(Source{Key: w.infrastructure, Class: class, Ref: refs[1]}, machine.InfrastructureRef)
 }
 
 // obsolete are the workers and health checks that are of the topology no more, sorted by name.

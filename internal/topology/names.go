@@ -23,7 +23,7 @@ const (
 // namer names objects of one Cluster.
 type namer struct {
 	cluster string
-	// seed is the UID of the Cluster.
+	// seed is namespace and name of the Cluster.
 	seed string
 }
 

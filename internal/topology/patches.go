@@ -117,9 +117,9 @@ func (d *Draft) holder(key Key) runtimehooksv1.HolderReference {
 		out.APIVersion, out.Kind, out.Name = ref.APIVersion, content.Kind, d.Names[Key{Role: ControlPlane}]
 		out.FieldPath = contract.MachineInfrastructure(d.Templates[ref]).Path()
 	case DeploymentBootstrap, DeploymentInfrastructure:
-		out.Kind, out.Name = "MachineDeployment", d.Names[key.worker()]
+		out.Kind, out.Name = "MachineDeployment", d.Names[key.OfWorker()]
 	case PoolBootstrap, PoolInfrastructure:
-		out.Kind, out.Name = "MachinePool", d.Names[key.worker()]
+		out.Kind, out.Name = "MachinePool", d.Names[key.OfWorker()]
 	}
 	switch key.Role {
 	case DeploymentBootstrap, PoolBootstrap:

@@ -48,11 +48,11 @@ func (k Key) String() string {
 
 // IsOfSameWorker reports whether two objects are of the same MachineDeployment or MachinePool.
 func (k Key) IsOfSameWorker(other Key) bool {
-	return k.Worker != "" && k.worker() == other.worker()
+	return k.Worker != "" && k.OfWorker() == other.OfWorker()
 }
 
-// worker is the key of the worker that an object is, is for, or checks.
-func (k Key) worker() Key {
+// OfWorker is the key of the worker that an object is, is for, or checks; empty: it is of none.
+func (k Key) OfWorker() Key {
 	switch k.Role {
 	case DeploymentBootstrap, DeploymentInfrastructure, DeploymentHealthCheck, Deployment:
 		return Key{Deployment, k.Worker}
@@ -93,6 +93,17 @@ type LiveWorker struct {
 	// Object is a *MachineDeployment or a *MachinePool.
 	Object                    client.Object
 	Bootstrap, Infrastructure contract.Object
+}
+
+// machine is the spec of the worker's Machines; empty where it does not exist.
+func (w LiveWorker) machine() clusterv1.MachineSpec {
+	switch o := w.Object.(type) {
+	case *clusterv1.MachineDeployment:
+		return o.Spec.Template.Spec
+	case *clusterv1.MachinePool:
+		return o.Spec.Template.Spec
+	}
+	return clusterv1.MachineSpec{}
 }
 
 // Versions say which Kubernetes version each part may have now.

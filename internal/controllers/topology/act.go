@@ -39,8 +39,11 @@ type (
 	}
 	// Workers brings several up to date; none holds up the others.
 	Workers struct{ Each []Worker }
-	// SetReferences makes the Cluster refer to what was created for it.
-	SetReferences struct{ Desired *topology.Desired }
+	// SetReferences makes the Cluster refer to what was created for it, and list its workers.
+	SetReferences struct {
+		Desired *topology.Desired
+		Workers string
+	}
 	// Delete deletes an object that is not needed any more.
 	Delete struct {
 		Object          client.Object
@@ -98,7 +101,7 @@ func (a *Workers) add(key topology.Key, step loop.Action) {
 	a.Each = append(a.Each, Worker{Key: key, Steps: []loop.Action{step}})
 }
 func (a SetReferences) String() string {
-	return "set the references of the Cluster: its infrastructure and its control plane are created"
+	return "set the references of the Cluster, and the list of its workers: they are created"
 }
 func (a Delete) String() string { return fmt.Sprintf("delete %s %s: %s", a.Kind, a.Name, a.Why) }
 
@@ -177,7 +180,10 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case Retry:
 		return a.err()
 	case SetReferences:
-		return c.writer.Patch(ctx, s.Cluster, func(o client.Object) { refer(o.(*clusterv1.Cluster), *a.Desired) })
+		return c.writer.Patch(ctx, s.Cluster, func(o client.Object) {
+			refer(o.(*clusterv1.Cluster), *a.Desired)
+			list(o, a.Workers)
+		})
 	case Delete:
 		return c.writer.DeleteAnyway(ctx, a.Object)
 	}

@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,7 +97,7 @@ func TestSteadyState(t *testing.T) { // TP-06: no write and no dry run
 		t.Errorf("%d writes to create it: %v", len(writes), writes)
 	}
 	writes = nil
-	w.change(func(c *clusterv1.Cluster) { c.Annotations = map[string]string{"unrelated": "x"} })
+	w.change(func(c *clusterv1.Cluster) { c.Annotations["unrelated"] = "x" })
 	w.settle()
 	if len(writes) != 0 {
 		t.Errorf("writes %v", writes)
@@ -364,4 +366,78 @@ func TestForeignObjects(t *testing.T) { // TP-02
 	w.must(w.Delete(t.Context(), foreign))
 	w.settle()
 	w.one("HostTemplate", "theirs")
+}
+
+// A Cluster that comes back from a backup before its workers does not create others in their place.
+func TestRestoreInAnyOrder(t *testing.T) { // OR-01
+	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
+	w.settle()
+	before := w.names()
+	restored := append([]client.Object{w.cluster(), newClass()}, newTemplates()...)
+	for _, o := range w.objects() {
+		restored = append(restored, o.DeepCopyObject().(client.Object))
+	}
+	for _, o := range restored { // what a backup keeps
+		o.SetUID(types.UID("new-" + string(o.GetUID())))
+		o.SetOwnerReferences(nil)
+		o.SetFinalizers(nil)
+		o.SetResourceVersion("")
+		o.SetManagedFields(nil)
+		if c, ok := o.(*clusterv1.Cluster); ok {
+			c.Status = clusterv1.ClusterStatus{}
+		}
+	}
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		r.Shuffle(len(restored), func(i, j int) { restored[i], restored[j] = restored[j], restored[i] })
+		empty := management().WithReturnManagedFields().Build()
+		w := newWorld(t, empty)
+		for _, o := range newTemplates() {
+			w.must(w.Delete(t.Context(), o))
+		}
+		for _, o := range restored {
+			w.must(client.IgnoreAlreadyExists(w.Create(t.Context(), o.DeepCopyObject().(client.Object)))) // as restores do
+			for range 2 {
+				if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil && fault.KindOf(err) != fault.Conflict {
+					t.Fatal(err)
+				}
+			}
+		}
+		w.settle()
+		if diff := cmp.Diff(before, w.names()); diff != "" {
+			t.Fatalf("seed %d (-before +after):\n%s", seed, diff)
+		}
+		if got := w.condition(); got != "True ReconcileSucceeded" {
+			t.Errorf("seed %d: %s", seed, got)
+		}
+	}
+}
+
+// A worker that a person deletes is created anew; one that is gone without a trace is waited for.
+func TestDeletedWorker(t *testing.T) {
+	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
+	w.settle()
+	if got := w.cluster().Annotations[WorkersAnnotation]; got != "MachineDeployment/a,MachinePool/p" {
+		t.Errorf("workers %q", got)
+	}
+	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: w.one("MachineDeployment", "").GetName()}}
+	w.update(md, func(o client.Object) { o.SetFinalizers([]string{"test/hold"}) })
+	w.must(w.Delete(t.Context(), md))
+	w.settle()
+	w.update(md, func(o client.Object) { o.SetFinalizers(nil) })
+	w.settle()
+	next := w.one("MachineDeployment", "")
+	if next.GetName() == md.Name {
+		t.Error("the name of one that was still being deleted was used")
+	}
+	w.must(w.Delete(t.Context(), &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: next.GetName()}}))
+	w.settle()
+	want := "False ReconcileFailed MachineDeployment a existed and does not any more: restore it, or remove it from the annotation " +
+		WorkersAnnotation + " of the Cluster to have it created anew"
+	if got := w.condition(); got != want {
+		t.Error(got)
+	}
+	w.change(func(c *clusterv1.Cluster) { delete(c.Annotations, WorkersAnnotation) })
+	w.settle()
+	w.one("MachineDeployment", "c-a-")
 }

@@ -35,6 +35,7 @@ const (
 //	an extension patches templates               ask it first
 //	object missing                               create it, in the order of their references; then set the references of the Cluster
 //	template differs                             ask whether its spec changes: create another, switch over, delete the old one
+//	worker existed, and was not seen to go       wait until it is restored
 //	object differs                               apply
 //	worker or health check of the topology no more   delete it
 //	template that nothing uses                   delete it
@@ -176,6 +177,12 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 				part.Want.GetKind(), lostName(s, part.Key), part.Key).For(part.Want.GetKind(), lostName(s, part.Key)).ForPerson()
 			return
 		}
+		if worker := part.OfWorker(); part.Worker != "" && s.isAwaited(worker) {
+			if part.Key == worker {
+				await(s, worker, p)
+			}
+			continue
+		}
 		action := decidePart(s, part, p)
 		switch {
 		case action == nil:
@@ -251,13 +258,14 @@ func differs(s Snapshot, part *topology.Part) bool {
 	return !tried || last != fingerprint(part.Live, part.Want)
 }
 
-// setReferences makes the Cluster refer to what was created for it.
+// setReferences makes the Cluster refer to what was created for it, and list its workers.
 func setReferences(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	after := s.Cluster.DeepCopy()
 	refer(after, desired)
+	workers := s.record()
 	infra, controlPlane := after.Spec.InfrastructureRef != s.Cluster.Spec.InfrastructureRef, after.Spec.ControlPlaneRef != s.Cluster.Spec.ControlPlaneRef
-	if infra || controlPlane || !hasLabels(s.Cluster) {
-		p.Do(SetReferences{Desired: &desired})
+	if infra || controlPlane || !hasLabels(s.Cluster) || workers != s.Cluster.Annotations[WorkersAnnotation] {
+		p.Do(SetReferences{Desired: &desired, Workers: workers})
 	}
 }
 

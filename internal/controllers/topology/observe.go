@@ -31,6 +31,8 @@ type Snapshot struct {
 	HookAnswers map[lifecycle.Hook]lifecycle.Answer
 	// Problems say which objects cannot be read, and what a person has to do about it.
 	Problems []string
+	// Deleting are the workers that are being deleted.
+	Deleting map[topology.Key]bool
 	// Compiled is what was made of the class before.
 	Compiled Compiled
 	// Answers of extensions to what was asked in this reconciliation; Failed is why others did not answer.

@@ -54,7 +54,7 @@ func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	s.Live.Names = map[string]bool{}
+	s.Live.Names, s.Deleting = map[string]bool{}, map[topology.Key]bool{}
 	if s.Live.Deployments, err = c.assign(ctx, s, deployments, clusterv1.ClusterTopologyMachineDeploymentNameLabel, deploymentTemplates(s)); err != nil {
 		return err
 	}
@@ -91,8 +91,15 @@ func poolTemplates(s *Snapshot) map[string]templates {
 	return out
 }
 
-// assign finds the workers by their names in the topology. One of a name that the topology does not have, and any but the oldest of a
-// name, is surplus; one that is being deleted only has its name.
+func roleOf(worker client.Object) topology.Role {
+	if _, ok := worker.(*clusterv1.MachinePool); ok {
+		return topology.Pool
+	}
+	return topology.Deployment
+}
+
+// assign finds the workers by their names in the topology. One of a name that the topology does not have is surplus, a second one of
+// a name is a problem; one that is being deleted only has its name.
 func (c *Controller) assign(
 	ctx context.Context, s *Snapshot, workers []found, label string, made map[string]templates,
 ) (map[string]topology.LiveWorker, error) {
@@ -101,12 +108,17 @@ func (c *Controller) assign(
 		s.Live.Names[w.GetName()] = true
 		name := w.GetLabels()[label]
 		from, wanted := made[name]
-		_, twice := out[name]
+		other, twice := out[name]
 		switch {
 		case !w.GetDeletionTimestamp().IsZero():
+			s.Deleting[topology.Key{Role: roleOf(w.Object), Worker: name}] = true
 			continue
-		case !wanted || twice:
+		case !wanted:
 			s.Live.Surplus = append(s.Live.Surplus, w.Object)
+			continue
+		case twice:
+			s.Problems = append(s.Problems, fmt.Sprintf("%s %s and %s are both %s in the topology: delete one of them",
+				kindOf(w.Object), other.Object.GetName(), w.GetName(), name))
 			continue
 		}
 		live := topology.LiveWorker{Object: w.Object}
