@@ -433,7 +433,7 @@ func TestDeletedWorker(t *testing.T) {
 	w.must(w.Delete(t.Context(), &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: next.GetName()}}))
 	w.settle()
 	want := "False ReconcileFailed MachineDeployment a existed and does not any more: restore it, or remove it from the annotation " +
-		WorkersAnnotation + " of the Cluster to have it created anew"
+		WorkersAnnotation + " of the Cluster to have it created again"
 	if got := w.condition(); got != want {
 		t.Error(got)
 	}

@@ -58,7 +58,7 @@ func (s Snapshot) record() string {
 // await waits for a worker to be restored.
 func await(s Snapshot, worker topology.Key, p *loop.Plan) {
 	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s existed and does not any more: restore it, or remove it from the annotation %s of the Cluster "+
-		"to have it created anew", worker, WorkersAnnotation).For(string(worker.Role), worker.Worker).ForPerson()
+		"to have it created again", worker, WorkersAnnotation).For(string(worker.Role), worker.Worker).ForPerson()
 }
 
 // list writes the list of workers.
