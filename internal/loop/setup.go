@@ -1,17 +1,20 @@
 package loop
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
@@ -45,6 +48,35 @@ type Setup struct {
 	Work Work
 	// Plans keeps the last plan of every object; may be nil.
 	Plans Plans
+	// World is what a controller has of the world besides the manager. The zero value is that of this process.
+	World World
+}
+
+// World is what a controller has of the world besides the API: what is played where controllers run on a copy of it. Nil
+// fields are those of this process.
+type World struct {
+	// Now is the clock.
+	Now func() time.Time
+	// Intn returns a random number from 0 up to, not including, n.
+	Intn func(n int) int
+	// Queue returns the queue of a controller.
+	Queue func(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// Clock returns the clock.
+func (s Setup) Clock() func() time.Time {
+	if s.World.Now != nil {
+		return s.World.Now
+	}
+	return time.Now
+}
+
+// Random returns the source of random numbers.
+func (s Setup) Random() func(n int) int {
+	if s.World.Intn != nil {
+		return s.World.Intn
+	}
+	return rand.IntN
 }
 
 // Plans keeps the last plan of every object that exists.
@@ -62,9 +94,16 @@ type Work interface {
 	Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration)
 }
 
+// Options returns the options of the controller.
+func (s Setup) Options() controller.Options {
+	options := Options(s.Concurrency)
+	options.NewQueue = s.World.Queue
+	return options
+}
+
 // Builder starts the wiring of a controller for the kind of o.
 func (s Setup) Builder(name string, o client.Object) *builder.Builder {
-	return ctrl.NewControllerManagedBy(s.Manager).Named(name).WithOptions(Options(s.Concurrency)).
+	return ctrl.NewControllerManagedBy(s.Manager).Named(name).WithOptions(s.Options()).
 		For(o, builder.WithPredicates(s.Filter()))
 }
 
@@ -94,8 +133,8 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // of a kind that is not in the scheme nothing can be read
 	return &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Live: s.Manager.GetAPIReader(), Scope: s.Scope(),
-		Limits: s.Limits,
-		work:   s.Work, plans: s.Plans, kind: kind,
+		Limits: s.Limits, Now: s.World.Now,
+		work: s.Work, plans: s.Plans, kind: kind,
 		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
 		starts: pacing.Debouncer[client.ObjectKey]{Interval: s.ReconcileInterval},
 		writes: pacing.Writes[client.ObjectKey, Event]{Interval: s.StatusInterval},

@@ -129,25 +129,41 @@ func (p *parts) setup(controller string) loop.Setup {
 	return s
 }
 
-func (p *parts) addCore() error {
-	cfg, clusters := p.cfg, p.clusters
+// AddPlanned adds the controllers that also run on a copy of the world (package whatif), with what the setup has of it: those of
+// the core that write to the management cluster alone.
+func AddPlanned(setup loop.Setup, clusters remote.Workloads, extensions hook.Client, cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	p := &parts{cfg: cfg, common: setup, members: map[providerset.Name]manager.Manager{providerset.Core: setup.Manager}}
+	return run(p.planned(clusters, extensions))
+}
+
+// planned are the controllers of the core that write to the management cluster alone.
+func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []func() error {
+	cfg := p.cfg
 	add := []func() error{
 		func() error {
 			return cluster.Add(p.setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace, DeleteHook: cfg.deleteHook()})
 		},
 		func() error { return machine.Add(p.setup(machine.Name), clusters, cfg.machines()) },
 		func() error { return machinehealthcheck.Add(p.setup(machinehealthcheck.Name), clusters) },
-		func() error {
-			return clusterresourceset.Add(p.setup(clusterresourceset.Name), clusters, clusterresourceset.Settings{
-				Namespaces: cfg.Namespaces, DeleteHook: cfg.deleteHook(),
-			})
-		},
 		func() error { return machinedeployment.Add(p.setup(machinedeployment.Name), cfg.Policy) },
 		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {
 		add = append(add, func() error { return machinepool.Add(p.setup(machinepool.Name), clusters, cfg.Policy) })
 	}
+	if cfg.Gates.Enabled(GateClusterTopology) {
+		add = append(add, func() error { return clusterclass.Add(p.setup(clusterclass.Name), extensions) })
+		add = append(add, func() error { return topology.Add(p.setup(topology.Name), extensions) })
+	}
+	return add
+}
+
+func (p *parts) addCore() error {
+	cfg := p.cfg
 	var extensions hook.Client // nil where they are not called
 	if cfg.Gates.Enabled(GateRuntimeSDK) {
 		registry, err := addExtensions(p.setup(extensionconfig.Name), cfg.Extensions)
@@ -156,11 +172,15 @@ func (p *parts) addCore() error {
 		}
 		extensions = registry
 	}
-	if cfg.Gates.Enabled(GateClusterTopology) {
-		add = append(add, func() error { return clusterclass.Add(p.setup(clusterclass.Name), extensions) })
-		add = append(add, func() error { return topology.Add(p.setup(topology.Name), extensions) })
-	}
-	for _, f := range add {
+	return run(append(p.planned(p.clusters, extensions), func() error {
+		return clusterresourceset.Add(p.setup(clusterresourceset.Name), p.clusters, clusterresourceset.Settings{
+			Namespaces: cfg.Namespaces, DeleteHook: cfg.deleteHook(),
+		})
+	}))
+}
+
+func run(all []func() error) error {
+	for _, f := range all {
 		if err := f(); err != nil {
 			return err
 		}

@@ -22,6 +22,17 @@ const providerIDField = "spec.providerID"
 // ClusterMap names the requests of a controller that concern a cluster.
 type ClusterMap func(ctx context.Context, cluster client.ObjectKey) []reconcile.Request
 
+// Workloads are the workload clusters as controllers see them: [Clusters], and whatever plays them.
+type Workloads interface {
+	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
+	Watch(ctx context.Context, cluster client.ObjectKey, w WatchRequest) error
+	Health(cluster client.ObjectKey) Health
+	Changed(controller string, to ClusterMap) source.Source
+}
+
+var _ Workloads = &Clusters{}
+
 // subscriber is the queue of a controller.
 type subscriber struct {
 	ctx   context.Context

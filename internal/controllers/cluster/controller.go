@@ -49,8 +49,8 @@ type Controller struct {
 }
 
 // Add adds the controller to the manager.
-func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), scope: s.Scope(), now: time.Now}
+func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
+	c := &Controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), scope: s.Scope(), now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ type Controller struct {
 }
 
 // Add adds the controller to the manager.
-func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
+func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	sources, err := newSources(s, settings)
 	if err != nil {
 		return fmt.Errorf("preparing the cache of resources: %w", err)
@@ -63,7 +63,7 @@ func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
 	}
 	c := &Controller{
 		client: s.Manager.GetClient(), sources: sources, live: s.Manager.GetAPIReader(), workloads: clusters,
-		scope: s.Scope(), deleteHook: settings.DeleteHook, now: time.Now,
+		scope: s.Scope(), deleteHook: settings.DeleteHook, now: s.Clock(),
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer

@@ -70,8 +70,8 @@ const (
 )
 
 // Add adds the controller to the manager.
-func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, settings: settings.withDefaults(), now: time.Now}
+func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
+	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, settings: settings.withDefaults(), now: s.Clock()}
 	for field, value := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, field, value); err != nil {
 			return fmt.Errorf("index Machines by %s: %w", field, err)

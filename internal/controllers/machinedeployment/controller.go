@@ -43,7 +43,7 @@ type Controller struct {
 
 // Add adds the controller to the manager; allowed is what the operator allows.
 func Add(s loop.Setup, allowed policy.Configuration) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), policy: allowed, scope: s.Scope(), now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), policy: allowed, scope: s.Scope(), now: s.Clock()}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)

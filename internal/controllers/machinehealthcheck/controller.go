@@ -51,9 +51,9 @@ const ofCluster = "machinehealthcheck.clusterName"
 func indexMachine(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ClusterName} }
 
 // Add adds the controller to the manager.
-func Add(s loop.Setup, clusters *remote.Clusters) error {
+func Add(s loop.Setup, clusters remote.Workloads) error {
 	s = debounced(s)
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: s.Clock()}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, ofCluster, indexMachine); err != nil {
 		return fmt.Errorf("index Machines by Cluster: %w", err)
 	}

@@ -44,8 +44,8 @@ type Controller struct {
 }
 
 // Add adds the controller to the manager. allowed is what the operator allows.
-func Add(s loop.Setup, clusters *remote.Clusters, allowed policy.Configuration) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, policy: allowed, now: time.Now}
+func Add(s loop.Setup, clusters remote.Workloads, allowed policy.Configuration) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, policy: allowed, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}

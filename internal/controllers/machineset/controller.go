@@ -3,7 +3,6 @@ package machineset
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -67,10 +66,10 @@ type Controller struct {
 const byCluster = "machineset.spec.clusterName"
 
 // Add adds the controller to the manager.
-func Add(s loop.Setup, clusters *remote.Clusters, settings Settings) error {
+func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings,
-		scope: s.Scope(), now: time.Now, intn: rand.IntN,
+		scope: s.Scope(), now: s.Clock(), intn: s.Random(),
 	}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
 		return fmt.Errorf("index Machines by their Cluster: %w", err)

@@ -45,7 +45,7 @@ type Controller struct {
 
 // Add adds the controller to the manager. Without extensions no class that names one can be used.
 func Add(s loop.Setup, extensions hook.Client) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), classes: newClasses(), extensions: extensions, now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), classes: newClasses(), extensions: extensions, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func Add(s loop.Setup, extensions hook.Client) error {
 	r := loop.NewReconciler(s, c.definition())
 	c.writer, c.applier = r.Writer, r.Writer.Named(FieldManager)
 	member := handler.EnqueueRequestsFromMapFunc(clusterOfMember)
-	built, err := ctrl.NewControllerManagedBy(s.Manager).Named(Name).WithOptions(loop.Options(s.Concurrency)).
+	built, err := ctrl.NewControllerManagedBy(s.Manager).Named(Name).WithOptions(s.Options()).
 		For(&clusterv1.Cluster{}, builder.WithPredicates(s.Filter(), predicate.NewPredicateFuncs(hasTopology))).
 		Watches(&clusterv1.ClusterClass{}, handler.EnqueueRequestsFromMapFunc(c.clustersOfClass)).
 		Watches(&clusterv1.MachineDeployment{}, member).

@@ -46,7 +46,7 @@ type Controller struct {
 
 // Add adds the controller to the manager. tokenTTL is the life of a bootstrap token; zero:
 // [discovery.DefaultTTL].
-func Add(s loop.Setup, clusters *remote.Clusters, tokenTTL time.Duration) error {
+func Add(s loop.Setup, clusters remote.Workloads, tokenTTL time.Duration) error {
 	if tokenTTL == 0 {
 		tokenTTL = discovery.DefaultTTL
 	}
