@@ -74,7 +74,7 @@ func imports(s source) []string {
 var layers = [][]string{
 	{"internal/fault", "internal/condition", "internal/version", "internal/naming", "internal/buildinfo", "internal/subnet", "internal/componentflag", "internal/componentfile", "internal/heap", "internal/pacing", "internal/providerset", "sdk", "api"},
 	{"internal/topology", "internal/rollout", "internal/admission", "internal/conversion", "internal/cloudconfig", "internal/nodemeta", "internal/ownership", "internal/policy", "internal/kubeconfig"},
-	{"internal/kube", "internal/membership", "internal/relay", "internal/machines", "internal/link", "internal/remote", "internal/drain", "internal/hook", "internal/journey", "internal/loop"},
+	{"internal/kube", "internal/membership", "internal/relay", "internal/machines", "internal/link", "internal/remote", "internal/drain", "internal/hook", "internal/journey", "internal/loop", "internal/whatif"},
 	{"internal/controllers", "internal/providers", "config", "internal/plane", "internal/simulated", "internal/nodeimage", "images"},
 	{"internal/manager", "internal/clusterctl"},
 	{"internal/cli"},

@@ -29,6 +29,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/image"
 	"github.com/slipwayhq/slipway/internal/cli/kubectl"
 	"github.com/slipwayhq/slipway/internal/cli/manager"
+	"github.com/slipwayhq/slipway/internal/cli/plan"
 	"github.com/slipwayhq/slipway/internal/cli/plane"
 	"github.com/slipwayhq/slipway/internal/cli/status"
 	"github.com/slipwayhq/slipway/internal/cli/up"
@@ -85,6 +86,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		kubectl.Command,
 		manager.Command,
 		manager.EmbeddedCommand,
+		plan.Command,
 		plane.Command,
 		status.Command,
 		func(e env.Env) *cobra.Command { return up.Command(e, manager.Prepare) },

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 
 	"github.com/spf13/cobra"
 
@@ -33,14 +32,17 @@ func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 // report prints what is to be said about err and returns the exit code.
 func report(w io.Writer, err error) int {
 	var code ExitCode
-	var child *exec.ExitError
+	var printed interface {
+		error
+		ExitCode() int
+	}
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &code):
 		return int(code)
-	case errors.As(err, &child):
-		return child.ExitCode()
+	case errors.As(err, &printed): // of a child process, or of an outcome that a verb has printed
+		return printed.ExitCode()
 	case errors.Is(err, context.Canceled):
 		_, _ = fmt.Fprintln(w, "slipway: interrupted")
 		return ExitInterrupted

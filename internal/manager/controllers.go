@@ -12,6 +12,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/admission"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
 	"github.com/slipwayhq/slipway/internal/controllers/clusterclass"
@@ -28,6 +29,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/process"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	hostedbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 	hostedprocess "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
@@ -138,6 +140,15 @@ func AddPlanned(setup loop.Setup, clusters remote.Workloads, extensions hook.Cli
 	}
 	p := &parts{cfg: cfg, common: setup, members: map[providerset.Name]manager.Manager{providerset.Core: setup.Manager}}
 	return run(p.planned(clusters, extensions))
+}
+
+// PlannedAdmission is how admission judges what a plan is made of.
+func PlannedAdmission(cfg Config) (admission.Gates, policy.Configuration, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return admission.Gates{}, policy.Configuration{}, err
+	}
+	return admissionGates(cfg.Gates), cfg.Policy, nil
 }
 
 // planned are the controllers of the core that write to the management cluster alone.

@@ -1,0 +1,170 @@
+// Package plan is the verb "plan".
+//
+// Does: shows what a change would do before it is made: reads the proposed objects and those that there are, runs the
+// controllers on a copy in memory (package whatif), and prints what they did.
+//
+// Never: writes to a management cluster, or calls a Runtime Extension.
+//
+// Read first: Command.
+package plan
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/whatif"
+	"github.com/slipwayhq/slipway/internal/whatif/input"
+)
+
+// Exit codes besides 0, which says that nothing changes.
+const (
+	exitRefused = 1 // the API would refuse the change, or a part of it
+	exitChanges = 2 // something changes
+)
+
+// exit is the code of an outcome that was printed.
+type exit int
+
+// Error implements error.
+func (e exit) Error() string { return "the plan has changes" }
+
+// ExitCode is the exit code.
+func (e exit) ExitCode() int { return int(e) }
+
+// flags are those of the verb.
+type flags struct {
+	files, deletes []string
+	offline        string
+	all            bool
+}
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	f := &flags{}
+	cmd := &cobra.Command{
+		Use:   "plan -f FILE",
+		Short: "Show what a change would do before it is made",
+		Long: `Show what "kubectl apply" of some files would do: which objects are created, changed field by field and deleted, which Machines
+are replaced, in which order and in how many steps, and which clusters are touched. The controllers themselves run on a copy of
+the management cluster in memory, in which providers do what their contract promises; nothing is written anywhere. What the API
+would refuse is shown as it would refuse it.
+
+The exit code is 0 where nothing changes, 2 where something does, and 1 after an error and where a part of the change is refused.`,
+		Example: `  slipway plan -f cluster.yaml
+  slipway plan -f changes/ -o json
+  slipway kubectl get machinedeployment demo-md-0 -o yaml | sed 's/replicas: 3/replicas: 5/' | slipway plan -f -
+  slipway plan --delete cluster.yaml
+  slipway plan -f cluster.yaml --offline copy/`,
+		Args: cobra.NoArgs,
+	}
+	connection := management.Add(cmd.Flags())
+	f.add(cmd.Flags())
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		p, err := f.plan(cmd.Context(), e, connection)
+		if err != nil {
+			return err
+		}
+		if err := format.Print(e.Out, p, func(w io.Writer) error { return render(w, p, f.all) }); err != nil {
+			return err
+		}
+		switch {
+		case len(p.Refused) > 0:
+			return exit(exitRefused)
+		case !p.IsEmpty():
+			return exit(exitChanges)
+		}
+		return nil
+	}
+	return cmd
+}
+
+func (f *flags) add(set *pflag.FlagSet) {
+	set.StringSliceVarP(&f.files, "filename", "f", nil, "files or folders with the objects to apply; - is the standard input")
+	set.StringSliceVar(&f.deletes, "delete", nil, "files or folders with objects to delete")
+	set.StringVar(&f.offline, "offline", "", "folder with a copy of the management cluster: its objects with their status, and the CRDs of its providers")
+	set.BoolVar(&f.all, "all", false, "show every cluster and every name; by default long lists are shortened")
+}
+
+// plan reads, and runs the change.
+func (f *flags) plan(ctx context.Context, e env.Env, connection *management.Flags) (*whatif.Plan, error) {
+	if len(f.files)+len(f.deletes) == 0 {
+		return nil, fault.New(fault.Invalid, "Usage", "nothing is proposed: name files with -f or --delete")
+	}
+	var change whatif.Change
+	var err error
+	if change.Apply, err = input.Files(f.files, e.In); err != nil {
+		return nil, err
+	}
+	if change.Delete, err = input.Files(f.deletes, e.In); err != nil {
+		return nil, err
+	}
+	snapshot, namespace, err := f.snapshot(ctx, e, connection, change)
+	if err != nil {
+		return nil, err
+	}
+	if err := input.Prepare(&snapshot, &change, namespace); err != nil {
+		return nil, err
+	}
+	scheme, err := manager.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	gates, allowed, err := manager.PlannedAdmission(manager.Config{})
+	if err != nil {
+		return nil, err
+	}
+	plan, _, err := whatif.Run(ctx, whatif.Options{
+		Scheme: scheme, Now: e.Now(), Admission: whatif.Admission(gates, allowed),
+		Controllers: func(s loop.Setup, w remote.Workloads) error { return manager.AddPlanned(s, w, manager.Config{}) },
+	}, snapshot, change)
+	return plan, err
+}
+
+// snapshot is what there is, and the namespace of what is proposed without one.
+func (f *flags) snapshot(ctx context.Context, e env.Env, connection *management.Flags, change whatif.Change) (whatif.Snapshot, string, error) {
+	if f.offline != "" {
+		own, err := crds.All()
+		if err != nil {
+			return whatif.Snapshot{}, "", err
+		}
+		s, err := input.Folder(f.offline, own)
+		namespace := connection.Namespace
+		if namespace == "" {
+			namespace = "default"
+		}
+		return s, namespace, err
+	}
+	c, err := connection.Connect(e)
+	if err != nil {
+		return whatif.Snapshot{}, "", err
+	}
+	s, err := input.Cluster(ctx, c.Client, namespaces(c.Namespace, change))
+	return s, c.Namespace, c.Explain(err)
+}
+
+// namespaces of what is proposed, for who may not read all.
+func namespaces(otherwise string, change whatif.Change) []string {
+	out := []string{otherwise}
+	for _, list := range [][]*unstructured.Unstructured{change.Apply, change.Delete} {
+		for _, u := range list {
+			if ns := u.GetNamespace(); ns != "" && !slices.Contains(out, ns) {
+				out = append(out, ns)
+			}
+		}
+	}
+	return out
+}

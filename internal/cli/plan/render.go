@@ -1,0 +1,316 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/whatif"
+)
+
+// How much is shown of a long list, where not all is asked for.
+const (
+	maxNames  = 4
+	maxSteps  = 8
+	maxFields = 20
+	maxValue  = 80
+	maxWaits  = 5
+)
+
+// page collects the lines of a plan.
+type page struct {
+	strings.Builder
+	all bool
+}
+
+func (p *page) line(indent int, format string, args ...any) {
+	p.WriteString(strings.Repeat("  ", indent))
+	fmt.Fprintf(p, format, args...)
+	p.WriteByte('\n')
+}
+
+// render writes a plan for people: a block for each cluster, then what is refused, what waits in the end, and the summary.
+func render(w io.Writer, plan *whatif.Plan, all bool) error {
+	p := &page{all: all}
+	for _, b := range alike(blocks(plan, all), all) {
+		p.WriteString(b.title() + "\n" + b.text + "\n")
+	}
+	refusals(p, plan)
+	waits(p, plan)
+	summary(p, plan)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// block is what is shown of one cluster.
+type block struct {
+	cluster, text, signature string
+	others                   []string
+	all                      bool
+}
+
+func (b block) title() string {
+	switch {
+	case b.cluster == "":
+		return "Objects of no cluster"
+	case len(b.others) == 0:
+		return "Cluster " + b.cluster
+	}
+	return fmt.Sprintf("Cluster %s, and %d more in the same way: %s", b.cluster, len(b.others), names(b.others, b.all))
+}
+
+// blocks are those of all clusters in their order, objects of none first.
+func blocks(plan *whatif.Plan, all bool) []block {
+	objects, rollouts := map[string][]whatif.ObjectChange{}, map[string][]whatif.Rollout{}
+	var order []string
+	for _, o := range plan.Objects {
+		if len(objects[o.Cluster]) == 0 {
+			order = append(order, o.Cluster)
+		}
+		objects[o.Cluster] = append(objects[o.Cluster], o)
+	}
+	for _, r := range plan.Rollouts {
+		rollouts[r.Cluster] = append(rollouts[r.Cluster], r)
+	}
+	slices.Sort(order)
+	var out []block
+	for _, name := range order {
+		p := &page{all: all}
+		changes(p, objects[name])
+		for _, r := range rollouts[name] {
+			rollout(p, r, objects[name])
+		}
+		out = append(out, block{cluster: name, text: p.String(), signature: signature(name, p.String(), objects[name]), all: all})
+	}
+	return out
+}
+
+// signature is the text without the names that differ between clusters that change in the same way.
+func signature(cluster, text string, objects []whatif.ObjectChange) string {
+	if cluster == "" {
+		return text
+	}
+	replace := []string{}
+	slices.SortStableFunc(objects, func(a, b whatif.ObjectChange) int { return cmp.Compare(len(b.Name), len(a.Name)) })
+	for _, o := range objects {
+		replace = append(replace, o.Name, "<"+o.Kind+">")
+	}
+	_, name, _ := strings.Cut(cluster, "/")
+	return strings.NewReplacer(append(replace, name, "<cluster>")...).Replace(text)
+}
+
+// alike puts the clusters together that change in the same way.
+func alike(in []block, all bool) []block {
+	if all {
+		return in
+	}
+	var out []block
+	at := map[string]int{}
+	for _, b := range in {
+		n, found := at[b.signature]
+		if !found || b.cluster == "" {
+			at[b.signature] = len(out)
+			out = append(out, b)
+			continue
+		}
+		out[n].others = append(out[n].others, b.cluster)
+	}
+	return out
+}
+
+// ofMachine reports whether an object is a Machine or one that is created and deleted with it.
+func ofMachine(o whatif.ObjectChange) bool {
+	return o.Kind == "Machine" || strings.HasPrefix(o.Owner, "Machine/")
+}
+
+// changes writes the objects. Those that change in the same fields share an entry; what is created and deleted with a Machine is
+// counted with the Machines.
+func changes(p *page, objects []whatif.ObjectChange) {
+	type entry struct {
+		whatif.ObjectChange
+		names []string
+	}
+	var entries []entry
+	at := map[string]int{}
+	for _, o := range objects {
+		if ofMachine(o) && o.Verb != whatif.Update {
+			continue
+		}
+		text, _ := json.Marshal(o.Fields) // they were decoded from JSON
+		key := fmt.Sprint(o.Kind, o.Verb, string(text))
+		if n, found := at[key]; found && o.Verb == whatif.Update {
+			entries[n].names = append(entries[n].names, o.Name)
+			continue
+		}
+		at[key] = len(entries)
+		entries = append(entries, entry{o, []string{o.Name}})
+	}
+	for _, e := range entries {
+		count := ""
+		if len(e.names) > 1 {
+			count = fmt.Sprintf("%d × ", len(e.names))
+		}
+		p.line(1, "%s %s%s %s", sign(e.Verb), count, e.Kind, names(e.names, p.all))
+		fields(p, e.Fields)
+	}
+}
+
+func sign(v whatif.Verb) string {
+	return map[whatif.Verb]string{whatif.Create: "+", whatif.Update: "~", whatif.Delete: "-"}[v]
+}
+
+func fields(p *page, list []whatif.Field) {
+	for n, f := range list {
+		if n == maxFields && !p.all {
+			p.line(3, "… and %d more fields", len(list)-n)
+			return
+		}
+		switch {
+		case f.From == nil:
+			p.line(3, "+ %s: %s", f.Path, value(f.To, p.all))
+		case f.To == nil:
+			p.line(3, "- %s: %s", f.Path, value(f.From, p.all))
+		default:
+			p.line(3, "%s: %s → %s", f.Path, value(f.From, p.all), value(f.To, p.all))
+		}
+	}
+}
+
+// value is a value on one line.
+func value(v any, all bool) string {
+	text, ok := v.(string)
+	if !ok || strings.ContainsAny(text, "\n\t") || text == "" {
+		data, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Sprint(v)
+		}
+		text = string(data)
+	}
+	if runes := []rune(text); len(runes) > maxValue && !all {
+		return string(runes[:maxValue]) + "…"
+	}
+	return text
+}
+
+func names(list []string, all bool) string {
+	if len(list) <= maxNames || all {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:maxNames-1], ", "), len(list)-maxNames+1)
+}
+
+// rollout writes what becomes of the Machines of an owner.
+func rollout(p *page, r whatif.Rollout, objects []whatif.ObjectChange) {
+	replaced := min(r.Created, len(r.Deleted))
+	var what []string
+	for _, one := range []struct {
+		n    int
+		text string
+	}{{replaced, "%d replaced"}, {r.Created - replaced, "%d created"}, {len(r.Deleted) - replaced, "%d deleted"}, {len(r.Kept), "%d kept"}} {
+		if one.n > 0 {
+			what = append(what, fmt.Sprintf(one.text, one.n))
+		}
+	}
+	p.line(1, "Machines of %s %s: %s%s", r.Kind, r.Name, strings.Join(what, ", "), with(objects))
+	for n, s := range r.Steps {
+		if n >= maxSteps-1 && n < len(r.Steps)-1 && !p.all {
+			if n == maxSteps-1 {
+				p.line(3, "… %d more steps", len(r.Steps)-maxSteps)
+			}
+			continue
+		}
+		var do []string
+		if s.Created > 0 {
+			do = append(do, fmt.Sprintf("create %d", s.Created))
+		}
+		if len(s.Deleted) > 0 {
+			do = append(do, "delete "+names(s.Deleted, p.all))
+		}
+		p.line(3, "%d. %s", n+1, strings.Join(do, ", "))
+	}
+}
+
+// with names the kinds that come and go with Machines.
+func with(objects []whatif.ObjectChange) string {
+	var kinds []string
+	for _, o := range objects {
+		if ofMachine(o) && o.Kind != "Machine" && o.Verb != whatif.Update && !slices.Contains(kinds, o.Kind) {
+			kinds = append(kinds, o.Kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	return ", each with its " + strings.Join(kinds, " and ")
+}
+
+func refusals(p *page, plan *whatif.Plan) {
+	for _, r := range plan.Refused {
+		p.line(0, "! %s %s is refused: %s", r.Kind, r.Name, r.Message)
+	}
+	if len(plan.Refused) > 0 {
+		p.line(0, "")
+	}
+}
+
+func waits(p *page, plan *whatif.Plan) {
+	if len(plan.Waits) > 0 {
+		p.line(0, "Then waiting:")
+	}
+	for n, w := range plan.Waits {
+		if n == maxWaits && !p.all {
+			p.line(1, "… and %d more objects", len(plan.Waits)-n)
+			break
+		}
+		for _, one := range w.Waits {
+			p.line(1, "%s %s: %s", w.Kind, w.Object, one.Message)
+		}
+		for _, message := range w.Errors {
+			p.line(1, "%s %s: %s", w.Kind, w.Object, message)
+		}
+	}
+	if len(plan.Waits) > 0 {
+		p.line(0, "")
+	}
+}
+
+// summary is the last line.
+func summary(p *page, plan *whatif.Plan) {
+	if plan.UnderWay > 0 {
+		p.line(0, "%s still to be created, changed or deleted without this change; the plan begins when that is done.", plural(plan.UnderWay, "object is", "objects are"))
+	}
+	if !plan.Settled {
+		p.line(0, "This is the beginning only: the controllers had not come to rest after %d reconciliations.", plan.Reconciliations)
+	}
+	if len(plan.Objects) == 0 {
+		if len(plan.Refused) == 0 {
+			p.line(0, "Nothing changes.")
+		}
+		return
+	}
+	count := map[whatif.Verb]int{}
+	for _, o := range plan.Objects {
+		if !ofMachine(o) || o.Verb == whatif.Update {
+			count[o.Verb]++
+		}
+	}
+	text := fmt.Sprintf("Plan: %d to create, %d to change, %d to delete", count[whatif.Create], count[whatif.Update], count[whatif.Delete])
+	var created, deleted, kept int
+	for _, r := range plan.Rollouts {
+		created, deleted, kept = created+r.Created, deleted+len(r.Deleted), kept+len(r.Kept)
+	}
+	if created+deleted > 0 {
+		text += fmt.Sprintf("; Machines: %d to create, %d to delete", created, deleted)
+	}
+	p.line(0, "%s. %s touched, %d not.", text, plural(len(plan.Clusters), "cluster is", "clusters are"), plan.Untouched)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

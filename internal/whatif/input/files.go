@@ -1,0 +1,159 @@
+package input
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/whatif"
+)
+
+// reason of the faults of this package.
+const reason = "InvalidInput"
+
+// Files reads the objects in files, in their order; "-" is the standard input. Of a folder it reads what ends with .yaml, .yml
+// or .json, sorted by name.
+func Files(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, path := range paths {
+		names, err := expand(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			found, err := file(name, stdin)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		}
+	}
+	return out, nil
+}
+
+func expand(path string) ([]string, error) {
+	if path == "-" {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, reason, "%s cannot be read: %v", path, cause(err)).From(err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var out []string
+	err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) {
+			out = append(out, name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fault.New(fault.Invalid, reason, "%s cannot be read: %v", path, cause(err)).From(err)
+	}
+	return out, nil
+}
+
+// cause is an error without the path, which the message has already.
+func cause(err error) error {
+	if e := (&fs.PathError{}); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+func file(path string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
+	var data []byte
+	var err error
+	if path == "-" {
+		data, err = io.ReadAll(stdin)
+	} else {
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Invalid, reason, "%s cannot be read: %v", path, cause(err)).From(err)
+	}
+	out, err := documents(data)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, reason, "%s is no manifest: %v", path, err).From(err)
+	}
+	return out, nil
+}
+
+// documents reads YAML or JSON documents, and the items of those that are lists.
+func documents(data []byte) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for n := 1; ; n++ {
+		u := &unstructured.Unstructured{}
+		err := d.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		if len(u.Object) == 0 {
+			continue
+		}
+		if u.IsList() {
+			if err := u.EachListItem(func(o runtime.Object) error {
+				out = append(out, o.(*unstructured.Unstructured))
+				return nil
+			}); err != nil {
+				return nil, fmt.Errorf("document %d: %w", n, err)
+			}
+			continue
+		}
+		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
+			return nil, fmt.Errorf("document %d has no apiVersion, kind or metadata.name", n)
+		}
+		out = append(out, u)
+	}
+}
+
+// Folder reads a copy of a management cluster from a folder: its objects, with their status, and its CRDs. For kinds whose CRD
+// is not there, those of this build are used.
+func Folder(path string, own []*apiextensionsv1.CustomResourceDefinition) (whatif.Snapshot, error) {
+	objects, err := Files([]string{path}, nil)
+	if err != nil {
+		return whatif.Snapshot{}, err
+	}
+	var s whatif.Snapshot
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	have := map[string]bool{}
+	for _, u := range objects {
+		if u.GroupVersionKind().GroupKind() != kube.CRDKind().GroupKind() {
+			s.Objects = append(s.Objects, u)
+			continue
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
+			return s, fault.New(fault.Invalid, reason, "CRD %s in %s cannot be read: %v", u.GetName(), path, err).From(err)
+		}
+		have[crd.Name] = true
+		crds = append(crds, crd)
+	}
+	for _, crd := range own {
+		if !have[crd.Name] {
+			crds = append(crds, crd)
+		}
+	}
+	slices.SortFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
+	s.Kinds = whatif.Kinds(crds)
+	return s, nil
+}

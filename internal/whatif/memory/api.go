@@ -1,0 +1,240 @@
+package memory
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Admission defaults and judges a write, as webhooks would; old is nil where the object is created. It returns the object to
+// store, or why it is refused.
+type Admission func(old, wanted client.Object) (client.Object, error)
+
+// Options of an API.
+type Options struct {
+	// Scheme knows the Go types. Required.
+	Scheme *runtime.Scheme
+	// Kinds that are not of Kubernetes itself; nil: none.
+	Kinds *Kinds
+	// Now is the clock. Required.
+	Now func() time.Time
+	// Admission judges writes to kinds of the scheme; nil: all are admitted.
+	Admission Admission
+}
+
+// API holds objects. Its methods may be called from any goroutine.
+type API struct {
+	scheme    *runtime.Scheme
+	now       func() time.Time
+	admission Admission
+
+	mu      sync.Mutex
+	kinds   map[schema.GroupKind]*kind
+	objects map[schema.GroupKind]map[client.ObjectKey]*object
+	indexes map[schema.GroupKind][]*index
+	version uint64
+	uids    map[types.UID]bool
+	names   uint64
+	events  []Event
+}
+
+// object is what is stored of one: it is never changed. Its forms are made when they are read first.
+type object struct {
+	content *unstructured.Unstructured
+	mu      sync.Mutex
+	forms   map[form]client.Object
+}
+
+// Event is one write that changed something.
+type Event struct {
+	Kind schema.GroupVersionKind
+	Key  client.ObjectKey
+	// Old is nil for an object that was created, New for one that was removed. Neither may be changed.
+	Old, New *unstructured.Unstructured
+	// By is the field manager of who wrote, Subresource what was written; empty: the object.
+	By, Subresource string
+
+	old, new *object
+}
+
+// New returns an API without objects.
+func New(o Options) *API {
+	a := &API{
+		scheme: o.Scheme, now: o.Now, admission: o.Admission, kinds: map[schema.GroupKind]*kind{}, uids: map[types.UID]bool{},
+		objects: map[schema.GroupKind]map[client.ObjectKey]*object{}, indexes: map[schema.GroupKind][]*index{}, version: 1,
+	}
+	if o.Kinds != nil {
+		maps.Copy(a.kinds, o.Kinds.kinds)
+	}
+	return a
+}
+
+// Events returns what was written since it was called last, in order.
+func (a *API) Events() []Event {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := a.events
+	a.events = nil
+	return out
+}
+
+// Load stores an object as it is, without an event: one that exists in the world that this is a copy of.
+func (a *API) Load(u *unstructured.Unstructured) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k, err := a.kindOf(u.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	u = u.DeepCopy()
+	u.SetGroupVersionKind(k.gvk)
+	a.uids[u.GetUID()] = true
+	if u.GetUID() == "" {
+		u.SetUID(a.newUID(k, client.ObjectKeyFromObject(u)))
+	}
+	if created := u.GetCreationTimestamp(); created.IsZero() {
+		u.SetCreationTimestamp(a.time())
+	}
+	if u.GetGeneration() == 0 {
+		u.SetGeneration(1)
+	}
+	a.version = max(a.version, versionOf(u))
+	if u.GetResourceVersion() == "" {
+		u.SetResourceVersion(a.nextVersion())
+	}
+	a.set(k, client.ObjectKeyFromObject(u), &object{content: u})
+	return nil
+}
+
+func versionOf(u *unstructured.Unstructured) uint64 {
+	n, err := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Lookup returns an object, which must not be changed; nil where there is none.
+func (a *API) Lookup(kind schema.GroupKind, key client.ObjectKey) *unstructured.Unstructured {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o := a.objects[kind][key]; o != nil {
+		return o.content
+	}
+	return nil
+}
+
+// All returns every object, sorted by kind, namespace and name. None may be changed.
+func (a *API) All() []*unstructured.Unstructured {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []*unstructured.Unstructured
+	for _, of := range a.objects {
+		for _, o := range of {
+			out = append(out, o.content)
+		}
+	}
+	slices.SortFunc(out, func(x, y *unstructured.Unstructured) int {
+		return cmp.Or(strings.Compare(x.GroupVersionKind().GroupKind().String(), y.GroupVersionKind().GroupKind().String()),
+			compareKeys(client.ObjectKeyFromObject(x), client.ObjectKeyFromObject(y)))
+	})
+	return out
+}
+
+func compareKeys(a, b client.ObjectKey) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// Mapper returns the kinds that the API serves.
+func (a *API) Mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, k := range a.kinds {
+		scope := meta.RESTScope(meta.RESTScopeRoot)
+		if k.namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		m.Add(k.gvk, scope)
+	}
+	for gvk := range a.scheme.AllKnownTypes() {
+		if isBuiltIn(gvk.Group) && gvk.Version != runtime.APIVersionInternal {
+			m.Add(gvk, meta.RESTScopeNamespace)
+		}
+	}
+	return m
+}
+
+// isBuiltIn reports whether the kinds of a group are those of Kubernetes itself, which have no CRD.
+func isBuiltIn(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && !strings.HasSuffix(group, "cluster.x-k8s.io")
+}
+
+// kindOf returns a kind in whatever version it is kept; the lock is held.
+func (a *API) kindOf(gvk schema.GroupVersionKind) (*kind, error) {
+	if k := a.kinds[gvk.GroupKind()]; k != nil {
+		return k, nil
+	}
+	if isBuiltIn(gvk.Group) {
+		k := &kind{gvk: gvk, hasStatus: true}
+		a.kinds[gvk.GroupKind()] = k
+		return k, nil
+	}
+	return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+}
+
+func (a *API) nextVersion() string {
+	a.version++
+	return strconv.FormatUint(a.version, 10)
+}
+
+// newUID returns a UID that no object has had. It depends on what is created and not on when: controllers order by it.
+func (a *API) newUID(k *kind, key client.ObjectKey) types.UID {
+	for n := 0; ; n++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", k.gvk.GroupKind(), key, n))
+		if uid := types.UID(fmt.Sprintf("whatif-%x", sum[:12])); !a.uids[uid] {
+			a.uids[uid] = true
+			return uid
+		}
+	}
+}
+
+// set replaces what is stored, and keeps the indexes; next is nil where it is removed. The lock is held.
+func (a *API) set(k *kind, key client.ObjectKey, next *object) {
+	kind := k.gvk.GroupKind()
+	of := a.objects[kind]
+	if of == nil {
+		of = map[client.ObjectKey]*object{}
+		a.objects[kind] = of
+	}
+	for _, i := range a.indexes[kind] {
+		i.replace(a, key, of[key], next)
+	}
+	if next == nil {
+		delete(of, key)
+		return
+	}
+	of[key] = next
+}
+
+// keys returns the keys of a kind in order; the lock is held.
+func (a *API) keys(kind schema.GroupKind) []client.ObjectKey {
+	return slices.SortedFunc(maps.Keys(a.objects[kind]), compareKeys)
+}
+
+func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	return u
+}

@@ -1,0 +1,302 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// errNotPlayed is the answer to requests that no controller of the world makes.
+var errNotPlayed = errors.New("this request is not played in memory")
+
+// Client writes to the API as a client does, and reads what was written at once.
+type Client struct {
+	*Reader
+	// sub is the subresource that is written.
+	sub string
+}
+
+var (
+	_ client.Client            = &Client{}
+	_ client.SubResourceClient = subresource{}
+)
+
+// Client returns a client whose reads are transformed as a cache would; nil: not.
+func (a *API) Client(transform toolscache.TransformFunc) *Client {
+	return &Client{Reader: a.Reader(transform)}
+}
+
+// Scheme implements client.Client.
+func (c *Client) Scheme() *runtime.Scheme { return c.api.scheme }
+
+// RESTMapper implements client.Client.
+func (c *Client) RESTMapper() meta.RESTMapper { return c.api.Mapper() }
+
+// GroupVersionKindFor implements client.Client.
+func (c *Client) GroupVersionKindFor(o runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(o, c.api.scheme)
+}
+
+// IsObjectNamespaced implements client.Client.
+func (c *Client) IsObjectNamespaced(o runtime.Object) (bool, error) {
+	return apiutil.IsObjectNamespaced(o, c.api.scheme, c.api.Mapper())
+}
+
+// Status implements client.Client.
+func (c *Client) Status() client.SubResourceWriter { return c.SubResource(statusSubresource) }
+
+// SubResource implements client.Client.
+func (c *Client) SubResource(name string) client.SubResourceClient {
+	return subresource{Client{Reader: c.Reader, sub: name}}
+}
+
+// begin reads a request; the lock is held.
+func (c *Client) begin(o client.Object, by string, dryRun []string) (write, *object, error) {
+	gvk, err := apiutil.GVKForObject(o, c.api.scheme)
+	if err != nil {
+		return write{}, nil, err
+	}
+	if c.sub != "" && c.sub != statusSubresource {
+		return write{}, nil, fmt.Errorf("%s of %s: %w", c.sub, gvk.Kind, errNotPlayed)
+	}
+	k, err := c.api.kindOf(gvk)
+	if err != nil {
+		return write{}, nil, err
+	}
+	w := write{kind: k, key: client.ObjectKeyFromObject(o), by: by, subresource: c.sub, dryRun: len(dryRun) > 0}
+	return w, c.api.objects[k.gvk.GroupKind()][w.key], nil
+}
+
+func (w write) notFound() error { return apierrors.NewNotFound(w.resource(), w.key.Name) }
+
+// Create implements client.Client.
+func (c *Client) Create(_ context.Context, o client.Object, opts ...client.CreateOption) error {
+	options := (&client.CreateOptions{}).ApplyOptions(opts)
+	next, err := c.api.unstructuredOf(o)
+	if err != nil {
+		return err
+	}
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	w, _, err := c.begin(o, options.FieldManager, options.DryRun)
+	if err != nil {
+		return err
+	}
+	stored, err := c.api.create(w, next)
+	if err != nil {
+		return err
+	}
+	return c.answer(stored, o)
+}
+
+// Update implements client.Client.
+func (c *Client) Update(_ context.Context, o client.Object, opts ...client.UpdateOption) error {
+	options := (&client.UpdateOptions{}).ApplyOptions(opts)
+	next, err := c.api.unstructuredOf(o)
+	if err != nil {
+		return err
+	}
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	w, old, err := c.begin(o, options.FieldManager, options.DryRun)
+	if err != nil {
+		return err
+	}
+	return c.replace(w, old, next, o)
+}
+
+// replace puts an object that was changed from what was read; the lock is held.
+func (c *Client) replace(w write, old *object, next *unstructured.Unstructured, out client.Object) error {
+	if old == nil {
+		return w.notFound()
+	}
+	if v := next.GetResourceVersion(); v != "" && v != old.content.GetResourceVersion() {
+		return apierrors.NewConflict(w.resource(), w.key.Name, errors.New("the object was changed since it was read"))
+	}
+	if uid := next.GetUID(); uid != "" && uid != old.content.GetUID() {
+		return apierrors.NewConflict(w.resource(), w.key.Name, errors.New("another object has the name"))
+	}
+	stored, err := c.api.put(w, old, next)
+	if err != nil {
+		return err
+	}
+	return c.answer(stored, out)
+}
+
+// Patch implements client.Client.
+func (c *Client) Patch(_ context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	options := (&client.PatchOptions{}).ApplyOptions(opts)
+	data, err := patch.Data(o)
+	if err != nil {
+		return err
+	}
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	w, old, err := c.begin(o, options.FieldManager, options.DryRun)
+	if err != nil {
+		return err
+	}
+	if patch.Type() == types.ApplyPatchType {
+		return c.apply(w, old, data, options.Force != nil && *options.Force, o)
+	}
+	if old == nil {
+		return w.notFound()
+	}
+	if patch.Type() != types.MergePatchType {
+		return fmt.Errorf("%s: %w", patch.Type(), errNotPlayed)
+	}
+	next, err := merged(old.content, data)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return c.replace(w, old, next, o)
+}
+
+// apply settles the fields of the manager; the lock is held.
+func (c *Client) apply(w write, old *object, data []byte, force bool, out client.Object) error {
+	wanted := &unstructured.Unstructured{}
+	if err := wanted.UnmarshalJSON(data); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	before := empty(w.kind.gvk)
+	before.SetNamespace(w.key.Namespace)
+	before.SetName(w.key.Name)
+	if old != nil {
+		before = old.content
+	} else if w.subresource != "" || wanted.GetUID() != "" {
+		return w.notFound()
+	}
+	if v := wanted.GetResourceVersion(); v != "" && v != before.GetResourceVersion() {
+		return apierrors.NewConflict(w.resource(), w.key.Name, errors.New("the object was changed since it was read"))
+	}
+	if uid := wanted.GetUID(); uid != "" && uid != before.GetUID() {
+		return apierrors.NewConflict(w.resource(), w.key.Name, errors.New("another object has the name"))
+	}
+	manager, err := w.kind.manager(w.subresource)
+	if err != nil {
+		return err
+	}
+	settled, err := manager.Apply(before, wanted, w.by, force)
+	if err != nil {
+		return err
+	}
+	w.applied = true
+	next := settled.(*unstructured.Unstructured).DeepCopy()
+	var stored *unstructured.Unstructured
+	if old == nil {
+		stored, err = c.api.create(w, next)
+	} else {
+		stored, err = c.api.put(w, old, next)
+	}
+	if err != nil {
+		return err
+	}
+	return c.answer(stored, out)
+}
+
+// Delete implements client.Client.
+func (c *Client) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
+	options := (&client.DeleteOptions{}).ApplyOptions(opts)
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	w, old, err := c.begin(o, "", options.DryRun)
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		return w.notFound()
+	}
+	return c.api.remove(w, old, options.Preconditions)
+}
+
+// DeleteAllOf implements client.Client. No controller sends it.
+func (c *Client) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
+	return errNotPlayed
+}
+
+// Apply implements client.Client. Controllers apply with Patch.
+func (c *Client) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return errNotPlayed
+}
+
+// answer fills the object that was sent with what is stored.
+func (c *Client) answer(stored *unstructured.Unstructured, out client.Object) error {
+	gvk, err := apiutil.GVKForObject(out, c.api.scheme)
+	if err != nil {
+		return err
+	}
+	o, err := shaped(stored, form{kind: gvk, shape: shapeOf(out)}, c.api.scheme)
+	if err != nil {
+		return err
+	}
+	return into(o, out, false)
+}
+
+// subresource writes the status.
+type subresource struct{ c Client }
+
+// Get implements client.SubResourceClient.
+func (s subresource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
+	return errNotPlayed
+}
+
+// Create implements client.SubResourceClient.
+func (s subresource) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+	return errNotPlayed
+}
+
+// Update implements client.SubResourceClient.
+func (s subresource) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
+	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
+	return s.c.Update(ctx, o, &options.UpdateOptions)
+}
+
+// Patch implements client.SubResourceClient.
+func (s subresource) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
+	return s.c.Patch(ctx, o, patch, &options.PatchOptions)
+}
+
+// Apply implements client.SubResourceClient.
+func (s subresource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return errNotPlayed
+}
+
+// Play writes an object whole, its status too, on behalf of what is not a client of this API: it is neither judged nor tracked.
+// An object that does not exist is created.
+func (a *API) Play(next *unstructured.Unstructured, by string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k, err := a.kindOf(next.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKeyFromObject(next)
+	_, err = a.put(write{kind: k, key: key, by: by, played: true}, a.objects[k.gvk.GroupKind()][key], next)
+	return err
+}
+
+// Remove deletes an object on behalf of what is not a client of this API. One that does not exist is left alone.
+func (a *API) Remove(gvk schema.GroupVersionKind, key client.ObjectKey, by string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k, err := a.kindOf(gvk)
+	if err != nil {
+		return err
+	}
+	old := a.objects[k.gvk.GroupKind()][key]
+	if old == nil {
+		return nil
+	}
+	return a.remove(write{kind: k, key: key, by: by}, old, nil)
+}

@@ -1,0 +1,308 @@
+package memory
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// write is one request.
+type write struct {
+	kind *kind
+	key  client.ObjectKey
+	// by is the field manager, subresource what is written.
+	by, subresource string
+	dryRun          bool
+	// applied: the fields of the manager are settled.
+	applied bool
+	// played: who writes is not a client but plays what happens elsewhere, and nothing is judged or tracked.
+	played bool
+}
+
+func (w write) resource() schema.GroupResource {
+	return schema.GroupResource{Group: w.kind.gvk.Group, Resource: w.kind.gvk.Kind}
+}
+
+func (a *API) time() metav1.Time { return metav1.NewTime(a.now().UTC().Truncate(1e9)) }
+
+// create stores a new object. The lock is held.
+func (a *API) create(w write, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if next.GetName() == "" && next.GetGenerateName() != "" {
+		a.names++
+		next.SetName(next.GetGenerateName() + rand.SafeEncodeString(fmt.Sprintf("%05d", a.names)))
+		w.key.Name = next.GetName()
+	}
+	if a.objects[w.kind.gvk.GroupKind()][w.key] != nil {
+		return nil, apierrors.NewAlreadyExists(w.resource(), w.key.Name)
+	}
+	return a.put(w, nil, next)
+}
+
+// put stores an object in place of the old one, nil where it is created, and returns what is stored. The lock is held.
+func (a *API) put(w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	before := empty(w.kind.gvk)
+	if old != nil {
+		before = old.content
+	}
+	next.SetGroupVersionKind(w.kind.gvk)
+	w.only(before, next)
+	if err := w.kind.complete(next.Object); err != nil {
+		return nil, err
+	}
+	a.keepIdentity(w, before, next, old == nil)
+	next, err := a.admit(w, old, next)
+	if err != nil {
+		return nil, err
+	}
+	if !w.applied && !w.played {
+		manager, err := w.kind.manager(w.subresource)
+		if err != nil {
+			return nil, err
+		}
+		tracked, err := manager.Update(before, next, w.by)
+		if err != nil {
+			return nil, err
+		}
+		next = tracked.(*unstructured.Unstructured)
+	}
+	if old != nil && isSame(before, next) {
+		return before, nil
+	}
+	if old != nil && specChanged(before, next) {
+		next.SetGeneration(before.GetGeneration() + 1)
+	}
+	if w.dryRun {
+		return next, nil
+	}
+	return a.store(w, old, next), nil
+}
+
+// only leaves of the new content what the request may write.
+func (w write) only(before, next *unstructured.Unstructured) {
+	if !w.kind.hasStatus || w.played {
+		return
+	}
+	if w.subresource == "" {
+		if status, ok := before.Object[statusSubresource]; ok {
+			next.Object[statusSubresource] = status
+		} else {
+			delete(next.Object, statusSubresource)
+		}
+		return
+	}
+	status, managed := next.Object[statusSubresource], next.GetManagedFields()
+	for name := range next.Object {
+		delete(next.Object, name)
+	}
+	maps.Copy(next.Object, before.DeepCopy().Object)
+	delete(next.Object, statusSubresource)
+	if status != nil {
+		next.Object[statusSubresource] = status
+	}
+	next.SetManagedFields(managed)
+}
+
+// keepIdentity sets what no client writes.
+func (a *API) keepIdentity(w write, before, next *unstructured.Unstructured, created bool) {
+	if created {
+		next.SetUID(a.newUID(w.kind, w.key))
+		next.SetCreationTimestamp(a.time())
+		next.SetGeneration(1)
+		next.SetDeletionTimestamp(nil)
+		next.SetResourceVersion("")
+		return
+	}
+	next.SetUID(before.GetUID())
+	next.SetCreationTimestamp(before.GetCreationTimestamp())
+	next.SetGeneration(before.GetGeneration())
+	next.SetDeletionTimestamp(before.GetDeletionTimestamp())
+	next.SetDeletionGracePeriodSeconds(before.GetDeletionGracePeriodSeconds())
+	next.SetResourceVersion(before.GetResourceVersion())
+}
+
+// admit defaults and judges the object. The status is what a controller reports, and is judged by who reads it.
+func (a *API) admit(w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if w.subresource != "" || w.played || w.kind.crd == nil {
+		return next, nil
+	}
+	var content map[string]any
+	var before client.Object
+	if old != nil {
+		content = old.content.Object
+		if !specChanged(old.content, next) && sameMetadata(old.content, next) {
+			return next, nil
+		}
+	}
+	if a.admission != nil && a.scheme.Recognizes(w.kind.gvk) {
+		wanted, err := a.typed(next)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		if old != nil {
+			if before, err = a.typed(old.content); err != nil {
+				return nil, err
+			}
+		}
+		admitted, err := a.admission(before, wanted)
+		if err != nil {
+			return nil, err
+		}
+		if admitted != wanted {
+			if next, err = a.defaulted(next, wanted, admitted); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if errs := w.kind.validate(next.Object, content); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(w.kind.gvk.GroupKind(), next.GetName(), errs)
+	}
+	return next, nil
+}
+
+// typed returns the Go form of an object.
+func (a *API) typed(u *unstructured.Unstructured) (client.Object, error) {
+	o, err := a.scheme.New(u.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+		return nil, err
+	}
+	return o.(client.Object), nil
+}
+
+// defaulted changes of the object what admission changed of its Go form.
+func (a *API) defaulted(u *unstructured.Unstructured, wanted, admitted client.Object) (*unstructured.Unstructured, error) {
+	patch, err := client.MergeFrom(wanted).Data(admitted)
+	if err != nil {
+		return nil, err
+	}
+	return merged(u, patch)
+}
+
+// store keeps the new object, or removes it where it was deleted and nothing holds it any more. The lock is held.
+func (a *API) store(w write, old *object, next *unstructured.Unstructured) *unstructured.Unstructured {
+	next.SetResourceVersion(a.nextVersion())
+	e := Event{Kind: w.kind.gvk, Key: w.key, By: w.by, Subresource: w.subresource, old: old}
+	if old != nil {
+		e.Old = old.content
+	}
+	if !next.GetDeletionTimestamp().IsZero() && len(next.GetFinalizers()) == 0 {
+		a.set(w.kind, w.key, nil)
+		e.old = &object{content: next} // informers hand out the last state
+		a.events = append(a.events, e)
+		return next
+	}
+	e.new = &object{content: next}
+	e.New = next
+	a.set(w.kind, w.key, e.new)
+	a.events = append(a.events, e)
+	return next
+}
+
+// remove deletes an object: at once, or as soon as its finalizers are gone. The lock is held.
+func (a *API) remove(w write, old *object, preconditions *metav1.Preconditions) error {
+	o := old.content
+	if p := preconditions; p != nil {
+		if p.UID != nil && *p.UID != o.GetUID() {
+			return apierrors.NewConflict(w.resource(), w.key.Name, fmt.Errorf("the UID in the precondition is %s, that of the object %s", *p.UID, o.GetUID()))
+		}
+		if p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion() {
+			return apierrors.NewConflict(w.resource(), w.key.Name, fmt.Errorf("the object was changed since resource version %s", *p.ResourceVersion))
+		}
+	}
+	if !o.GetDeletionTimestamp().IsZero() || w.dryRun {
+		return nil
+	}
+	next := o.DeepCopy()
+	next.SetDeletionTimestamp(new(a.time()))
+	next.SetGeneration(o.GetGeneration() + 1)
+	a.store(w, old, next)
+	return nil
+}
+
+// isSame reports whether nothing changed but times at which fields were written.
+func isSame(a, b *unstructured.Unstructured) bool {
+	if !sameContent(a.Object, b.Object, "metadata") {
+		return false
+	}
+	x, y := metaOf(a), metaOf(b)
+	if !sameContent(x, y, "managedFields", "resourceVersion") {
+		return false
+	}
+	return apiequality.Semantic.DeepEqual(withoutTimes(a.GetManagedFields()), withoutTimes(b.GetManagedFields()))
+}
+
+func withoutTimes(in []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	out := make([]metav1.ManagedFieldsEntry, len(in))
+	for i, e := range in {
+		e.Time = nil
+		out[i] = e
+	}
+	return out
+}
+
+func metaOf(u *unstructured.Unstructured) map[string]any {
+	m, _ := u.Object["metadata"].(map[string]any)
+	return m
+}
+
+// specChanged reports whether anything but metadata and status changed.
+func specChanged(a, b *unstructured.Unstructured) bool {
+	return !sameContent(a.Object, b.Object, "metadata", statusSubresource)
+}
+
+func sameMetadata(a, b *unstructured.Unstructured) bool {
+	return sameContent(metaOf(a), metaOf(b), "managedFields", "resourceVersion", "generation")
+}
+
+func sameContent(a, b map[string]any, except ...string) bool {
+	skip := map[string]bool{}
+	for _, name := range except {
+		skip[name] = true
+	}
+	for name, value := range a {
+		if other, ok := b[name]; !skip[name] && (!ok || !reflect.DeepEqual(value, other)) {
+			return false
+		}
+	}
+	for name := range b {
+		if _, ok := a[name]; !skip[name] && !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// unstructuredOf returns a copy of an object as it is sent.
+func (a *API) unstructuredOf(o client.Object) (*unstructured.Unstructured, error) {
+	gvk, err := apiutil.GVKForObject(o, a.scheme)
+	if err != nil {
+		return nil, err
+	}
+	out := &unstructured.Unstructured{}
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		out = u.DeepCopy()
+	} else {
+		data, err := json.Marshal(o)
+		if err != nil {
+			return nil, err
+		}
+		if err := out.UnmarshalJSON(withKind(data, gvk)); err != nil {
+			return nil, err
+		}
+	}
+	out.SetGroupVersionKind(gvk)
+	return out, nil
+}

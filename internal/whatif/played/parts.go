@@ -1,0 +1,227 @@
+package played
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// play makes of an object what its provider makes of it next, and returns what follows in the workload cluster once that is
+// stored. It changes nothing where there is nothing to do or where the contract says that the provider waits.
+func (p *Providers) play(part role, u *unstructured.Unstructured) (follows []func()) {
+	if u.GetDeletionTimestamp() != nil {
+		u.SetFinalizers(nil)
+		return nil
+	}
+	switch part {
+	case infraCluster:
+		p.playInfraCluster(u)
+	case controlPlane:
+		return p.playControlPlane(u)
+	case infraMachine:
+		return p.playInfraMachine(u)
+	case bootstrapConfig:
+		p.playBootstrapConfig(u)
+	case infraPool:
+		return p.playInfraPool(u)
+	}
+	return nil
+}
+
+// joins is what follows when an instance was started.
+func (p *Providers) joins(cluster client.ObjectKey, n Node) func() {
+	return func() {
+		p.world.After(joining, "join "+cluster.String()+" "+n.ProviderID, func() {
+			p.workloads.Join(cluster, n)
+		})
+	}
+}
+
+func same(a, b *unstructured.Unstructured) bool { return reflect.DeepEqual(a.Object, b.Object) }
+
+// done sets what says that an object is provisioned, in the words of both versions of the contract: the schema of its kind
+// drops those that it does not know.
+func done(u *unstructured.Unstructured, initialized string) {
+	set(u, true, "status", "initialization", initialized)
+	set(u, true, "status", "ready")
+}
+
+func (p *Providers) playInfraCluster(u *unstructured.Unstructured) {
+	if isTrue(u, "status", "initialization", "provisioned") || isTrue(u, "status", "ready") {
+		return
+	}
+	if cluster := p.cluster(u); cluster != nil && !hasEndpoint(cluster) && !hasControlPlane(cluster) {
+		set(u, map[string]any{"host": u.GetName() + ".whatif.invalid", "port": int64(6443)}, "spec", "controlPlaneEndpoint")
+	}
+	done(u, "provisioned")
+	p.isReady(u, clusterv1.ReadyCondition)
+}
+
+func hasEndpoint(u *unstructured.Unstructured) bool {
+	host, _, _ := unstructured.NestedString(u.Object, "spec", "controlPlaneEndpoint", "host")
+	return host != ""
+}
+
+func hasControlPlane(u *unstructured.Unstructured) bool {
+	name, _, _ := unstructured.NestedString(u.Object, "spec", "controlPlaneRef", "name")
+	return name != ""
+}
+
+func (p *Providers) playControlPlane(u *unstructured.Unstructured) (follows []func()) {
+	cluster := p.cluster(u)
+	if cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {
+		return nil
+	}
+	if !hasEndpoint(u) && !hasEndpoint(cluster) {
+		set(u, map[string]any{"host": u.GetName() + ".whatif.invalid", "port": int64(6443)}, "spec", "controlPlaneEndpoint")
+	}
+	initialized := isTrue(u, "status", "initialization", "controlPlaneInitialized") || isTrue(u, "status", "initialized")
+	if !initialized {
+		done(u, "controlPlaneInitialized")
+		set(u, true, "status", "initialized")
+		p.isReady(u, clusterv1.ReadyCondition)
+		p.isReady(u, clusterv1.AvailableCondition)
+		key := clusterOf(u)
+		follows = append(follows, func() {
+			p.world.After(preparing, "connect "+key.String(), func() { p.workloads.Connect(key) })
+		})
+	}
+	version, _, _ := unstructured.NestedString(u.Object, "spec", "version")
+	replicas, scales, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	running, _, _ := unstructured.NestedString(u.Object, "status", "version")
+	if initialized && version == running && !isScaled(u, replicas, scales) {
+		return nil
+	}
+	set(u, u.GetGeneration(), "status", "observedGeneration")
+	if version != "" {
+		set(u, version, "status", "version")
+		if _, ok, _ := unstructured.NestedSlice(u.Object, "status", "versions"); ok {
+			set(u, []any{map[string]any{"version": version, "replicas": max(replicas, 1)}}, "status", "versions")
+		}
+	}
+	if !scales {
+		set(u, true, "status", "externalManagedControlPlane")
+		return follows
+	}
+	for _, name := range []string{"replicas", "readyReplicas", "availableReplicas", "upToDateReplicas", "updatedReplicas"} {
+		set(u, replicas, "status", name)
+	}
+	return follows
+}
+
+// isScaled reports whether the number of replicas is not the desired one.
+func isScaled(u *unstructured.Unstructured, replicas int64, scales bool) bool {
+	have, _, _ := unstructured.NestedInt64(u.Object, "status", "replicas")
+	return scales && have != replicas
+}
+
+// playInfraMachine waits as the contract says: for its Machine, the infrastructure of the Cluster and the bootstrap data.
+func (p *Providers) playInfraMachine(u *unstructured.Unstructured) (follows []func()) {
+	if isTrue(u, "status", "initialization", "provisioned") || isTrue(u, "status", "ready") {
+		return nil
+	}
+	machine, cluster := p.owner(u, "Machine"), p.cluster(u)
+	if machine == nil || cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {
+		return nil
+	}
+	if data, _, _ := unstructured.NestedString(machine.Object, "spec", "bootstrap", "dataSecretName"); data == "" {
+		return nil
+	}
+	id, _, _ := unstructured.NestedString(u.Object, "spec", "providerID")
+	if id == "" {
+		id = providerID(u)
+		set(u, id, "spec", "providerID")
+	}
+	set(u, []any{map[string]any{"type": "Hostname", "address": u.GetName()}}, "status", "addresses")
+	done(u, "provisioned")
+	p.isReady(u, clusterv1.ReadyCondition)
+	version, _, _ := unstructured.NestedString(machine.Object, "spec", "version")
+	return []func(){p.joins(clusterOf(u), Node{Name: machine.GetName(), ProviderID: id, Version: version})}
+}
+
+// providerID is one that the rules of this build's machines accept; other providers have none.
+func providerID(u *unstructured.Unstructured) string {
+	return fmt.Sprintf("slipway:///slipway-%s-%08x", u.GetName(), crc32.ChecksumIEEE([]byte(u.GetNamespace()+"/"+u.GetName())))
+}
+
+func (p *Providers) playBootstrapConfig(u *unstructured.Unstructured) {
+	if isTrue(u, "status", "initialization", "dataSecretCreated") || isTrue(u, "status", "ready") {
+		return
+	}
+	cluster := p.cluster(u)
+	if cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {
+		return
+	}
+	_, ofControlPlane := u.GetLabels()[clusterv1.MachineControlPlaneLabel]
+	if !ofControlPlane && !isTrue(cluster, "status", "initialization", "controlPlaneInitialized") {
+		return
+	}
+	set(u, u.GetName(), "status", "dataSecretName")
+	done(u, "dataSecretCreated")
+	p.isReady(u, clusterv1.ReadyCondition)
+}
+
+// playInfraPool gives a pool as many instances as it is asked for. Those of another version are replaced.
+func (p *Providers) playInfraPool(u *unstructured.Unstructured) (follows []func()) {
+	pool, cluster := p.owner(u, "MachinePool"), p.cluster(u)
+	if pool == nil || cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {
+		return nil
+	}
+	if data, _, _ := unstructured.NestedString(pool.Object, "spec", "template", "spec", "bootstrap", "dataSecretName"); data == "" {
+		return nil
+	}
+	replicas, asked, _ := unstructured.NestedInt64(pool.Object, "spec", "replicas")
+	if !asked {
+		replicas = 1
+	}
+	version, _, _ := unstructured.NestedString(pool.Object, "spec", "template", "spec", "version")
+	have, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "providerIDList")
+	kept := p.current(clusterOf(u), have, version)
+	for n := 0; int64(len(kept)) < replicas; n++ {
+		id := fmt.Sprintf("whatif://%s/%s/%s/%d", u.GetNamespace(), u.GetName(), version, n)
+		if !slices.Contains(kept, id) {
+			kept = append(kept, id)
+		}
+	}
+	kept = kept[:replicas]
+	provisioned := isTrue(u, "status", "ready") || isTrue(u, "status", "initialization", "provisioned")
+	if provisioned && slices.Equal(have, kept) {
+		return nil
+	}
+	list := make([]any, len(kept))
+	for i, id := range kept {
+		list[i] = id
+		if !slices.Contains(have, id) {
+			follows = append(follows, p.joins(clusterOf(u), Node{Name: fmt.Sprintf("%s-%s-%d", u.GetName(), version, i), ProviderID: id, Version: version}))
+		}
+	}
+	for _, id := range have {
+		if !slices.Contains(kept, id) {
+			key := clusterOf(u)
+			follows = append(follows, func() { p.workloads.Leave(key, id) })
+		}
+	}
+	set(u, list, "spec", "providerIDList")
+	set(u, replicas, "status", "replicas")
+	done(u, "provisioned")
+	p.isReady(u, clusterv1.ReadyCondition)
+	return follows
+}
+
+// current are the instances whose Node runs the version, or has not been seen.
+func (p *Providers) current(cluster client.ObjectKey, ids []string, version string) []string {
+	var out []string
+	for _, id := range ids {
+		nodes, err := p.workloads.Nodes(context.Background(), cluster, id)
+		if err != nil || len(nodes) == 0 || version == "" || nodes[0].Status.NodeInfo.KubeletVersion == version {
+			out = append(out, id)
+		}
+	}
+	return out
+}

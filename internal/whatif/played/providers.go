@@ -1,0 +1,299 @@
+package played
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/whatif/memory"
+	"github.com/slipwayhq/slipway/internal/whatif/world"
+)
+
+// How long things take in the world. They say what comes before what, and nothing of how long it takes elsewhere.
+const (
+	provisioning = 20 * time.Second
+	preparing    = time.Second
+	upgrading    = time.Minute
+	joining      = 30 * time.Second
+	removing     = 5 * time.Second
+)
+
+// role is what a kind is by the contracts.
+type role int
+
+const (
+	noRole role = iota
+	infraCluster
+	controlPlane
+	infraMachine
+	bootstrapConfig
+	infraPool
+)
+
+// Providers play the objects of all providers. What kind plays which role is learned from the references to it.
+type Providers struct {
+	world     *world.World
+	workloads *Workloads
+	roles     map[schema.GroupKind]role
+}
+
+// NewProviders plays the providers of a world, whose objects were loaded before.
+func NewProviders(w *world.World, workloads *Workloads) *Providers {
+	p := &Providers{world: w, workloads: workloads, roles: map[schema.GroupKind]role{}}
+	all := w.API.All()
+	for _, u := range all {
+		p.learn(u)
+	}
+	for _, u := range all {
+		p.settle(u)
+	}
+	w.Observe(p.observe)
+	return p
+}
+
+// reference is what one object says of another.
+type reference struct {
+	role role
+	path []string
+}
+
+func references(kind string) []reference {
+	switch kind {
+	case "Cluster":
+		return []reference{{infraCluster, []string{"spec", "infrastructureRef"}}, {controlPlane, []string{"spec", "controlPlaneRef"}}}
+	case "Machine":
+		return []reference{{infraMachine, []string{"spec", "infrastructureRef"}}, {bootstrapConfig, []string{"spec", "bootstrap", "configRef"}}}
+	case "MachinePool":
+		return []reference{
+			{infraPool, []string{"spec", "template", "spec", "infrastructureRef"}},
+			{bootstrapConfig, []string{"spec", "template", "spec", "bootstrap", "configRef"}},
+		}
+	}
+	return nil
+}
+
+// learn notes which roles the kinds play that an object refers to, and returns what it refers to.
+func (p *Providers) learn(u *unstructured.Unstructured) []object {
+	if u.GroupVersionKind().Group != clusterv1.GroupVersion.Group {
+		return nil
+	}
+	var out []object
+	for _, ref := range references(u.GetKind()) {
+		to, _, _ := unstructured.NestedStringMap(u.Object, ref.path...)
+		if to["kind"] == "" || to["name"] == "" {
+			continue
+		}
+		kind := schema.GroupKind{Group: to["apiGroup"], Kind: to["kind"]}
+		p.roles[kind] = ref.role
+		out = append(out, object{kind.WithVersion(""), client.ObjectKey{Namespace: u.GetNamespace(), Name: to["name"]}})
+	}
+	return out
+}
+
+// settle connects what exists already.
+func (p *Providers) settle(u *unstructured.Unstructured) {
+	switch u.GroupVersionKind().GroupKind() {
+	case clusterv1.GroupVersion.WithKind("Cluster").GroupKind():
+		if isTrue(u, "status", "initialization", "controlPlaneInitialized") {
+			p.workloads.Connect(client.ObjectKeyFromObject(u))
+		}
+	case clusterv1.GroupVersion.WithKind("Machine").GroupKind():
+		p.rejoin(u)
+	case clusterv1.GroupVersion.WithKind("MachinePool").GroupKind():
+		p.rejoinPool(u)
+	default:
+		p.schedule(objectOf(u), u)
+	}
+}
+
+// rejoin adds the Node that a Machine has.
+func (p *Providers) rejoin(u *unstructured.Unstructured) {
+	m := &clusterv1.Machine{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, m); err != nil || !m.Status.NodeRef.IsDefined() {
+		return
+	}
+	n := Node{Name: m.Status.NodeRef.Name, ProviderID: m.Spec.ProviderID, Version: m.Spec.Version}
+	if m.Status.NodeInfo != nil && m.Status.NodeInfo.KubeletVersion != "" {
+		n.Version = m.Status.NodeInfo.KubeletVersion
+	}
+	for _, c := range m.Status.Conditions {
+		if c.Type == clusterv1.MachineNodeReadyCondition {
+			n.Ready = c.Status
+		}
+	}
+	cluster := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}
+	p.workloads.Connect(cluster) // a Machine has a Node only in a cluster that answered
+	p.workloads.Join(cluster, n)
+}
+
+// rejoinPool adds the Nodes that a pool has. Which of them is which instance makes no difference here.
+func (p *Providers) rejoinPool(u *unstructured.Unstructured) {
+	pool := &clusterv1.MachinePool{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, pool); err != nil {
+		return
+	}
+	cluster := client.ObjectKey{Namespace: pool.Namespace, Name: pool.Spec.ClusterName}
+	for i, node := range pool.Status.NodeRefs {
+		if i < len(pool.Spec.ProviderIDList) {
+			p.workloads.Connect(cluster)
+			p.workloads.Join(cluster, Node{Name: node.Name, ProviderID: pool.Spec.ProviderIDList[i], Version: pool.Spec.Template.Spec.Version})
+		}
+	}
+}
+
+// observe schedules what a write has consequences for.
+func (p *Providers) observe(e memory.Event) {
+	u := e.New
+	if u == nil {
+		p.removed(e.Old)
+		return
+	}
+	if p.roles[e.Kind.GroupKind()] != noRole {
+		p.schedule(objectOf(u), u)
+		return
+	}
+	for _, o := range p.learn(u) {
+		if found := p.world.API.Lookup(o.kind.GroupKind(), o.key); found != nil {
+			p.schedule(objectOf(found), found)
+		}
+	}
+	if e.Kind.Kind == "Cluster" && e.Old != nil && initialization(e.Old) != initialization(u) {
+		p.wakeMembers(client.ObjectKeyFromObject(u))
+	}
+}
+
+// initialization is what the objects of a Cluster wait for.
+func initialization(u *unstructured.Unstructured) [3]bool {
+	return [3]bool{
+		isTrue(u, "status", "initialization", "infrastructureProvisioned"), isTrue(u, "status", "initialization", "controlPlaneInitialized"),
+		isTrue(u, "spec", "paused"),
+	}
+}
+
+func (p *Providers) wakeMembers(cluster client.ObjectKey) {
+	for _, u := range p.world.API.All() {
+		if p.roles[u.GroupVersionKind().GroupKind()] != noRole && clusterOf(u) == cluster {
+			p.schedule(objectOf(u), u)
+		}
+	}
+}
+
+// removed ends what an object that is gone has kept.
+func (p *Providers) removed(u *unstructured.Unstructured) {
+	switch p.roles[u.GroupVersionKind().GroupKind()] {
+	case controlPlane, infraCluster:
+		p.workloads.Disconnect(clusterOf(u))
+	case infraMachine:
+		if id, _, _ := unstructured.NestedString(u.Object, "spec", "providerID"); id != "" {
+			p.workloads.Leave(clusterOf(u), id)
+		}
+	}
+}
+
+// schedule plays an object's provider a moment later, where it has anything to do.
+func (p *Providers) schedule(o object, u *unstructured.Unstructured) {
+	part := p.roles[o.kind.GroupKind()]
+	if part == noRole {
+		return
+	}
+	d := p.next(part, u)
+	if d == 0 {
+		return
+	}
+	p.world.After(d, "play "+o.kind.GroupKind().String()+" "+o.key.String(), func() {
+		now := p.world.API.Lookup(o.kind.GroupKind(), o.key)
+		if now == nil || p.next(part, now) == 0 {
+			return
+		}
+		next := now.DeepCopy()
+		follows := p.play(part, next)
+		if p.world.API.Play(next, "provider") != nil {
+			return // its kind cannot be read: nobody reads what would be written
+		}
+		for _, f := range follows {
+			f()
+		}
+		if now := p.world.API.Lookup(o.kind.GroupKind(), o.key); now != nil {
+			p.schedule(o, now)
+		}
+	})
+}
+
+// next returns after how much time the provider of an object does something; 0: it has nothing to do.
+func (p *Providers) next(part role, u *unstructured.Unstructured) time.Duration {
+	if u.GetDeletionTimestamp() != nil {
+		return removing
+	}
+	if p.isPaused(u) || len(u.GetOwnerReferences()) == 0 {
+		return 0
+	}
+	copied := u.DeepCopy()
+	if p.play(part, copied); same(u, copied) {
+		return 0
+	}
+	switch part {
+	case bootstrapConfig:
+		return preparing
+	case controlPlane:
+		return upgrading
+	}
+	return provisioning
+}
+
+func (p *Providers) isPaused(u *unstructured.Unstructured) bool {
+	if _, ok := u.GetAnnotations()[clusterv1.PausedAnnotation]; ok {
+		return true
+	}
+	cluster := p.cluster(u)
+	return cluster != nil && isTrue(cluster, "spec", "paused")
+}
+
+func (p *Providers) cluster(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return p.world.API.Lookup(clusterv1.GroupVersion.WithKind("Cluster").GroupKind(), clusterOf(u))
+}
+
+// owner returns the owner of a kind of the core.
+func (p *Providers) owner(u *unstructured.Unstructured, kind string) *unstructured.Unstructured {
+	for _, ref := range u.GetOwnerReferences() {
+		if ref.Kind == kind {
+			return p.world.API.Lookup(clusterv1.GroupVersion.WithKind(kind).GroupKind(), client.ObjectKey{Namespace: u.GetNamespace(), Name: ref.Name})
+		}
+	}
+	return nil
+}
+
+func isTrue(u *unstructured.Unstructured, path ...string) bool {
+	value, _, _ := unstructured.NestedBool(u.Object, path...)
+	return value
+}
+
+func set(u *unstructured.Unstructured, value any, path ...string) {
+	_ = unstructured.SetNestedField(u.Object, value, path...) // what is no map there is not of the contract
+}
+
+// now is the time in the world as the API writes it.
+func (p *Providers) now() string { return p.world.Now().UTC().Format(time.RFC3339) }
+
+// isReady sets a condition, which changes no time where it is set already.
+func (p *Providers) isReady(u *unstructured.Unstructured, kind string) {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for i, c := range list {
+		m, _ := c.(map[string]any)
+		if m["type"] == kind {
+			if m["status"] == string(metav1.ConditionTrue) {
+				return
+			}
+			list = append(list[:i:i], list[i+1:]...)
+			break
+		}
+	}
+	list = append(list, map[string]any{
+		"type": kind, "status": string(metav1.ConditionTrue), "reason": kind, "message": "", "lastTransitionTime": p.now(),
+	})
+	set(u, list, "status", "conditions")
+}

@@ -1,0 +1,138 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/slipwayhq/slipway/internal/whatif/memory"
+)
+
+var errNotPlayed = errors.New("this part of a cache is not played in a world in memory")
+
+// cacheOf is the cache of a world as one source sees it. The source begins to listen in a goroutine of its own: the world waits
+// for it before it goes on, so that what it does never depends on how fast goroutines are.
+type cacheOf struct {
+	*memory.Reader
+	world *World
+}
+
+var _ cache.Cache = &cacheOf{}
+
+// GetInformer implements cache.Cache.
+func (c *cacheOf) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	gvk, err := apiutil.GVKForObject(o, c.world.manager.scheme)
+	if err != nil {
+		return nil, err
+	}
+	return &informer{world: c.world, kind: gvk, example: o}, nil
+}
+
+// GetInformerForKind implements cache.Cache.
+func (c *cacheOf) GetInformerForKind(context.Context, schema.GroupVersionKind, ...cache.InformerGetOption) (cache.Informer, error) {
+	return nil, errNotPlayed
+}
+
+// RemoveInformer implements cache.Cache.
+func (c *cacheOf) RemoveInformer(context.Context, client.Object) error { return nil }
+
+// Start implements cache.Cache.
+func (c *cacheOf) Start(context.Context) error { return nil }
+
+// WaitForCacheSync implements cache.Cache.
+func (c *cacheOf) WaitForCacheSync(context.Context) bool { return true }
+
+// informer tells of the changes of a kind.
+type informer struct {
+	world   *World
+	kind    schema.GroupVersionKind
+	example client.Object
+}
+
+// listener is one handler of an informer.
+type listener struct {
+	kind    schema.GroupVersionKind
+	example client.Object
+	handler toolscache.ResourceEventHandler
+}
+
+// tell hands out one write. Both forms were read before, so that they can be read.
+func (l *listener) tell(r *memory.Reader, e memory.Event) {
+	before, after, err := r.Both(e, l.kind, l.example)
+	switch {
+	case err != nil: // an informer could not decode it either
+	case before == nil:
+		l.handler.OnAdd(after, false)
+	case after == nil:
+		l.handler.OnDelete(before)
+	default:
+		l.handler.OnUpdate(before, after)
+	}
+}
+
+// AddEventHandler implements cache.Informer.
+func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
+}
+
+// AddEventHandlerWithResyncPeriod implements cache.Informer. Nothing is missed here, and nothing sent again.
+func (i *informer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandler, _ time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandler(h)
+}
+
+// AddEventHandlerWithOptions implements cache.Informer.
+func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	all, err := i.world.reader.Every(i.kind, i.example)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range all {
+		h.OnAdd(o, true)
+	}
+	i.world.mu.Lock()
+	defer i.world.mu.Unlock()
+	i.world.listeners = append(i.world.listeners, &listener{kind: i.kind, example: i.example, handler: h})
+	i.world.expected--
+	i.world.changed.Broadcast()
+	return synced{}, nil
+}
+
+// RemoveEventHandler implements cache.Informer.
+func (*informer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error { return nil }
+
+// AddIndexers implements cache.Informer.
+func (*informer) AddIndexers(toolscache.Indexers) error { return errNotPlayed }
+
+// HasSynced implements cache.Informer.
+func (*informer) HasSynced() bool { return true }
+
+// HasSyncedChecker implements cache.Informer.
+func (*informer) HasSyncedChecker() toolscache.DoneChecker { return synced{} }
+
+// IsStopped implements cache.Informer.
+func (*informer) IsStopped() bool { return false }
+
+// synced is a registration that has all there is.
+type synced struct{}
+
+// HasSynced implements toolscache.ResourceEventHandlerRegistration.
+func (synced) HasSynced() bool { return true }
+
+// HasSyncedChecker implements toolscache.ResourceEventHandlerRegistration.
+func (s synced) HasSyncedChecker() toolscache.DoneChecker { return s }
+
+// Name implements toolscache.DoneChecker.
+func (synced) Name() string { return "memory" }
+
+// Done implements toolscache.DoneChecker.
+func (synced) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}

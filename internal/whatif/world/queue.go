@@ -1,0 +1,183 @@
+package world
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Retries of a reconciliation that failed begin with the first and double up to the last.
+const firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
+
+// queue is the queue of one controller. Its worker gets what the world hands out.
+type queue struct {
+	world *World
+	// ready is what is to be reconciled, delayed when.
+	ready    map[reconcile.Request]bool
+	delayed  map[reconcile.Request]time.Time
+	failures map[reconcile.Request]int
+	handed   chan reconcile.Request
+	done     chan struct{}
+	ended    chan struct{}
+	// waits: its worker has started.
+	waits, down bool
+}
+
+var _ workqueue.TypedRateLimitingInterface[reconcile.Request] = &queue{}
+
+// due is one object to reconcile.
+type due struct {
+	queue   *queue
+	request reconcile.Request
+}
+
+// newQueue returns the queue of a controller.
+func (w *World) newQueue(_ string, _ workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := &queue{
+		world: w, ready: map[reconcile.Request]bool{}, delayed: map[reconcile.Request]time.Time{}, failures: map[reconcile.Request]int{},
+		handed: make(chan reconcile.Request), done: make(chan struct{}), ended: make(chan struct{}),
+	}
+	w.queues = append(w.queues, q)
+	return q
+}
+
+// take returns what is ready, and forgets it. The lock is held.
+func (q *queue) take() []due {
+	var out []due
+	for _, r := range slices.SortedFunc(maps.Keys(q.ready), func(a, b reconcile.Request) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	}) {
+		out = append(out, due{queue: q, request: r})
+	}
+	clear(q.ready)
+	return out
+}
+
+// wake makes ready what was delayed until now. The lock is held.
+func (q *queue) wake(now time.Time) {
+	for r, at := range q.delayed {
+		if !at.After(now) {
+			delete(q.delayed, r)
+			q.ready[r] = true
+		}
+	}
+}
+
+// run hands a request to the worker and waits until it is done.
+func (q *queue) run(r reconcile.Request) error {
+	select {
+	case q.handed <- r:
+	case <-q.ended:
+		return q.world.ended()
+	}
+	select {
+	case <-q.done:
+		return nil
+	case <-q.ended:
+		return q.world.ended()
+	}
+}
+
+func (w *World) ended() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed
+}
+
+// Add implements workqueue.TypedInterface.
+func (q *queue) Add(r reconcile.Request) {
+	q.world.mu.Lock()
+	defer q.world.mu.Unlock()
+	q.ready[r] = true
+}
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *queue) AddAfter(r reconcile.Request, d time.Duration) {
+	q.world.mu.Lock()
+	defer q.world.mu.Unlock()
+	at := q.world.at.Add(d)
+	if was, ok := q.delayed[r]; !ok || at.Before(was) {
+		q.delayed[r] = at
+	}
+}
+
+// AddRateLimited implements workqueue.TypedRateLimitingInterface.
+func (q *queue) AddRateLimited(r reconcile.Request) {
+	q.world.mu.Lock()
+	n := q.failures[r]
+	q.failures[r]++
+	q.world.mu.Unlock()
+	q.AddAfter(r, min(lastRetry, firstRetry<<min(n, 10)))
+}
+
+// Forget implements workqueue.TypedRateLimitingInterface.
+func (q *queue) Forget(r reconcile.Request) {
+	q.world.mu.Lock()
+	defer q.world.mu.Unlock()
+	delete(q.failures, r)
+}
+
+// NumRequeues implements workqueue.TypedRateLimitingInterface.
+func (q *queue) NumRequeues(r reconcile.Request) int {
+	q.world.mu.Lock()
+	defer q.world.mu.Unlock()
+	return q.failures[r]
+}
+
+// Len implements workqueue.TypedInterface.
+func (q *queue) Len() int {
+	q.world.mu.Lock()
+	defer q.world.mu.Unlock()
+	return len(q.ready)
+}
+
+// Get implements workqueue.TypedInterface.
+func (q *queue) Get() (reconcile.Request, bool) {
+	q.world.mu.Lock()
+	if !q.waits {
+		q.waits = true
+		q.world.changed.Broadcast()
+	}
+	q.world.mu.Unlock()
+	select {
+	case r := <-q.handed:
+		return r, false
+	case <-q.ended:
+		return reconcile.Request{}, true
+	}
+}
+
+// Done implements workqueue.TypedInterface.
+func (q *queue) Done(reconcile.Request) {
+	select {
+	case q.done <- struct{}{}:
+	case <-q.ended:
+	}
+}
+
+// ShutDown implements workqueue.TypedInterface.
+func (q *queue) ShutDown() {
+	q.world.mu.Lock()
+	defer q.world.mu.Unlock()
+	if !q.down {
+		q.down = true
+		close(q.ended)
+	}
+}
+
+// ShutDownWithDrain implements workqueue.TypedInterface.
+func (q *queue) ShutDownWithDrain() { q.ShutDown() }
+
+// ShuttingDown implements workqueue.TypedInterface.
+func (q *queue) ShuttingDown() bool {
+	q.world.mu.Lock()
+	defer q.world.mu.Unlock()
+	return q.down
+}
