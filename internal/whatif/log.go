@@ -127,7 +127,7 @@ func ownerOfMachine(u *unstructured.Unstructured) id {
 func (l *log) plan(all []*unstructured.Unstructured) *Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := &Plan{Actions: l.actions, UnderWay: len(l.underWay)}
+	p := &Plan{Objects: []ObjectChange{}, Actions: l.actions, UnderWay: len(l.underWay)}
 	after := map[id]*unstructured.Unstructured{}
 	clusters, machines := map[string]bool{}, newRollouts()
 	for _, u := range all {

@@ -12,6 +12,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -119,19 +120,28 @@ func (f *flags) plan(ctx context.Context, e env.Env, connection *management.Flag
 	if err := input.Prepare(&snapshot, &change, namespace); err != nil {
 		return nil, err
 	}
-	scheme, err := manager.NewScheme()
+	o, err := options(e.Now())
 	if err != nil {
 		return nil, err
+	}
+	plan, _, err := whatif.Run(ctx, o, snapshot, change)
+	return plan, err
+}
+
+// options run the controllers and the admission of this build.
+func options(now time.Time) (whatif.Options, error) {
+	scheme, err := manager.NewScheme()
+	if err != nil {
+		return whatif.Options{}, err
 	}
 	gates, allowed, err := manager.PlannedAdmission(manager.Config{})
 	if err != nil {
-		return nil, err
+		return whatif.Options{}, err
 	}
-	plan, _, err := whatif.Run(ctx, whatif.Options{
-		Scheme: scheme, Now: e.Now(), Admission: whatif.Admission(gates, allowed),
+	return whatif.Options{
+		Scheme: scheme, Now: now, Admission: whatif.Admission(gates, allowed),
 		Controllers: func(s loop.Setup, w remote.Workloads) error { return manager.AddPlanned(s, w, manager.Config{}) },
-	}, snapshot, change)
-	return plan, err
+	}, nil
 }
 
 // snapshot is what there is, and the namespace of what is proposed without one.

@@ -41,7 +41,7 @@ func render(w io.Writer, plan *whatif.Plan, all bool) error {
 	refusals(p, plan)
 	waits(p, plan)
 	summary(p, plan)
-	_, err := io.WriteString(w, p.String())
+	_, err := io.WriteString(w, strings.TrimRight(p.String(), "\n")+"\n")
 	return err
 }
 

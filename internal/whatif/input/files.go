@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -80,6 +81,7 @@ func file(path string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	var data []byte
 	var err error
 	if path == "-" {
+		path = "the standard input"
 		data, err = io.ReadAll(stdin)
 	} else {
 		data, err = os.ReadFile(path)
@@ -99,10 +101,13 @@ func documents(data []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for n := 1; ; n++ {
-		u := &unstructured.Unstructured{}
-		err := d.Decode(&u.Object)
+		u, raw := &unstructured.Unstructured{}, runtime.RawExtension{}
+		err := d.Decode(&raw)
 		if errors.Is(err, io.EOF) {
 			return out, nil
+		}
+		if err == nil && len(raw.Raw) > 0 {
+			err = json.Unmarshal(raw.Raw, &u.Object) // whole numbers stay what they are
 		}
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
