@@ -134,14 +134,27 @@ func options(now time.Time) (whatif.Options, error) {
 	if err != nil {
 		return whatif.Options{}, err
 	}
-	gates, allowed, err := manager.PlannedAdmission(manager.Config{})
+	cfg, err := config()
+	if err != nil {
+		return whatif.Options{}, err
+	}
+	gates, allowed, err := manager.PlannedAdmission(cfg)
 	if err != nil {
 		return whatif.Options{}, err
 	}
 	return whatif.Options{
 		Scheme: scheme, Now: now, Admission: whatif.Admission(gates, allowed),
-		Controllers: func(s loop.Setup, w remote.Workloads) error { return manager.AddPlanned(s, w, manager.Config{}) },
+		Controllers: func(s loop.Setup, w remote.Workloads) error { return manager.AddPlanned(s, w, nil, cfg) },
 	}, nil
+}
+
+// config is that of a manager with everything on that a plan runs: what is off there has no objects here.
+func config() (manager.Config, error) {
+	gates, err := manager.NewGates()
+	if err != nil {
+		return manager.Config{}, err
+	}
+	return manager.Config{Gates: gates}, gates.SetFromMap(map[string]bool{string(manager.GateClusterTopology): true})
 }
 
 // snapshot is what there is, and the namespace of what is proposed without one.

@@ -147,7 +147,8 @@ func (c *Client) Patch(_ context.Context, o client.Object, patch client.Patch, o
 		return err
 	}
 	if patch.Type() == types.ApplyPatchType {
-		return c.apply(w, old, data, options.Force != nil && *options.Force, o)
+		w.force = options.Force != nil && *options.Force
+		return c.apply(w, old, data, o)
 	}
 	if old == nil {
 		return w.notFound()
@@ -163,7 +164,7 @@ func (c *Client) Patch(_ context.Context, o client.Object, patch client.Patch, o
 }
 
 // apply settles the fields of the manager; the lock is held.
-func (c *Client) apply(w write, old *object, data []byte, force bool, out client.Object) error {
+func (c *Client) apply(w write, old *object, data []byte, out client.Object) error {
 	wanted := &unstructured.Unstructured{}
 	if err := wanted.UnmarshalJSON(data); err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -186,7 +187,7 @@ func (c *Client) apply(w write, old *object, data []byte, force bool, out client
 	if err != nil {
 		return err
 	}
-	settled, err := manager.Apply(before, wanted, w.by, force)
+	settled, err := manager.Apply(before, wanted, w.by, w.force)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ type write struct {
 	// by is the field manager, subresource what is written.
 	by, subresource string
 	dryRun          bool
+	// force takes fields over from other managers.
+	force bool
 	// applied: the fields of the manager are settled.
 	applied bool
 	// played: who writes is not a client but plays what happens elsewhere, and nothing is judged or tracked.

@@ -109,14 +109,8 @@ func (m *inMemory) GetEventRecorderFor(string) record.EventRecorder {
 	return &record.FakeRecorder{}
 }
 
-// GetEventRecorder implements cluster.Cluster.
-func (m *inMemory) GetEventRecorder(string) events.EventRecorder { return silent{} }
-
-// silent records no events: a plan says what would be done.
-type silent struct{}
-
-// Eventf implements events.EventRecorder.
-func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
+// GetEventRecorder implements cluster.Cluster: without a channel it records nothing.
+func (m *inMemory) GetEventRecorder(string) events.EventRecorder { return &events.FakeRecorder{} }
 
 // nowhere refuses every request.
 type nowhere struct{}
