@@ -35,7 +35,7 @@ type Controller struct {
 
 // Add adds the controller to the manager; extensions is nil where the Runtime SDK is off.
 func Add(s loop.Setup, extensions hook.Client) error {
-	c := &Controller{client: s.Manager.GetClient(), extensions: extensions, now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), extensions: extensions, now: s.Clock()}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	crd := &metav1.PartialObjectMetadata{}
