@@ -14,6 +14,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -32,6 +33,20 @@ type Request struct {
 	DryRun bool           // nothing will be stored
 	Gates  Gates
 	Policy policy.Configuration // what the operator allows; the zero value: everything but issuers of tokens
+	Facts  Facts                // about other objects, for ClusterClasses and managed topologies
+}
+
+// Facts are what the rules of managed topologies read of other objects.
+type Facts struct {
+	// Class of a Cluster; nil: it does not exist. Definitions are its variables.
+	Class       *clusterv1.ClusterClass
+	Definitions *variables.Definitions
+	// OldClass is the one that the Cluster had, where it gets another.
+	OldClass *clusterv1.ClusterClass
+	// Upgrading says which parts of a Cluster do not run its version yet, where that changes.
+	Upgrading []string
+	// Users are the Clusters of a ClusterClass.
+	Users []clusterv1.Cluster
 }
 
 // Verdict is the answer to a Request: admitted when there are no errors.
@@ -45,7 +60,7 @@ type Verdict struct {
 func Default(r Request) (runtime.Object, bool) {
 	switch object := r.New.(type) {
 	case *clusterv1.Cluster:
-		return defaultCluster(object)
+		return defaultCluster(r, object)
 	case *clusterv1.Machine:
 		return defaultMachine(object)
 	case *clusterv1.MachineDeployment:
@@ -99,7 +114,7 @@ func Validate(r Request) Verdict {
 	case *controlplanev1.KubeadmControlPlaneTemplate:
 		return warnOnCreation(r, warnTopology+"KubeadmControlPlaneTemplate")
 	case *clusterv1.ClusterClass:
-		return warnOnCreation(r, warnTopology+"ClusterClass")
+		return validateClusterClass(r, object)
 	case *runtimev1.ExtensionConfig:
 		return validateExtensionConfig(r, object, hooks.Default())
 	case *ipamv1.IPAddress:

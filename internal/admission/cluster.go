@@ -8,17 +8,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/admission/managed"
 )
 
-// defaultCluster puts the v before the version of the topology.
-func defaultCluster(in *clusterv1.Cluster) (runtime.Object, bool) {
-	version := withV(in.Spec.Topology.Version)
-	if version == in.Spec.Topology.Version {
-		return in, false
+// defaultCluster puts the v before the version of the topology, and sets the values of variables that the class has defaults for.
+func defaultCluster(r Request, in *clusterv1.Cluster) (runtime.Object, bool) {
+	out := in
+	if version := withV(in.Spec.Topology.Version); version != in.Spec.Topology.Version {
+		out = in.DeepCopy()
+		out.Spec.Topology.Version = version
 	}
-	out := in.DeepCopy()
-	out.Spec.Topology.Version = version
-	return out, true
+	if r.Gates.ClusterTopology && in.Spec.Topology.IsDefined() {
+		if topology, changed := managed.DefaultTopology(topologyRequest(r, out)); changed {
+			out = out.DeepCopy()
+			out.Spec.Topology = *topology
+		}
+	}
+	return out, out != in
+}
+
+func topologyRequest(r Request, cluster *clusterv1.Cluster) managed.TopologyRequest {
+	old, _ := r.Old.(*clusterv1.Cluster)
+	return managed.TopologyRequest{
+		New: cluster, Old: old, Class: r.Facts.Class, Definitions: r.Facts.Definitions, OldClass: r.Facts.OldClass, Upgrading: r.Facts.Upgrading,
+	}
 }
 
 func validateCluster(r Request, cluster *clusterv1.Cluster) Verdict {
@@ -34,8 +48,8 @@ func validateCluster(r Request, cluster *clusterv1.Cluster) Verdict {
 	network := spec.Child("clusterNetwork")
 	errs = append(errs, validateRanges(cluster.Spec.ClusterNetwork.Pods, network.Child("pods"))...)
 	errs = append(errs, validateRanges(cluster.Spec.ClusterNetwork.Services, network.Child("services"))...)
-	errs = append(errs, validateTopology(cluster, r.Gates, spec.Child("topology"))...)
-	return Verdict{Errors: errs}
+	topology := validateTopology(r, cluster, spec.Child("topology"))
+	return Verdict{Errors: append(errs, topology.Errors...), Warnings: topology.Warnings}
 }
 
 // validateClusterName checks that the name can be the value of the label that every object of the cluster has.
@@ -90,14 +104,14 @@ func validateRanges(ranges clusterv1.NetworkRanges, path *field.Path) field.Erro
 	return errs
 }
 
-// validateTopology checks the gate and the version.
-func validateTopology(cluster *clusterv1.Cluster, gates Gates, path *field.Path) field.ErrorList {
+// validateTopology checks the gate, and the topology with its class.
+func validateTopology(r Request, cluster *clusterv1.Cluster, path *field.Path) Verdict {
 	if !cluster.Spec.Topology.IsDefined() {
-		return nil
+		return Verdict{}
 	}
-	if !gates.ClusterTopology {
-		return field.ErrorList{field.Forbidden(path,
-			"this version of Slipway has no managed topologies: set controlPlaneRef and infrastructureRef instead")}
+	if !r.Gates.ClusterTopology {
+		return Verdict{Errors: field.ErrorList{field.Forbidden(path,
+			"this version of Slipway has no managed topologies: set controlPlaneRef and infrastructureRef instead")}}
 	}
-	return validateVersion(cluster.Spec.Topology.Version, path.Child("version"))
+	return Verdict(managed.ValidateTopology(topologyRequest(r, cluster)))
 }

@@ -3,7 +3,7 @@
 // Does: Default and Validate, pure functions over the old and the new form of an object in its stored version. One
 // file per kind; rules that a CRD's schema or CEL can express are there and not here.
 //
-// Owns: the defaults and the messages of these kinds: Cluster, Machine,
+// Owns: the defaults and the messages of these kinds: Cluster, ClusterClass (with package managed), Machine,
 // MachineDeployment, MachineSet, MachinePool, MachineDrainRule,
 // MachineHealthCheck, ClusterResourceSet and its binding,
 // KubeadmConfig and its template, ExtensionConfig,

@@ -35,11 +35,7 @@ func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) 
 		errs = append(errs, validateSame(old.Spec.ClusterName, check.Spec.ClusterName, spec.Child("clusterName"))...)
 	}
 	errs = append(errs, validateSelector(check.Spec.Selector, spec.Child("selector"))...)
-	if n := check.Spec.Checks.NodeStartupTimeoutSeconds; n != nil && *n != 0 && *n < minNodeStartupTimeoutSeconds {
-		errs = append(errs, field.Invalid(spec.Child("checks", "nodeStartupTimeoutSeconds"), *n,
-			fmt.Sprintf("must be at least %d, or 0 to turn the check off", minNodeStartupTimeoutSeconds)))
-	}
-	errs = append(errs, validateTrigger(check.Spec.Remediation.TriggerIf, spec.Child("remediation", "triggerIf"))...)
+	errs = append(errs, validateCheck(healthCheck{check.Spec.Checks.NodeStartupTimeoutSeconds, check.Spec.Remediation.TriggerIf}, spec)...)
 	return Verdict{Errors: errs}
 }
 

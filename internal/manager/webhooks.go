@@ -74,6 +74,7 @@ func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certific
 	}
 	err := webhook.Register(mgr.GetWebhookServer(), webhook.Options{
 		Gates: admissionGates(cfg.Gates), Policy: cfg.Policy, VersionOf: webhook.CRDVersions(mgr.GetCache()), Sets: cfg.Policy.Sets(),
+		Live: mgr.GetAPIReader(),
 	})
 	if err != nil || certificates == nil {
 		return err

@@ -22,6 +22,7 @@ import (
 type reviewer struct {
 	objects map[metav1.GroupVersionResource]func() runtime.Object
 	opts    Options
+	facts   *facts
 }
 
 func newReviewer(opts Options) reviewer {
@@ -31,7 +32,7 @@ func newReviewer(opts Options) reviewer {
 			objects[metav1.GroupVersionResource(k.resource)] = k.object
 		}
 	}
-	return reviewer{objects: objects, opts: opts}
+	return reviewer{objects: objects, opts: opts, facts: newFacts(opts)}
 }
 
 // read turns a question into a request for package admission.
@@ -58,10 +59,13 @@ func (r reviewer) read(req ctrladmission.Request) (admission.Request, error) {
 }
 
 // mutate answers with the defaults that are missing.
-func (r reviewer) mutate(_ context.Context, req ctrladmission.Request) ctrladmission.Response {
+func (r reviewer) mutate(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
 	request, err := r.read(req)
 	if err != nil {
 		return ctrladmission.Errored(http.StatusBadRequest, err)
+	}
+	if err := r.facts.read(ctx, &request, true); err != nil {
+		return ctrladmission.Errored(http.StatusInternalServerError, err)
 	}
 	defaulted, changed := admission.Default(request)
 	if !changed {
@@ -88,10 +92,16 @@ func difference(before, after runtime.Object) ([]jsonpatch.Operation, error) {
 }
 
 // validate answers whether the object may be written.
-func (r reviewer) validate(_ context.Context, req ctrladmission.Request) ctrladmission.Response {
+func (r reviewer) validate(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
+	if req.Operation == admissionv1.Delete {
+		return r.validateDeletion(ctx, req)
+	}
 	request, err := r.read(req)
 	if err != nil {
 		return ctrladmission.Errored(http.StatusBadRequest, err)
+	}
+	if err := r.facts.read(ctx, &request, false); err != nil {
+		return ctrladmission.Errored(http.StatusInternalServerError, err)
 	}
 	verdict := admission.Validate(request)
 	if len(verdict.Errors) == 0 {
@@ -102,4 +112,20 @@ func (r reviewer) validate(_ context.Context, req ctrladmission.Request) ctrladm
 	return ctrladmission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
 		Allowed: false, Result: &status, Warnings: verdict.Warnings,
 	}}
+}
+
+// validateDeletion answers whether the object may be deleted.
+func (r reviewer) validateDeletion(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
+	req.Object = req.OldObject
+	request, err := r.read(req)
+	if err != nil {
+		return ctrladmission.Errored(http.StatusBadRequest, err)
+	}
+	if err := r.facts.read(ctx, &request, false); err != nil {
+		return ctrladmission.Errored(http.StatusInternalServerError, err)
+	}
+	if refusal := admission.RefuseDeletion(request.New, request.Facts); refusal != "" {
+		return ctrladmission.Denied(refusal)
+	}
+	return ctrladmission.Allowed("")
 }

@@ -21,6 +21,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/admission"
 	"github.com/slipwayhq/slipway/internal/conversion"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -66,7 +67,7 @@ func (c counting) Register(path string, handler http.Handler) {
 }
 
 func TestAPIServer(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, admission.Gates{})
 	for name, test := range map[string]func(*testing.T, *world){
 		"admission":     testAdmission,
 		"calls":         testCalls,
@@ -82,7 +83,7 @@ func TestAPIServer(t *testing.T) {
 	}
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, gates admission.Gates) *world {
 	t.Helper()
 	w := &world{server: apiserver.Start(t, apiserver.Options{}), calls: &calls{counts: map[string]int{}}}
 	w.client = newClient(t, w.server)
@@ -95,7 +96,7 @@ func newWorld(t *testing.T) *world {
 	if err := w.certificates.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	serve(t, w, port)
+	serve(t, w, port, gates)
 	begin := time.Now()
 	if err := webhook.Install(t.Context(), w.client, w.address, w.certificates.CA()); err != nil {
 		t.Fatal(err)
@@ -126,12 +127,12 @@ func newClient(t *testing.T, server *apiserver.Server) client.Client {
 }
 
 // serve runs the webhooks until the test ends.
-func serve(t *testing.T, w *world, port int) {
+func serve(t *testing.T, w *world, port int, gates admission.Gates) {
 	t.Helper()
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host: "127.0.0.1", Port: port, TLSOpts: []func(*tls.Config){w.certificates.Serve},
 	})
-	opts := webhook.Options{Policy: policy.Default(), VersionOf: webhook.CRDVersions(w.client)}
+	opts := webhook.Options{Gates: gates, Policy: policy.Default(), VersionOf: webhook.CRDVersions(w.client), Live: w.client}
 	if err := webhook.Register(counting{server, w.calls}, opts); err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func validating(set providerset.Set, address Address, ca []byte) *admissionregis
 		config.Webhooks = append(config.Webhooks, admissionregistrationv1.ValidatingWebhook{
 			Name:                    "validate." + k.name(),
 			ClientConfig:            address.admissionClient(validatePath, ca),
-			Rules:                   k.rules(),
+			Rules:                   k.validated(),
 			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "touches-a-rule", Expression: k.touches(address.MostReplicas)}},
 			MatchPolicy:             new(admissionregistrationv1.Equivalent),
 			FailurePolicy:           new(admissionregistrationv1.Fail),
@@ -197,9 +197,21 @@ func (k kind) rules() []admissionregistrationv1.RuleWithOperations {
 	}}
 }
 
+// validated are the rules of validation: also those of deletion, where that may be refused.
+func (k kind) validated() []admissionregistrationv1.RuleWithOperations {
+	rules := k.rules()
+	if k.deletes {
+		rules[0].Operations = append(rules[0].Operations, admissionregistrationv1.Delete)
+	}
+	return rules
+}
+
 // touches is true for a new object, and for an update of a part that the rules look at.
 func (k kind) touches(mostReplicas int32) string {
 	conditions := []string{`request.operation == 'CREATE'`}
+	if k.deletes {
+		conditions = append(conditions, `request.operation == 'DELETE'`)
+	}
 	for _, part := range k.touched {
 		conditions = append(conditions, "object"+part+" != oldObject"+part)
 	}

@@ -4,8 +4,9 @@
 // made and renewed here and kept in a Secret, so that nothing else need be installed (Certificates); the webhook
 // configurations and, through package crds, the CRDs that name the address and the authority (Install).
 //
-// A call costs the API server a round trip, so the configurations ask for few: none for status, none for deletion, and
-// for an update only when a field has changed that a rule or a default depends on (kinds.go says which).
+// A call costs the API server a round trip, so the configurations ask for few: none for status, none for deletion but that of
+// ClusterClasses, and for an update only when a field has changed that a rule or a default depends on (kinds.go says which).
+// What the rules of managed topologies need of other objects is read past the cache (facts.go).
 //
 // Owns: Secret slipway-webhook-cert in the manager's namespace; the webhook configurations slipway-defaulting-PROVIDER and
 // slipway-validation-PROVIDER of the providers that run; spec.conversion of their CRDs.

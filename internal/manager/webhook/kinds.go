@@ -30,6 +30,9 @@ type kind struct {
 	// part may be missing.
 	touched []string
 
+	// deletes is true for a kind whose deletion may be refused.
+	deletes bool
+
 	// scales is true for a kind with replicas, of which the operator allows so many.
 	scales bool
 
@@ -48,6 +51,9 @@ const (
 	negativeReplicas  = `object.?spec.?replicas.orValue(0) < 0`
 	wholeSpec         = `.?spec`
 	strategy          = `object.?spec.?rollout.?strategy`
+
+	// otherTopology is true for a topology that is new or changes: its class may have defaults for what it lacks.
+	otherTopology = `object.?spec.?topology.hasValue() && (oldObject == null || object.spec.topology != oldObject.?spec.?topology.orValue({}))`
 )
 
 // kinds lists every kind that admission has rules for.
@@ -66,10 +72,17 @@ func coreKinds() []kind {
 		{
 			resource: clusterv1.GroupVersion.WithResource("clusters"),
 			object:   func() runtime.Object { return &clusterv1.Cluster{} },
-			lacks:    `!object.?spec.?topology` + lacksV,
+			lacks:    `!object.?spec.?topology` + lacksV + ` || ` + otherTopology,
 			touched: []string{
 				`.?spec.?clusterNetwork`, `.?spec.?controlPlaneRef`, `.?spec.?infrastructureRef`, `.?spec.?topology`,
+				`.metadata.?annotations[?'` + clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation + `']`,
 			},
+		},
+		{
+			resource: clusterv1.GroupVersion.WithResource("clusterclasses"),
+			object:   func() runtime.Object { return &clusterv1.ClusterClass{} },
+			touched:  []string{wholeSpec},
+			deletes:  true,
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("machines"),
@@ -185,10 +198,6 @@ func unsupportedKinds() []kind {
 		{
 			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanetemplates"),
 			object:   func() runtime.Object { return &controlplanev1.KubeadmControlPlaneTemplate{} },
-		},
-		{
-			resource: clusterv1.GroupVersion.WithResource("clusterclasses"),
-			object:   func() runtime.Object { return &clusterv1.ClusterClass{} },
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
@@ -37,6 +38,9 @@ type Options struct {
 
 	// Sets are the providers whose webhooks are served; nil: all.
 	Sets []providerset.Set
+
+	// Live reads the management cluster past the cache, for the rules of managed topologies. Not used where their gate is off.
+	Live client.Reader
 }
 
 func (o Options) sets() []providerset.Set { return Address{Sets: o.Sets}.sets() }

@@ -199,3 +199,9 @@ func (w walker) pipe(pipe *parse.PipeNode) {
 		}
 	}
 }
+
+// CheckTemplate says why a text is no template of a value or of enabledIf.
+func CheckTemplate(text string) error {
+	_, err := parseTemplate(text, templateFunctions())
+	return err
+}

@@ -2,6 +2,8 @@ package variables
 
 import (
 	"maps"
+	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -115,4 +117,37 @@ func metadata(m clusterv1.ObjectMeta) *runtimehooksv1.ObjectMeta {
 		return nil
 	}
 	return &runtimehooksv1.ObjectMeta{Labels: m.Labels, Annotations: m.Annotations}
+}
+
+// IsBuiltin reports whether a path names something that the builtin variable may have.
+func IsBuiltin(p Path) bool {
+	at := reflect.TypeFor[runtimehooksv1.Builtins]()
+	for _, step := range p.parts[1:] {
+		for at.Kind() == reflect.Pointer {
+			at = at.Elem()
+		}
+		switch {
+		case step.field == "" && at.Kind() == reflect.Slice, step.field != "" && at.Kind() == reflect.Map:
+			at = at.Elem()
+		case step.field != "" && at.Kind() == reflect.Struct:
+			found, ok := fieldOf(at, step.field)
+			if !ok {
+				return false
+			}
+			at = found
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// fieldOf is the type of a field by its name in JSON.
+func fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
+	for i := range t.NumField() {
+		if tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); tag == name {
+			return t.Field(i).Type, true
+		}
+	}
+	return nil, false
 }

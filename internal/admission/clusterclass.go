@@ -1,0 +1,59 @@
+package admission
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/admission/managed"
+)
+
+// validateClusterClass checks a class and, where it exists already, the Clusters that use it.
+func validateClusterClass(r Request, class *clusterv1.ClusterClass) Verdict {
+	if !r.Gates.ClusterTopology {
+		return warnOnCreation(r, warnTopology+"ClusterClass")
+	}
+	old, _ := r.Old.(*clusterv1.ClusterClass)
+	errs := managed.ValidateClass(managed.ClassRequest{New: class, Old: old, Users: r.Facts.Users, RuntimeSDK: r.Gates.RuntimeSDK})
+	return Verdict{Errors: append(errs, validateClassChecks(class)...), Warnings: managed.WarnClass(class)}
+}
+
+// validateClassChecks checks the health checks of a class as those that are made from them are checked, and its taints.
+func validateClassChecks(class *clusterv1.ClusterClass) field.ErrorList {
+	spec := field.NewPath("spec")
+	control := class.Spec.ControlPlane.HealthCheck
+	errs := validateCheck(healthCheck{control.Checks.NodeStartupTimeoutSeconds,
+		clusterv1.MachineHealthCheckRemediationTriggerIf(control.Remediation.TriggerIf)}, spec.Child("controlPlane", "healthCheck"))
+	for i, c := range class.Spec.Workers.MachineDeployments {
+		errs = append(errs, validateCheck(healthCheck{c.HealthCheck.Checks.NodeStartupTimeoutSeconds,
+			clusterv1.MachineHealthCheckRemediationTriggerIf(c.HealthCheck.Remediation.TriggerIf)},
+			spec.Child("workers", "machineDeployments").Index(i).Child("healthCheck"))...)
+	}
+	return errs
+}
+
+// RefuseDeletion says why an object may not be deleted; empty: it may.
+func RefuseDeletion(object runtime.Object, facts Facts) string {
+	if class, ok := object.(*clusterv1.ClusterClass); ok {
+		return managed.RefuseDeletion(class, facts.Users)
+	}
+	return ""
+}
+
+// healthCheck is what the rules for health checks look at.
+type healthCheck struct {
+	nodeStartupTimeoutSeconds *int32
+	trigger                   clusterv1.MachineHealthCheckRemediationTriggerIf
+}
+
+// validateCheck checks a health check, wherever it is defined.
+func validateCheck(check healthCheck, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if n := check.nodeStartupTimeoutSeconds; n != nil && *n != 0 && *n < minNodeStartupTimeoutSeconds {
+		errs = append(errs, field.Invalid(path.Child("checks", "nodeStartupTimeoutSeconds"), *n,
+			fmt.Sprintf("must be at least %d, or 0 to turn the check off", minNodeStartupTimeoutSeconds)))
+	}
+	return append(errs, validateTrigger(check.trigger, path.Child("remediation", "triggerIf"))...)
+}

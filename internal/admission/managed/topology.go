@@ -1,0 +1,274 @@
+package managed
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
+)
+
+// TopologyRequest is a Cluster with a topology that is written.
+type TopologyRequest struct {
+	New *clusterv1.Cluster
+	// Old is nil where the Cluster is created.
+	Old *clusterv1.Cluster
+	// Class of the Cluster; nil: it does not exist. Definitions are its variables.
+	Class       *clusterv1.ClusterClass
+	Definitions *variables.Definitions
+	// OldClass is the class that the Cluster had, where that is another one; nil: it does not exist.
+	OldClass *clusterv1.ClusterClass
+	// Upgrading says which parts of the Cluster do not run its version yet; it is read where the version changes.
+	Upgrading []string
+}
+
+// Verdict is the answer to a request: admitted when there are no errors.
+type Verdict struct {
+	Errors   field.ErrorList
+	Warnings []string
+}
+
+func (v *Verdict) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
+
+// ClassKey says where the class of a topology is.
+func ClassKey(cluster *clusterv1.Cluster) (namespace, name string) {
+	ref := cluster.Spec.Topology.ClassRef
+	if ref.Namespace != "" {
+		return ref.Namespace, ref.Name
+	}
+	return cluster.Namespace, ref.Name
+}
+
+// IsReconciled reports whether the variables of a class are those of its current generation.
+func IsReconciled(class *clusterv1.ClusterClass) bool {
+	if class.Status.ObservedGeneration != class.Generation {
+		return false
+	}
+	return slices.ContainsFunc(class.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == clusterv1.ClusterClassVariablesReadyCondition && c.Status == "True"
+	})
+}
+
+// ChangesVersion reports whether a request changes the version of a topology that exists.
+func (r TopologyRequest) ChangesVersion() bool {
+	return r.Old != nil && r.Old.Spec.Topology.IsDefined() && r.Old.Spec.Topology.Version != r.New.Spec.Topology.Version
+}
+
+// ChangesClass reports whether a request gives a topology that exists another class.
+func (r TopologyRequest) ChangesClass() bool {
+	if r.Old == nil || !r.Old.Spec.Topology.IsDefined() {
+		return false
+	}
+	oldNamespace, oldName := ClassKey(r.Old)
+	namespace, name := ClassKey(r.New)
+	return oldNamespace != namespace || oldName != name
+}
+
+// DefaultTopology sets the values of variables that have defaults, and reports whether there were any to set.
+func DefaultTopology(r TopologyRequest) (*clusterv1.Topology, bool) {
+	if r.Class == nil || !IsReconciled(r.Class) {
+		return nil, false
+	}
+	topology := r.New.Spec.Topology.DeepCopy()
+	return topology, r.Definitions.Default(topology)
+}
+
+// ValidateTopology says why a topology may not be written as it is.
+func ValidateTopology(r TopologyRequest) Verdict {
+	var v Verdict
+	path := field.NewPath("spec", "topology")
+	if !r.New.DeletionTimestamp.IsZero() {
+		return v
+	}
+	v.refuse(validateConcurrency(r.New)...)
+	v.refuse(validateTopologyParts(r.New.Spec.Topology, path)...)
+	if r.Old != nil && !r.Old.Spec.Topology.IsDefined() {
+		if _, allowed := r.New.Annotations[clusterv1.ClusterTopologyUnsafeUpdateClassNameAnnotation]; !allowed {
+			v.refuse(field.Forbidden(path.Child("classRef"), "cannot be set on a Cluster that exists without a topology: create a new Cluster, or set the annotation "+
+				clusterv1.ClusterTopologyUnsafeUpdateClassNameAnnotation+" after its objects were prepared for that"))
+		}
+	}
+	r.version(&v, path.Child("version"))
+	if !r.classExists(&v, path.Child("classRef")) {
+		return v
+	}
+	if r.ChangesClass() {
+		r.rebase(&v, path.Child("classRef"))
+	}
+	v.refuse(validateWithClass(r.New.Spec.Topology, r.Class, path)...)
+	if !IsReconciled(r.Class) {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the variables of ClusterClass %s/%s are not known yet; those of the Cluster are checked and defaulted once they are",
+			r.Class.Namespace, r.Class.Name))
+		return v
+	}
+	var old *clusterv1.Topology
+	if r.Old != nil {
+		old = &r.Old.Spec.Topology
+	}
+	v.refuse(r.Definitions.Validate(&r.New.Spec.Topology, old, path)...)
+	return v
+}
+
+// classExists reports whether there is a class to check the topology with. One that is missing may follow a new Cluster.
+func (r TopologyRequest) classExists(v *Verdict, path *field.Path) bool {
+	if r.Class != nil {
+		return true
+	}
+	namespace, name := ClassKey(r.New)
+	if r.Old == nil {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("ClusterClass %s/%s does not exist; nothing of the Cluster is created until it does", namespace, name))
+	} else {
+		v.refuse(field.Invalid(path, namespace+"/"+name, "ClusterClass does not exist: the topology can be changed once it does"))
+	}
+	return false
+}
+
+// rebase checks that a Cluster can go on with another class.
+func (r TopologyRequest) rebase(v *Verdict, path *field.Path) {
+	if r.OldClass == nil {
+		namespace, name := ClassKey(r.Old)
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while ClusterClass %s/%s, which the Cluster has, does not exist: whether the new one fits cannot be told",
+			namespace, name)))
+		return
+	}
+	for _, err := range Compatible(r.OldClass, r.Class) {
+		v.refuse(field.Forbidden(path, fmt.Sprintf("ClusterClass %s/%s does not fit: %s", r.Class.Namespace, r.Class.Name, err.Error())))
+	}
+}
+
+func validateConcurrency(cluster *clusterv1.Cluster) field.ErrorList {
+	const name = clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation
+	text, set := cluster.Annotations[name]
+	if !set {
+		return nil
+	}
+	if n, err := strconv.Atoi(text); err != nil || n < 1 {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(name), text, "must be a whole number, 1 or more")}
+	}
+	return nil
+}
+
+// validateTopologyParts checks what does not depend on the class.
+func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorList {
+	errs := validateMetadata(t.ControlPlane.Metadata, path.Child("controlPlane", "metadata"))
+	if t.ClassRef.Name == "" {
+		errs = append(errs, field.Required(path.Child("classRef", "name"), "a topology needs a ClusterClass"))
+	}
+	deployments, pools := map[string]bool{}, map[string]bool{}
+	for i, d := range t.Workers.MachineDeployments {
+		at := path.Child("workers", "machineDeployments").Index(i)
+		if deployments[d.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), d.Name))
+		}
+		deployments[d.Name] = true
+		errs = append(errs, validateMetadata(d.Metadata, at.Child("metadata"))...)
+	}
+	for i, p := range t.Workers.MachinePools {
+		at := path.Child("workers", "machinePools").Index(i)
+		if pools[p.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
+		}
+		pools[p.Name] = true
+		errs = append(errs, validateMetadata(p.Metadata, at.Child("metadata"))...)
+	}
+	return errs
+}
+
+// validateWithClass checks what the class has to have for a topology.
+func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
+	errs := validateControlPlaneCheck(t.ControlPlane.HealthCheck, class, path.Child("controlPlane", "healthCheck"))
+	named := fmt.Sprintf("ClusterClass %s has no such class of ", class.Name)
+	for i, d := range t.Workers.MachineDeployments {
+		at := path.Child("workers", "machineDeployments").Index(i)
+		c := deploymentClass(class, d.Class)
+		if c == nil {
+			errs = append(errs, field.Invalid(at.Child("class"), d.Class, named+"MachineDeployments"))
+			continue
+		}
+		if isOn(d.HealthCheck.Enabled) && !d.HealthCheck.IsDefined() && !c.HealthCheck.IsDefined() {
+			errs = append(errs, field.Forbidden(at.Child("healthCheck", "enabled"), "can be true only where the topology or the class defines the health check"))
+		}
+		if d.Replicas != nil && (isAutoscaled(d.Metadata.Annotations) || isAutoscaled(c.Metadata.Annotations)) {
+			errs = append(errs, field.Forbidden(at.Child("replicas"), "cannot be set together with the annotations of the autoscaler, which sets them; remove it or the annotations"))
+		}
+	}
+	for i, p := range t.Workers.MachinePools {
+		if poolClass(class, p.Class) == nil {
+			errs = append(errs, field.Invalid(path.Child("workers", "machinePools").Index(i).Child("class"), p.Class, named+"MachinePools"))
+		}
+	}
+	return errs
+}
+
+func validateControlPlaneCheck(check clusterv1.ControlPlaneTopologyHealthCheck, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if (check.IsDefined() || isOn(check.Enabled)) && !class.Spec.ControlPlane.MachineInfrastructure.TemplateRef.IsDefined() {
+		errs = append(errs, field.Forbidden(path, "can be set only where the class has controlPlane.machineInfrastructure: without it the control plane has no Machines"))
+	}
+	if isOn(check.Enabled) && !check.IsDefined() && !class.Spec.ControlPlane.HealthCheck.IsDefined() {
+		errs = append(errs, field.Forbidden(path.Child("enabled"), "can be true only where the topology or the class defines the health check"))
+	}
+	return errs
+}
+
+// version checks the version of a topology, and how it changes.
+func (r TopologyRequest) version(v *Verdict, path *field.Path) {
+	text := r.New.Spec.Topology.Version
+	if text == "" {
+		v.refuse(field.Required(path, "a topology needs a Kubernetes version, for example v1.36.3"))
+		return
+	}
+	now, err := parseVersion(text)
+	if err != nil {
+		v.refuse(field.Invalid(path, text, err.Error()))
+		return
+	}
+	if !r.ChangesVersion() {
+		if r.Old == nil {
+			r.offered(v, path)
+		}
+		return
+	}
+	if _, unsafe := r.New.Annotations[clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation]; unsafe {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the change of the version from %s to %s is not checked, because of the annotation %s; remove it afterwards",
+			r.Old.Spec.Topology.Version, text, clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation))
+		return
+	}
+	r.offered(v, path)
+	before, err := parseVersion(r.Old.Spec.Topology.Version)
+	if err != nil {
+		return // what is there cannot be compared with
+	}
+	switch {
+	case now.Major != before.Major || now.Minor < before.Minor || now.Compare(before) < 0:
+		v.refuse(field.Invalid(path, text, "must not be older than "+before.String()+", which the Cluster has: Kubernetes cannot be downgraded"))
+	case now.Minor > before.Minor+1 && !r.hasUpgradePlans():
+		v.refuse(field.Invalid(path, text, fmt.Sprintf("must be at most one minor version newer than %s; to go further, the ClusterClass needs kubernetesVersions or an extension that plans upgrades",
+			before)))
+	}
+	if lifecycle.IsPending(r.Old, lifecycle.AfterClusterUpgrade) {
+		v.refuse(field.Forbidden(path, "cannot be changed before the hook AfterClusterUpgrade of the last upgrade has returned; condition TopologyReconciled says what it waits for"))
+	}
+	if len(r.Upgrading) > 0 {
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while the Cluster is upgraded to %s: waiting for %s", before, strings.Join(r.Upgrading, ", "))))
+	}
+}
+
+// hasUpgradePlans reports whether the class says how to get from one version to a later one.
+func (r TopologyRequest) hasUpgradePlans() bool {
+	return r.Class != nil && (len(r.Class.Spec.KubernetesVersions) > 0 || r.Class.Spec.Upgrade.External.GenerateUpgradePlanExtension != "")
+}
+
+// offered checks that the class has the version, where it says which ones it has.
+func (r TopologyRequest) offered(v *Verdict, path *field.Path) {
+	if r.Class == nil || len(r.Class.Spec.KubernetesVersions) == 0 || slices.Contains(r.Class.Spec.KubernetesVersions, r.New.Spec.Topology.Version) {
+		return
+	}
+	v.refuse(field.NotSupported(path, r.New.Spec.Topology.Version, r.Class.Spec.KubernetesVersions))
+}

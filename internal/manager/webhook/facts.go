@@ -1,0 +1,188 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/admission"
+	"github.com/slipwayhq/slipway/internal/admission/managed"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+const (
+	// classWait is how long a new Cluster waits for its class, which may have been created just before it.
+	classWait = 2 * time.Second
+	classPoll = 100 * time.Millisecond
+)
+
+// facts reads what the rules of managed topologies need of other objects, past the cache: a class or a Cluster that was written a
+// moment ago counts. Nil where the gate is off.
+type facts struct {
+	live    client.Reader
+	refs    *kube.References
+	schemas *variables.Schemas
+}
+
+func newFacts(opts Options) *facts {
+	if !opts.Gates.ClusterTopology {
+		return nil
+	}
+	return &facts{live: opts.Live, refs: kube.NewReferences(opts.Live, nil), schemas: variables.NewSchemas()}
+}
+
+// read adds to a request what its rules need. waits is true where a class that is not ready is waited for.
+func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) error {
+	if f == nil {
+		return nil
+	}
+	switch object := r.New.(type) {
+	case *clusterv1.ClusterClass:
+		if r.Old == nil {
+			return nil
+		}
+		return f.users(ctx, object, &r.Facts)
+	case *clusterv1.Cluster:
+		if !object.Spec.Topology.IsDefined() {
+			return nil
+		}
+		old, _ := r.Old.(*clusterv1.Cluster)
+		return f.topology(ctx, managed.TopologyRequest{New: object, Old: old}, waits, &r.Facts)
+	}
+	return nil
+}
+
+// users reads the Clusters of a class.
+func (f *facts) users(ctx context.Context, class *clusterv1.ClusterClass, out *admission.Facts) error {
+	list := &clusterv1.ClusterList{}
+	if err := f.live.List(ctx, list); err != nil {
+		return fmt.Errorf("listing the Clusters of the class: %w", err)
+	}
+	out.Users = slices.DeleteFunc(list.Items, func(c clusterv1.Cluster) bool {
+		namespace, name := managed.ClassKey(&c)
+		return !c.Spec.Topology.IsDefined() || namespace != class.Namespace || name != class.Name
+	})
+	return nil
+}
+
+func (f *facts) topology(ctx context.Context, r managed.TopologyRequest, waits bool, out *admission.Facts) error {
+	var err error
+	if waits && r.Old == nil {
+		out.Class, err = f.awaitClass(ctx, r.New)
+	} else {
+		out.Class, err = f.class(ctx, r.New)
+	}
+	if err != nil {
+		return err
+	}
+	if out.Class != nil {
+		out.Definitions = f.schemas.Of(out.Class)
+	}
+	if waits { // only defaults are set
+		return nil
+	}
+	if r.ChangesClass() {
+		if out.OldClass, err = f.class(ctx, r.Old); err != nil {
+			return err
+		}
+	}
+	if r.ChangesVersion() {
+		out.Upgrading, err = f.upgrading(ctx, r.Old)
+	}
+	return err
+}
+
+// class reads the class of a Cluster; nil: it does not exist.
+func (f *facts) class(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
+	class := &clusterv1.ClusterClass{}
+	namespace, name := managed.ClassKey(cluster)
+	if err := f.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, class); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading ClusterClass %s/%s: %w", namespace, name, err)
+	}
+	return class, nil
+}
+
+// awaitClass reads the class, again for a moment while its variables are not known.
+func (f *facts) awaitClass(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
+	var class *clusterv1.ClusterClass
+	err := wait.PollUntilContextTimeout(ctx, classPoll, classWait, true, func(ctx context.Context) (bool, error) {
+		var err error
+		class, err = f.class(ctx, cluster)
+		return class != nil && managed.IsReconciled(class), err
+	})
+	if wait.Interrupted(err) {
+		return class, nil
+	}
+	return class, err
+}
+
+// upgrading says what of a Cluster does not run its version yet.
+func (f *facts) upgrading(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error) {
+	out, err := f.upgradingControlPlane(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	inCluster := []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}}
+	owned := append(slices.Clone(inCluster), client.HasLabels{clusterv1.ClusterTopologyOwnedLabel})
+	deployments, pools, machines := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}, &clusterv1.MachineList{}
+	if err := f.live.List(ctx, deployments, owned...); err != nil {
+		return nil, fmt.Errorf("listing the MachineDeployments: %w", err)
+	}
+	if err := f.live.List(ctx, pools, owned...); err != nil {
+		return nil, fmt.Errorf("listing the MachinePools: %w", err)
+	}
+	if err := f.live.List(ctx, machines, inCluster...); err != nil {
+		return nil, fmt.Errorf("listing the Machines: %w", err)
+	}
+	version := cluster.Spec.Topology.Version
+	for _, d := range deployments.Items {
+		if d.Spec.Template.Spec.Version != version || hasOther(machines.Items, d.Name, version) {
+			out = append(out, "MachineDeployment "+d.Name)
+		}
+	}
+	for _, p := range pools.Items {
+		if p.Spec.Template.Spec.Version != version {
+			out = append(out, "MachinePool "+p.Name)
+		}
+	}
+	return out, nil
+}
+
+// hasOther reports whether a Machine of a MachineDeployment is of another version.
+func hasOther(machines []clusterv1.Machine, deployment, version string) bool {
+	return slices.ContainsFunc(machines, func(m clusterv1.Machine) bool {
+		return m.Labels[clusterv1.MachineDeploymentNameLabel] == deployment && m.Spec.Version != version
+	})
+}
+
+func (f *facts) upgradingControlPlane(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error) {
+	ref := cluster.Spec.ControlPlaneRef
+	if !ref.IsDefined() {
+		return nil, nil
+	}
+	o, err := f.refs.Get(ctx, ref, cluster.Namespace)
+	if fault.KindOf(err) == fault.Invalid && err != nil || err == nil && o.Unstructured == nil {
+		return nil, nil // there is nothing whose upgrade could be under way
+	}
+	if err != nil {
+		return nil, err
+	}
+	view, version := contract.ControlPlane(o), cluster.Spec.Topology.Version
+	isOther := func(v clusterv1.StatusVersion) bool { return v.Version != version }
+	if view.SpecVersion.Or(version) != version || slices.ContainsFunc(view.Versions.Or(nil), isOther) {
+		return []string{ref.Kind + " " + ref.Name}, nil
+	}
+	return nil, nil
+}
