@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
 // conversionData is the annotation in which an older version of the API keeps the fields it does not have.
@@ -33,6 +35,7 @@ func Digest(cluster *clusterv1.Cluster, more ...string) string {
 	slim.ResourceVersion, slim.Generation = "", 0
 	delete(slim.Annotations, runtimev1.PendingHooksAnnotation)
 	delete(slim.Annotations, clusterv1.ClusterTopologyUpgradeStepAnnotation)
+	delete(slim.Annotations, lifecycle.WorkersAnnotation)
 	if len(slim.Annotations) == 0 {
 		slim.Annotations = nil
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
 // recorder records the writes of a client.
@@ -417,7 +418,7 @@ func TestRestoreInAnyOrder(t *testing.T) { // OR-01
 func TestDeletedWorker(t *testing.T) {
 	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
 	w.settle()
-	if got := w.cluster().Annotations[WorkersAnnotation]; got != "MachineDeployment/a,MachinePool/p" {
+	if got := w.cluster().Annotations[lifecycle.WorkersAnnotation]; got != "MachineDeployment/a,MachinePool/p" {
 		t.Errorf("workers %q", got)
 	}
 	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: w.one("MachineDeployment", "").GetName()}}
@@ -433,11 +434,11 @@ func TestDeletedWorker(t *testing.T) {
 	w.must(w.Delete(t.Context(), &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: next.GetName()}}))
 	w.settle()
 	want := "False ReconcileFailed MachineDeployment a existed and does not any more: restore it, or remove it from the annotation " +
-		WorkersAnnotation + " of the Cluster to have it created again"
+		lifecycle.WorkersAnnotation + " of the Cluster to have it created again"
 	if got := w.condition(); got != want {
 		t.Error(got)
 	}
-	w.change(func(c *clusterv1.Cluster) { delete(c.Annotations, WorkersAnnotation) })
+	w.change(func(c *clusterv1.Cluster) { delete(c.Annotations, lifecycle.WorkersAnnotation) })
 	w.settle()
 	w.one("MachineDeployment", "c-a-")
 }

@@ -264,7 +264,7 @@ func setReferences(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	refer(after, desired)
 	workers := s.record()
 	infra, controlPlane := after.Spec.InfrastructureRef != s.Cluster.Spec.InfrastructureRef, after.Spec.ControlPlaneRef != s.Cluster.Spec.ControlPlaneRef
-	if infra || controlPlane || !hasLabels(s.Cluster) || workers != s.Cluster.Annotations[WorkersAnnotation] {
+	if infra || controlPlane || !hasLabels(s.Cluster) || workers != s.Cluster.Annotations[lifecycle.WorkersAnnotation] {
 		p.Do(SetReferences{Desired: &desired, Workers: workers})
 	}
 }

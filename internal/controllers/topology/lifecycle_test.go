@@ -26,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -242,7 +243,9 @@ func (u *upgrading) checkSkew() {
 
 // reconciled reports whether the topology is what it should be and nothing is recorded any more.
 func (u *upgrading) reconciled() bool {
-	return u.condition() == "True ReconcileSucceeded" && len(u.cluster().Annotations) == 0
+	annotations := u.cluster().Annotations
+	delete(annotations, lifecycle.WorkersAnnotation) // stays
+	return u.condition() == "True ReconcileSucceeded" && len(annotations) == 0
 }
 
 var wholeLife = []string{

@@ -10,12 +10,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
-
-// WorkersAnnotation of a Cluster lists the workers of its topology that exist, such as "MachineDeployment/a,MachinePool/p". A backup
-// keeps it: a worker that is listed and does not exist, and was not seen while it was deleted, is still to be restored. A new one in its
-// place would replace its Machines.
-const WorkersAnnotation = "topology.slipway.dev/workers"
 
 // isAwaited reports whether a worker is still to be restored.
 func (s Snapshot) isAwaited(worker topology.Key) bool {
@@ -34,7 +30,7 @@ func recordOf(worker topology.Key) string { return string(worker.Role) + "/" + w
 
 // recorded are the workers that the Cluster lists.
 func (s Snapshot) recorded() []string {
-	return strings.Split(s.Cluster.Annotations[WorkersAnnotation], ",")
+	return strings.Split(s.Cluster.Annotations[lifecycle.WorkersAnnotation], ",")
 }
 
 // record is what the Cluster should list: the workers that exist, and those of the topology that are awaited.
@@ -58,7 +54,7 @@ func (s Snapshot) record() string {
 // await waits for a worker to be restored.
 func await(s Snapshot, worker topology.Key, p *loop.Plan) {
 	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s existed and does not any more: restore it, or remove it from the annotation %s of the Cluster "+
-		"to have it created again", worker, WorkersAnnotation).For(string(worker.Role), worker.Worker).ForPerson()
+		"to have it created again", worker, lifecycle.WorkersAnnotation).For(string(worker.Role), worker.Worker).ForPerson()
 }
 
 // list writes the list of workers.
@@ -67,9 +63,9 @@ func list(cluster client.Object, workers string) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[WorkersAnnotation] = workers
+	annotations[lifecycle.WorkersAnnotation] = workers
 	if workers == "" {
-		delete(annotations, WorkersAnnotation)
+		delete(annotations, lifecycle.WorkersAnnotation)
 	}
 	cluster.SetAnnotations(annotations)
 }

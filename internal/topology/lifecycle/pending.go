@@ -9,6 +9,11 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
+// WorkersAnnotation of a Cluster lists the workers of its topology that exist, such as "MachineDeployment/a,MachinePool/p". A backup
+// keeps it: a worker that is listed and does not exist, and was not seen while it was deleted, is still to be restored. A new one in its
+// place would replace its Machines.
+const WorkersAnnotation = "topology.slipway.dev/workers"
+
 // hookSet is a set of pending hooks. Hooks that are not known here stay in it.
 type hookSet map[Hook]bool
 
