@@ -33,6 +33,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/plane"
 	"github.com/slipwayhq/slipway/internal/cli/status"
 	"github.com/slipwayhq/slipway/internal/cli/up"
+	"github.com/slipwayhq/slipway/internal/cli/upgrade"
 	"github.com/slipwayhq/slipway/internal/cli/version"
 	"github.com/slipwayhq/slipway/internal/cli/wait"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
@@ -90,6 +91,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		plane.Command,
 		status.Command,
 		func(e env.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
+		upgrade.Command,
 		version.Command,
 		wait.Command,
 	}

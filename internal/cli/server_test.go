@@ -20,6 +20,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	planev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli"
 	"github.com/slipwayhq/slipway/internal/cli/env"
@@ -86,26 +87,27 @@ func TestVerbsAgainstAnAPIServer(t *testing.T) {
 	})
 	t.Run("a dry run writes nothing and takes another network", func(t *testing.T) {
 		r := u.run(t.Context(), "create", "cluster", "second", "--dry-run", "-o", "json")
-		r.wants(t, cli.ExitOK, `"kind": "LocalMachinePool"`)
-		var first localv1.LocalCluster
+		r.wants(t, cli.ExitOK, `"kind": "Cluster"`)
+		var first clusterv1.Cluster
 		if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "first"}, &first); err != nil {
 			t.Fatal(err)
 		}
-		if taken := first.Spec.Backend.Container.Network.Subnet; taken == "" || strings.Contains(r.out, taken) {
-			t.Errorf("the network %q of the first cluster is used again:\n%s", taken, r.out)
+		if taken := manifest.Asked(first); len(taken) != 1 || strings.Contains(r.out, taken[0].String()) || strings.Contains(r.out, "ClusterClass\"") {
+			t.Errorf("the network %v of the first cluster is used again, or the class that is there is made again:\n%s", taken, r.out)
 		}
 		u.run(t.Context(), "describe", "cluster", "second").wants(t, cli.ExitNotFound, "there are: first")
 	})
 	t.Run("create and wait", u.createAndWait)
 	t.Run("a wait that is too short", func(t *testing.T) {
 		u.run(t.Context(), "create", "cluster", "late", "--wait-timeout", "1s").wants(t, cli.ExitError,
-			"still to come: infrastructure", "The creation of cluster \"late\" continues", "slipway describe cluster late --kubeconfig")
+			"still to come: topology; infrastructure", "The creation of cluster \"late\" continues", "slipway describe cluster late --kubeconfig")
 	})
 	t.Run("names are completed", func(t *testing.T) {
 		u.run(t.Context(), "__complete", "describe", "cluster", "--kubeconfig="+u.kubeconfig, "").wants(t, cli.ExitOK, "demo\nfirst\nlate\n:4")
 	})
 	t.Run("describe", u.describe)
 	t.Run("get kubeconfig", u.getKubeconfig)
+	t.Run("classes and versions", u.classes)
 	t.Run("delete", u.delete)
 	t.Run("the examples are valid", u.examples)
 }
@@ -113,28 +115,77 @@ func TestVerbsAgainstAnAPIServer(t *testing.T) {
 // createAndWait plays the controllers while the verb waits.
 func (u user) createAndWait(t *testing.T) {
 	done := make(chan result, 1)
-	go func() { done <- u.run(t.Context(), "create", "cluster", "demo", "--workers", "2") }()
+	go func() {
+		done <- u.run(t.Context(), "create", "cluster", "demo", "--workers", "2", "--set", "podSecurity=baseline")
+	}()
 	key := client.ObjectKey{Namespace: "default", Name: "demo"}
-	cluster, pool := &clusterv1.Cluster{}, &clusterv1.MachinePool{}
-	eventually(t, func() error {
-		return errors.Join(u.client.Get(t.Context(), key, cluster),
-			u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "demo-workers"}, pool))
-	})
+	cluster := &clusterv1.Cluster{}
+	eventually(t, func() error { return u.client.Get(t.Context(), key, cluster) })
+	pool := u.topology(t, cluster)
 	yes, two := true, int32(2)
 	pool.Status.ObservedGeneration = pool.Generation
 	pool.Status.Replicas, pool.Status.ReadyReplicas, pool.Status.AvailableReplicas, pool.Status.UpToDateReplicas = &two, &two, &two, &two
 	cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: &yes, ControlPlaneInitialized: &yes}
-	for _, kind := range []string{"Available", "ControlPlaneAvailable"} {
+	for _, kind := range []string{"Available", "ControlPlaneAvailable", clusterv1.ClusterTopologyReconciledCondition} {
 		cluster.Status.Conditions = append(cluster.Status.Conditions,
-			metav1.Condition{Type: kind, Status: "True", Reason: "Available", LastTransitionTime: metav1.Now()})
+			metav1.Condition{Type: kind, Status: "True", Reason: "Available", ObservedGeneration: cluster.Generation, LastTransitionTime: metav1.Now()})
 	}
 	for _, o := range []client.Object{pool, cluster} {
 		if err := u.client.Status().Update(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	(<-done).wants(t, cli.ExitOK, "MachinePool demo-workers: done, 2 of 2 nodes ready", `Cluster "demo" is ready after`,
+	(<-done).wants(t, cli.ExitOK, "topology: done", "MachinePool demo-workers: done, 2 of 2 nodes ready", `Cluster "demo" is ready after`,
 		"slipway kubectl --kubeconfig demo.kubeconfig get nodes", "slipway delete cluster demo --kubeconfig "+u.kubeconfig)
+}
+
+// topology makes what the topology controller would: a control plane, infrastructure, and (here) a pool for the workers.
+func (u user) topology(t *testing.T, cluster *clusterv1.Cluster) *clusterv1.MachinePool {
+	t.Helper()
+	two := int32(2)
+	infra := &localv1.LocalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo"},
+		Spec: localv1.LocalClusterSpec{Backend: localv1.LocalClusterBackend{Simulated: &localv1.SimulatedCluster{}}}}
+	plane := &planev1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo"},
+		Spec: planev1.HostedControlPlaneSpec{Version: cluster.Spec.Topology.Version}}
+	pool := &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo-workers", Labels: map[string]string{clusterv1.ClusterNameLabel: "demo"}},
+		Spec: clusterv1.MachinePoolSpec{ClusterName: "demo", Replicas: &two}}
+	pool.Spec.Template.Spec = clusterv1.MachineSpec{
+		ClusterName: "demo", Version: cluster.Spec.Topology.Version,
+		Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfig", Name: "demo-workers"}},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: localv1.GroupVersion.Group, Kind: "LocalMachinePool", Name: "demo-workers"},
+	}
+	for _, o := range []client.Object{infra, plane, pool} {
+		if err := u.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: localv1.GroupVersion.Group, Kind: "LocalCluster", Name: "demo"}
+	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: planev1.GroupVersion.Group, Kind: "HostedControlPlane", Name: "demo"}
+	if err := u.client.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// classes are listed with what uses them; one that is there is not made again. An upgrade is shown, and asked about.
+func (u user) classes(t *testing.T) {
+	u.run(t.Context(), "create", "cluster", "many", "--class", "simulated", "--kubernetes-version", "1.35.4", "--wait-timeout", "0").wants(t, cli.ExitOK, "Kubernetes v1.35.4")
+	u.run(t.Context(), "get", "classes").wants(t, cli.ExitOK, "default    local      3", "default    simulated  1", "podSecurity")
+	upgrade := func(more ...string) result {
+		return u.run(t.Context(), append([]string{"upgrade", "cluster", "many"}, more...)...)
+	}
+	upgrade("--to", "v1.40.0", "--dry-run").wants(t, cli.ExitInvalid, "upgrade one minor version at a time")
+	upgrade("--to", "1.36.0", "--dry-run").wants(t, cli.ExitOK, "1. control plane to v1.36.0")
+	upgrade("--to", "1.36.0").wants(t, cli.ExitInvalid, "1. control plane to v1.36.0", "Upgrade? [y/N]", "nothing was changed")
+	upgrade().wants(t, cli.ExitInvalid, "--to VERSION is missing")
+	upgrade("--to", "1.36.0", "--yes", "--wait-timeout", "0").wants(t, cli.ExitOK, "1. control plane to v1.36.0")
+	cluster := &clusterv1.Cluster{}
+	if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "many"}, cluster); err != nil || cluster.Spec.Topology.Version != "v1.36.0" {
+		t.Errorf("the version is written: %v %s", err, cluster.Spec.Topology.Version)
+	}
+	if err := u.client.Delete(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // CX-09
@@ -227,8 +278,8 @@ func (u user) examples(t *testing.T) {
 			}
 			o.SetNamespace("default")
 			err := u.client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation("Strict"))
-			if manifest.Shared(o) && apierrors.IsAlreadyExists(err) {
-				o.SetName("another") // a test before this one has made what clusters share
+			if apierrors.IsAlreadyExists(err) {
+				o.SetName("another") // a test before this one has made the class, and what clusters share
 				err = u.client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation("Strict"))
 			}
 			if err != nil {

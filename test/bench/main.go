@@ -54,7 +54,7 @@ func parseOptions(args []string) (options, error) {
 	f.StringVar(&o.binary, "slipway", "", "the binary to measure (default: $SLIPWAY_BIN, else one that is built)")
 	f.StringVar(&o.out, "out", filepath.Join("dist", "bench", "launch.json"), "JSON file to write; .svg and .csv are written beside it")
 	f.StringVar(&only, "only", strings.Join(groups(), ","), "what to measure")
-	f.StringVar(&o.manifest, "manifest", filepath.Join("examples", "quickstart.yaml"), "cluster with one pool to measure with")
+	f.StringVar(&o.manifest, "manifest", filepath.Join("examples", "without-class.yaml"), "cluster with one pool to measure with")
 	f.IntVar(&o.runs, "runs", 3, "how often to start a management cluster")
 	f.DurationVar(&o.idle, "idle", time.Minute, "how long to watch an idle management cluster")
 	if err := f.Parse(args); err != nil {

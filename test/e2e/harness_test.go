@@ -286,10 +286,10 @@ func tail(file string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// quickstart is examples/quickstart.yaml with its own name and number of workers, on a range that is free.
+// quickstart is examples/without-class.yaml with its own name and number of workers, on a range that is free.
 func quickstart(t *testing.T, name string, workers int) string {
 	t.Helper()
-	data, err := os.ReadFile("../../examples/quickstart.yaml")
+	data, err := os.ReadFile("../../examples/without-class.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

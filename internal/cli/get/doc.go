@@ -4,5 +4,5 @@
 //
 // Never: does anything itself.
 //
-// Read first: the package kubeconfig.
+// Read first: the packages classes and kubeconfig.
 package get

@@ -5,6 +5,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/get/classes"
 	"github.com/slipwayhq/slipway/internal/cli/get/kubeconfig"
 )
 
@@ -12,9 +13,9 @@ import (
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "Get something of a workload cluster",
+		Short: "Get a kubeconfig, or what there is",
 	}
-	cmd.AddCommand(kubeconfig.Command(e))
+	cmd.AddCommand(classes.Command(e), kubeconfig.Command(e))
 	argument.Group(cmd)
 	return cmd
 }

@@ -118,14 +118,14 @@ func (w work) Begin(kind schema.GroupVersionKind, o client.Object) (done func(),
 	})
 }
 
-// embeddedGates are the feature gates of `slipway up`: an extension that is broken hurts no one but itself, so that what
-// newcomers try first works without a flag (docs/divergences.md).
+// embeddedGates are the feature gates of `slipway up`: what newcomers try first, clusters of classes and extensions, works without a
+// flag (docs/divergences.md).
 func embeddedGates(changes string) (featuregate.FeatureGate, error) {
 	gates, err := manager.NewGates()
 	if err != nil {
 		return nil, err
 	}
-	if err := gates.Set(string(manager.GateRuntimeSDK) + "=true"); err != nil {
+	if err := gates.SetFromMap(map[string]bool{string(manager.GateRuntimeSDK): true, string(manager.GateClusterTopology): true}); err != nil {
 		return nil, err
 	}
 	if err := gates.Set(changes); err != nil {

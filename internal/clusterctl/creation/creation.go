@@ -1,6 +1,7 @@
 package creation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,14 +36,14 @@ const (
 	ReasonNetworkTaken = "NetworkTaken"
 )
 
-// Network returns a range for a new cluster that no LocalCluster of the management cluster and none of the routes
-// (those of this host) use. A reader of nil asks no management cluster.
+// Network returns a range for a new cluster that no cluster of the management cluster and none of the routes (those of this host)
+// use. A reader of nil asks no management cluster.
 func Network(ctx context.Context, r client.Reader, routes []netip.Prefix) (netip.Prefix, error) {
-	clusters, err := networks(ctx, r)
+	used, err := networks(ctx, r)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	free, ok := choose(clusters, routes)
+	free, ok := choose(used, routes)
 	if !ok {
 		return netip.Prefix{}, fault.New(fault.Invalid, ReasonNoNetwork,
 			"no network is free for another cluster: delete one that is not needed any more, or name a range with --subnet")
@@ -52,20 +54,18 @@ func Network(ctx context.Context, r client.Reader, routes []netip.Prefix) (netip
 // CheckNetwork tells whether a new cluster can have the range: the error, a fault of kind Invalid, names who uses it and a range
 // that is free. What the cluster of that name uses itself does not count: that it exists is another matter.
 func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, want netip.Prefix, routes []netip.Prefix) error {
-	clusters, err := networks(ctx, r)
+	used, err := networks(ctx, r)
 	if err != nil {
 		return err
 	}
 	owner := ""
-	for _, c := range clusters {
-		if !slices.ContainsFunc(manifest.Taken([]localv1.LocalCluster{c}), want.Overlaps) {
-			continue
-		}
-		if client.ObjectKeyFromObject(&c) == key {
+	for _, u := range used {
+		switch {
+		case !slices.ContainsFunc(u.ranges, want.Overlaps):
+		case u.objects.Has(key):
 			return nil
-		}
-		if owner == "" {
-			owner = "cluster " + c.Namespace + "/" + nameOf(c)
+		case owner == "":
+			owner = "cluster " + u.name
 		}
 	}
 	if i := slices.IndexFunc(routes, want.Overlaps); owner == "" && i >= 0 {
@@ -75,33 +75,65 @@ func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, wa
 		return nil
 	}
 	hint := "delete a cluster that is not needed any more"
-	if free, ok := choose(clusters, routes); ok {
+	if free, ok := choose(used, routes); ok {
 		hint = "free is " + free.String()
 	}
 	return fault.New(fault.Invalid, ReasonNetworkTaken, "--subnet %s is taken by %s; %s", want, owner, hint)
 }
 
-// nameOf is the Cluster that a LocalCluster belongs to.
-func nameOf(c localv1.LocalCluster) string {
-	if name := c.Labels[clusterv1.ClusterNameLabel]; name != "" {
-		return name
-	}
-	return c.Name
+// use is which ranges a cluster has, or asks for.
+type use struct {
+	name    string
+	objects sets.Set[client.ObjectKey] // the Cluster, or its LocalCluster
+	ranges  []netip.Prefix
 }
 
-func networks(ctx context.Context, r client.Reader) ([]localv1.LocalCluster, error) {
-	var list localv1.LocalClusterList
+func networks(ctx context.Context, r client.Reader) ([]use, error) {
 	if r == nil {
 		return nil, nil
 	}
-	if err := r.List(ctx, &list); err != nil {
+	var existing localv1.LocalClusterList
+	var asked clusterv1.ClusterList
+	if err := errors.Join(r.List(ctx, &existing), r.List(ctx, &asked)); err != nil {
 		return nil, fmt.Errorf("listing the networks of clusters: %w", err)
 	}
-	return list.Items, nil
+	var used []use
+	for _, c := range existing.Items {
+		name := cmp.Or(c.Labels[clusterv1.ClusterNameLabel], c.Name)
+		used = append(used, use{c.Namespace + "/" + name, sets.New(client.ObjectKeyFromObject(&c), client.ObjectKey{Namespace: c.Namespace, Name: name}),
+			manifest.Taken([]localv1.LocalCluster{c})})
+	}
+	for _, c := range asked.Items {
+		if ranges := manifest.Asked(c); len(ranges) > 0 {
+			used = append(used, use{c.Namespace + "/" + c.Name, sets.New(client.ObjectKeyFromObject(&c)), ranges})
+		}
+	}
+	return used, nil
 }
 
-func choose(clusters []localv1.LocalCluster, routes []netip.Prefix) (netip.Prefix, bool) {
-	return subnet.Choose(subnet.Usual(slices.Concat(routes, manifest.Taken(clusters))))
+func choose(used []use, routes []netip.Prefix) (netip.Prefix, bool) {
+	taken := slices.Clone(routes)
+	for _, u := range used {
+		taken = append(taken, u.ranges...)
+	}
+	return subnet.Choose(subnet.Usual(taken))
+}
+
+// Install creates those of the objects that do not exist, in their order: a class that people have is theirs.
+func Install(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+	w := kube.NewWriter(c, manager)
+	for _, o := range objects {
+		switch err := absent(ctx, c, o, nil); {
+		case fault.KindOf(err) == fault.Invalid:
+			continue
+		case err != nil:
+			return err
+		}
+		if err := w.Apply(ctx, nil, o); err != nil {
+			return namespaced(o, err)
+		}
+	}
+	return nil
 }
 
 // Apply creates the objects by server-side apply. It is refused when one of them exists: a Cluster is changed with

@@ -11,19 +11,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/config/addons/flannel"
+	"github.com/slipwayhq/slipway/config/classes"
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 )
 
-// The quickstart is what `create cluster` would apply, with comments.
+// The quickstart is what `create cluster` would apply, the class first, with comments.
 func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
 	data, err := os.ReadFile("../../../examples/quickstart.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := manifest.Cluster{
-		Name: "quickstart", Version: "v1.36.3", Workers: 2, Subnet: netip.MustParsePrefix("172.30.0.0/16"),
+	want, _, err := classes.Objects(classes.Local, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := manifest.Cluster{
+		Name: "quickstart", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: classes.Local}, Subnet: netip.MustParsePrefix("172.30.0.0/16"),
+		Workers: manifest.Workers{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
 	}.Objects()
 	if err != nil {
 		t.Fatal(err)
@@ -38,14 +45,14 @@ func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
 		}
 		got = append(got, u)
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(append(want, cluster...), got); d != "" {
 		t.Errorf("examples/quickstart.yaml differs from the manifest of the command (-command +example):\n%s", d)
 	}
 }
 
 // Every example of a cluster of containers brings the network that the command would write.
 func TestExamplesBringTheNetwork(t *testing.T) {
-	for _, name := range []string{"quickstart.yaml", "quickstart-v1beta1.yaml", "machinedeployment.yaml"} {
+	for _, name := range []string{"quickstart.yaml", "without-class.yaml", "without-class-v1beta1.yaml", "machinedeployment.yaml"} {
 		data, err := os.ReadFile("../../../examples/" + name)
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
@@ -14,8 +16,10 @@ import (
 
 func TestManifest(t *testing.T) {
 	objects, err := manifest.Cluster{
-		Namespace: "team-a", Name: "demo", Version: "v1.36.3", Workers: 3,
-		Subnet: netip.MustParsePrefix("172.16.64.0/18"),
+		Namespace: "team-a", Name: "demo", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: "local"},
+		Workers:   manifest.Workers{Kind: "MachinePool", Class: "default-worker", Replicas: 3},
+		Subnet:    netip.MustParsePrefix("172.16.64.0/18"),
+		Variables: []clusterv1.ClusterVariable{{Name: "audit", Value: apiextensionsv1.JSON{Raw: []byte("true")}}},
 	}.Objects()
 	if err != nil {
 		t.Fatal(err)
@@ -59,5 +63,19 @@ func TestTaken(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("what a spec asks for and what a status reports is taken (-want +got):\n%s", d)
+	}
+}
+
+func TestAsked(t *testing.T) {
+	c := clusterv1.Cluster{}
+	for name, value := range map[string]string{"subnet": `"172.31.0.0/16"`, "other": `"172.16.0.0/18"`} {
+		c.Spec.Topology.Variables = append(c.Spec.Topology.Variables, clusterv1.ClusterVariable{Name: name, Value: apiextensionsv1.JSON{Raw: []byte(value)}})
+	}
+	if got := manifest.Asked(c); len(got) != 1 || got[0].String() != "172.31.0.0/16" {
+		t.Errorf("what the variable subnet says is taken before there is a LocalCluster: %v", got)
+	}
+	c.Spec.Topology.Variables = []clusterv1.ClusterVariable{{Name: "subnet", Value: apiextensionsv1.JSON{Raw: []byte(`{"of": "another class"}`)}}}
+	if got := manifest.Asked(c); len(got) != 0 {
+		t.Errorf("a variable of another type says nothing: %v", got)
 	}
 }

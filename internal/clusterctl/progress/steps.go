@@ -46,7 +46,11 @@ func Creation(s tree.Snapshot) ([]Step, error) {
 		return nil, err
 	}
 	b := builder{s, tree.Build(s, tree.Options{})}
-	steps := []Step{b.infrastructure(), b.controlPlane()}
+	var steps []Step
+	if s.Cluster.Spec.Topology.IsDefined() {
+		steps = append(steps, b.topology())
+	}
+	steps = append(steps, b.infrastructure(), b.controlPlane())
 	steps = append(steps, b.workers()...)
 	return append(steps, b.available(done(steps))), nil
 }
@@ -91,8 +95,31 @@ func areNodes(n int) string {
 	return fmt.Sprintf("%d nodes are", n)
 }
 
+// topology is the step of all that the class and the topology ask for.
+func (b builder) topology() Step {
+	c := b.Cluster
+	step := Step{Name: "topology", Ends: "Cluster " + c.Name + " has all that ClusterClass " + c.Spec.Topology.ClassRef.Name + " asks for"}
+	said := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
+	switch {
+	case said == nil:
+	case said.Status == metav1.ConditionTrue && said.ObservedGeneration >= c.Generation:
+		step.Done = true
+	case said.Status != metav1.ConditionTrue:
+		step.Detail = flat(said.Message)
+	}
+	return step
+}
+
+// undecided is a part that the topology has yet to bring.
+func (b builder) undecided(ref clusterv1.ContractVersionedObjectReference) bool {
+	return !ref.IsDefined() && b.Cluster.Spec.Topology.IsDefined()
+}
+
 func (b builder) infrastructure() Step {
 	ref := b.Cluster.Spec.InfrastructureRef
+	if b.undecided(ref) {
+		return Step{Name: "infrastructure", Ends: "the topology has brought it"}
+	}
 	step := Step{Name: "infrastructure", Ends: ref.Kind + " " + ref.Name + " reports that it is provisioned"}
 	provisioned := b.Cluster.Status.Initialization.InfrastructureProvisioned
 	if !ref.IsDefined() || isTrue(provisioned) && !b.bad(clusterv1.ClusterInfrastructureReadyCondition) {
@@ -108,6 +135,9 @@ func (b builder) infrastructure() Step {
 
 func (b builder) controlPlane() Step {
 	ref := b.Cluster.Spec.ControlPlaneRef
+	if b.undecided(ref) {
+		return Step{Name: "control plane", Ends: "the topology has brought it"}
+	}
 	step := Step{Name: "control plane", Ends: ref.Kind + " " + ref.Name + " reports that it is available"}
 	if !ref.IsDefined() {
 		step.Ends = "the first control plane Machine has a Node"
@@ -196,6 +226,7 @@ func summaries() []string {
 		clusterv1.ClusterControlPlaneMachinesUpToDateCondition, clusterv1.ClusterWorkersAvailableCondition,
 		clusterv1.ClusterWorkerMachinesReadyCondition, clusterv1.ClusterWorkerMachinesUpToDateCondition, clusterv1.ClusterRollingOutCondition,
 		clusterv1.ClusterScalingUpCondition, clusterv1.ClusterScalingDownCondition, clusterv1.ClusterRemediatingCondition,
+		clusterv1.ClusterTopologyReconciledCondition,
 	}
 }
 

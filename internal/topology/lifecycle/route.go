@@ -30,6 +30,18 @@ func (j Journey) arrived() bool {
 // same reports whether two texts are the same version.
 func same(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
 
+// Route is the plan of a class that names no extension for it: from its list of versions, or where it has none, one minor version at
+// a time. The error says what to change where there is no way.
+func (j Journey) Route(class string, versions []string) (Route, error) {
+	switch {
+	case j.arrived():
+		return Route{}, nil
+	case len(versions) > 0:
+		return listed(j, class, versions)
+	}
+	return anyMinor(j, class)
+}
+
 // anyMinor is the plan without a list of versions: the target, at most one minor version away.
 func anyMinor(j Journey, class string) (Route, error) {
 	at, to, err := j.ends()

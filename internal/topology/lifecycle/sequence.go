@@ -39,10 +39,8 @@ func (d *decision) plan() bool {
 			return false
 		}
 		d.route, err = answered(j, d.PlanExtension, d.Answers[GenerateUpgradePlan].Plan)
-	case len(d.Versions) > 0:
-		d.route, err = listed(j, d.Class, d.Versions)
 	default:
-		d.route, err = anyMinor(j, d.Class)
+		d.route, err = j.Route(d.Class, d.Versions)
 	}
 	if err != nil {
 		d.unplanned = true

@@ -3,31 +3,38 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/config/classes"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
-	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Command builds the verb.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
-		Short: "Create a cluster on this host, and wait until its nodes are ready",
-		Long: `Create a cluster on this host: a hosted control plane, and a pool of nodes in containers. The command
-applies an ordinary Cluster API manifest, which --dry-run prints, and waits until all nodes are Ready.
-Interrupting the wait changes nothing: the creation of the cluster continues.`,
+		Short: "Create a cluster from a ClusterClass, and wait until its nodes are ready",
+		Long: `Create a cluster from a ClusterClass. Two classes come with Slipway, and are created in the namespace
+where they are missing: "local", a hosted control plane and nodes in containers of this host, and
+"simulated", the same with nothing behind it. The command applies an ordinary Cluster API manifest,
+which --dry-run prints, and waits until all nodes are Ready. Interrupting the wait changes nothing:
+the creation of the cluster continues.`,
 		Example: `  slipway create cluster demo --workers 2
+  slipway create cluster demo --set podSecurity=baseline --set nodeResources.cpus=2
+  slipway create cluster many --class simulated --workers 50
   slipway create cluster demo --workers 2 --dry-run > demo.yaml`,
 		Args: argument.One("NAME"),
 	}
@@ -44,6 +51,8 @@ Interrupting the wait changes nothing: the creation of the cluster continues.`,
 
 type flags struct {
 	connection *management.Flags
+	class      string
+	settings   []string
 	workers    int32
 	version    string
 	subnet     string
@@ -52,11 +61,14 @@ type flags struct {
 	format     *output.Format
 
 	prefix netip.Prefix
+	ref    clusterv1.ClusterClassRef
 }
 
 func (f *flags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.class, "class", classes.Local, "ClusterClass, as NAME or NAMESPACE/NAME; `slipway get classes` lists those there are")
+	set.StringArrayVar(&f.settings, "set", nil, "variable of the class as NAME=VALUE, or NAME.FIELD=VALUE; may be given several times")
 	set.Int32Var(&f.workers, "workers", 1, "number of nodes")
-	set.StringVar(&f.version, "kubernetes-version", "", "Kubernetes version (default: the one that this binary carries)")
+	set.StringVar(&f.version, "kubernetes-version", "", "Kubernetes version (default: the one that this binary includes)")
 	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services ; one that is taken is refused (default: a free /18 of 172.16.0.0/12)")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and do nothing")
 	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0 does not wait")
@@ -68,18 +80,21 @@ func (f *flags) check(name string) error {
 	if err := cluster.CheckName(name); err != nil {
 		return err
 	}
-	if f.version == "" {
-		f.version = buildinfo.Kubernetes()
-	}
-	version, err := cluster.CheckVersion(f.version, []string{buildinfo.Kubernetes()})
-	if err != nil {
+	if err := f.checkVersion(); err != nil {
 		return err
 	}
-	f.version = version
+	f.ref.Name = f.class
+	if namespace, name, ok := strings.Cut(f.class, "/"); ok {
+		f.ref = clusterv1.ClusterClassRef{Namespace: namespace, Name: name}
+	}
 	if f.timeout < 0 {
 		return usage("--wait-timeout cannot be negative; 0 does not wait")
 	}
+	if f.workers < 0 {
+		return usage("--workers cannot be negative")
+	}
 	if f.subnet != "" {
+		var err error
 		if f.prefix, err = netip.ParsePrefix(f.subnet); err != nil {
 			return usage("--subnet %q is not a range of addresses, for example 172.31.0.0/16", f.subnet)
 		}
@@ -87,20 +102,30 @@ func (f *flags) check(name string) error {
 			return usage("--subnet: %v", err)
 		}
 	}
-	return f.checkWorkers()
+	return nil
 }
 
-// checkWorkers bounds the nodes by the ranges that their Pods need.
-func (f *flags) checkWorkers() error {
-	room := 32
-	if f.prefix.IsValid() {
-		layout, err := subnet.Plan(f.prefix)
-		if err != nil {
-			return err
-		}
-		room = layout.Ranges().MaxNodes()
+func (f *flags) checkVersion() error {
+	if f.version == "" {
+		f.version = buildinfo.Kubernetes()
+		return nil
 	}
-	if f.workers < 0 || int(f.workers) > room {
+	if !strings.HasPrefix(f.version, "v") {
+		f.version = "v" + f.version
+	}
+	if _, err := version.Parse(f.version); err != nil {
+		return usage("--kubernetes-version %q is not a version, for example v1.36.3", f.version)
+	}
+	return nil
+}
+
+// checkRoom bounds nodes in containers by the ranges that their Pods need.
+func (f *flags) checkRoom() error {
+	layout, err := subnet.Plan(f.prefix)
+	if err != nil {
+		return err
+	}
+	if room := layout.Ranges().MaxNodes(); int(f.workers) > room {
 		return usage("--workers %d: the network of the cluster has room for 0 to %d nodes; --subnet can name a wider one", f.workers, room)
 	}
 	return nil
@@ -108,9 +133,4 @@ func (f *flags) checkWorkers() error {
 
 func usage(message string, args ...any) error {
 	return fault.New(fault.Invalid, "Usage", "%s", fmt.Sprintf(message, args...))
-}
-
-// manifest is what the flags ask for, once the network is known.
-func (f *flags) manifest(namespace, name string) manifest.Cluster {
-	return manifest.Cluster{Namespace: namespace, Name: name, Version: f.version, Workers: f.workers, Subnet: f.prefix}
 }

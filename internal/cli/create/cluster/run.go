@@ -7,14 +7,18 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/screen"
+	"github.com/slipwayhq/slipway/internal/clusterctl/class"
+	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
 	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
@@ -36,14 +40,17 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 	if f.dryRun {
 		return c.Explain(f.print(ctx, e, c, name))
 	}
-	objects, err := f.objects(ctx, c, name)
+	missing, objects, err := f.objects(ctx, c, name)
 	if err != nil {
+		return c.Explain(err)
+	}
+	if err := creation.Install(ctx, c.Client, missing); err != nil {
 		return c.Explain(err)
 	}
 	if err := creation.Apply(ctx, c.Client, objects); err != nil {
 		return c.Explain(err)
 	}
-	_, _ = fmt.Fprintf(e.Err, "Cluster %q applied: Kubernetes %s, %d nodes, network %s\n", name, f.version, f.workers, f.prefix)
+	_, _ = fmt.Fprintf(e.Err, "Cluster %q applied: ClusterClass %s, Kubernetes %s, workers: %d%s\n", name, f.class, f.version, f.workers, f.network())
 	if f.timeout == 0 {
 		return nil
 	}
@@ -59,14 +66,15 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 
 // print prints the manifest. Without a management cluster (c is nil) only the routes of this host are known.
 func (f *flags) print(ctx context.Context, e env.Env, c *management.Connection, name string) error {
-	objects, err := f.objects(ctx, c, name)
+	missing, objects, err := f.objects(ctx, c, name)
 	if c != nil && fault.KindOf(err) == fault.Unreachable {
 		c = nil
-		objects, err = f.objects(ctx, nil, name)
+		missing, objects, err = f.objects(ctx, nil, name)
 	}
 	if err != nil {
 		return err
 	}
+	objects = append(missing, objects...)
 	if c == nil {
 		_, _ = fmt.Fprintln(e.Err, "No management cluster answers: whether another cluster uses the same network is not known.")
 	}
@@ -81,26 +89,68 @@ func (f *flags) print(ctx context.Context, e env.Env, c *management.Connection, 
 	return err
 }
 
-// objects makes the manifest in a network that is free: the one that the flags name, or another.
-func (f *flags) objects(ctx context.Context, c *management.Connection, name string) ([]*unstructured.Unstructured, error) {
+// objects makes the manifest, and what is missing of its class.
+func (f *flags) objects(ctx context.Context, c *management.Connection, name string) (missing, objects []*unstructured.Unstructured, err error) {
 	var reader client.Reader
 	namespace := f.connection.Namespace
 	if c != nil {
 		reader, namespace = c.Client, c.Namespace
 	}
+	chosen, err := class.Find(ctx, reader, namespace, f.ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	want := manifest.Cluster{Namespace: namespace, Name: name, Version: f.version, Class: f.ref}
+	if want.Variables, err = chosen.Values(f.settings); err != nil {
+		return nil, nil, err
+	}
+	if want.Workers, err = chosen.Workers(f.workers); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case chosen.Containers():
+		if err := f.choose(ctx, reader, client.ObjectKey{Namespace: namespace, Name: name}); err != nil {
+			return nil, nil, err
+		}
+		want.Subnet = f.prefix
+	case f.prefix.IsValid():
+		return nil, nil, usage("--subnet: clusters of ClusterClass %q have no network on this host", f.class)
+	}
+	objects, err = want.Objects()
+	return chosen.Missing, objects, err
+}
+
+// choose finds a network that is free: the one that the flags name, or another.
+func (f *flags) choose(ctx context.Context, r client.Reader, key client.ObjectKey) error {
+	if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, manifest.Subnet+"=") }) {
+		return usage("--set %s: use --subnet, which also makes the ranges of Pods and Services", manifest.Subnet)
+	}
+	version, err := cluster.CheckVersion(f.version, []string{buildinfo.Kubernetes()})
+	if err != nil {
+		return err
+	}
+	f.version = version
 	routes, err := hostRoutes()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if f.prefix.IsValid() {
-		err = creation.CheckNetwork(ctx, reader, client.ObjectKey{Namespace: namespace, Name: name}, f.prefix, routes)
+		err = creation.CheckNetwork(ctx, r, key, f.prefix, routes)
 	} else {
-		f.prefix, err = creation.Network(ctx, reader, routes)
+		f.prefix, err = creation.Network(ctx, r, routes)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return f.manifest(namespace, name).Objects()
+	return f.checkRoom()
+}
+
+// network says which network was chosen; empty: the class brings its own.
+func (f *flags) network() string {
+	if !f.prefix.IsValid() {
+		return ""
+	}
+	return ", network " + f.prefix.String()
 }
 
 // hostRoutes returns what the host reaches, Docker's networks included. A host without the table has no say.

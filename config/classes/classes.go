@@ -1,0 +1,46 @@
+package classes
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Names of the classes that ship.
+const (
+	Local     = "local"
+	Simulated = "simulated"
+)
+
+//go:embed *.yaml
+var manifests embed.FS
+
+// Names returns the names of all classes, sorted.
+func Names() []string { return []string{Local, Simulated} }
+
+// Objects returns a class and its templates, the class last: whoever applies them in this order never has a class whose templates
+// are not there. An empty namespace is left out. False: no class of that name ships.
+func Objects(name, namespace string) ([]*unstructured.Unstructured, bool, error) {
+	data, err := manifests.ReadFile(name + ".yaml")
+	if err != nil {
+		return nil, false, nil
+	}
+	var objects []*unstructured.Unstructured
+	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+		o := &unstructured.Unstructured{}
+		if err := d.Decode(o); errors.Is(err, io.EOF) {
+			return objects, true, nil
+		} else if err != nil {
+			return nil, true, fmt.Errorf("reading class %s: %w", name, err)
+		}
+		if namespace != "" {
+			o.SetNamespace(namespace)
+		}
+		objects = append(objects, o)
+	}
+}

@@ -1,0 +1,75 @@
+package classes_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/internal/topology/patch"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
+)
+
+func TestClassesThatShip(t *testing.T) {
+	for _, name := range classes.Names() {
+		t.Run(name, func(t *testing.T) {
+			objects, ok, err := classes.Objects(name, "team")
+			if err != nil || !ok {
+				t.Fatal(ok, err)
+			}
+			templates := map[string]bool{}
+			for _, o := range objects[:len(objects)-1] {
+				templates[o.GetAPIVersion()+" "+o.GetKind()+" "+o.GetName()] = false
+				if o.GetNamespace() != "team" {
+					t.Errorf("%s %s is in namespace %q", o.GetKind(), o.GetName(), o.GetNamespace())
+				}
+			}
+			class := &clusterv1.ClusterClass{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[len(objects)-1].Object, class); err != nil {
+				t.Fatal(err)
+			}
+			if class.Kind != "ClusterClass" || class.Name != name {
+				t.Fatalf("the class is the last object: %s %s", class.Kind, class.Name)
+			}
+			for _, ref := range references(class) {
+				key := ref.APIVersion + " " + ref.Kind + " " + ref.Name
+				if _, ok := templates[key]; !ok {
+					t.Errorf("the class refers to %s, which does not ship with it", key)
+				}
+				templates[key] = true
+			}
+			for key, used := range templates {
+				if !used {
+					t.Errorf("nothing refers to %s", key)
+				}
+			}
+			if problems := variables.ValidateDefinitions(class.Spec.Variables, nil, field.NewPath("variables")); len(problems) > 0 {
+				t.Error(problems.ToAggregate())
+			}
+			if _, err := patch.Compile(class); err != nil {
+				t.Error(err)
+			}
+			for _, v := range class.Spec.Variables {
+				if v.Schema.OpenAPIV3Schema.Description == "" {
+					t.Errorf("variable %s says nothing about itself", v.Name)
+				}
+			}
+		})
+	}
+	if objects, ok, err := classes.Objects("../rbac/users", "team"); ok || err != nil || objects != nil {
+		t.Errorf("another file is no class: %v %v", ok, err)
+	}
+}
+
+func references(c *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplateReference {
+	refs := []clusterv1.ClusterClassTemplateReference{c.Spec.Infrastructure.TemplateRef, c.Spec.ControlPlane.TemplateRef}
+	for _, w := range c.Spec.Workers.MachineDeployments {
+		refs = append(refs, w.Bootstrap.TemplateRef, w.Infrastructure.TemplateRef)
+	}
+	for _, w := range c.Spec.Workers.MachinePools {
+		refs = append(refs, w.Bootstrap.TemplateRef, w.Infrastructure.TemplateRef)
+	}
+	return refs
+}

@@ -1,0 +1,165 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/cli/screen"
+	"github.com/slipwayhq/slipway/internal/clusterctl/class"
+	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/clusterctl/upgrade"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster CLUSTER --to VERSION",
+		Short: "Upgrade a cluster of a ClusterClass to another Kubernetes version, and wait until all of it has it",
+		Long: `Upgrade a cluster of a ClusterClass: show the steps and which nodes are replaced, ask, and wait until the
+control plane and all nodes have the version. Interrupting the wait does not stop the upgrade.`,
+		Example: `  slipway upgrade cluster demo --to v1.37.2
+  slipway upgrade cluster demo --to v1.37.2 --dry-run -o json`,
+		Args: argument.One("CLUSTER"),
+	}
+	f := &flags{connection: management.Add(cmd.Flags())}
+	cmd.ValidArgsFunction = f.connection.CompleteCluster(e)
+	cmd.Flags().StringVar(&f.to, "to", "", "Kubernetes version, for example v1.37.2")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and do nothing")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().DurationVar(&f.timeout, "wait-timeout", 30*time.Minute, "how long to wait; 0 does not wait")
+	f.format = output.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		c, err := f.connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		return c.Explain(f.run(cmd.Context(), e, c, args[0]))
+	}
+	return cmd
+}
+
+type flags struct {
+	connection *management.Flags
+	to         string
+	dryRun     bool
+	yes        bool
+	timeout    time.Duration
+	format     *output.Format
+}
+
+func (f *flags) check() error {
+	switch {
+	case f.to == "":
+		return usage("--to VERSION is missing, for example --to v1.37.2")
+	case f.timeout < 0:
+		return usage("--wait-timeout cannot be negative; 0 does not wait")
+	}
+	if !strings.HasPrefix(f.to, "v") {
+		f.to = "v" + f.to
+	}
+	return nil
+}
+
+func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, name string) error {
+	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
+	if _, err := cluster.Get(ctx, c.Client, key); err != nil {
+		return err
+	}
+	found, err := tree.Read(ctx, c.Client, key, tree.Options{})
+	if err != nil {
+		return err
+	}
+	plan, err := f.plan(ctx, c, found)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return f.format.Print(e.Out, plan, func(w io.Writer) error { return show(w, plan) })
+	}
+	if err := show(e.Err, plan); err != nil {
+		return err
+	}
+	if found.Cluster.Spec.Topology.Version != f.to {
+		if err := f.confirm(e); err != nil {
+			return err
+		}
+		if err := upgrade.Apply(ctx, c.Client, found.Cluster, f.to); err != nil {
+			return err
+		}
+	}
+	if f.timeout == 0 {
+		return nil
+	}
+	return f.wait(ctx, e, c, plan)
+}
+
+func (f *flags) plan(ctx context.Context, c *management.Connection, s tree.Snapshot) (upgrade.Plan, error) {
+	used := class.Class{ClusterClass: &clusterv1.ClusterClass{}}
+	if topology := s.Cluster.Spec.Topology; topology.IsDefined() {
+		var err error
+		if used, err = class.Find(ctx, c.Client, s.Cluster.Namespace, topology.ClassRef); err != nil {
+			return upgrade.Plan{}, err
+		}
+	}
+	return upgrade.Of(s, used.ClusterClass, f.to)
+}
+
+func show(w io.Writer, plan upgrade.Plan) error {
+	_, err := fmt.Fprintln(w, strings.Join(plan.Lines(), "\n"))
+	return err
+}
+
+// confirm asks on standard error and reads one line.
+func (f *flags) confirm(e env.Env) error {
+	if f.yes {
+		return nil
+	}
+	_, _ = fmt.Fprint(e.Err, "Upgrade? [y/N] ")
+	answer, err := bufio.NewReader(e.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return usage("nothing was changed: answer y to upgrade, or use --yes where nobody can answer")
+}
+
+func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, plan upgrade.Plan) error {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	start := e.Now()
+	err := progress.Created(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: plan.Cluster}, screen.Reporter(e))
+	if known := fault.As(err); errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
+		_, _ = fmt.Fprintf(e.Err, "The upgrade of cluster %q continues; \"slipway describe cluster %s\" shows how far it is.\n", plan.Cluster, plan.Cluster)
+	}
+	if err != nil {
+		return err
+	}
+	return f.format.Print(e.Out, plan, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Cluster %q has Kubernetes %s after %s.\n", plan.Cluster, plan.To, progress.Elapsed(e.Now().Sub(start)))
+		return err
+	})
+}
+
+func usage(message string) error { return fault.New(fault.Invalid, "Usage", "%s", message) }

@@ -1,0 +1,131 @@
+package class
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
+)
+
+// Values reads values that people write as NAME=VALUE, or NAME.FIELD=VALUE for a field of an object. A value is YAML, except where the
+// class wants a string. The order of the names stays; what is named again adds to it.
+func (c Class) Values(settings []string) ([]clusterv1.ClusterVariable, error) {
+	values, names := map[string]any{}, []string{}
+	for _, setting := range settings {
+		path, text, ok := strings.Cut(setting, "=")
+		if !ok || path == "" {
+			return nil, invalid("--set %q is not NAME=VALUE", setting)
+		}
+		fields := strings.Split(path, ".")
+		definition := c.variable(fields[0])
+		if definition == nil {
+			return nil, c.unknown(fields[0])
+		}
+		value, err := read(text, schemaOf(definition, fields[1:]))
+		if err != nil {
+			return nil, invalid("--set %s: %v", path, err)
+		}
+		if !slices.Contains(names, fields[0]) {
+			names = append(names, fields[0])
+		}
+		if err := unstructured.SetNestedField(values, value, fields...); err != nil {
+			return nil, invalid("--set %s: a value was given already for what it is a field of", path)
+		}
+	}
+	var given []clusterv1.ClusterVariable
+	for _, name := range names {
+		raw, err := json.Marshal(values[name])
+		if err != nil {
+			return nil, fmt.Errorf("encoding variable %s: %w", name, err)
+		}
+		given = append(given, clusterv1.ClusterVariable{Name: name, Value: apiextensionsv1.JSON{Raw: raw}})
+	}
+	return given, c.accepts(given)
+}
+
+// accepts tells whether a Cluster of the class may have these values, as the API server would.
+func (c Class) accepts(given []clusterv1.ClusterVariable) error {
+	topology := &clusterv1.Topology{Variables: slices.Clone(given)}
+	definitions := variables.NewDefinitions(c.Definitions())
+	definitions.Default(topology)
+	if problems := definitions.Validate(topology, nil, field.NewPath("spec", "topology")); len(problems) > 0 {
+		return invalid("ClusterClass %q does not take these variables: %v; --set NAME=VALUE sets one", c.Name, problems.ToAggregate())
+	}
+	return nil
+}
+
+// read is a value as the schema wants it; an empty type takes anything.
+func read(text, kind string) (any, error) {
+	if kind == "string" {
+		return text, nil
+	}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("%q cannot be read as YAML: %w", text, err)
+	}
+	var value any
+	if err := json.Unmarshal(data, &value); err != nil {
+		return nil, err
+	}
+	return whole(value), nil
+}
+
+// whole makes integers of numbers that are, in the form that objects of the API have.
+func whole(value any) any {
+	switch v := value.(type) {
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	case []any:
+		for i := range v {
+			v[i] = whole(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = whole(v[k])
+		}
+	}
+	return value
+}
+
+// schemaOf is the type that the class wants for a field of a variable.
+func schemaOf(definition *clusterv1.ClusterClassStatusVariable, fields []string) string {
+	if len(definition.Definitions) == 0 {
+		return ""
+	}
+	schema := definition.Definitions[0].Schema.OpenAPIV3Schema
+	for _, field := range fields {
+		next, ok := schema.Properties[field]
+		if !ok && schema.AdditionalProperties != nil {
+			next = *schema.AdditionalProperties
+		}
+		schema = next
+	}
+	return schema.Type
+}
+
+// unknown names the variables that the class has.
+func (c Class) unknown(name string) error {
+	var names []string
+	for _, d := range c.Definitions() {
+		names = append(names, d.Name)
+	}
+	if len(names) == 0 {
+		return invalid("ClusterClass %q has no variable %q; it has none", c.Name, name)
+	}
+	return invalid("ClusterClass %q has no variable %q; it has: %s", c.Name, name, strings.Join(names, ", "))
+}
+
+func invalid(message string, args ...any) error {
+	return fault.New(fault.Invalid, ReasonVariable, "%s", fmt.Sprintf(message, args...))
+}
