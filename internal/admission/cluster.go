@@ -113,5 +113,7 @@ func validateTopology(r Request, cluster *clusterv1.Cluster, path *field.Path) V
 		return Verdict{Errors: field.ErrorList{field.Forbidden(path,
 			"this version of Slipway has no managed topologies: set controlPlaneRef and infrastructureRef instead")}}
 	}
-	return Verdict(managed.ValidateTopology(topologyRequest(r, cluster)))
+	out := Verdict(managed.ValidateTopology(topologyRequest(r, cluster)))
+	out.Errors = append(out.Errors, validateTopologyTaints(cluster.Spec.Topology, r.Gates, path)...)
+	return out
 }

@@ -17,10 +17,11 @@ func validateClusterClass(r Request, class *clusterv1.ClusterClass) Verdict {
 	}
 	old, _ := r.Old.(*clusterv1.ClusterClass)
 	errs := managed.ValidateClass(managed.ClassRequest{New: class, Old: old, Users: r.Facts.Users, RuntimeSDK: r.Gates.RuntimeSDK})
-	return Verdict{Errors: append(errs, validateClassChecks(class)...), Warnings: managed.WarnClass(class)}
+	errs = append(errs, validateClassChecks(class)...)
+	return Verdict{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: managed.WarnClass(class)}
 }
 
-// validateClassChecks checks the health checks of a class as those that are made from them are checked, and its taints.
+// validateClassChecks checks the health checks of a class as those that are made from them are checked.
 func validateClassChecks(class *clusterv1.ClusterClass) field.ErrorList {
 	spec := field.NewPath("spec")
 	control := class.Spec.ControlPlane.HealthCheck
@@ -30,6 +31,33 @@ func validateClassChecks(class *clusterv1.ClusterClass) field.ErrorList {
 		errs = append(errs, validateCheck(healthCheck{c.HealthCheck.Checks.NodeStartupTimeoutSeconds,
 			clusterv1.MachineHealthCheckRemediationTriggerIf(c.HealthCheck.Remediation.TriggerIf)},
 			spec.Child("workers", "machineDeployments").Index(i).Child("healthCheck"))...)
+	}
+	return errs
+}
+
+// validateClassTaints checks the taints of a class as those of Machines are checked.
+func validateClassTaints(class *clusterv1.ClusterClass, gates Gates) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validateTaints(class.Spec.ControlPlane.Taints, taintRules{controlPlane: true, gates: gates}, spec.Child("controlPlane", "taints"))
+	workers := spec.Child("workers")
+	for i, c := range class.Spec.Workers.MachineDeployments {
+		errs = append(errs, validateTaints(c.Taints, taintRules{gates: gates}, workers.Child("machineDeployments").Index(i).Child("taints"))...)
+	}
+	for i, c := range class.Spec.Workers.MachinePools {
+		errs = append(errs, validateTaints(c.Taints, taintRules{gates: gates}, workers.Child("machinePools").Index(i).Child("taints"))...)
+	}
+	return errs
+}
+
+// validateTopologyTaints checks the taints of a topology as those of Machines are checked.
+func validateTopologyTaints(topology clusterv1.Topology, gates Gates, path *field.Path) field.ErrorList {
+	errs := validateTaints(topology.ControlPlane.Taints, taintRules{controlPlane: true, gates: gates}, path.Child("controlPlane", "taints"))
+	workers := path.Child("workers")
+	for i, d := range topology.Workers.MachineDeployments {
+		errs = append(errs, validateTaints(d.Taints, taintRules{gates: gates}, workers.Child("machineDeployments").Index(i).Child("taints"))...)
+	}
+	for i, p := range topology.Workers.MachinePools {
+		errs = append(errs, validateTaints(p.Taints, taintRules{gates: gates}, workers.Child("machinePools").Index(i).Child("taints"))...)
 	}
 	return errs
 }

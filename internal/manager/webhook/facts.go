@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
+	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -134,37 +135,33 @@ func (f *facts) upgrading(ctx context.Context, cluster *clusterv1.Cluster) ([]st
 	if err != nil {
 		return nil, err
 	}
-	inCluster := []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}}
-	owned := append(slices.Clone(inCluster), client.HasLabels{clusterv1.ClusterTopologyOwnedLabel})
-	deployments, pools, machines := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}, &clusterv1.MachineList{}
+	owned := []client.ListOption{
+		client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}, client.HasLabels{clusterv1.ClusterTopologyOwnedLabel},
+	}
+	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	if err := f.live.List(ctx, deployments, owned...); err != nil {
 		return nil, fmt.Errorf("listing the MachineDeployments: %w", err)
 	}
 	if err := f.live.List(ctx, pools, owned...); err != nil {
 		return nil, fmt.Errorf("listing the MachinePools: %w", err)
 	}
-	if err := f.live.List(ctx, machines, inCluster...); err != nil {
-		return nil, fmt.Errorf("listing the Machines: %w", err)
-	}
-	version := cluster.Spec.Topology.Version
+	target := cluster.Spec.Topology.Version
 	for _, d := range deployments.Items {
-		if d.Spec.Template.Spec.Version != version || hasOther(machines.Items, d.Name, version) {
+		if d.Spec.Template.Spec.Version != target || runsOther(d.Status.Versions, target) {
 			out = append(out, "MachineDeployment "+d.Name)
 		}
 	}
 	for _, p := range pools.Items {
-		if p.Spec.Template.Spec.Version != version {
+		if p.Spec.Template.Spec.Version != target || runsOther(p.Status.Versions, target) {
 			out = append(out, "MachinePool "+p.Name)
 		}
 	}
 	return out, nil
 }
 
-// hasOther reports whether a Machine of a MachineDeployment is of another version.
-func hasOther(machines []clusterv1.Machine, deployment, version string) bool {
-	return slices.ContainsFunc(machines, func(m clusterv1.Machine) bool {
-		return m.Labels[clusterv1.MachineDeploymentNameLabel] == deployment && m.Spec.Version != version
-	})
+// runsOther reports whether something of another version runs.
+func runsOther(versions []clusterv1.StatusVersion, target string) bool {
+	return slices.ContainsFunc(versions, func(v clusterv1.StatusVersion) bool { return v.Version != "" && !version.Runs(v.Version, target) })
 }
 
 func (f *facts) upgradingControlPlane(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error) {
@@ -179,9 +176,8 @@ func (f *facts) upgradingControlPlane(ctx context.Context, cluster *clusterv1.Cl
 	if err != nil {
 		return nil, err
 	}
-	view, version := contract.ControlPlane(o), cluster.Spec.Topology.Version
-	isOther := func(v clusterv1.StatusVersion) bool { return v.Version != version }
-	if view.SpecVersion.Or(version) != version || slices.ContainsFunc(view.Versions.Or(nil), isOther) {
+	view, target := contract.ControlPlane(o), cluster.Spec.Topology.Version
+	if view.SpecVersion.Or(target) != target || runsOther(view.Versions.Or(nil), target) {
 		return []string{ref.Kind + " " + ref.Name}, nil
 	}
 	return nil, nil

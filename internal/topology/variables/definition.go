@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -27,6 +28,39 @@ type definition struct {
 	conflict bool
 	schema   clusterv1.JSONSchemaProps
 	compiled func() (*compiled, error)
+	// seen are values that were found to be valid, or to lack no default: most of those that come are the same as before.
+	seen *lru.Cache // verdict → nothing
+}
+
+// verdict is what was found out about a value.
+type verdict struct {
+	about string // isValid or isComplete
+	value string
+}
+
+const (
+	isValid    = "valid"
+	isComplete = "complete"
+
+	// seenMost is how many verdicts are kept for one definition, seenLongest how long the values may be.
+	seenMost    = 128
+	seenLongest = 2048
+)
+
+// isKnown reports whether a verdict about a value is kept.
+func (d *definition) isKnown(about string, value apiextensionsv1.JSON) bool {
+	if len(value.Raw) > seenLongest {
+		return false
+	}
+	_, known := d.seen.Get(verdict{about, string(value.Raw)})
+	return known
+}
+
+// keep keeps a verdict about a value.
+func (d *definition) keep(about string, value apiextensionsv1.JSON) {
+	if len(value.Raw) <= seenLongest {
+		d.seen.Add(verdict{about, string(value.Raw)}, nil)
+	}
 }
 
 // compiled is a schema in the forms that the libraries work with.
@@ -40,7 +74,7 @@ type compiled struct {
 }
 
 func newDefinition(v clusterv1.ClusterClassStatusVariable) *definition {
-	d := &definition{name: v.Name, conflict: v.DefinitionsConflict != nil && *v.DefinitionsConflict}
+	d := &definition{name: v.Name, conflict: v.DefinitionsConflict != nil && *v.DefinitionsConflict, seen: lru.New(seenMost)}
 	for i, from := range v.Definitions {
 		d.required = d.required || from.Required != nil && *from.Required
 		if i == 0 {

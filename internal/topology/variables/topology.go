@@ -48,10 +48,7 @@ func (d *Definitions) Default(t *clusterv1.Topology) (changed bool) {
 	for _, s := range scopes(t, nil) {
 		for i, v := range *s.list {
 			if value, filled := d.fill(v); filled {
-				if !changed {
-					changed = true
-				}
-				(*s.list)[i].Value = value.Value
+				(*s.list)[i].Value, changed = value.Value, true
 			}
 		}
 		if s.overrides {
@@ -70,7 +67,7 @@ func (d *Definitions) Default(t *clusterv1.Topology) (changed bool) {
 // fill sets the parts of a value that have defaults.
 func (d *Definitions) fill(v clusterv1.ClusterVariable) (clusterv1.ClusterVariable, bool) {
 	definition := d.byName[v.Name]
-	if definition == nil || definition.conflict {
+	if definition == nil || definition.conflict || definition.isKnown(isComplete, v.Value) {
 		return v, false
 	}
 	c, err := definition.compiled()
@@ -78,6 +75,9 @@ func (d *Definitions) fill(v clusterv1.ClusterVariable) (clusterv1.ClusterVariab
 		return v, false
 	}
 	value, changed, err := c.defaulted(v.Value)
+	if err == nil && !changed {
+		definition.keep(isComplete, v.Value)
+	}
 	if err != nil || !changed {
 		return v, false
 	}
@@ -146,6 +146,9 @@ func (d *Definitions) validateValue(v clusterv1.ClusterVariable, old *clusterv1.
 		return field.ErrorList{field.Invalid(path, v.Name,
 			"variable has definitions that differ in the ClusterClass and its extensions: make them the same, or rename one of them")}
 	}
+	if old == nil && definition.isKnown(isValid, v.Value) {
+		return nil
+	}
 	c, err := definition.compiled()
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, v.Name, "the ClusterClass defines the variable with a schema that cannot be used: "+err.Error())}
@@ -160,7 +163,11 @@ func (d *Definitions) validateValue(v clusterv1.ClusterVariable, old *clusterv1.
 			before = nil
 		}
 	}
-	return c.validate(value, before, path.Child("value"))
+	errs := c.validate(value, before, path.Child("value"))
+	if old == nil && len(errs) == 0 {
+		definition.keep(isValid, v.Value)
+	}
+	return errs
 }
 
 func find(list []clusterv1.ClusterVariable, name string) *clusterv1.ClusterVariable {
