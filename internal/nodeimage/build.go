@@ -12,6 +12,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // Build makes the node image that the options ask for, or finds that the engine already has it, made from the same
@@ -28,8 +30,8 @@ func Build(ctx context.Context, o Options) (Image, error) {
 	if _, err := o.Docker.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
 		return Image{}, unreachable(err)
 	}
-	s := store{dir: o.CacheDir, progress: o.Progress}
-	unlock, err := s.lock()
+	s := gobuild.Store{Dir: o.CacheDir, Progress: o.Progress}
+	unlock, err := s.Lock()
 	if err != nil {
 		return Image{}, err
 	}
@@ -37,12 +39,12 @@ func Build(ctx context.Context, o Options) (Image, error) {
 	if err := build(ctx, o, s); err != nil {
 		return Image{}, fmt.Errorf("building the node image %s: %w", o.ref(), err)
 	}
-	s.sweep(time.Now())
+	s.Sweep(time.Now())
 	return find(ctx, o)
 }
 
-func build(ctx context.Context, o Options, s store) error {
-	t, err := newToolchain(ctx, s)
+func build(ctx context.Context, o Options, s gobuild.Store) error {
+	t, err := gobuild.NewToolchain(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -51,7 +53,7 @@ func build(ctx context.Context, o Options, s store) error {
 		return err
 	}
 	if labelOf(ctx, o.Docker, o.ref(), labelKey) == p.key {
-		fmt.Fprintf(s.progress, "%s is up to date\n", o.ref())
+		fmt.Fprintf(s.Progress, "%s is up to date\n", o.ref())
 		return nil
 	}
 	b := builder{Options: o, plan: p, tools: t, store: s, built: map[string]string{}}
@@ -92,19 +94,19 @@ func find(ctx context.Context, o Options) (Image, error) {
 type builder struct {
 	Options
 	plan  plan
-	tools toolchain
-	store store
+	tools gobuild.Toolchain
+	store gobuild.Store
 	// built are the compiled programs, by name.
 	built map[string]string
 }
 
 func (b *builder) run(ctx context.Context) error {
 	for _, p := range b.plan.programs {
-		file, err := b.tools.build(ctx, p)
+		file, err := b.tools.Build(ctx, p)
 		if err != nil {
 			return err
 		}
-		b.built[p.name] = file
+		b.built[p.Name] = file
 	}
 	d := debian{store: b.store, sources: machineSources("/")}
 	system, err := d.make(ctx, b.plan.system)
@@ -146,7 +148,7 @@ func (b *builder) loadBase(ctx context.Context, system string) (string, error) {
 		return "", err
 	}
 	ref := Repository + "/node-base:" + b.plan.key[:16]
-	err = b.store.timed("loading the node's file system", func() error {
+	err = b.store.Timed("loading the node's file system", func() error {
 		img, err := layered([]string{system, programs, config}, v1.Config{Env: []string{searchPath}, StopSignal: stopSignal}, runtime.GOARCH)
 		if err != nil {
 			return err
@@ -184,7 +186,7 @@ func (b *builder) layer(ctx context.Context, name string, entries []entry) (stri
 		// The name of a compiled program says what it was made from.
 		parts = append(parts, e.name, fmt.Sprint(e.mode), e.link, filepath.Base(e.file), string(e.data))
 	}
-	return b.store.run(ctx, step{name: name + ".tar", key: keyOf(parts...), make: func(_ context.Context, file string) error {
+	return b.store.Run(ctx, gobuild.Step{Name: name + ".tar", Key: gobuild.KeyOf(parts...), Make: func(_ context.Context, file string) error {
 		f, err := os.Create(file)
 		if err != nil {
 			return err
@@ -201,11 +203,11 @@ func (b *builder) layer(ctx context.Context, name string, entries []entry) (stri
 func (b *builder) containerImages(ctx context.Context, network string) ([]containerImage, error) {
 	contents := map[string][]entry{"kube-proxy": packetFilterLinks(), "flannel": packetFilterLinks()}
 	for _, p := range b.plan.programs {
-		image := p.name
-		if p.name == "flanneld" || p.name == "cniconf" {
+		image := p.Name
+		if p.Name == "flanneld" || p.Name == "cniconf" {
 			image = "flannel"
 		}
-		contents[image] = append(contents[image], programEntry(programPath(p.name), b.built[p.name]))
+		contents[image] = append(contents[image], programEntry(programPath(p.Name), b.built[p.Name]))
 	}
 	var err error
 	if contents["busybox"], err = b.busybox(ctx, network); err != nil {
@@ -229,31 +231,31 @@ func (b *builder) busybox(ctx context.Context, network string) ([]entry, error) 
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(b.store.dir, "busybox.draft")
+	file := filepath.Join(b.store.Dir, "busybox.draft")
 	if err := os.WriteFile(file, program, 0o755); err != nil {
 		return nil, err
 	}
 	defer os.Remove(file)
-	help, err := command{args: []string{file, "--help"}}.run(ctx)
+	help, err := gobuild.Command{Args: []string{file, "--help"}}.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.HasPrefix(string(help), "BusyBox v"+BusyboxVersion) {
 		return nil, fmt.Errorf("busybox of Debian is not version %s: %.40s", BusyboxVersion, help)
 	}
-	applets, err := command{args: []string{file, "--list"}}.run(ctx)
+	applets, err := gobuild.Command{Args: []string{file, "--list"}}.Run(ctx)
 	return busyboxEntries(program, string(applets)), err
 }
 
 // assemble preloads the container images and names the result.
 func (b *builder) assemble(ctx context.Context, base string, images []containerImage) error {
-	archive := filepath.Join(b.store.dir, "images.tar.draft")
+	archive := filepath.Join(b.store.Dir, "images.tar.draft")
 	defer os.Remove(archive)
-	err := b.store.timed("writing container images", func() error { return writeArchive(archive, images, runtime.GOARCH) })
+	err := b.store.Timed("writing container images", func() error { return writeArchive(archive, images, runtime.GOARCH) })
 	if err != nil {
 		return err
 	}
-	return b.store.timed("preloading container images", func() error {
+	return b.store.Timed("preloading container images", func() error {
 		return preloading{docker: b.Docker, base: base, archive: archive}.commit(ctx, b.ref(), []string{
 			`ENTRYPOINT ["/usr/lib/slipway/entrypoint"]`,
 			`ENV container=docker`,

@@ -28,13 +28,17 @@ type parts struct {
 
 // containerImages returns the images of a node.
 func containerImages(v versions, p parts, controlPlane bool) []containerImage {
-	onPath := v1.Config{Env: []string{searchPath}}
+	onPath, dns := v1.Config{Env: []string{searchPath}}, v1.Config{Entrypoint: []string{"/coredns"}, WorkingDir: "/"}
 	out := []containerImage{
 		{ref: v.pause(), layers: []string{p.programs["pause"]}, config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}},
 		{ref: v.kube("kube-proxy"), layers: []string{p.network, p.programs["kube-proxy"]}, config: onPath},
-		{ref: v.coredns(), layers: []string{p.programs["coredns"]}, config: v1.Config{Entrypoint: []string{"/coredns"}, WorkingDir: "/"}},
+		{ref: Repository + "/kube-proxy:" + KubeProxyTag, layers: []string{p.network, p.programs["kube-proxy"]}, config: onPath},
+		{ref: v.coredns(), layers: []string{p.programs["coredns"]}, config: dns},
 		{ref: FlannelImage, layers: []string{p.network, p.programs["flannel"]}, config: v1.Config{Env: []string{searchPath}, Entrypoint: []string{"/opt/bin/flanneld"}}},
 		{ref: BusyboxImage, layers: []string{p.programs["busybox"]}, config: v1.Config{Env: []string{searchPath}, Cmd: []string{"sh"}}},
+	}
+	if v.OwnCoreDNS != "" {
+		out = append(out, containerImage{ref: corednsRef(v.OwnCoreDNS), layers: []string{p.programs[ownCoreDNS]}, config: dns})
 	}
 	if controlPlane {
 		for _, name := range controlPlaneNames() {
@@ -48,8 +52,10 @@ func containerImages(v versions, p parts, controlPlane bool) []containerImage {
 // programPath is where a program stands in its image. Kubernetes' manifests name some of these paths.
 func programPath(name string) string {
 	switch name {
-	case "pause", "coredns":
+	case "pause":
 		return name
+	case "coredns", ownCoreDNS:
+		return "coredns"
 	case "flanneld", "cniconf":
 		return "opt/bin/" + name
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // load gives an image to the engine under a name.
@@ -37,7 +39,7 @@ func load(ctx context.Context, docker Docker, ref string, img v1.Image) error {
 		return fmt.Errorf("loading an image into Docker: %w", err)
 	}
 	if strings.Contains(string(text), `"error"`) {
-		return fmt.Errorf("loading an image into Docker: %s", tail(string(text)))
+		return fmt.Errorf("loading an image into Docker: %s", gobuild.Tail(string(text)))
 	}
 	return nil
 }
@@ -143,7 +145,7 @@ func (p preloading) output(ctx context.Context, id string) string {
 	if _, err := stdcopy.StdCopy(&text, &text, logs); err != nil {
 		return err.Error()
 	}
-	return tail(text.String())
+	return gobuild.Tail(text.String())
 }
 
 // writeArchive writes container images to one file, layers that they share once.

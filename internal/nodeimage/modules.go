@@ -2,82 +2,13 @@ package nodeimage
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
-	"sort"
 	"strings"
 
-	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
+
+	"github.com/slipwayhq/slipway/internal/gobuild"
 )
-
-// goModule is a Go module made for a build: go.mod, and the files of its main package if it has one, by name.
-type goModule struct {
-	Mod   string
-	Files map[string]string
-}
-
-// key stands for the module's contents.
-func (m goModule) key() string {
-	parts := []string{m.Mod}
-	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
-		parts = append(parts, name, m.Files[name])
-	}
-	return keyOf(parts...)
-}
-
-// requirement is a module at a version.
-type requirement struct{ Path, Version string }
-
-// stagingVersion returns the version of the modules that are released with a Kubernetes version: v0.36.3 with v1.36.3.
-func stagingVersion(kubernetes string) string { return "v0." + strings.TrimPrefix(kubernetes, "v1.") }
-
-// moduleMaker makes modules for programs that are built with the modules of one version of Kubernetes.
-type moduleMaker struct {
-	// kubernetes is the version, mod the go.mod of its source.
-	kubernetes string
-	mod        []byte
-	// pins are versions to prefer where they are newer.
-	pins map[string]string
-}
-
-// make returns a module that requires r. Kubernetes names the modules that it is released with (its staging modules)
-// at v0.0.0 and finds them in its own tree; outside that tree each is replaced by its release. Everything else is
-// required at Kubernetes' own version, or at the pinned one if that is newer.
-func (k moduleMaker) make(r requirement) (goModule, error) {
-	in, err := modfile.Parse("go.mod", k.mod, nil)
-	if err != nil {
-		return goModule{}, fmt.Errorf("reading the go.mod of Kubernetes %s: %w", k.kubernetes, err)
-	}
-	var replaces []string
-	requires := []string{fmt.Sprintf("\t%s %s\n", r.Path, r.Version)}
-	for _, dep := range in.Require {
-		path, version := dep.Mod.Path, dep.Mod.Version
-		if version == "v0.0.0" {
-			replaces = append(replaces, fmt.Sprintf("\t%s => %s %s\n", path, path, stagingVersion(k.kubernetes)))
-			continue
-		}
-		if semver.Compare(k.pins[path], version) > 0 {
-			version = k.pins[path]
-		}
-		requires = append(requires, fmt.Sprintf("\t%s %s\n", path, version))
-	}
-	if len(replaces) == 0 {
-		return goModule{}, fmt.Errorf("the go.mod of Kubernetes %s names no staging modules", k.kubernetes)
-	}
-	sort.Strings(replaces)
-	sort.Strings(requires)
-	return goModule{Mod: fmt.Sprintf("module slipway.dev/node/build\n\ngo %s\n\nreplace (\n%s)\n\nrequire (\n%s)\n",
-		in.Go.Version, strings.Join(replaces, ""), strings.Join(requires, ""))}, nil
-}
-
-// withMain returns a module whose main package is the given source.
-func (k moduleMaker) withMain(m mainSource) (goModule, error) {
-	out, err := k.make(m.module)
-	out.Files = map[string]string{"main.go": m.source}
-	return out, err
-}
 
 // parsePins reads lines of module and version; # begins a comment.
 func parsePins(text string) (map[string]string, error) {
@@ -134,3 +65,10 @@ func corednsMain(plugins string) (string, error) {
 // flannelMain returns flanneld's own main package without the backends that need a cloud's modules (tencentvpc), C
 // (udp) or a daemon (ipsec).
 func flannelMain(source string) string { return withoutImports(source, "tencentvpc", "udp", "ipsec") }
+
+// withMain returns a module whose main package is the given source.
+func withMain(k gobuild.ModuleMaker, m mainSource) (gobuild.Module, error) {
+	out, err := k.Make(m.module)
+	out.Files = map[string]string{"main.go": m.source}
+	return out, err
+}

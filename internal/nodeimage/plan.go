@@ -10,10 +10,12 @@ import (
 	"runtime"
 
 	"github.com/slipwayhq/slipway/images/node"
+
+	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // layout changes when images from the same inputs would be put together differently than before.
-const layout = "1"
+const layout = "2"
 
 // sources are the files of images/node.
 func sources() embed.FS { return node.Sources }
@@ -22,14 +24,14 @@ func sources() embed.FS { return node.Sources }
 type plan struct {
 	versions versions
 	// programs in the order in which they are built.
-	programs []program
+	programs []gobuild.Program
 	system   userland
 	network  userland
 	key      string
 }
 
 // newPlan reads the sources and decides what the image is made from.
-func newPlan(ctx context.Context, t toolchain, o Options) (plan, error) {
+func newPlan(ctx context.Context, t gobuild.Toolchain, o Options) (plan, error) {
 	var p plan
 	if err := p.readPrograms(ctx, t, o); err != nil {
 		return plan{}, err
@@ -50,36 +52,20 @@ func newPlan(ctx context.Context, t toolchain, o Options) (plan, error) {
 	}
 	parts := []string{layout, o.role(), runtime.GOARCH, p.versions.Kubernetes, embedded, p.system.key(), p.network.key()}
 	for _, prog := range p.programs {
-		parts = append(parts, t.key(prog))
+		parts = append(parts, t.Key(prog))
 	}
-	p.key = keyOf(parts...)
+	p.key = gobuild.KeyOf(parts...)
 	return p, nil
 }
 
 // readPrograms finds versions and go.mod in the sources of Kubernetes, CoreDNS and flannel.
-func (p *plan) readPrograms(ctx context.Context, t toolchain, o Options) error {
-	kubernetes := requirement{"k8s.io/kubernetes", o.KubernetesVersion}
-	dir, err := t.download(ctx, kubernetes)
+func (p *plan) readPrograms(ctx context.Context, t gobuild.Toolchain, o Options) error {
+	src, err := readSource(ctx, t, o.KubernetesVersion)
 	if err != nil {
 		return err
 	}
-	constants, err := os.ReadFile(filepath.Join(dir, "cmd/kubeadm/app/constants/constants.go"))
-	if err != nil {
-		return fmt.Errorf("reading the source of kubeadm: %w", err)
-	}
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return fmt.Errorf("reading the source of Kubernetes: %w", err)
-	}
-	if p.versions, err = versionsOf(o.KubernetesVersion, string(constants)); err != nil {
-		return err
-	}
-	pins, err := pinsFor(o.KubernetesVersion)
-	if err != nil {
-		return err
-	}
-	modules := moduleMaker{kubernetes: o.KubernetesVersion, mod: mod, pins: pins}
-	main, err := modules.make(kubernetes)
+	p.versions = src.versions
+	main, err := src.modules.Make(gobuild.Requirement{Path: kubernetes, Version: o.KubernetesVersion})
 	if err != nil {
 		return err
 	}
@@ -88,7 +74,7 @@ func (p *plan) readPrograms(ctx context.Context, t toolchain, o Options) error {
 		return err
 	}
 	p.programs = kubernetesPrograms(p.versions, main, string(proxy))
-	others, err := p.otherPrograms(ctx, t, modules)
+	others, err := p.otherPrograms(ctx, t, src.modules)
 	if err != nil {
 		return err
 	}
@@ -96,20 +82,66 @@ func (p *plan) readPrograms(ctx context.Context, t toolchain, o Options) error {
 	if o.ControlPlane {
 		p.programs = append(p.programs, controlPlanePrograms(p.versions, main)...)
 	}
+	if o.KubernetesVersion != DefaultVersion {
+		return p.addOwnCoreDNS(ctx, t)
+	}
 	return nil
+}
+
+// addOwnCoreDNS adds the CoreDNS that hosted control planes of this slipway run, whichever version their nodes are of.
+func (p *plan) addOwnCoreDNS(ctx context.Context, t gobuild.Toolchain) error {
+	own, err := readSource(ctx, t, DefaultVersion)
+	if err != nil || own.versions.CoreDNS == p.versions.CoreDNS {
+		return err
+	}
+	p.versions.OwnCoreDNS = own.versions.CoreDNS
+	dns, err := corednsProgram(ctx, t, own.modules, own.versions.CoreDNS)
+	dns.Name = ownCoreDNS
+	p.programs = append(p.programs, dns)
+	return err
+}
+
+const (
+	kubernetes = "k8s.io/kubernetes"
+	// ownCoreDNS is the name of the second CoreDNS of a node image.
+	ownCoreDNS = "coredns-own"
+)
+
+// source is what a node image takes from the source of a Kubernetes version.
+type source struct {
+	versions versions
+	modules  gobuild.ModuleMaker
+}
+
+func readSource(ctx context.Context, t gobuild.Toolchain, version string) (s source, err error) {
+	dir, err := t.Download(ctx, gobuild.Requirement{Path: kubernetes, Version: version})
+	if err != nil {
+		return s, err
+	}
+	constants, err := os.ReadFile(filepath.Join(dir, "cmd/kubeadm/app/constants/constants.go"))
+	if err != nil {
+		return s, fmt.Errorf("reading the source of kubeadm: %w", err)
+	}
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return s, fmt.Errorf("reading the source of Kubernetes: %w", err)
+	}
+	if s.versions, err = versionsOf(version, string(constants)); err != nil {
+		return s, err
+	}
+	pins, err := pinsFor(version)
+	s.modules = gobuild.ModuleMaker{Kubernetes: version, Mod: mod, Pins: pins}
+	return s, err
 }
 
 // otherPrograms are CoreDNS, flanneld and the tools. They are built with the versions of modules that Kubernetes is
 // built with, which saves compiling most of them twice.
-func (p *plan) otherPrograms(ctx context.Context, t toolchain, modules moduleMaker) ([]program, error) {
-	coredns, err := mainOf(ctx, t, requirement{"github.com/coredns/coredns", p.versions.CoreDNS}, "core/plugin/zplugin.go")
+func (p *plan) otherPrograms(ctx context.Context, t gobuild.Toolchain, modules gobuild.ModuleMaker) ([]gobuild.Program, error) {
+	dns, err := corednsProgram(ctx, t, modules, p.versions.CoreDNS)
 	if err != nil {
 		return nil, err
 	}
-	if coredns.source, err = corednsMain(coredns.source); err != nil {
-		return nil, err
-	}
-	flannel, err := mainOf(ctx, t, requirement{"github.com/flannel-io/flannel", FlannelVersion}, "main.go")
+	flannel, err := mainOf(ctx, t, gobuild.Requirement{Path: "github.com/flannel-io/flannel", Version: FlannelVersion}, "main.go")
 	if err != nil {
 		return nil, err
 	}
@@ -118,25 +150,34 @@ func (p *plan) otherPrograms(ctx context.Context, t toolchain, modules moduleMak
 	if err != nil {
 		return nil, err
 	}
-	dns := program{name: "coredns", pkg: "."}
-	if dns.module, err = modules.withMain(coredns); err != nil {
+	net := gobuild.Program{Name: "flanneld", Package: ".", Stamp: []string{"github.com/flannel-io/flannel/pkg/version.Version=" + FlannelVersion}}
+	if net.Module, err = withMain(modules, flannel); err != nil {
 		return nil, err
 	}
-	net := program{name: "flanneld", pkg: ".", stamp: []string{"github.com/flannel-io/flannel/pkg/version.Version=" + FlannelVersion}}
-	if net.module, err = modules.withMain(flannel); err != nil {
-		return nil, err
+	return append([]gobuild.Program{dns, net}, tools...), nil
+}
+
+func corednsProgram(ctx context.Context, t gobuild.Toolchain, modules gobuild.ModuleMaker, version string) (gobuild.Program, error) {
+	main, err := mainOf(ctx, t, gobuild.Requirement{Path: "github.com/coredns/coredns", Version: version}, "core/plugin/zplugin.go")
+	if err != nil {
+		return gobuild.Program{}, err
 	}
-	return append([]program{dns, net}, tools...), nil
+	if main.source, err = corednsMain(main.source); err != nil {
+		return gobuild.Program{}, err
+	}
+	dns := gobuild.Program{Name: "coredns", Package: "."}
+	dns.Module, err = withMain(modules, main)
+	return dns, err
 }
 
 // mainSource is a Go file of a module.
 type mainSource struct {
-	module requirement
+	module gobuild.Requirement
 	source string
 }
 
-func mainOf(ctx context.Context, t toolchain, r requirement, file string) (mainSource, error) {
-	dir, err := t.download(ctx, r)
+func mainOf(ctx context.Context, t gobuild.Toolchain, r gobuild.Requirement, file string) (mainSource, error) {
+	dir, err := t.Download(ctx, r)
 	if err != nil {
 		return mainSource{}, err
 	}
@@ -170,5 +211,5 @@ func treeKey(tree fs.FS) (string, error) {
 		parts = append(parts, name, string(data))
 		return err
 	})
-	return keyOf(parts...), err
+	return gobuild.KeyOf(parts...), err
 }

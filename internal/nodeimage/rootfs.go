@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // debianArchiveKeys are the keys that Debian's packages are checked with, on Debian and on Ubuntu.
@@ -25,7 +26,7 @@ type userland struct {
 
 // debian makes userlands.
 type debian struct {
-	store   store
+	store   gobuild.Store
 	sources []string
 }
 
@@ -39,19 +40,21 @@ func (u userland) arguments() []string {
 }
 
 // key stands for what a userland is made from.
-func (u userland) key() string { return keyOf(append(u.arguments(), debianSuite, runtime.GOARCH)...) }
+func (u userland) key() string {
+	return gobuild.KeyOf(append(u.arguments(), debianSuite, runtime.GOARCH)...)
+}
 
 // make returns the userland as a tar archive. A userland is made again when its packages change or its cached file is
 // removed, not when Debian publishes updates: builds that no one asked to change do not change.
 func (d debian) make(ctx context.Context, u userland) (string, error) {
-	return d.store.run(ctx, step{name: u.name, key: u.key(), make: func(ctx context.Context, file string) error {
+	return d.store.Run(ctx, gobuild.Step{Name: u.name, Key: u.key(), Make: func(ctx context.Context, file string) error {
 		if _, err := os.Stat(debianArchiveKeys); err != nil {
 			return fault.New(fault.Invalid, "MissingKeys", "%s is missing: install it with: apt-get install debian-archive-keyring", debianArchiveKeys)
 		}
 		args := append([]string{"mmdebstrap", "--quiet"}, u.arguments()...)
 		args = append(args, proxyOptions(ctx)...)
 		args = append(args, debianSuite, file)
-		_, err := command{env: []string{"LC_ALL=C"}, args: append(args, d.sources...)}.run(ctx)
+		_, err := gobuild.Command{Env: []string{"LC_ALL=C"}, Args: append(args, d.sources...)}.Run(ctx)
 		return err
 	}})
 }
@@ -99,7 +102,7 @@ func onlySuite(text string) bool {
 
 // proxyOptions passes the machine's proxy for apt on to mmdebstrap.
 func proxyOptions(ctx context.Context) []string {
-	out, err := command{args: []string{"apt-config", "dump", "--format", "%f=%v%n", "Acquire::http::Proxy", "Acquire::https::Proxy"}}.run(ctx)
+	out, err := gobuild.Command{Args: []string{"apt-config", "dump", "--format", "%f=%v%n", "Acquire::http::Proxy", "Acquire::https::Proxy"}}.Run(ctx)
 	if err != nil {
 		return nil
 	}

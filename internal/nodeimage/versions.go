@@ -22,6 +22,8 @@ const (
 type versions struct {
 	// Kubernetes and CoreDNS have a leading v; Pause and Etcd are image tags without one.
 	Kubernetes, CoreDNS, Pause, Etcd string
+	// OwnCoreDNS is the version that hosted control planes of this slipway run; empty where that is CoreDNS.
+	OwnCoreDNS string
 }
 
 // versionsOf reads them from the source of kubeadm's constants.
@@ -42,9 +44,15 @@ func versionsOf(kubernetes, source string) (versions, error) {
 
 // Names of the preloaded images.
 func (v versions) pause() string        { return Repository + "/pause:" + v.Pause }
-func (v versions) coredns() string      { return Repository + "/coredns:" + v.CoreDNS }
+func (v versions) coredns() string      { return corednsRef(v.CoreDNS) }
 func (v versions) etcd() string         { return Repository + "/etcd:" + v.Etcd }
 func (v versions) kube(p string) string { return Repository + "/" + p + ":" + v.Kubernetes }
+
+func corednsRef(version string) string { return Repository + "/coredns:" + version }
+
+// KubeProxyTag is the tag of the kube-proxy of a node's own version, which every node image has: it is what hosted control
+// planes run, so that no node needs the image of another version while the nodes are of several.
+const KubeProxyTag = "node"
 
 // FlannelImage is the name of the network add-on's image in every node.
 const FlannelImage = Repository + "/flannel:" + FlannelVersion

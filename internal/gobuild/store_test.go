@@ -1,4 +1,4 @@
-package nodeimage
+package gobuild
 
 import (
 	"bytes"
@@ -16,12 +16,12 @@ func TestKeyOf(t *testing.T) {
 	for name, parts := range map[string][]string{
 		"nothing": {}, "empty": {""}, "one": {"ab"}, "two": {"a", "b"}, "other order": {"b", "a"}, "moved": {"", "ab"}, "length inside": {"1:a1:b"},
 	} {
-		key := keyOf(parts...)
+		key := KeyOf(parts...)
 		if other, ok := seen[key]; ok {
 			t.Errorf("%s has the key of %s", name, other)
 		}
 		seen[key] = name
-		if key != keyOf(parts...) {
+		if key != KeyOf(parts...) {
 			t.Errorf("%s has two keys", name)
 		}
 	}
@@ -29,10 +29,10 @@ func TestKeyOf(t *testing.T) {
 
 func TestStoreRun(t *testing.T) {
 	var progress bytes.Buffer
-	s := store{dir: t.TempDir(), progress: &progress}
+	s := Store{Dir: t.TempDir(), Progress: &progress}
 	made := 0
-	st := func(key, content string, err error) step {
-		return step{name: "thing", key: keyOf(key), make: func(_ context.Context, file string) error {
+	st := func(key, content string, err error) Step {
+		return Step{Name: "thing", Key: KeyOf(key), Make: func(_ context.Context, file string) error {
 			made++
 			if e := os.WriteFile(file, []byte(content), 0o600); e != nil {
 				return e
@@ -41,10 +41,10 @@ func TestStoreRun(t *testing.T) {
 		}}
 	}
 	broken := errors.New("no disk")
-	if _, err := s.run(t.Context(), st("a", "half", broken)); !errors.Is(err, broken) || !strings.Contains(err.Error(), "thing") {
+	if _, err := s.Run(t.Context(), st("a", "half", broken)); !errors.Is(err, broken) || !strings.Contains(err.Error(), "thing") {
 		t.Fatalf("the error of a step is not passed on: %v", err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(s.dir, "*")); len(left) != 0 {
+	if left, _ := filepath.Glob(filepath.Join(s.Dir, "*")); len(left) != 0 {
 		t.Errorf("a failed step leaves %v", left)
 	}
 	var file string
@@ -59,7 +59,7 @@ func TestStoreRun(t *testing.T) {
 		{"a", "never", 3, "and leaves the first alone"},
 	} {
 		var err error
-		if file, err = s.run(t.Context(), st(c.key, c.content, nil)); err != nil {
+		if file, err = s.Run(t.Context(), st(c.key, c.content, nil)); err != nil {
 			t.Fatal(err)
 		}
 		if made != c.made {
@@ -75,10 +75,10 @@ func TestStoreRun(t *testing.T) {
 }
 
 func TestStoreSweep(t *testing.T) {
-	s := store{dir: t.TempDir()}
+	s := Store{Dir: t.TempDir()}
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, age := range map[string]time.Duration{"fresh": time.Hour, "old": keepUnused + time.Hour, "lock": 10 * keepUnused} {
-		file := filepath.Join(s.dir, name)
+		file := filepath.Join(s.Dir, name)
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +86,8 @@ func TestStoreSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.sweep(now)
-	left, err := filepath.Glob(filepath.Join(s.dir, "*"))
+	s.Sweep(now)
+	left, err := filepath.Glob(filepath.Join(s.Dir, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,25 +100,25 @@ func TestStoreSweep(t *testing.T) {
 }
 
 func TestProgramKey(t *testing.T) {
-	base := func() (toolchain, program) {
-		return toolchain{version: "go1.26"}, program{name: "x", pkg: ".", module: goModule{Mod: "m", Files: map[string]string{"a.go": "a"}}, stamp: []string{"v=1"}}
+	base := func() (Toolchain, Program) {
+		return Toolchain{Version: "go1.26"}, Program{Name: "x", Package: ".", Module: Module{Mod: "m", Files: map[string]string{"a.go": "a"}}, Stamp: []string{"v=1"}}
 	}
-	first := func() string { c, p := base(); return c.key(p) }()
-	for name, change := range map[string]func(*toolchain, *program){
-		"compiler":     func(c *toolchain, _ *program) { c.version = "go1.27" },
-		"package":      func(_ *toolchain, p *program) { p.pkg = "x/y" },
-		"requirements": func(_ *toolchain, p *program) { p.module.Mod = "n" },
-		"source":       func(_ *toolchain, p *program) { p.module.Files["a.go"] = "b" },
-		"file name":    func(_ *toolchain, p *program) { p.module.Files = map[string]string{"b.go": "a"} },
-		"version":      func(_ *toolchain, p *program) { p.stamp[0] = "v=2" },
+	first := func() string { c, p := base(); return c.Key(p) }()
+	for name, change := range map[string]func(*Toolchain, *Program){
+		"compiler":     func(c *Toolchain, _ *Program) { c.Version = "go1.27" },
+		"package":      func(_ *Toolchain, p *Program) { p.Package = "x/y" },
+		"requirements": func(_ *Toolchain, p *Program) { p.Module.Mod = "n" },
+		"source":       func(_ *Toolchain, p *Program) { p.Module.Files["a.go"] = "b" },
+		"file name":    func(_ *Toolchain, p *Program) { p.Module.Files = map[string]string{"b.go": "a"} },
+		"version":      func(_ *Toolchain, p *Program) { p.Stamp[0] = "v=2" },
 	} {
 		c, p := base()
 		change(&c, &p)
-		if c.key(p) == first {
+		if c.Key(p) == first {
 			t.Errorf("another %s, and the program is not built again", name)
 		}
 	}
-	if c, p := base(); c.key(p) != first {
+	if c, p := base(); c.Key(p) != first {
 		t.Error("the same program is built again")
 	}
 }

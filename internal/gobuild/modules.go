@@ -1,0 +1,75 @@
+package gobuild
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+)
+
+// Module is a Go module made for a build: go.mod, and the files of its own packages if it has any, by path.
+type Module struct {
+	Mod   string
+	Files map[string]string
+}
+
+// key stands for the module's contents.
+func (m Module) key() string {
+	parts := []string{m.Mod}
+	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
+		parts = append(parts, name, m.Files[name])
+	}
+	return KeyOf(parts...)
+}
+
+// Requirement is a module at a version.
+type Requirement struct{ Path, Version string }
+
+// stagingVersion returns the version of the modules that are released with a Kubernetes version: v0.36.3 with v1.36.3.
+func stagingVersion(kubernetes string) string { return "v0." + strings.TrimPrefix(kubernetes, "v1.") }
+
+// ModuleMaker makes modules for programs that are built with the modules of one version of Kubernetes.
+type ModuleMaker struct {
+	// Path is the module's own. Default: slipway.dev/node/build.
+	Path string
+	// Kubernetes is the version, Mod the go.mod of its source.
+	Kubernetes string
+	Mod        []byte
+	// Pins are versions to prefer where they are newer.
+	Pins map[string]string
+}
+
+// Make returns a module that requires r. Kubernetes names the modules that it is released with (its staging modules)
+// at v0.0.0 and finds them in its own tree; outside that tree each is replaced by its release. Everything else is
+// required at Kubernetes' own version, or at the pinned one if that is newer.
+func (k ModuleMaker) Make(r Requirement) (Module, error) {
+	in, err := modfile.Parse("go.mod", k.Mod, nil)
+	if err != nil {
+		return Module{}, fmt.Errorf("reading the go.mod of Kubernetes %s: %w", k.Kubernetes, err)
+	}
+	var replaces []string
+	requires := []string{fmt.Sprintf("\t%s %s\n", r.Path, r.Version)}
+	for _, dep := range in.Require {
+		path, version := dep.Mod.Path, dep.Mod.Version
+		if version == "v0.0.0" {
+			replaces = append(replaces, fmt.Sprintf("\t%s => %s %s\n", path, path, stagingVersion(k.Kubernetes)))
+			continue
+		}
+		if semver.Compare(k.Pins[path], version) > 0 {
+			version = k.Pins[path]
+		}
+		requires = append(requires, fmt.Sprintf("\t%s %s\n", path, version))
+	}
+	if len(replaces) == 0 {
+		return Module{}, fmt.Errorf("the go.mod of Kubernetes %s names no staging modules", k.Kubernetes)
+	}
+	sort.Strings(replaces)
+	sort.Strings(requires)
+	return Module{Mod: fmt.Sprintf("module %s\n\ngo %s\n\nreplace (\n%s)\n\nrequire (\n%s)\n",
+		cmp.Or(k.Path, "slipway.dev/node/build"), in.Go.Version, strings.Join(replaces, ""), strings.Join(requires, ""))}, nil
+}

@@ -1,0 +1,132 @@
+package gobuild
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Program is something to compile.
+type Program struct {
+	Name string
+	// Package is the main package: an import path, or "." for the module's own.
+	Package string
+	Module  Module
+	// Stamp are the variables that the linker sets, name=value.
+	Stamp []string
+}
+
+// Toolchain is the Go toolchain of the machine.
+type Toolchain struct {
+	Version string
+	Store   Store
+}
+
+// goEnvironment makes builds independent of the caller's workspace and of C. The rest (proxy, caches) is the user's.
+func goEnvironment() []string {
+	return []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=mod", "GOOS=linux", "GOARCH=" + runtime.GOARCH}
+}
+
+// NewToolchain finds the Go toolchain.
+func NewToolchain(ctx context.Context, s Store) (Toolchain, error) {
+	out, err := Command{Dir: os.TempDir(), Env: goEnvironment(), Args: []string{"go", "env", "GOVERSION"}}.Run(ctx)
+	return Toolchain{Version: strings.TrimSpace(string(out)), Store: s}, err
+}
+
+// Download returns the folder of a module's source.
+func (t Toolchain) Download(ctx context.Context, r Requirement) (string, error) {
+	out, err := Command{Dir: os.TempDir(), Env: goEnvironment(), Args: []string{"go", "mod", "download", "-json", r.Path + "@" + r.Version}}.Run(ctx)
+	if err != nil {
+		return "", fault.New(fault.Invalid, "ModuleNotFound", "the module %s has no version %s that can be had; check the version and the network (go env GOPROXY)", r.Path, r.Version).From(err)
+	}
+	var answer struct{ Dir string }
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return "", fmt.Errorf("reading the answer of go mod download: %w", err)
+	}
+	return answer.Dir, nil
+}
+
+// arguments are those of go build for a program. Symbols are left out: they double the size of an image.
+func (p Program) arguments() []string {
+	flags := []string{"-s", "-w"}
+	for _, v := range p.Stamp {
+		flags = append(flags, "-X", v)
+	}
+	return []string{"go", "build", "-buildvcs=false", "-ldflags", strings.Join(flags, " ")}
+}
+
+// Key stands for everything that a program is made from.
+func (t Toolchain) Key(p Program) string {
+	parts := []string{t.Version, p.Name, p.Package, p.Module.key()}
+	return KeyOf(append(append(parts, p.arguments()...), goEnvironment()...)...)
+}
+
+// Build returns the compiled program.
+func (t Toolchain) Build(ctx context.Context, p Program) (string, error) {
+	return t.Store.Run(ctx, Step{Name: p.Name, Key: t.Key(p), Make: func(ctx context.Context, file string) error {
+		dir, err := t.place(p.Module)
+		if err != nil {
+			return err
+		}
+		_, err = Command{Dir: dir, Env: goEnvironment(), Args: append(p.arguments(), "-v", "-o", file, p.Package), Lines: t.heartbeat()}.Run(ctx)
+		return err
+	}})
+}
+
+// tellEvery is how often a long build says how far it is.
+const tellEvery = 15 * time.Second
+
+// heartbeat says how many packages were compiled, from time to time.
+func (t Toolchain) heartbeat() func(packages int) {
+	began, told := time.Now(), time.Now()
+	return func(packages int) {
+		if now := time.Now(); now.Sub(told) >= tellEvery {
+			told = now
+			_, _ = fmt.Fprintf(t.Store.Progress, "\n  %d packages compiled after %.0f s ", packages, now.Sub(began).Seconds())
+		}
+	}
+}
+
+// Versions returns the versions of a module that the module proxy has. A proxy that does not answer is an error.
+func (t Toolchain) Versions(ctx context.Context, path string) ([]string, error) {
+	out, err := Command{Dir: os.TempDir(), Env: goEnvironment(), Args: []string{"go", "list", "-m", "-versions", "-f", "{{join .Versions \"\\n\"}}", path}}.Run(ctx)
+	return strings.Fields(string(out)), err
+}
+
+// place writes a module to a folder of its own. go.sum grows there: Go checks what it downloads against the public
+// checksum database the first time and against go.sum afterwards.
+func (t Toolchain) place(m Module) (string, error) {
+	dir := filepath.Join(t.Store.Dir, "module-"+m.key()[:16])
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	for name, text := range m.Files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			return "", err
+		}
+	}
+	file := filepath.Join(dir, "go.mod")
+	if _, err := os.Stat(file); err == nil {
+		return dir, nil
+	}
+	return dir, os.WriteFile(file, []byte(m.Mod), 0o644)
+}
+
+// Stamp is how Kubernetes' programs know their version.
+func Stamp(kubernetes string) []string {
+	major, rest, _ := strings.Cut(strings.TrimPrefix(kubernetes, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	const component = "k8s.io/component-base/version."
+	return []string{component + "gitVersion=" + kubernetes, component + "gitMajor=" + major, component + "gitMinor=" + minor}
+}
