@@ -35,6 +35,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/cli/upgrade"
 	"github.com/slipwayhq/slipway/internal/cli/version"
+	"github.com/slipwayhq/slipway/internal/cli/versions"
 	"github.com/slipwayhq/slipway/internal/cli/wait"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
@@ -93,6 +94,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		func(e env.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
 		upgrade.Command,
 		version.Command,
+		versions.Command,
 		wait.Command,
 	}
 }

@@ -12,9 +12,11 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/plane/apiserver"
+	"github.com/slipwayhq/slipway/internal/plane/components"
 	"github.com/slipwayhq/slipway/internal/plane/controllers"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/etcd"
+	"github.com/slipwayhq/slipway/internal/plane/group"
 )
 
 // DefaultListen is where the management cluster's API is served.
@@ -36,7 +38,7 @@ type Management struct {
 	Server string // https URL
 	// Root is a client configuration of group system:masters, good for as long as the cluster runs.
 	Root  *rest.Config
-	group *group
+	group *group.Group
 	ready <-chan struct{}
 }
 
@@ -48,10 +50,10 @@ func StartManagement(ctx context.Context, cfg ManagementConfig) (*Management, er
 	if err != nil {
 		return nil, err
 	}
-	g := newGroup(ctx)
+	g := group.New(ctx)
 	root, err := m.start(g)
 	if err != nil {
-		return nil, errors.Join(err, g.stop())
+		return nil, errors.Join(err, g.Stop())
 	}
 	ready := make(chan struct{})
 	m.finish(g, root, func() { close(ready) })
@@ -81,11 +83,11 @@ func (m *Management) Ready(ctx context.Context) error {
 }
 
 // Done is closed when the management cluster has stopped.
-func (m *Management) Done() <-chan struct{} { return m.group.done }
+func (m *Management) Done() <-chan struct{} { return m.group.Done() }
 
 // Stop stops all parts in order and returns what ended them; nil for a stop
 // that was requested.
-func (m *Management) Stop() error { return m.group.stop() }
+func (m *Management) Stop() error { return m.group.Stop() }
 
 type management struct {
 	cfg      ManagementConfig
@@ -119,41 +121,41 @@ func newManagement(ctx context.Context, cfg ManagementConfig) (*management, erro
 }
 
 // start returns the loopback configuration of a server that serves.
-func (m *management) start(g *group) (*rest.Config, error) {
-	defer func() { g.onStop(func() { _ = m.listener.Close() }) }()
-	db, err := etcd.Start(g.ctx, etcd.Config{Dir: m.cfg.Dir.Etcd()})
+func (m *management) start(g *group.Group) (*rest.Config, error) {
+	defer func() { g.OnStop(func() { _ = m.listener.Close() }) }()
+	db, err := etcd.Start(g.Context(), etcd.Config{Dir: m.cfg.Dir.Etcd()})
 	if err != nil {
 		return nil, err
 	}
-	g.onStop(db.Close)
-	g.watch("etcd", db.Err())
+	g.OnStop(db.Close)
+	g.Watch("etcd", db.Err())
 	if err := m.configure(db.Endpoint()); err != nil {
 		return nil, err
 	}
 	loopback := make(chan *rest.Config, 1)
-	g.serve("kube-apiserver", func(ctx context.Context) error {
+	g.Serve("kube-apiserver", func(ctx context.Context) error {
 		return m.server.Run(ctx, func(c *rest.Config) { loopback <- c })
 	})
 	select {
 	case c := <-loopback:
 		return c, m.admit(g, c)
-	case <-g.ctx.Done():
-		return nil, errors.Join(g.cause(), g.ctx.Err())
+	case <-g.Context().Done():
+		return nil, errors.Join(g.Cause(), g.Context().Err())
 	}
 }
 
 // admit waits until the server serves, and lets everybody do what they may.
-func (m *management) admit(g *group, root *rest.Config) error {
-	if err := awaitReady(g, root, slowHooks()...); err != nil {
+func (m *management) admit(g *group.Group, root *rest.Config) error {
+	if err := components.AwaitReady(g, root, slowHooks()...); err != nil {
 		return err
 	}
-	if err := primeRoles(g.ctx, root); err != nil {
+	if err := primeRoles(g.Context(), root); err != nil {
 		return err
 	}
-	if err := exempt(g.ctx, root); err != nil {
+	if err := exempt(g.Context(), root); err != nil {
 		return err
 	}
-	return bindAdmins(g.ctx, root, AdminGroup)
+	return components.BindAdmins(g.Context(), root, AdminGroup)
 }
 
 func (m *management) configure(endpoint string) (err error) {
@@ -171,16 +173,26 @@ func (m *management) configure(endpoint string) (err error) {
 }
 
 // finish starts the rest; what needs the default roles waits for them.
-func (m *management) finish(g *group, root *rest.Config, ready func()) {
-	go keepFresh(g.ctx, m.pki.ensure)
-	g.run(controllers.Aggregation, func(ctx context.Context) error {
+func (m *management) finish(g *group.Group, root *rest.Config, ready func()) {
+	go keepFresh(g.Context(), m.pki.ensure)
+	g.Run(controllers.Aggregation, func(ctx context.Context) error {
 		return controllers.RunAggregation(ctx, root)
 	})
-	g.run("kube-controller-manager", func(ctx context.Context) error {
-		if err := awaitReady(g, root); err != nil {
+	g.Run("kube-controller-manager", func(ctx context.Context) error {
+		if err := components.AwaitReady(g, root); err != nil {
 			return err
 		}
 		ready()
 		return m.loops.Run(ctx)
 	})
+}
+
+// slowHooks are the parts of kube-apiserver's start that administrators need not
+// wait for: the default roles, which are written after a pause of a second, and
+// the default configuration of priority and fairness, which they are exempt from.
+func slowHooks() []string {
+	return []string{
+		"poststarthook/rbac/bootstrap-roles",
+		"poststarthook/priority-and-fairness-config-producer", "poststarthook/priority-and-fairness-config-consumer",
+	}
 }

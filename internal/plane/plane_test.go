@@ -1,13 +1,10 @@
 package plane
 
 import (
-	"context"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"flag"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -308,7 +305,11 @@ func TestListenFreeNeedsNoInterface(t *testing.T) {
 // kube-apiserver announces the port of its listener to Pods, so the listener beside the endpoint has the same; control
 // planes with one port do not get in each other's way.
 func TestListenBesideHasThePortOfTheEndpoint(t *testing.T) {
-	port := listen(t).Addr().(*net.TCPAddr).AddrPort().Port()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).AddrPort().Port()
 	used := map[string]bool{}
 	for _, endpoint := range []string{"172.31.0.1", "172.30.0.1", "172.31.0.1", "fd00::1"} {
 		l, err := listenBeside(t.Context(), netip.AddrPortFrom(netip.MustParseAddr(endpoint), port))
@@ -324,120 +325,6 @@ func TestListenBesideHasThePortOfTheEndpoint(t *testing.T) {
 	}
 }
 
-func TestJoinAcceptsFromBoth(t *testing.T) {
-	first, second := listen(t), listen(t)
-	both := join(first, second)
-	if both.Addr() != first.Addr() {
-		t.Errorf("address %s, want that of the first", both.Addr())
-	}
-	for _, l := range []net.Listener{first, second, first} {
-		out, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := both.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if in.RemoteAddr().String() != out.LocalAddr().String() {
-			t.Errorf("accepted %s, dialed from %s", in.RemoteAddr(), out.LocalAddr())
-		}
-		_, _ = out.Close(), in.Close()
-	}
-	if err := both.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := both.Accept(); err == nil {
-		t.Error("accepts after Close")
-	}
-	if _, err := net.Dial("tcp", second.Addr().String()); err == nil {
-		t.Error("the second listener is still open")
-	}
-}
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func TestGroup(t *testing.T) {
-	broken := errors.New("disk full")
-	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	tests := map[string]struct {
-		reason string
-		run    func(*group)
-		want   error
-	}{
-		"stopped":          {"asked for: no error", func(g *group) { g.run("a", wait); g.cancel(errStopped) }, nil},
-		"one part fails":   {"all end, with its error", func(g *group) { g.run("a", wait); g.run("b", func(context.Context) error { return broken }) }, broken},
-		"one part returns": {"a part that ends is a failure", func(g *group) { g.run("a", func(context.Context) error { return nil }) }, errAny},
-		"a watched error": {"as of a part", func(g *group) {
-			errs := make(chan error, 1)
-			errs <- broken
-			g.watch("etcd", errs)
-		}, broken},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			g := newGroup(t.Context())
-			var stopped []int
-			g.onStop(func() { stopped = append(stopped, 1) })
-			g.onStop(func() { stopped = append(stopped, 2) })
-			test.run(g)
-			<-g.done
-			err := g.stop()
-			if (test.want == nil) != (err == nil) || (test.want != nil && test.want != errAny && !errors.Is(err, test.want)) {
-				t.Errorf("got %v, want %v: %s", err, test.want, test.reason)
-			}
-			g.onStop(func() { stopped = append(stopped, 3) })
-			if diff := cmp.Diff([]int{2, 1, 3}, stopped); diff != "" {
-				t.Errorf("stopped in this order: %s", diff)
-			}
-		})
-	}
-}
-
-var errAny = io.EOF // stands for any error
-
-// Parts that use the server end before it does, however slowly, and a group
-// that ends starts nothing more.
-func TestGroupStopsItsServerLast(t *testing.T) {
-	g := newGroup(t.Context())
-	order := make(chan string, 3)
-	release := make(chan struct{})
-	g.serve("server", func(ctx context.Context) error { <-ctx.Done(); order <- "server"; return ctx.Err() })
-	g.run("slow", func(ctx context.Context) error {
-		<-ctx.Done()
-		close(release)
-		order <- "slow"
-		return ctx.Err()
-	})
-	g.run("later", func(ctx context.Context) error {
-		<-release
-		if g.serving.Err() != nil {
-			t.Error("the server was told to end while a part still ran")
-		}
-		return ctx.Err()
-	})
-	if err := g.stop(); err != nil {
-		t.Error(err)
-	}
-	g.run("too late", func(context.Context) error { order <- "too late"; return nil })
-	close(order)
-	var got []string
-	for s := range order {
-		got = append(got, s)
-	}
-	if diff := cmp.Diff([]string{"slow", "server"}, got); diff != "" {
-		t.Errorf("ended in this order: %s", diff)
-	}
-}
-
-// Every flag that a HostedControlPlane may give to a component is one of that component.
 func TestAllowedFlagsExist(t *testing.T) {
 	manager, err := managerOptions.NewKubeControllerManagerOptions()
 	if err != nil {

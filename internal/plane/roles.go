@@ -87,20 +87,6 @@ func narrowEditors(ctx context.Context, roles rbacclient.ClusterRoleInterface, r
 	})
 }
 
-// bindAdmins gives group the role cluster-admin.
-func bindAdmins(ctx context.Context, c *rest.Config, group string) error {
-	client, err := kubernetes.NewForConfig(c)
-	if err != nil {
-		return err
-	}
-	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: group},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
-	}, metav1.CreateOptions{})
-	return unlessThere("ClusterRoleBinding "+group, err)
-}
-
 func unlessThere(what string, err error) error {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create %s: %w", what, err)

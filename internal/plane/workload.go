@@ -8,17 +8,14 @@ import (
 	"os"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/heap"
-	"github.com/slipwayhq/slipway/internal/plane/apiserver"
-	"github.com/slipwayhq/slipway/internal/plane/controllers"
+	"github.com/slipwayhq/slipway/internal/plane/components"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/etcd"
+	"github.com/slipwayhq/slipway/internal/plane/group"
+	"github.com/slipwayhq/slipway/internal/plane/handover"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
-	"github.com/slipwayhq/slipway/internal/plane/scheduler"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
@@ -27,17 +24,24 @@ type WorkloadConfig struct {
 	workload.Config
 	Folder workload.Folder  // with the authorities in its PKI folder
 	Now    func() time.Time // the clock of certificates; default time.Now
+	// Program returns the program with the components of a Kubernetes version that is not included in this build.
+	Program func(version string) (string, error)
 }
 
 // RunWorkload runs etcd, kube-apiserver, kube-controller-manager and
-// kube-scheduler of one workload cluster in this process until ctx ends or one
-// of them fails. It holds the folder's lock and writes its run.json.
+// kube-scheduler of one workload cluster until ctx ends or one of them fails:
+// in this process, or, where the version is not that of this build, all but
+// etcd in a child process. It holds the folder's lock and writes its run.json.
 func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if included := buildinfo.Kubernetes(); cfg.Version != included {
-		return fault.New(fault.Invalid, "VersionNotCarried", "this build of slipway includes Kubernetes %s, not %s", included, cfg.Version)
+	var program string
+	if cfg.Version != buildinfo.Kubernetes() {
+		var err error
+		if program, err = cfg.Program(cfg.Version); err != nil {
+			return err
+		}
 	}
 	host, _ := os.Hostname()
 	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: cfg.Now().UTC(), Version: buildinfo.Version()}
@@ -57,21 +61,26 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 		return err
 	}
 	started := heap.Starting(heap.StartWorkloadMemory)
-	g := newGroup(ctx)
-	if err := startWorkload(g, cfg, holder); err != nil {
-		_ = g.stop()
-		return err
+	g := group.New(ctx)
+	if err := startWorkload(g, cfg, holder, starting{program: program, ready: started}); err != nil {
+		return errors.Join(err, g.Stop())
 	}
-	started()
-	<-g.done
-	return g.cause()
+	<-g.Done()
+	return g.Cause()
 }
 
-func startWorkload(g *group, cfg WorkloadConfig, holder datadir.Holder) error {
-	local, both, err := workloadListeners(g, cfg)
+// starting is how the components are started.
+type starting struct {
+	program string // empty: in this process
+	ready   func() // called when the API server is ready
+}
+
+func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
+	listeners, err := workloadListeners(g, cfg)
 	if err != nil {
 		return err
 	}
+	local := listeners[0].Addr().String()
 	certs := workloadPKI{
 		config: cfg.Config, local: local,
 		folder: pki.Folder{Path: cfg.Folder.PKI(), Now: cfg.Now},
@@ -79,95 +88,92 @@ func startWorkload(g *group, cfg WorkloadConfig, holder datadir.Holder) error {
 	if err := certs.ensure(); err != nil {
 		return err
 	}
-	db, err := etcd.Start(g.ctx, etcd.Config{Dir: cfg.Folder.Etcd(), Flags: cfg.Etcd})
+	db, err := etcd.Start(g.Context(), etcd.Config{Dir: cfg.Folder.Etcd(), Flags: cfg.Etcd})
 	if err != nil {
 		return err
 	}
-	g.onStop(db.Close)
-	g.watch("etcd", db.Err())
-	parts, err := workloadComponents(cfg, certs, db.Endpoint(), both)
+	g.OnStop(db.Close)
+	g.Watch("etcd", db.Err())
+	flags, err := workloadComponents(cfg, certs, db.Endpoint())
+	if err != nil {
+		return err
+	}
+	run, child, err := how.configure(g, flags, listeners)
 	if err != nil {
 		return err
 	}
 	err = cfg.Folder.WriteRun(workload.Run{
-		PID: holder.PID, Since: holder.Since, Version: buildinfo.Kubernetes(), Slipway: buildinfo.Version(),
-		Config: cfg.Hash(), Local: local, EncryptionKeys: cfg.EncryptionKeys,
+		PID: holder.PID, Since: holder.Since, Version: cfg.Version, Slipway: buildinfo.Version(),
+		Config: cfg.Hash(), Local: local, Child: child, EncryptionKeys: cfg.EncryptionKeys,
 	})
 	if err != nil {
 		return err
 	}
-	go keepFresh(g.ctx, certs.ensure)
-	return parts.start(g)
+	go keepFresh(g.Context(), certs.ensure)
+	g.Serve("Kubernetes "+cfg.Version, func(ctx context.Context) error { return run(ctx, how.ready) })
+	return nil
 }
 
-// workloadListeners opens the endpoint and, where that is not loopback itself, a
-// listener beside it.
-func workloadListeners(g *group, cfg WorkloadConfig) (local string, both net.Listener, err error) {
+// runComponents runs the components until its context ends; it calls the function when they are ready.
+type runComponents func(context.Context, func()) error
+
+// configure returns what runs the components, once their flags are accepted, and the child process that does, if there is one.
+func (s starting) configure(g *group.Group, cfg components.Config, listeners []*net.TCPListener) (_ runComponents, child int, _ error) {
+	if s.program != "" {
+		child, err := handover.Launch(g.Context(), s.program, cfg, listeners)
+		if err != nil {
+			return nil, 0, err
+		}
+		g.OnStop(child.Close)
+		return child.Run, child.PID(), nil
+	}
+	var both net.Listener = listeners[0]
+	if len(listeners) > 1 {
+		both = handover.Join(both, listeners[1])
+		g.OnStop(func() { _ = both.Close() })
+	}
+	own, err := components.New(cfg, both)
+	if err != nil {
+		return nil, 0, err
+	}
+	return own.Run, 0, nil
+}
+
+// workloadListeners opens the endpoint and, where that is not loopback itself, before it a listener that is.
+func workloadListeners(g *group.Group, cfg WorkloadConfig) ([]*net.TCPListener, error) {
 	endpoint, err := cfg.Address()
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	both, err = listenFree(g.ctx, cfg.Endpoint)
+	l, err := listenFree(g.Context(), cfg.Endpoint)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	if !endpoint.Addr().IsLoopback() {
-		loopback, err := listenBeside(g.ctx, endpoint)
-		if err != nil {
-			_ = both.Close()
-			return "", nil, err
-		}
-		both = join(loopback, both)
+	g.OnStop(func() { _ = l.Close() })
+	if endpoint.Addr().IsLoopback() {
+		return []*net.TCPListener{l.(*net.TCPListener)}, nil
 	}
-	g.onStop(func() { _ = both.Close() })
-	return both.Addr().String(), both, nil
+	beside, err := listenBeside(g.Context(), endpoint)
+	if err != nil {
+		return nil, err
+	}
+	g.OnStop(func() { _ = beside.Close() })
+	return []*net.TCPListener{beside.(*net.TCPListener), l.(*net.TCPListener)}, nil
 }
 
 // kubeadmAdmins is the group that kubeadm gives to administrators and to the
 // API server's client for kubelets.
 const kubeadmAdmins = "kubeadm:cluster-admins"
 
-type workloadParts struct {
-	server    *apiserver.Server
-	loops     *controllers.Manager
-	scheduler *scheduler.Scheduler
-}
-
-func workloadComponents(cfg WorkloadConfig, certs workloadPKI, endpoint string, l net.Listener) (p workloadParts, err error) {
+func workloadComponents(cfg WorkloadConfig, certs workloadPKI, endpoint string) (components.Config, error) {
 	files, err := workloadFiles(cfg)
 	if err != nil {
-		return p, err
+		return components.Config{}, err
 	}
-	if p.server, err = apiserver.New(workloadAPIServerFlags(cfg.Config, certs.folder, endpoint, files), l, nil); err != nil {
-		return p, err
-	}
-	if p.loops, err = controllers.New(workloadControllerFlags(cfg.Config, certs.folder, certs.kubeconfig("controller-manager"))); err != nil {
-		return p, err
-	}
-	if p.scheduler, err = scheduler.New(workloadSchedulerFlags(cfg.Config, certs.kubeconfig("scheduler"))); err != nil {
-		return p, err
-	}
-	return p, p.server.Gates()
-}
-
-// start runs the API server, and the others when it is ready.
-func (p workloadParts) start(g *group) error {
-	loopback := make(chan *rest.Config, 1)
-	g.serve("kube-apiserver", func(ctx context.Context) error {
-		return p.server.Run(ctx, func(c *rest.Config) { loopback <- c })
-	})
-	select {
-	case c := <-loopback:
-		if err := awaitReady(g, c); err != nil {
-			return err
-		}
-		if err := bindAdmins(g.ctx, c, kubeadmAdmins); err != nil {
-			return err
-		}
-	case <-g.ctx.Done():
-		return errors.Join(g.cause(), g.ctx.Err())
-	}
-	g.run("kube-controller-manager", p.loops.Run)
-	g.run("kube-scheduler", p.scheduler.Run)
-	return nil
+	return components.Config{
+		APIServer:         workloadAPIServerFlags(cfg.Config, certs.folder, endpoint, files),
+		ControllerManager: workloadControllerFlags(cfg.Config, certs.folder, certs.kubeconfig("controller-manager")),
+		Scheduler:         workloadSchedulerFlags(cfg.Config, certs.kubeconfig("scheduler")),
+		Admins:            kubeadmAdmins,
+	}, nil
 }

@@ -20,27 +20,29 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/releases"
 )
 
 // Command builds the verb.
 func Command(e env.Env) *cobra.Command {
-	var config string
+	var config, folder string
 	run := &cobra.Command{
 		Use:   "run --config FILE",
 		Short: "Run the control plane of one workload cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runPlane(cmd.Context(), e, config)
+			return runPlane(cmd.Context(), e, config, folder)
 		},
 	}
 	run.Flags().StringVar(&config, "config", "", "configuration, in the control plane's folder")
+	run.Flags().StringVar(&folder, "releases", "", "folder of the Kubernetes versions besides that of this build")
 	_ = run.MarkFlagRequired("config")
 	cmd := &cobra.Command{Use: "control-plane", Short: "The process of one hosted control plane", Hidden: true}
 	cmd.AddCommand(run)
 	return cmd
 }
 
-func runPlane(ctx context.Context, e env.Env, path string) error {
+func runPlane(ctx context.Context, e env.Env, path, releasesFolder string) error {
 	c, err := workload.Load(path)
 	if err != nil {
 		return err
@@ -48,5 +50,7 @@ func runPlane(ctx context.Context, e env.Env, path string) error {
 	folder := workload.Folder(filepath.Dir(path))
 	_ = heap.ResetVictim(heap.VictimControlPlane) // the manager's, which started this process, is higher
 	go logfile.Watch(ctx, folder.Log())
-	return plane.RunWorkload(ctx, plane.WorkloadConfig{Config: c, Folder: folder, Now: e.Now})
+	return plane.RunWorkload(ctx, plane.WorkloadConfig{
+		Config: c, Folder: folder, Now: e.Now, Program: releases.Local(releasesFolder).Program,
+	})
 }

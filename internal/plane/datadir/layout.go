@@ -58,6 +58,9 @@ func (d Dir) Etcd() string { return d.Path("etcd") }
 // Planes holds one folder per hosted control plane.
 func (d Dir) Planes() string { return d.Path("planes") }
 
+// Kubernetes holds one folder per added Kubernetes version.
+func (d Dir) Kubernetes() string { return d.Path(kubernetes) }
+
 // Log is the log file of the process that holds the directory.
 func (d Dir) Log() string { return d.Path("log", "slipway.log") }
 
@@ -78,3 +81,6 @@ func Absolute(path string) (Dir, error) {
 	abs, err := filepath.Abs(path)
 	return Dir(abs), err
 }
+
+// kubernetes is the one folder that may be there before slipway runs in the directory.
+const kubernetes = "kubernetes"

@@ -108,7 +108,7 @@ func checkMark(dir Dir) error {
 		return unusable(dir, err)
 	}
 	for _, e := range entries {
-		if e.Name() != "lock" && !isTemporary(e.Name()) { // of a first start that did not come further
+		if e.Name() != "lock" && e.Name() != kubernetes && !isTemporary(e.Name()) { // of a first start that did not come further
 			return fault.New(fault.Invalid, ReasonForeign,
 				"data directory %s holds files that are not slipway's (%s); choose another --data-dir", dir, e.Name())
 		}

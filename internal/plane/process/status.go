@@ -20,6 +20,8 @@ type Status struct {
 	PID     int       `json:"pid,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Version string    `json:"version,omitempty"` // of Kubernetes, of the running process
+	// Wanted is the version of Kubernetes that the process is to run.
+	Wanted string `json:"wantedVersion,omitempty"`
 	// Local is the loopback address and port where this machine reaches the API server.
 	Local string `json:"local,omitempty"`
 	// Endpoint is where nodes reach it.
@@ -66,7 +68,7 @@ func Inspect(root string) ([]Status, error) {
 func observe(f workload.Folder) (Status, error) {
 	var s Status
 	if c, err := workload.Load(f.Config()); err == nil {
-		s.Endpoint = c.Endpoint
+		s.Endpoint, s.Wanted = c.Endpoint, c.Version
 	}
 	past, err := readPast(f)
 	if err != nil {
@@ -82,6 +84,9 @@ func observe(f workload.Folder) (Status, error) {
 	}
 	s.Running, s.PID, s.Since, s.Version, s.Local = true, run.PID, run.Since, run.Version, run.Local
 	s.Memory = Memory(run.PID)
+	if run.Child != 0 {
+		s.Memory += Memory(run.Child)
+	}
 	return s, nil
 }
 

@@ -15,14 +15,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// ReasonVersion is the reason of the fault for a version this binary does not carry.
+// ReasonVersion is the reason of the fault for a version that this host does not have.
 const ReasonVersion = "VersionNotCarried"
 
 // Config is what a Supervisor needs.
 type Config struct {
-	Root     string   // folder of all control planes; each has a folder of its name below it
-	Command  []string // program and arguments, before the path of the configuration
-	Versions []string // Kubernetes versions that Command can run, as buildinfo.Kubernetes says
+	Root     string          // folder of all control planes; each has a folder of its name below it
+	Command  []string        // program and arguments, before the path of the configuration
+	Versions func() []string // Kubernetes versions that Command can run now, the oldest first
 	Now      func() time.Time
 }
 
@@ -59,19 +59,19 @@ func (s *Supervisor) Folder(name string) workload.Folder {
 }
 
 // Versions are the Kubernetes versions that can be run.
-func (s *Supervisor) Versions() []string { return slices.Clone(s.cfg.Versions) }
+func (s *Supervisor) Versions() []string { return s.cfg.Versions() }
 
 // Ensure makes name run with cfg: it starts it, takes it over, or restarts it
 // where it runs with another configuration. It does not wait; the Status says
 // how far things are and subscribers are told of changes. A version that is not
-// included in this build is a fault of kind Invalid and changes nothing.
+// available on this host is a fault of kind Invalid and changes nothing.
 func (s *Supervisor) Ensure(_ context.Context, name string, cfg workload.Config) (Status, error) {
 	if err := validName(name); err != nil {
 		return Status{}, err
 	}
-	if !slices.Contains(s.cfg.Versions, cfg.Version) {
-		return Status{}, fault.New(fault.Invalid, ReasonVersion, "Kubernetes %s is not included in this build of slipway, which has %s",
-			cfg.Version, strings.Join(s.cfg.Versions, ", "))
+	if all := s.Versions(); !slices.Contains(all, cfg.Version) {
+		return Status{}, fault.New(fault.Invalid, ReasonVersion, "Kubernetes %s is not available on this host, which has %s",
+			cfg.Version, strings.Join(all, ", "))
 	}
 	if err := cfg.Validate(); err != nil {
 		return Status{}, err

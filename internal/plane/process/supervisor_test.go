@@ -79,7 +79,7 @@ func supervisorAt(t *testing.T, root string, now func() time.Time) *process.Supe
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := process.New(t.Context(), process.Config{Root: root, Command: []string{exe, asChild}, Versions: []string{"v1.36.3"}, Now: now})
+	s := process.New(t.Context(), process.Config{Root: root, Command: []string{exe, asChild}, Versions: func() []string { return []string{"v1.36.3"} }, Now: now})
 	t.Cleanup(func() {
 		s.Close()
 		if err := process.StopAll(context.Background(), root); err != nil {

@@ -54,10 +54,11 @@ func (f Folder) path(elem ...string) string {
 type Run struct {
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
-	Version string    `json:"version"` // of Kubernetes
-	Slipway string    `json:"slipway"` // version of the binary
-	Config  string    `json:"config"`  // Config.Hash
-	Local   string    `json:"local"`   // loopback address and port of the API server, for this machine only
+	Version string    `json:"version"`            // of Kubernetes
+	Slipway string    `json:"slipway"`            // version of the binary
+	Config  string    `json:"config"`             // Config.Hash
+	Child   int       `json:"childPID,omitempty"` // the process of the components where that is another one
+	Local   string    `json:"local"`              // loopback address and port of the API server, for this machine only
 	// EncryptionKeys stands for the keys that objects may be encrypted with, ever since it is set; empty: none is.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 }

@@ -1,4 +1,4 @@
-package plane
+package components
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/slipwayhq/slipway/internal/plane/group"
 )
 
 // readyEvery is how often a starting API server is probed; readyWithin is how
@@ -17,23 +19,13 @@ const (
 	readyWithin = 2 * time.Minute
 )
 
-// slowHooks are the parts of kube-apiserver's start that administrators need not
-// wait for: the default roles, which are written after a pause of a second, and
-// the default configuration of priority and fairness, which they are exempt from.
-func slowHooks() []string {
-	return []string{
-		"poststarthook/rbac/bootstrap-roles",
-		"poststarthook/priority-and-fairness-config-producer", "poststarthook/priority-and-fairness-config-consumer",
-	}
-}
-
-// awaitReady waits for /readyz, not counting the checks named in exclude.
-func awaitReady(g *group, c *rest.Config, exclude ...string) error {
+// AwaitReady waits for /readyz, not counting the checks named in exclude.
+func AwaitReady(g *group.Group, c *rest.Config, exclude ...string) error {
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(g.ctx, readyWithin)
+	ctx, cancel := context.WithTimeout(g.Context(), readyWithin)
 	defer cancel()
 	ticker := time.NewTicker(readyEvery)
 	defer ticker.Stop()
@@ -49,8 +41,8 @@ func awaitReady(g *group, c *rest.Config, exclude ...string) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			if g.ctx.Err() != nil {
-				return errors.Join(g.cause(), g.ctx.Err())
+			if g.Context().Err() != nil {
+				return errors.Join(g.Cause(), g.Context().Err())
 			}
 			return fmt.Errorf("kube-apiserver is not ready after %s: %w: %s", readyWithin, err, answer)
 		}

@@ -1,4 +1,12 @@
-package plane
+// Package group runs the parts of a control plane together in this process.
+//
+// Does: starts parts, ends all when one ends, and stops them in order: the
+// parts, the server that they use, then what was registered to be closed.
+//
+// Never: knows what the parts are, or starts one again.
+//
+// Read first: Group.
+package group
 
 import (
 	"context"
@@ -8,10 +16,10 @@ import (
 	"sync"
 )
 
-// group is the running parts of a control plane: when one ends, all end. The
+// Group is the running parts of a control plane: when one ends, all end. The
 // server ends after the parts that use it: kube-controller-manager exits the
 // whole process when its API server is gone while it starts.
-type group struct {
+type Group struct {
 	ctx     context.Context // of the parts
 	cancel  context.CancelCauseFunc
 	serving context.Context // of the server
@@ -29,23 +37,30 @@ type group struct {
 // errStopped is the cause of a requested stop.
 var errStopped = errors.New("stopped")
 
-func newGroup(parent context.Context) *group {
-	g := &group{done: make(chan struct{})}
+// New returns a group that runs until parent ends, Stop is called, or a part ends.
+func New(parent context.Context) *Group {
+	g := &Group{done: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancelCause(parent)
 	g.serving, g.halt = context.WithCancel(context.WithoutCancel(parent))
 	go g.finish()
 	return g
 }
 
-// run starts a part. A part that returns before the group is stopped ends it.
-func (g *group) run(name string, f func(context.Context) error) { g.start(&g.parts, g.ctx, name, f) }
+// Context ends when the parts are to end.
+func (g *Group) Context() context.Context { return g.ctx }
 
-// serve starts the server: it is stopped when every part has ended.
-func (g *group) serve(name string, f func(context.Context) error) {
+// Done is closed when everything has ended.
+func (g *Group) Done() <-chan struct{} { return g.done }
+
+// Run starts a part. A part that returns before the group is stopped ends it.
+func (g *Group) Run(name string, f func(context.Context) error) { g.start(&g.parts, g.ctx, name, f) }
+
+// Serve starts the server: it is stopped when every part has ended.
+func (g *Group) Serve(name string, f func(context.Context) error) {
 	g.start(&g.servers, g.serving, name, f)
 }
 
-func (g *group) start(among *sync.WaitGroup, ctx context.Context, name string, f func(context.Context) error) {
+func (g *Group) start(among *sync.WaitGroup, ctx context.Context, name string, f func(context.Context) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closing {
@@ -60,8 +75,8 @@ func (g *group) start(among *sync.WaitGroup, ctx context.Context, name string, f
 	})
 }
 
-// watch ends the group when an error arrives.
-func (g *group) watch(name string, errs <-chan error) {
+// Watch ends the group when an error arrives.
+func (g *Group) Watch(name string, errs <-chan error) {
 	go func() {
 		select {
 		case err, ok := <-errs:
@@ -73,8 +88,8 @@ func (g *group) watch(name string, errs <-chan error) {
 	}()
 }
 
-// onStop registers f to be run when all parts have ended, which may be now.
-func (g *group) onStop(f func()) {
+// OnStop registers f to be run when all parts have ended, which may be now.
+func (g *Group) OnStop(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended {
@@ -84,7 +99,7 @@ func (g *group) onStop(f func()) {
 	g.stops = append(g.stops, f)
 }
 
-func (g *group) finish() {
+func (g *Group) finish() {
 	<-g.ctx.Done()
 	g.mu.Lock()
 	g.closing = true
@@ -101,15 +116,15 @@ func (g *group) finish() {
 	close(g.done)
 }
 
-// stop ends the group, waits for it, and returns why it ended.
-func (g *group) stop() error {
+// Stop ends the group, waits for it, and returns why it ended.
+func (g *Group) Stop() error {
 	g.cancel(errStopped)
 	<-g.done
-	return g.cause()
+	return g.Cause()
 }
 
-// cause is why the group ended: nil for a requested stop.
-func (g *group) cause() error {
+// Cause is why the group ended: nil for a requested stop.
+func (g *Group) Cause() error {
 	err := context.Cause(g.ctx)
 	if errors.Is(err, errStopped) || errors.Is(err, context.Canceled) {
 		return nil

@@ -1,0 +1,119 @@
+package versions
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway"
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/nodeimage"
+	"github.com/slipwayhq/slipway/internal/releases"
+)
+
+// program is the folder of the main package that is compiled.
+const program = "internal/plane/program"
+
+func addCommand(e env.Env) *cobra.Command {
+	h := host{env: e}
+	cmd := &cobra.Command{
+		Use:   "add VERSION",
+		Short: "Compile a further Kubernetes version for hosted control planes of this host",
+		Long: `Compile a further Kubernetes version for hosted control planes of this host, from its Go modules: k8s.io/kubernetes
+and what is released with it. It needs the Go toolchain, a Go module proxy, up to 3 GB in Go's caches and some ten
+minutes; the result takes about 150 MB. Interrupted, it continues where it was. A version that is there already is left
+as it is. Nodes need a node image of their version too: --node-image builds it.`,
+		Example: `  slipway versions add v1.35.4
+  slipway versions add v1.35.4 --node-image`,
+		Args: argument.One("VERSION"),
+	}
+	h.flag(cmd)
+	var cache string
+	var image bool
+	cmd.Flags().StringVar(&cache, "cache-dir", "", "folder that keeps the results of compiling (default: slipway/kubernetes in the user's cache folder)")
+	cmd.Flags().BoolVar(&image, "node-image", false, "build the node image of the version too (slipway image build --kubernetes-version VERSION)")
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, _, err := h.store()
+		if err != nil {
+			return err
+		}
+		began := e.Now()
+		compiler := releases.Compiler{Sources: slipway.Sources, Package: program, CacheDir: cache, Progress: e.Err}
+		r, added, err := s.Add(cmd.Context(), args[0], compiler)
+		if err != nil {
+			return err
+		}
+		if image {
+			if err := buildImage(cmd.Context(), e, r.Version); err != nil {
+				return err
+			}
+		}
+		return format.Print(e.Out, Row{Release: r}, func(w io.Writer) error {
+			switch {
+			case r.Included:
+				return say(w, "Kubernetes %s is included in this build of slipway.", r.Version)
+			case !added:
+				return say(w, "Kubernetes %s is there already.", r.Version)
+			}
+			return say(w, "Kubernetes %s was added in %.0f s and takes %s. Hosted control planes that wait for it start within seconds.", r.Version, e.Now().Sub(began).Seconds(), megabytes(r.Size))
+		})
+	}
+	return cmd
+}
+
+func buildImage(ctx context.Context, e env.Env, version string) error {
+	c, err := docker()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	_, err = nodeimage.Build(ctx, nodeimage.Options{KubernetesVersion: version, Progress: e.Err, Docker: c})
+	return err
+}
+
+func importCommand(e env.Env) *cobra.Command {
+	h := host{env: e}
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Add the Kubernetes version of an archive that \"versions export\" wrote",
+		Long: `Add the Kubernetes version of an archive that "slipway versions export" wrote on a host of the same operating system,
+architecture and release of slipway. It needs neither a network nor a Go toolchain. The archive has a program that hosted
+control planes of this host run: import only what you trust. "-" reads standard input.`,
+		Example: `  slipway versions import kubernetes-v1.35.4.tar.gz`,
+		Args:    argument.One("FILE"),
+	}
+	h.flag(cmd)
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		s, _, err := h.store()
+		if err != nil {
+			return err
+		}
+		in := e.In
+		if args[0] != "-" {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return fault.New(fault.Invalid, "Usage", "the archive cannot be read: %v", err).From(err)
+			}
+			defer func() { _ = f.Close() }()
+			in = f
+		}
+		r, added, err := s.Import(in)
+		if err != nil {
+			return err
+		}
+		return format.Print(e.Out, Row{Release: r}, func(w io.Writer) error {
+			if !added {
+				return say(w, "Kubernetes %s is there already.", r.Version)
+			}
+			return say(w, "Kubernetes %s was added and takes %s. Hosted control planes that wait for it start within seconds.", r.Version, megabytes(r.Size))
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,139 @@
+package versions
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/nodeimage"
+	"github.com/slipwayhq/slipway/internal/plane/process"
+	"github.com/slipwayhq/slipway/internal/releases"
+)
+
+// Row is a Kubernetes version as data.
+type Row struct {
+	releases.Release `json:",inline"`
+	// NodeImage is the size of its node image in bytes; 0: there is none, or Docker does not answer.
+	NodeImage int64 `json:"nodeImageSizeBytes,omitempty"`
+	// Users are the hosted control planes that run it, NAMESPACE/NAME.
+	Users []string `json:"usedBy,omitempty"`
+}
+
+func listCommand(e env.Env) *cobra.Command {
+	h := host{env: e}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the Kubernetes versions that this host can run, and what runs them",
+		Args:  cobra.NoArgs,
+	}
+	h.flag(cmd)
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, dir, err := h.store()
+		if err != nil {
+			return err
+		}
+		all, err := s.List()
+		if err != nil {
+			return err
+		}
+		planes, err := process.Inspect(dir.Planes())
+		if err != nil {
+			return err
+		}
+		rows := rowsOf(all, planes, nodeImages(cmd.Context()))
+		return format.Print(e.Out, rows, func(w io.Writer) error { return text(w, rows, e.Now()) })
+	}
+	return cmd
+}
+
+// nodeImages returns the sizes of the node images by their version; none where Docker does not answer.
+func nodeImages(ctx context.Context) map[string]int64 {
+	out := map[string]int64{}
+	c, err := docker()
+	if err != nil {
+		return out
+	}
+	defer func() { _ = c.Close() }()
+	images, err := nodeimage.List(ctx, c)
+	if err != nil {
+		return out
+	}
+	for _, i := range images {
+		if !i.ControlPlane {
+			out[i.KubernetesVersion] = i.Size
+		}
+	}
+	return out
+}
+
+func rowsOf(all []releases.Release, planes []process.Status, images map[string]int64) []Row {
+	rows := []Row{}
+	for _, r := range all {
+		rows = append(rows, Row{Release: r, NodeImage: images[r.Version], Users: usersOf(r.Version, planes)})
+	}
+	return rows
+}
+
+// usersOf returns the control planes that run a version or are about to.
+func usersOf(version string, planes []process.Status) []string {
+	var out []string
+	for _, p := range planes {
+		if p.Version == version || p.Wanted == version {
+			out = append(out, strings.Replace(p.Name, ".", "/", 1))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func text(w io.Writer, rows []Row, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "VERSION\tCONTROL PLANE\tNODE IMAGE\tADDED\tUSED BY")
+	for _, r := range rows {
+		plane, image, added := megabytes(r.Size), "-", "-"
+		if r.Included {
+			plane = "included"
+		}
+		if r.Problem != "" {
+			plane = "not usable"
+		}
+		if r.NodeImage > 0 {
+			image = megabytes(r.NodeImage)
+		}
+		if !r.Added.IsZero() {
+			added = duration.HumanDuration(now.Sub(r.Added))
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Version, plane, image, added, users(r.Users))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Problem != "" {
+			_, _ = fmt.Fprintf(w, "\n%s: %s\n", r.Version, r.Problem)
+		}
+	}
+	return nil
+}
+
+// users names a few control planes, and how many more there are.
+func users(all []string) string {
+	const most = 3
+	switch {
+	case len(all) == 0:
+		return "-"
+	case len(all) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,73 @@
+// Package versions is the verb "versions".
+//
+// Does: lists the Kubernetes versions that hosted control planes of this host can run, adds further ones, compiled here or
+// from an archive, exports and removes them (package releases).
+//
+// Owns: which folders and which programs that is about.
+//
+// Never: upgrades a cluster. Who may write the data directory may add a version; the API offers no way to.
+//
+// Read first: Command.
+package versions
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/moby/moby/client"
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/releases"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "versions",
+		Short: "List, add and remove the Kubernetes versions that this host can run",
+		Long: `List, add and remove the Kubernetes versions that this host can run. One is included in slipway; further ones are
+added by the operator of the host: "slipway versions add v1.35.4". Simulated clusters need none of this.`,
+	}
+	cmd.AddCommand(listCommand(e), addCommand(e), importCommand(e), exportCommand(e), removeCommand(e))
+	argument.Group(cmd)
+	return cmd
+}
+
+// host is what the verbs work on.
+type host struct {
+	env     env.Env
+	dataDir string
+}
+
+func (h *host) flag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&h.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+}
+
+func (h *host) store() (releases.Store, datadir.Dir, error) {
+	dir, err := h.env.DataDir(h.dataDir)
+	if err == nil {
+		err = datadir.CheckFormat(dir)
+	}
+	s := releases.Local(dir.Kubernetes())
+	s.Now, s.Progress = h.env.Now, h.env.Err
+	return s, dir, err
+}
+
+// docker returns a client of the engine that has the node images.
+func docker() (*client.Client, error) {
+	c, err := client.New(client.FromEnv)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to Docker: %w", err)
+	}
+	return c, nil
+}
+
+func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", (bytes+5e5)/1e6) }
+
+func say(w io.Writer, message string, args ...any) error {
+	_, err := fmt.Fprintf(w, message+"\n", args...)
+	return err
+}

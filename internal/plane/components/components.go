@@ -1,0 +1,81 @@
+package components
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/slipwayhq/slipway/internal/plane/apiserver"
+	"github.com/slipwayhq/slipway/internal/plane/controllers"
+	"github.com/slipwayhq/slipway/internal/plane/group"
+	"github.com/slipwayhq/slipway/internal/plane/scheduler"
+)
+
+// Config is what the components are started with.
+type Config struct {
+	// APIServer, ControllerManager and Scheduler are the flags of the components.
+	APIServer         []string `json:"apiServer"`
+	ControllerManager []string `json:"controllerManager"`
+	Scheduler         []string `json:"scheduler"`
+	// Admins is the group that gets the role cluster-admin.
+	Admins string `json:"admins"`
+}
+
+// Components are configured and do not run yet.
+type Components struct {
+	admins    string
+	server    *apiserver.Server
+	manager   *controllers.Manager
+	scheduler *scheduler.Scheduler
+}
+
+// New configures the components in this process, which may have one set of them only; the API server will serve on l.
+func New(cfg Config, l net.Listener) (c *Components, err error) {
+	c = &Components{admins: cfg.Admins}
+	if c.server, err = apiserver.New(cfg.APIServer, l, nil); err != nil {
+		return nil, err
+	}
+	if c.manager, err = controllers.New(cfg.ControllerManager); err != nil {
+		return nil, err
+	}
+	if c.scheduler, err = scheduler.New(cfg.Scheduler); err != nil {
+		return nil, err
+	}
+	return c, c.server.Gates()
+}
+
+// Run runs the components until ctx ends, for which there is no error, or one of them fails. It calls ready once, when the
+// API server is ready.
+func (c *Components) Run(ctx context.Context, ready func()) error {
+	g := group.New(ctx)
+	if err := c.start(g); err != nil {
+		return errors.Join(err, g.Stop())
+	}
+	ready()
+	<-g.Done()
+	return g.Cause()
+}
+
+// start runs the API server, and the others when it is ready.
+func (c *Components) start(g *group.Group) error {
+	loopback := make(chan *rest.Config, 1)
+	g.Serve("kube-apiserver", func(ctx context.Context) error {
+		return c.server.Run(ctx, func(own *rest.Config) { loopback <- own })
+	})
+	select {
+	case own := <-loopback:
+		if err := AwaitReady(g, own); err != nil {
+			return err
+		}
+		if err := BindAdmins(g.Context(), own, c.admins); err != nil {
+			return err
+		}
+	case <-g.Context().Done():
+		return errors.Join(g.Cause(), g.Context().Err())
+	}
+	g.Run("kube-controller-manager", c.manager.Run)
+	g.Run("kube-scheduler", c.scheduler.Run)
+	return nil
+}

@@ -1,0 +1,52 @@
+// Command program runs the Kubernetes components of one hosted control plane
+// of another version than that of slipway's own build.
+//
+// Does: what package components does, in a process that package handover
+// starts. Package releases compiles it with the modules of that version.
+//
+// Never: is started by a person, or a part of slipway's own binary.
+//
+// Read first: run.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/slipwayhq/slipway/internal/heap"
+	"github.com/slipwayhq/slipway/internal/plane/components"
+	"github.com/slipwayhq/slipway/internal/plane/handover"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	var cfg components.Config
+	parent, listener, err := handover.Receive(os.Stdin, &cfg)
+	if err != nil {
+		return err
+	}
+	started := heap.Starting(heap.StartWorkloadMemory)
+	c, err := components.New(cfg, listener)
+	if err != nil {
+		return err
+	}
+	if err := parent.AwaitRun(); err != nil {
+		return err
+	}
+	return c.Run(ctx, func() {
+		started()
+		parent.Ready()
+	})
+}

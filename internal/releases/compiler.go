@@ -1,0 +1,172 @@
+package releases
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/gobuild"
+	"github.com/slipwayhq/slipway/internal/version"
+)
+
+// Compiler is the Builder that compiles a release from its Go modules.
+type Compiler struct {
+	// Sources are those of slipway's own packages that the program consists of, by their folder in the repository; Package is
+	// the folder of its main package.
+	Sources fs.FS
+	Package string
+	// CacheDir keeps results. Default: slipway/kubernetes in the user's cache folder.
+	CacheDir string
+	Progress io.Writer
+}
+
+const (
+	kubernetes = "k8s.io/kubernetes"
+	// module is slipway's own path: its packages import each other by it.
+	module = "github.com/slipwayhq/slipway"
+	// needs is how much space a build takes in the caches of Go, in bytes; more where nothing is shared with another build.
+	needs = 3 << 30
+	// empty is the space below which a failed build is taken to have failed for want of it.
+	empty = 64 << 20
+)
+
+// Build implements Builder.
+func (c Compiler) Build(ctx context.Context, v string) (file, compiler string, err error) {
+	if _, err := exec.LookPath("go"); err != nil {
+		return "", "", fault.New(fault.Invalid, ReasonNoGo, "compiling Kubernetes needs the Go toolchain, version 1.26 or newer, in PATH: install it as the Go project describes, or import an archive that `slipway versions export` wrote on another host")
+	}
+	if c.CacheDir == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return "", "", fmt.Errorf("find the cache folder: %w", err)
+		}
+		c.CacheDir = filepath.Join(dir, "slipway", "kubernetes")
+	}
+	store := gobuild.Store{Dir: c.CacheDir, Progress: c.Progress}
+	unlock, err := store.Lock()
+	if err != nil {
+		return "", "", err
+	}
+	defer unlock()
+	t, err := gobuild.NewToolchain(ctx, store)
+	if err != nil {
+		return "", "", err
+	}
+	p, err := c.program(ctx, t, v)
+	if err != nil {
+		return "", "", err
+	}
+	if file, err = t.Build(ctx, p); err != nil {
+		return "", "", c.afterFailure(ctx, v, err)
+	}
+	return file, t.Version, nil
+}
+
+// afterFailure says why a program could not be compiled, where that can be found out.
+func (c Compiler) afterFailure(ctx context.Context, v string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, dir := range []string{c.CacheDir, goCache(ctx), os.TempDir()} {
+		if free, known := space(dir); known && free < empty {
+			return fault.New(fault.Invalid, ReasonDiskFull, "there is no space left on the disk of %s, compiling Kubernetes takes up to %d GiB; free some, and run the command again: it continues", dir, needs>>30).From(err)
+		}
+	}
+	return fmt.Errorf("compiling Kubernetes %s: %w", v, err)
+}
+
+func goCache(ctx context.Context) string {
+	out, err := gobuild.Command{Args: []string{"go", "env", "GOCACHE"}}.Run(ctx)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// space is how much of a disk is free, in bytes.
+func space(dir string) (free uint64, known bool) {
+	var st unix.Statfs_t
+	if dir == "" || unix.Statfs(dir, &st) != nil {
+		return 0, false
+	}
+	return st.Bavail * uint64(st.Bsize), true
+}
+
+// program is what is compiled for a version.
+func (c Compiler) program(ctx context.Context, t gobuild.Toolchain, v string) (gobuild.Program, error) {
+	dir, err := t.Download(ctx, gobuild.Requirement{Path: kubernetes, Version: v})
+	if err != nil {
+		return gobuild.Program{}, whyNot(ctx, t, v, err)
+	}
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return gobuild.Program{}, fmt.Errorf("read the source of Kubernetes %s: %w", v, err)
+	}
+	m, err := gobuild.ModuleMaker{Path: module, Kubernetes: v, Mod: mod}.Make(gobuild.Requirement{Path: kubernetes, Version: v})
+	if err != nil {
+		return gobuild.Program{}, err
+	}
+	if m.Files, err = c.files(); err != nil {
+		return gobuild.Program{}, err
+	}
+	stamp := append(gobuild.Stamp(v), "k8s.io/client-go/pkg/version.gitVersion="+v)
+	return gobuild.Program{Name: "control-plane-" + v, Package: "./" + c.Package, Module: m, Stamp: stamp}, nil
+}
+
+// files are the sources that are not tests.
+func (c Compiler) files() (map[string]string, error) {
+	out := map[string]string{}
+	err := fs.WalkDir(c.Sources, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := fs.ReadFile(c.Sources, name)
+		out[name] = string(text)
+		return err
+	})
+	return out, err
+}
+
+// whyNot tells a version that does not exist from a proxy that does not answer.
+func whyNot(ctx context.Context, t gobuild.Toolchain, v string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	all, listing := t.Versions(ctx, kubernetes)
+	if listing != nil {
+		return fault.New(fault.Unreachable, ReasonProxy, "the source of Kubernetes %s cannot be downloaded: the Go module proxy does not answer (go env GOPROXY names it); "+
+			"make it reachable, or import an archive that `slipway versions export` wrote on another host", v).From(err)
+	}
+	if slices.Contains(all, v) {
+		return fmt.Errorf("downloading the source of Kubernetes %s: %w", v, err)
+	}
+	return fault.New(fault.Invalid, ReasonVersion, "there is no Kubernetes %s%s", v, newestOf(all, v)).From(err)
+}
+
+// newestOf names the newest release of the minor version, if there is one.
+func newestOf(all []string, v string) string {
+	asked, err := version.Parse(v)
+	if err != nil {
+		return ""
+	}
+	newest := ""
+	for _, candidate := range all {
+		parsed, err := version.Parse(candidate)
+		if err == nil && parsed.SameMinor(asked) && !strings.Contains(candidate, "-") && (newest == "" || compare(candidate, newest) > 0) {
+			newest = candidate
+		}
+	}
+	if newest == "" {
+		return ""
+	}
+	return "; the newest release of that minor version is " + newest
+}
