@@ -29,7 +29,7 @@ const (
 	reasonForeign        = "MachineNotOwned"
 	reasonDenied         = "DeniedByPolicy"
 	reasonUnusable       = "NotANodeImage"
-	reasonLacking        = "NodeImageLacksImages"
+	reasonSkew           = "NodeVersionSkew"
 	reasonStarting       = "Booting"
 	reasonDeleting       = "DeletingMachine"
 )
@@ -139,8 +139,8 @@ func decideNew(s Snapshot, p *loop.Plan) {
 		waitForData(s, p)
 	case s.Terms.Unclear != "":
 		p.WaitFor(reasonNoImage, "%s", s.Terms.Unclear).For(kind, s.Object.Name).ForPerson()
-	case s.lacking() != "":
-		waitForImage(s, p)
+	case s.skewed() != "":
+		waitForVersion(s, p)
 	case s.Terms.Denied != "":
 		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).ForPerson()
 	case s.Room == nil:
@@ -230,8 +230,8 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 			waitForData(s, p)
 			return
 		}
-		if s.lacking() != "" {
-			waitForImage(s, p)
+		if s.skewed() != "" {
+			waitForVersion(s, p)
 			return
 		}
 		p.Do(Bootstrap{Name: s.Name, Secret: s.secret()})
@@ -248,11 +248,11 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// waitForImage keeps a machine from becoming a Node on which no Service would work.
-func waitForImage(s Snapshot, p *loop.Plan) {
-	p.WaitFor(reasonLacking, "Node image %s lacks %s, which HostedControlPlane %s runs on every node, so no Service and no name would "+
-		"work there: use version %s for the machines too", s.nodeVersion(), s.lacking(), s.Plane.Name, s.Plane.Status.Version).
-		For(kind, s.Object.Name).ForPerson()
+// waitForVersion keeps a machine from becoming a Node that Kubernetes does not support with the control plane.
+func waitForVersion(s Snapshot, p *loop.Plan) {
+	p.WaitFor(reasonSkew, "The node image is of Kubernetes %s, which is %s HostedControlPlane %s at %s: "+
+		"use a version for the machines that goes with it, or upgrade the control plane first", s.nodeVersion(), s.skewed(), s.Plane.Name, s.Plane.Status.Version).
+		For("HostedControlPlane", s.Plane.Name).ToChange("status.version")
 	p.RecheckIn(roomAgain)
 }
 

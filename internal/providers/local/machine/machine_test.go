@@ -176,15 +176,12 @@ func TestDecide(t *testing.T) {
 			progress(backend.Succeeded)(s)
 			s.Policy, s.Object.Spec.Backend.Container = policy.Configuration{}, &infrav1.ContainerMachine{Image: "evil"}
 		}, nil, nil},
-		"older image": {"its kube-proxy is of another version, and nothing is pulled", func(s *Snapshot) { s.Plane = plane("v1.37.0", nil) }, nil, []string{"NodeImageLacksImages"}},
-		"older image, own kube-proxy": {"the cluster brings its own", func(s *Snapshot) {
-			s.Plane = plane("v1.37.0", func(p *controlplanev1.HostedControlPlane) { p.Spec.Addons.KubeProxy.Disabled = true })
-		}, []string{id, create}, []string{"CreatingMachine"}},
-		"older image, own repository": {"it may be pulled from there", func(s *Snapshot) {
-			s.Plane = plane("v1.37.0", func(p *controlplanev1.HostedControlPlane) { p.Spec.Addons.ImageRepository = "registry.example.org" })
-		}, []string{id, create}, []string{"CreatingMachine"}},
+		"older image":         {"each node runs the kube-proxy of its own image", func(s *Snapshot) { s.Plane = plane("v1.37.0", nil) }, []string{id, create}, []string{"CreatingMachine"}},
+		"oldest image":        {"the oldest kubelet that Kubernetes supports", func(s *Snapshot) { s.Plane = plane("v1.39.0", nil) }, []string{id, create}, []string{"CreatingMachine"}},
+		"too old image":       {"Kubernetes does not support the kubelet", func(s *Snapshot) { s.Plane = plane("v1.40.0", nil) }, nil, []string{"NodeVersionSkew"}},
+		"newer image":         {"a kubelet is never newer than the API server", func(s *Snapshot) { s.Plane = plane("v1.35.9", nil) }, nil, []string{"NodeVersionSkew"}},
 		"same version":        {"all is there", func(s *Snapshot) { s.Plane = plane("v1.36.3", nil) }, []string{id, create}, []string{"CreatingMachine"}},
-		"older image, named":  {"known once there is a container of it", func(s *Snapshot) { progress(backend.NotStarted)(s); s.Plane = plane("v1.37.0", nil) }, nil, []string{"NodeImageLacksImages"}},
+		"newer image, named":  {"known once there is a container of it", func(s *Snapshot) { progress(backend.NotStarted)(s); s.Plane = plane("v1.35.0", nil) }, nil, []string{"NodeVersionSkew"}},
 		"newer control plane": {"a node that is there is not touched", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Plane = plane("v1.37.0", nil) }, nil, nil},
 		"no node image":       {"it cannot run the bootstrap data", progress(backend.Unusable), nil, []string{"NotANodeImage"}},
 		"no image":            {"neither version nor image", func(s *Snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},

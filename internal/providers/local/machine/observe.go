@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	versions "github.com/slipwayhq/slipway/internal/version"
 )
 
 // PoolAnnotation on a LocalMachine names the LocalMachinePool it was made for. It is not the owner reference, which
@@ -245,17 +246,23 @@ func (s Snapshot) nodeVersion() string {
 	return s.Terms.ImageVersion
 }
 
-// lacking returns the image that the control plane runs on every node and that the node image does not bring along, empty
-// if there is none. A node never pulls, and a node image of `slipway image build` has the images of its own version.
-func (s Snapshot) lacking() string {
-	if s.Plane == nil || s.Plane.Status.Version == "" || s.nodeVersion() == "" || s.Plane.Status.Version == s.nodeVersion() {
+// skewed returns why a kubelet of the node image cannot be a node of the hosted control plane, empty if it can.
+func (s Snapshot) skewed() string {
+	if s.Plane == nil {
 		return ""
 	}
-	addons := s.Plane.Spec.Addons
-	if addons.KubeProxy.Disabled || addons.ImageRepository != "" && addons.ImageRepository != backend.ImageRepository {
+	plane, errPlane := versions.Parse(s.Plane.Status.Version)
+	node, errNode := versions.Parse(s.nodeVersion())
+	if errPlane != nil || errNode != nil {
 		return ""
 	}
-	return backend.ImageRepository + "/kube-proxy:" + s.Plane.Status.Version
+	switch span := (versions.Span{Lowest: plane, Highest: plane}); {
+	case span.IsOlderThan(node):
+		return "newer than"
+	case span.HasLeftBehind(node):
+		return fmt.Sprintf("more than %d minor versions older than", versions.MaxKubeletLag)
+	}
+	return ""
 }
 
 // controlPlane reports whether the machine is to run a control plane.

@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Create implements backend.Machines. A container that exists is started if it does not run; everything about it was
@@ -187,10 +188,20 @@ func (e *Engine) requireImage(ctx context.Context, image string) error {
 	_, err := e.api.ImageInspect(ctx, image)
 	if cerrdefs.IsNotFound(err) {
 		return fault.New(fault.Invalid, ReasonImageAbsent,
-			"the node image %s is not on this host: make it with `slipway image build`, or name one that is there in spec.backend.container.image; "+
-				"work continues by itself once it is there", image).From(err)
+			"the node image %s is not on this host: make it with `slipway image build%s`, or name one that is there in spec.backend.container.image; "+
+				"work continues by itself once it is there", image, buildFlags(image)).From(err)
 	}
 	return e.fault("looking for image "+image, err)
+}
+
+// buildFlags are those with which `slipway image build` makes the image; empty where it is one of another name.
+func buildFlags(image string) string {
+	for repository, flags := range map[string]string{"/node:": "", "/node-control-plane:": " --control-plane"} {
+		if v, ok := strings.CutPrefix(image, backend.ImageRepository+repository); ok && version.Valid(v) {
+			return " --kubernetes-version " + v + flags
+		}
+	}
+	return ""
 }
 
 // Delete implements backend.Machines. It fails with a Conflict while Docker is still busy removing the container. What
