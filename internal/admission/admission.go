@@ -34,6 +34,8 @@ type Request struct {
 	Gates  Gates
 	Policy policy.Configuration // what the operator allows; the zero value: everything but issuers of tokens
 	Facts  Facts                // about other objects, for ClusterClasses and managed topologies
+	// KubernetesVersions returns those that hosted control planes can run; nil: that of this build.
+	KubernetesVersions func() []string
 }
 
 // Facts are what the rules of managed topologies read of other objects.

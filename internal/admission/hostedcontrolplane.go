@@ -24,15 +24,22 @@ func validateHostedControlPlane(r Request, plane *hostedv1.HostedControlPlane) V
 	return Verdict{Errors: errs, Warnings: versionWarning(r, plane)}
 }
 
-// versionWarning tells who asks for a version that this build does not include. It is not refused: the object may be for
-// another build, or come out of a backup.
+// versionWarning tells who asks for a version that this host does not have. It is not refused: the object may be for another
+// host, or come out of a backup.
 func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 	old, _ := r.Old.(*hostedv1.HostedControlPlane)
-	want, included := plane.Spec.Version, buildinfo.Kubernetes()
-	if want == included || plane.Spec.Backend.Simulated != nil || old != nil && old.Spec.Version == want {
+	want := plane.Spec.Version
+	if plane.Spec.Backend.Simulated != nil || old != nil && old.Spec.Version == want {
 		return nil
 	}
-	return []string{fmt.Sprintf("spec.version: this build includes Kubernetes %s and not %s; the control plane is not started or changed until another build does, or the version is changed", included, want)}
+	have := []string{buildinfo.Kubernetes()}
+	if r.KubernetesVersions != nil {
+		have = r.KubernetesVersions()
+	}
+	if slices.Contains(have, want) {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.version: this host has Kubernetes %s and not %s; the control plane is not started or changed until the operator adds it (slipway versions add), or the version is changed", strings.Join(have, ", "), want)}
 }
 
 // validateSettings checks what a HostedControlPlane and its template have in common. What was stored before the rules, or

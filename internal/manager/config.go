@@ -15,8 +15,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/manager/plans"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
+	"github.com/slipwayhq/slipway/internal/releases"
 )
 
 // Namespace of the manager's own objects.
@@ -130,6 +132,11 @@ type Host struct {
 	Instance string
 	// Executable is started for every hosted control plane.
 	Executable string
+}
+
+// releases are the Kubernetes versions that control planes on the host can run.
+func (c Config) releases() releases.Store {
+	return releases.Local(datadir.Dir(c.Host.DataDir).Kubernetes())
 }
 
 func (c Config) withDefaults() (Config, error) {

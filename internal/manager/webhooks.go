@@ -73,7 +73,7 @@ func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certific
 		return err
 	}
 	err := webhook.Register(mgr.GetWebhookServer(), webhook.Options{
-		Gates: admissionGates(cfg.Gates), Policy: cfg.Policy, VersionOf: webhook.CRDVersions(mgr.GetCache()), Sets: cfg.Policy.Sets(),
+		Gates: admissionGates(cfg.Gates), Policy: cfg.Policy, KubernetesVersions: cfg.releases().Versions, VersionOf: webhook.CRDVersions(mgr.GetCache()), Sets: cfg.Policy.Sets(),
 		Live: mgr.GetAPIReader(),
 	})
 	if err != nil || certificates == nil {

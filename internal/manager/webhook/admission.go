@@ -44,7 +44,7 @@ func (r reviewer) read(req ctrladmission.Request) (admission.Request, error) {
 	if req.SubResource == scaleSubresource {
 		create = func() runtime.Object { return &autoscalingv1.Scale{} }
 	}
-	out := admission.Request{New: create(), Gates: r.opts.Gates, Policy: r.opts.Policy, DryRun: req.DryRun != nil && *req.DryRun}
+	out := admission.Request{New: create(), Gates: r.opts.Gates, Policy: r.opts.Policy, KubernetesVersions: r.opts.KubernetesVersions, DryRun: req.DryRun != nil && *req.DryRun}
 	if err := json.Unmarshal(req.Object.Raw, out.New); err != nil {
 		return out, fmt.Errorf("reading the object: %w", err)
 	}

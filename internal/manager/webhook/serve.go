@@ -33,6 +33,9 @@ type Options struct {
 	// Policy is what the operator allows.
 	Policy policy.Configuration
 
+	// KubernetesVersions returns the versions that hosted control planes can run.
+	KubernetesVersions func() []string
+
 	// VersionOf tells the version to name in references of older versions; see CRDVersions.
 	VersionOf conversion.VersionOf
 
