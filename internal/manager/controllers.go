@@ -13,7 +13,6 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/admission"
-	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
 	"github.com/slipwayhq/slipway/internal/controllers/clusterclass"
 	"github.com/slipwayhq/slipway/internal/controllers/clusterresourceset"
@@ -211,9 +210,10 @@ func (p *parts) addLocal() error {
 
 // addHosted adds HostedControlPlanes. Their processes outlive the manager: its next start takes them over.
 func (p *parts) addHosted() error {
+	kubernetes := p.cfg.releases()
 	supervisor := process.New(p.ctx, process.Config{
-		Root: datadir.Dir(p.cfg.Host.DataDir).Planes(), Command: []string{p.cfg.Host.Executable, "control-plane", "run", "--config"},
-		Versions: []string{buildinfo.Kubernetes()}, Now: time.Now,
+		Root: datadir.Dir(p.cfg.Host.DataDir).Planes(), Now: time.Now, Versions: kubernetes.Versions,
+		Command: []string{p.cfg.Host.Executable, "control-plane", "run", "--releases", kubernetes.Dir, "--config"},
 	})
 	gateways, err := local.NewGateways(local.Config{Instance: p.cfg.Host.Instance})
 	if err != nil {

@@ -30,7 +30,7 @@ func startWorkload(t *testing.T) client.Client {
 		t.Fatal(err)
 	}
 	s := process.New(context.Background(), process.Config{
-		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: []string{"v1.36.3"}, Now: time.Now,
+		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: func() []string { return []string{"v1.36.3"} }, Now: time.Now,
 	})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -51,7 +51,7 @@ func (j judged) versionCarried() condition.Verdict {
 	run, included := versionToRun(j.Snapshot)
 	switch {
 	case included && run != j.Plane.Spec.Version:
-		return condition.TrueBecause("PatchVersion", fmt.Sprintf("This build includes %s and not %s: the control plane runs %s; set spec.version to it when it suits you", run, j.Plane.Spec.Version, run))
+		return condition.TrueBecause("PatchVersion", fmt.Sprintf("This host has Kubernetes %s and not %s: the control plane runs %s; set spec.version to it when it suits you", run, j.Plane.Spec.Version, run))
 	case included:
 		return condition.True("Carried")
 	}

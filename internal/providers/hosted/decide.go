@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -38,7 +39,7 @@ const (
 //	keys of encryption missing / not those in use      create / wait for a person
 //	kubeconfig missing, of another endpoint, half old  write
 //	Secret of ours without owner                       own it
-//	version not included, issuer not allowed           wait; what runs goes on running
+//	version not available, issuer not allowed          wait; what runs goes on running
 //	to be started without its data, or with newer      wait
 //	to be started where it may not listen              wait; what runs goes on running
 //	                                                   (a backend may start one anew without its data, and say so)
@@ -143,6 +144,7 @@ func decideKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) 
 func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	if _, included := versionToRun(s); !included {
 		p.WaitFor("VersionNotCarried", "%s", notCarried(s)).For(kind, s.Plane.Name).ForPerson()
+		p.RecheckIn(versionAgain)
 		return
 	}
 	cfg := configOf(s, endpoint)
@@ -265,8 +267,11 @@ func notReady(s Snapshot) string {
 	return "The control plane is starting"
 }
 
-// versionToRun is the version that the process is to be of: that of the spec, or where this build does not include it and
-// the control plane ran before, a newer patch version of the same minor version. False: this build can run neither.
+// versionAgain is when to check again for a version, of which no watch tells.
+const versionAgain = 5 * time.Second
+
+// versionToRun is the version that the process is to be of: that of the spec, or where this host does not have it and
+// the control plane ran before, a newer patch version of the same minor version. False: this host can run neither.
 func versionToRun(s Snapshot) (string, bool) {
 	want := s.Plane.Spec.Version
 	if s.Terms.AnyVersion || slices.Contains(s.Terms.Versions, want) {
@@ -285,8 +290,11 @@ func versionToRun(s Snapshot) (string, bool) {
 }
 
 func notCarried(s Snapshot) string {
-	return fmt.Sprintf("Kubernetes %s is not included in this build, which includes %s; set spec.version to one of these, or use a release of slipway that includes it",
-		s.Plane.Spec.Version, strings.Join(s.Terms.Versions, ", "))
+	have, want := strings.Join(s.Terms.Versions, ", "), s.Plane.Spec.Version
+	if !versions.Valid(want) {
+		return fmt.Sprintf("%q is not a Kubernetes version; set spec.version to one that this host has: %s", want, have)
+	}
+	return fmt.Sprintf("Kubernetes %s is not available on this host, which has %s; the operator adds it with `slipway versions add %s`, or set spec.version to one of these", want, have, want)
 }
 
 // configOf is what the process is told.
@@ -351,6 +359,7 @@ func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 	if p.ImageRepository == "" {
 		p.ImageRepository = hostedv1.DefaultImageRepository
 	}
+	p.OwnKubeProxy = p.ImageRepository == hostedv1.DefaultImageRepository
 	return p
 }
 

@@ -138,7 +138,7 @@ func TestKeysOfASecret(t *testing.T) { // SE-02
 // Keys that data is encrypted with are not replaced in the folder, whatever the Secret says by now.
 func TestKeysInTheFolderStay(t *testing.T) {
 	s := running(t, encrypted)
-	supervisor := process.New(t.Context(), process.Config{Root: t.TempDir(), Versions: []string{version}, Now: time.Now})
+	supervisor := process.New(t.Context(), process.Config{Root: t.TempDir(), Versions: func() []string { return []string{version} }, Now: time.Now})
 	defer supervisor.Close()
 	folder := supervisor.Folder("ns.p")
 	if err := folder.WriteRun(workload.Run{PID: 1, Version: version, EncryptionKeys: "those in use"}); err != nil {

@@ -170,7 +170,7 @@ func TestDecide(t *testing.T) {
 			s.Kubeconfig.Server = "https://other"
 		}), nil},
 		"not carried": {"what runs goes on running", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }),
-			[]string{"wait: Kubernetes v1.99.0 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it"}},
+			[]string{"wait: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these"}},
 		"start": {"", running(t, func(s *Snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: start the control plane at v1.36.3: it does not run yet", "wait: The API server is starting"}},
 		"another version": {"CP-04: restarted in place", running(t, func(s *Snapshot) {
 			s.Plane.Spec.Version = "v1.37.0"
@@ -230,7 +230,7 @@ func TestDecide(t *testing.T) {
 		"it died": {"nothing runs that could wait", running(t, older, func(s *Snapshot) { s.Process.Running = false }),
 			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: The API server is starting"}},
 		"a new one of another patch version": {"the spec is what its writer wants", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.36.1"; s.Process = backend.ControlPlane{} }),
-			[]string{"wait: Kubernetes v1.36.1 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it"}},
+			[]string{"wait: Kubernetes v1.36.1 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.36.1`, or set spec.version to one of these"}},
 		"too many": {"H5: processes of the host", running(t, func(s *Snapshot) {
 			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = backend.ControlPlane{}, policy.Maximum{Namespace: 3}, Room{Known: true, Own: 3, All: 3}
 		}), []string{"wait: Namespace ns may have 3 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (slipway up --config)"}},
@@ -301,7 +301,7 @@ func TestConditions(t *testing.T) { // CP-12
 		}), want: wants{
 			"ProcessRunning": "False Died: The control plane died (exit status 1) and is started again; it last said:\nno space left", "EtcdClusterAvailable": "False NotAvailable: The control plane does not run"}},
 		"not carried": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }), want: wants{
-			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not included in this build, which includes v1.36.3; set spec.version to one of these, or use a release of slipway that includes it",
+			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these",
 			"Available":      "True Available"}},
 		"rolling out": {s: running(t, func(s *Snapshot) {
 			s.Plane.Spec.Version = "v1.37.0"
@@ -590,5 +590,23 @@ func TestAddonsAreReadAgain(t *testing.T) {
 	}
 	if s := at(badFor + goodFor); s.Addons.Err == "" {
 		t.Error("an error is not said")
+	}
+}
+
+// A version that this host does not have is checked for again, because no watch tells when the operator has added it; what is
+// no version is not put into a command.
+func TestVersionThatIsNotAvailable(t *testing.T) {
+	s := running(t, func(s *Snapshot) { s.Plane.Spec.Version, s.Process = "v1.35.4", backend.ControlPlane{} })
+	p := Decide(s)
+	if p.Recheck != versionAgain || len(p.Actions) > 0 {
+		t.Errorf("checked again after %s, actions %v", p.Recheck, p.Actions)
+	}
+	s.Terms.Versions = append(s.Terms.Versions, "v1.35.4")
+	if p := Decide(s); len(p.Actions) != 1 || !strings.Contains(p.Actions[0].String(), "start the control plane at v1.35.4") {
+		t.Errorf("added: %v", p.Actions)
+	}
+	s.Plane.Spec.Version = "v1.35.4; reboot"
+	if message := Decide(s).Wait[0].Message; strings.Contains(message, "slipway versions add") {
+		t.Error(message)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
 // Params say what to put into the workload cluster.
@@ -44,10 +45,12 @@ type Params struct {
 	ImageRepository string
 	// Which add-ons to apply.
 	CoreDNS, KubeProxy bool
+	// OwnKubeProxy runs on each node the kube-proxy that its image has, of the node's version, whichever that is.
+	OwnKubeProxy bool
 }
 
 // revision of what Apply does: it rises when that is something else for the same params.
-const revision = 3
+const revision = 4
 
 // Hash stands for what Apply does with the params: unchanged, there is nothing to apply.
 func (p Params) Hash() string {
@@ -84,8 +87,12 @@ func Apply(ctx context.Context, access *rest.Config, p Params) error {
 	}
 	steps := joining(client, cfg, p)
 	if p.KubeProxy {
+		proxied := cfg.ClusterConfiguration
+		if p.OwnKubeProxy {
+			proxied.KubernetesVersion = nodeimage.KubeProxyTag // it is the tag of the image, and nothing else
+		}
 		steps = append(steps, step{"kube-proxy", func() error {
-			return proxy.EnsureProxyAddon(&cfg.ClusterConfiguration, &cfg.LocalAPIEndpoint, client, io.Discard, false)
+			return proxy.EnsureProxyAddon(&proxied, &cfg.LocalAPIEndpoint, client, io.Discard, false)
 		}})
 	}
 	if p.CoreDNS {
@@ -152,7 +159,7 @@ func (p Params) configuration() (*kubeadm.InitConfiguration, error) {
 		},
 		{
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",
-			"clusterName": p.ClusterName, "kubernetesVersion": p.Version, "imageRepository": p.ImageRepository,
+			"clusterName": p.ClusterName, "kubernetesVersion": nodeimage.DefaultVersion, "imageRepository": p.ImageRepository,
 			"controlPlaneEndpoint": p.address(),
 			"networking":           map[string]any{"serviceSubnet": p.ServiceCIDR, "podSubnet": p.PodCIDR, "dnsDomain": p.ServiceDomain},
 		},
@@ -173,5 +180,6 @@ func (p Params) configuration() (*kubeadm.InitConfiguration, error) {
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "KubeadmConfigurationInvalid", "kubeadm does not accept the configuration of the cluster: %s", err.Error())
 	}
+	cfg.KubernetesVersion = p.Version // kubeadm knows few versions besides its own, and what is made here is the same for all
 	return cfg, nil
 }

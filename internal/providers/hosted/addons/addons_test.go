@@ -48,6 +48,33 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// Clusters of other versions than this build's get the same; each node runs the kube-proxy of its own image where the images
+// are those of node images.
+func TestApplyToOtherVersions(t *testing.T) {
+	api := kubernetes.NewForConfigOrDie(server.Config)
+	for version, test := range map[string]struct {
+		own  bool
+		want string
+	}{
+		"v1.33.6": {true, "example.test/images/kube-proxy:node"}, "v1.37.2": {true, "example.test/images/kube-proxy:node"},
+		"v1.35.4": {false, "example.test/images/kube-proxy:v1.35.4"},
+	} {
+		p := params()
+		p.Version, p.OwnKubeProxy = version, test.own
+		if err := addons.Apply(t.Context(), server.Config, p); err != nil {
+			t.Fatalf("%s: %v", version, err)
+		}
+		set, err := api.AppsV1().DaemonSets("kube-system").Get(t.Context(), "kube-proxy", metav1.GetOptions{})
+		if err != nil || set.Spec.Template.Spec.Containers[0].Image != test.want {
+			t.Errorf("%s: %v, %v", version, set.Spec.Template.Spec.Containers, err)
+		}
+		config, err := api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kubeadm-config", metav1.GetOptions{})
+		if err != nil || !strings.Contains(config.Data["ClusterConfiguration"], "kubernetesVersion: "+version) {
+			t.Errorf("%s: %v, %v", version, config.Data, err)
+		}
+	}
+}
+
 func joining(t *testing.T, api kubernetes.Interface) {
 	t.Helper()
 	info, err := api.CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{})
