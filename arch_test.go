@@ -1,5 +1,3 @@
-// Package slipway holds the tests of the architecture: what a machine can check of docs/decisions and of the
-// layers that imports may point down.
 package slipway
 
 import (

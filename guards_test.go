@@ -213,6 +213,7 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/manager/plans/serve.go":                  "a review is a question to the API server, which stores nothing",
 		"internal/plane/roles.go":                          "brings a new API server's default roles",
 		"internal/plane/fairness.go":                       "exempts the manager before it starts",
+		"internal/plane/components/admins.go":              "binds the administrators of a new API server",
 		"internal/providers/local/backend/simulated":       "plays a kubelet in the simulated API's memory",
 		"internal/simulated":                               "plays the parts of a workload cluster in its own memory",
 		"internal/controllers/clusterresourceset/apply.go": "applies manifests of people to workload clusters, with their kinds and verbs",

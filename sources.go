@@ -1,3 +1,10 @@
+// Package slipway is the root of the repository.
+//
+// Does: has the sources of the packages that a program of a further Kubernetes version is compiled from.
+//
+// Never: holds code. The tests of the architecture are beside it.
+//
+// Read first: Sources.
 package slipway
 
 import "embed"
