@@ -129,7 +129,7 @@ func TestEmbeddedTree(t *testing.T) {
 
 func TestContainerImages(t *testing.T) {
 	v := versions{Kubernetes: "v1.36.3", CoreDNS: "v1.14.2", Pause: "3.10.2", Etcd: "3.6.8-0"}
-	worker := []string{"slipway.dev/pause:3.10.2", "slipway.dev/kube-proxy:v1.36.3", "slipway.dev/coredns:v1.14.2", FlannelImage, BusyboxImage}
+	worker := []string{"slipway.dev/pause:3.10.2", "slipway.dev/kube-proxy:v1.36.3", "slipway.dev/kube-proxy:node", "slipway.dev/coredns:v1.14.2", FlannelImage, BusyboxImage}
 	control := []string{"slipway.dev/kube-apiserver:v1.36.3", "slipway.dev/kube-controller-manager:v1.36.3", "slipway.dev/kube-scheduler:v1.36.3", "slipway.dev/etcd:3.6.8-0"}
 	for name, c := range map[string]struct {
 		controlPlane bool
@@ -147,7 +147,11 @@ func TestContainerImages(t *testing.T) {
 			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, diff)
 		}
 	}
-	for name, want := range map[string]string{"pause": "pause", "coredns": "coredns", "kube-proxy": "usr/local/bin/kube-proxy", "flanneld": "opt/bin/flanneld", "etcd": "usr/local/bin/etcd"} {
+	v.OwnCoreDNS = "v1.14.6"
+	if got := containerImages(v, parts{network: "n", programs: map[string]string{}}, false); got[len(got)-1].ref != "slipway.dev/coredns:v1.14.6" {
+		t.Errorf("an image of another version has no CoreDNS for hosted control planes: %v", got)
+	}
+	for name, want := range map[string]string{"pause": "pause", "coredns-own": "coredns", "coredns": "coredns", "kube-proxy": "usr/local/bin/kube-proxy", "flanneld": "opt/bin/flanneld", "etcd": "usr/local/bin/etcd"} {
 		if got := programPath(name); got != want {
 			t.Errorf("%s is at %s, the manifests look at %s", name, got, want)
 		}
