@@ -18,17 +18,21 @@ import (
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/admission"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
+	"github.com/slipwayhq/slipway/internal/controllers/clusterclass"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
 	"github.com/slipwayhq/slipway/internal/controllers/machinehealthcheck"
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
+	"github.com/slipwayhq/slipway/internal/controllers/topology"
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -46,7 +50,7 @@ var began = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 func scheme(t testing.TB) *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme, hostedv1.AddToScheme,
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, runtimev1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme, hostedv1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
@@ -55,14 +59,15 @@ func scheme(t testing.TB) *runtime.Scheme {
 	return s
 }
 
-func controllers(s loop.Setup, w remote.Workloads) error {
+func controllers(s loop.Setup, w remote.Workloads, extensions hook.Client) error {
 	allowed := policy.Default()
-	return errors.Join(cluster.Add(s, w, cluster.Settings{}), machine.Add(s, w, machine.Settings{}), machinehealthcheck.Add(s, w),
-		machinedeployment.Add(s, allowed), machineset.Add(s, w, machineset.Settings{Policy: allowed}), machinepool.Add(s, w, allowed))
+	return errors.Join(cluster.Add(s, w, cluster.Settings{DeleteHook: true}), machine.Add(s, w, machine.Settings{}), machinehealthcheck.Add(s, w),
+		machinedeployment.Add(s, allowed), machineset.Add(s, w, machineset.Settings{Policy: allowed}), machinepool.Add(s, w, allowed),
+		clusterclass.Add(s, extensions), topology.Add(s, extensions))
 }
 
 func options(t testing.TB) Options {
-	return Options{Scheme: scheme(t), Controllers: controllers, Admission: Admission(admission.Gates{}, policy.Default()), Now: began}
+	return Options{Scheme: scheme(t), Controllers: controllers, Admission: Admission(admission.Gates{ClusterTopology: true, RuntimeSDK: true}, policy.Default()), Now: began}
 }
 
 // kinds are those of this build; their schemas are compiled once for all tests.

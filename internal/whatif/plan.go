@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/whatif/played"
 )
 
 // Object names an object.
@@ -40,6 +41,8 @@ type Plan struct {
 	// Clusters that are touched, and how many are not.
 	Clusters  []string `json:"clusters,omitempty"`
 	Untouched int      `json:"untouched"`
+	// Hooks are the lifecycle hooks that are called, in their order.
+	Hooks []Hook `json:"hooks,omitempty"`
 	// Actions of the controllers in their order.
 	Actions []Action `json:"actions,omitempty"`
 	// Waits are what stands still in the end and did not before.
@@ -96,6 +99,22 @@ type Action struct {
 	Kind   string `json:"kind"`
 	Object string `json:"object"`
 	Action string `json:"action"`
+}
+
+// Hook is a call of the extensions that handle a lifecycle hook.
+type Hook struct {
+	After    string   `json:"after"`
+	Hook     string   `json:"hook"`
+	Cluster  string   `json:"cluster"`
+	Handlers []string `json:"handlers"`
+}
+
+func hooksOf(calls []played.HookCall, began time.Time) []Hook {
+	var out []Hook
+	for _, c := range calls {
+		out = append(out, Hook{After: c.At.Sub(began).Round(time.Second).String(), Hook: c.Hook, Cluster: c.Cluster.String(), Handlers: c.Handlers})
+	}
+	return out
 }
 
 // Waiting is an object that waits.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/remote"
@@ -46,7 +47,7 @@ type Options struct {
 	// Scheme knows the Go types that the controllers use.
 	Scheme *runtime.Scheme
 	// Controllers adds those that run. They are the product's.
-	Controllers func(loop.Setup, remote.Workloads) error
+	Controllers func(loop.Setup, remote.Workloads, hook.Client) error
 	// Admission judges writes as the webhooks would; nil: all are admitted.
 	Admission memory.Admission
 	// Now is when the snapshot was taken.
@@ -73,7 +74,7 @@ func Run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, Snapshot,
 func (t *trial) run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := o.Controllers(t.world.Setup(), t.workloads); err != nil {
+	if err := o.Controllers(t.world.Setup(), t.workloads, t.extensions); err != nil {
 		return nil, fmt.Errorf("adding the controllers: %w", err)
 	}
 	if err := t.world.Start(ctx); err != nil {
@@ -91,6 +92,7 @@ func (t *trial) run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan
 		return nil, fmt.Errorf("running the controllers: %w", err)
 	}
 	plan := t.log.plan(t.world.API.All())
+	plan.Hooks = hooksOf(t.extensions.Calls(t.log.began), t.log.began)
 	plan.Refused, plan.Settled = refused, before.Fixed && after.Fixed
 	plan.Reconciliations = before.Reconciliations + after.Reconciliations
 	return plan, nil
@@ -114,7 +116,9 @@ func (o Options) limits(objects int) world.Limits {
 type trial struct {
 	world     *world.World
 	workloads *played.Workloads
-	log       *log
+	// extensions are asked by the controllers.
+	extensions *played.Extensions
+	log        *log
 }
 
 func newTrial(o Options, s Snapshot) (*trial, error) {
@@ -142,6 +146,7 @@ func newTrial(o Options, s Snapshot) (*trial, error) {
 	}
 	t.world.Observe(t.log.observe)
 	t.workloads = played.NewWorkloads(t.world, o.Scheme)
+	t.extensions = played.NewExtensions(t.world)
 	played.NewProviders(t.world, t.workloads)
 	played.NewCollector(t.world)
 	return t, nil

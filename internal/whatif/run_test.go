@@ -77,6 +77,9 @@ func text(p *Plan) string {
 			fmt.Fprintf(&b, "  created %d, deleted %v\n", s.Created, s.Deleted)
 		}
 	}
+	for _, h := range p.Hooks {
+		fmt.Fprintf(&b, "hook %s of %s: %v\n", h.Hook, h.Cluster, h.Handlers)
+	}
 	for _, w := range p.Waits {
 		for _, one := range w.Waits {
 			fmt.Fprintf(&b, "waits %s %s: %s\n", w.Kind, w.Object, one.Message)

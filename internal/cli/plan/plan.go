@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
@@ -144,7 +145,9 @@ func options(now time.Time) (whatif.Options, error) {
 	}
 	return whatif.Options{
 		Scheme: scheme, Now: now, Admission: whatif.Admission(gates, allowed),
-		Controllers: func(s loop.Setup, w remote.Workloads) error { return manager.AddPlanned(s, w, nil, cfg) },
+		Controllers: func(s loop.Setup, w remote.Workloads, extensions hook.Client) error {
+			return manager.AddPlanned(s, w, extensions, cfg)
+		},
 	}, nil
 }
 
@@ -154,7 +157,7 @@ func config() (manager.Config, error) {
 	if err != nil {
 		return manager.Config{}, err
 	}
-	return manager.Config{Gates: gates}, gates.SetFromMap(map[string]bool{string(manager.GateClusterTopology): true})
+	return manager.Config{Gates: gates}, gates.SetFromMap(map[string]bool{string(manager.GateClusterTopology): true, string(manager.GateRuntimeSDK): true})
 }
 
 // snapshot is what there is, and the namespace of what is proposed without one.

@@ -75,11 +75,21 @@ func blocks(plan *whatif.Plan, all bool) []block {
 	for _, r := range plan.Rollouts {
 		rollouts[r.Cluster] = append(rollouts[r.Cluster], r)
 	}
+	hooks := map[string][]whatif.Hook{}
+	for _, h := range plan.Hooks {
+		hooks[h.Cluster] = append(hooks[h.Cluster], h)
+		if !slices.Contains(order, h.Cluster) {
+			order = append(order, h.Cluster)
+		}
+	}
 	slices.Sort(order)
 	var out []block
 	for _, name := range order {
 		p := &page{all: all}
 		changes(p, objects[name])
+		for _, h := range hooks[name] {
+			p.line(1, "! hook %s is called: %s", h.Hook, names(h.Handlers, all))
+		}
 		for _, r := range rollouts[name] {
 			rollout(p, r, objects[name])
 		}

@@ -55,6 +55,12 @@ func Cluster(ctx context.Context, c client.Reader, namespaces []string) (whatif.
 	if s.Objects, err = listAll(ctx, c, kinds, namespaces); err != nil {
 		return s, err
 	}
+	// Without the right to list Namespaces, every extension counts as one for all of them.
+	spaces, err := pages(ctx, c, corev1.SchemeGroupVersion.WithKind("Namespace"), "")
+	if err != nil && !apierrors.IsForbidden(err) {
+		return s, err
+	}
+	s.Objects = append(s.Objects, spaces...)
 	secrets, err := secretsOf(ctx, c, namespaces)
 	s.Objects = append(s.Objects, secrets...)
 	return s, err

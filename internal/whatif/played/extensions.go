@@ -1,0 +1,151 @@
+package played
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/whatif/world"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// HookCall is a call of a lifecycle hook that was played.
+type HookCall struct {
+	At      time.Time
+	Hook    string
+	Cluster client.ObjectKey
+	// Handlers in the order in which they would be called.
+	Handlers []string
+}
+
+// Extensions are the Runtime Extensions of a world. None is called: lifecycle hooks let go at once, and are noted; variables are
+// those that were discovered last; patches of an extension are not known. It implements hook.Client.
+type Extensions struct {
+	world  *world.World
+	reader client.Reader
+
+	mu    sync.Mutex
+	calls []HookCall
+	asked map[string]bool
+}
+
+var _ hook.Client = &Extensions{}
+
+// NewExtensions returns the extensions of a world, which are those that its ExtensionConfigs name.
+func NewExtensions(w *world.World) *Extensions {
+	return &Extensions{world: w, reader: w.API.Reader(nil), asked: map[string]bool{}}
+}
+
+// Calls returns the calls since the time, in their order.
+func (e *Extensions) Calls(since time.Time) []HookCall {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(e.calls), func(c HookCall) bool { return c.At.Before(since) })
+}
+
+// Handlers implements hook.Client.
+func (e *Extensions) Handlers(ctx context.Context, name hooks.Name, of client.Object) ([]string, error) {
+	list := &runtimev1.ExtensionConfigList{}
+	if err := e.reader.List(ctx, list); err != nil {
+		return nil, err
+	}
+	var out []string
+	for i := range list.Items {
+		config := &list.Items[i]
+		selected, err := e.isSelected(ctx, config, of.GetNamespace())
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range config.Status.Handlers {
+			group, _, _ := strings.Cut(h.RequestHook.APIVersion, "/")
+			if selected && group == name.Group && h.RequestHook.Hook == name.Hook {
+				out = append(out, h.Name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Call implements hook.Client.
+func (e *Extensions) Call(_ context.Context, of client.Object, handler string, x hook.Exchange) error {
+	class, isClass := of.(*clusterv1.ClusterClass)
+	response, discovers := x.Response.(*hooksv1.DiscoverVariablesResponse)
+	if !isClass || !discovers {
+		return fault.New(fault.Invalid, "ExtensionNotCalled",
+			"a plan calls no Runtime Extensions, so that what %s answers is not known; what depends on it is not in the plan", handler)
+	}
+	response.Variables = discovered(class, handler)
+	return nil
+}
+
+// discovered are the variables that a handler defined when it was called last.
+func discovered(class *clusterv1.ClusterClass, handler string) []clusterv1.ClusterClassVariable {
+	var out []clusterv1.ClusterClassVariable
+	for _, p := range class.Spec.Patches {
+		if p.External == nil || p.External.DiscoverVariablesExtension != handler {
+			continue
+		}
+		for _, v := range class.Status.Variables {
+			for _, d := range v.Definitions {
+				if d.From == p.Name {
+					out = append(out, clusterv1.ClusterClassVariable{
+						Name: v.Name, Required: d.Required, DeprecatedV1Beta1Metadata: d.DeprecatedV1Beta1Metadata, Schema: d.Schema,
+					})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// CallAll implements hook.Client.
+func (e *Extensions) CallAll(ctx context.Context, of client.Object, x hook.Exchange) (hook.Called, error) {
+	name := hookOf(x.Request)
+	handlers, err := e.Handlers(ctx, hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: name}, of)
+	if err != nil || len(handlers) == 0 {
+		return hook.Called{}, err
+	}
+	key := client.ObjectKeyFromObject(of)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if once := name + " " + key.String() + " " + x.Input; !e.asked[once] {
+		e.asked[once] = true
+		e.calls = append(e.calls, HookCall{At: e.world.Now(), Hook: name, Cluster: key, Handlers: handlers})
+	}
+	return hook.Called{Handlers: handlers}, nil
+}
+
+// hookOf is the name of the hook of a request, which is that of its Go type.
+func hookOf(request runtime.Object) string {
+	return strings.TrimSuffix(reflect.TypeOf(request).Elem().Name(), "Request")
+}
+
+// isSelected reports whether an extension is called for objects of a namespace. One that the copy does not have is selected.
+func (e *Extensions) isSelected(ctx context.Context, config *runtimev1.ExtensionConfig, namespace string) (bool, error) {
+	if config.Spec.NamespaceSelector == nil {
+		return true, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(config.Spec.NamespaceSelector)
+	if err != nil || selector.Empty() {
+		return err == nil, nil
+	}
+	labels, err := hook.NamespaceLabels(e.reader)(ctx, namespace)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && selector.Matches(labels), err
+}
