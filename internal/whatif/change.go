@@ -31,6 +31,11 @@ func (t *trial) change(ctx context.Context, c Change) []Refusal {
 		if err := apply(ctx, writer, u); err != nil {
 			out = append(out, Refusal{Object: objectOf(u), Message: refusal(err)})
 		}
+		if isKind(u, "ClusterClass") { // what is applied next may be a Cluster of it, whose variables are those of its status
+			if err := t.world.Proceed(ctx); err != nil {
+				break
+			}
+		}
 	}
 	for _, u := range c.Delete {
 		if err := client.IgnoreNotFound(writer.Delete(ctx, u.DeepCopy())); err != nil {

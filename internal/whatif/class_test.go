@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
 	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
 
@@ -27,7 +30,7 @@ func class(t *testing.T, pairs ...string) Change {
 
 // What a class says is planned for each of its Clusters.
 func TestRunClass(t *testing.T) {
-	created, rest := run(t, snapshot(t), class(t))
+	created, rest := run(t, snapshot(t, extension()), class(t))
 	golden.Compare(t, "testdata/class-create.txt", "# a class and its Clusters\n"+text(created))
 	cases := map[string]struct {
 		reason string
@@ -49,4 +52,23 @@ func TestRunClass(t *testing.T) {
 			golden.Compare(t, "testdata/"+strings.ReplaceAll(name, " ", "-")+".txt", "# "+tc.reason+"\n"+text(p))
 		})
 	}
+}
+
+// extension handles every lifecycle hook, as its discovery said.
+func extension() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(runtimev1.GroupVersion.WithKind("ExtensionConfig"))
+	u.SetName("guard")
+	var handlers []any
+	for _, hook := range []string{
+		"BeforeClusterCreate", "AfterControlPlaneInitialized", "BeforeClusterUpgrade", "BeforeControlPlaneUpgrade", "AfterControlPlaneUpgrade",
+		"BeforeWorkersUpgrade", "AfterWorkersUpgrade", "AfterClusterUpgrade", "BeforeClusterDelete",
+	} {
+		handlers = append(handlers, map[string]any{
+			"name": strings.ToLower(hook) + ".guard", "requestHook": map[string]any{"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": hook},
+		})
+	}
+	u.Object["spec"] = map[string]any{"clientConfig": map[string]any{"url": "https://guard.invalid/"}}
+	u.Object["status"] = map[string]any{"handlers": handlers}
+	return u
 }

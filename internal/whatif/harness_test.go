@@ -13,12 +13,14 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -35,6 +37,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/manager/webhook"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/whatif/memory"
@@ -67,7 +70,9 @@ func controllers(s loop.Setup, w remote.Workloads, extensions hook.Client) error
 }
 
 func options(t testing.TB) Options {
-	return Options{Scheme: scheme(t), Controllers: controllers, Admission: Admission(admission.Gates{ClusterTopology: true, RuntimeSDK: true}, policy.Default()), Now: began}
+	return Options{Scheme: scheme(t), Controllers: controllers, Now: began, Admission: func(live client.Reader) memory.Admission {
+		return webhook.NewJudge(webhook.Options{Gates: admission.Gates{ClusterTopology: true, RuntimeSDK: true}, Policy: policy.Default(), Live: live})
+	}}
 }
 
 // kinds are those of this build; their schemas are compiled once for all tests.
@@ -91,9 +96,13 @@ func read(t testing.TB, text string) []*unstructured.Unstructured {
 	d := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
 	for {
 		u := &unstructured.Unstructured{}
-		if err := d.Decode(&u.Object); errors.Is(err, io.EOF) {
+		raw := runtime.RawExtension{}
+		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
 			return out
 		} else if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw.Raw, &u.Object); err != nil {
 			t.Fatal(err)
 		}
 		if len(u.Object) > 0 {

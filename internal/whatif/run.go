@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -49,7 +50,7 @@ type Options struct {
 	// Controllers adds those that run. They are the product's.
 	Controllers func(loop.Setup, remote.Workloads, hook.Client) error
 	// Admission judges writes as the webhooks would; nil: all are admitted.
-	Admission memory.Admission
+	Admission func(live client.Reader) memory.Admission
 	// Now is when the snapshot was taken.
 	Now time.Time
 	// Limits of each of the two runs; zero fields: one hundred reconciliations for each object and 1000 more, a week, and an

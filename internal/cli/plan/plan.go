@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
@@ -26,9 +27,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/manager/webhook"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/whatif"
 	"github.com/slipwayhq/slipway/internal/whatif/input"
+	"github.com/slipwayhq/slipway/internal/whatif/memory"
 )
 
 // Exit codes besides 0, which says that nothing changes.
@@ -144,7 +147,10 @@ func options(now time.Time) (whatif.Options, error) {
 		return whatif.Options{}, err
 	}
 	return whatif.Options{
-		Scheme: scheme, Now: now, Admission: whatif.Admission(gates, allowed),
+		Scheme: scheme, Now: now,
+		Admission: func(live client.Reader) memory.Admission {
+			return webhook.NewJudge(webhook.Options{Gates: gates, Policy: allowed, Live: live})
+		},
 		Controllers: func(s loop.Setup, w remote.Workloads, extensions hook.Client) error {
 			return manager.AddPlanned(s, w, extensions, cfg)
 		},

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -19,9 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Admission defaults and judges a write, as webhooks would; old is nil where the object is created. It returns the object to
-// store, or why it is refused.
-type Admission func(old, wanted client.Object) (client.Object, error)
+// Admission defaults and judges writes, as webhooks would. It may read the API.
+type Admission interface {
+	// Admit returns the object to store, or why it is refused; old is nil where it is created.
+	Admit(ctx context.Context, old, wanted client.Object, dryRun bool) (client.Object, error)
+	// RefuseDeletion returns why an object cannot be deleted.
+	RefuseDeletion(ctx context.Context, o client.Object) error
+}
 
 // Options of an API.
 type Options struct {
@@ -32,7 +37,7 @@ type Options struct {
 	// Now is the clock. Required.
 	Now func() time.Time
 	// Admission judges writes to kinds of the scheme; nil: all are admitted.
-	Admission Admission
+	Admission func(live client.Reader) Admission
 }
 
 // API holds objects. Its methods may be called from any goroutine.
@@ -73,8 +78,11 @@ type Event struct {
 // New returns an API without objects.
 func New(o Options) *API {
 	a := &API{
-		scheme: o.Scheme, now: o.Now, admission: o.Admission, kinds: map[schema.GroupKind]*kind{}, uids: map[types.UID]bool{},
+		scheme: o.Scheme, now: o.Now, kinds: map[schema.GroupKind]*kind{}, uids: map[types.UID]bool{},
 		objects: map[schema.GroupKind]map[client.ObjectKey]*object{}, indexes: map[schema.GroupKind][]*index{}, version: 1,
+	}
+	if o.Admission != nil {
+		a.admission = o.Admission(a.Reader(nil))
 	}
 	if o.Kinds != nil {
 		maps.Copy(a.kinds, o.Kinds.kinds)

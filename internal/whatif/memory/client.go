@@ -80,7 +80,7 @@ func (c *Client) begin(o client.Object, by string, dryRun []string) (write, *obj
 func (w write) notFound() error { return apierrors.NewNotFound(w.resource(), w.key.Name) }
 
 // Create implements client.Client.
-func (c *Client) Create(_ context.Context, o client.Object, opts ...client.CreateOption) error {
+func (c *Client) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
 	options := (&client.CreateOptions{}).ApplyOptions(opts)
 	next, err := c.api.unstructuredOf(o)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Client) Create(_ context.Context, o client.Object, opts ...client.Creat
 	if err != nil {
 		return err
 	}
-	stored, err := c.api.create(w, next)
+	stored, err := c.api.create(ctx, w, next)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *Client) Create(_ context.Context, o client.Object, opts ...client.Creat
 }
 
 // Update implements client.Client.
-func (c *Client) Update(_ context.Context, o client.Object, opts ...client.UpdateOption) error {
+func (c *Client) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
 	options := (&client.UpdateOptions{}).ApplyOptions(opts)
 	next, err := c.api.unstructuredOf(o)
 	if err != nil {
@@ -112,11 +112,19 @@ func (c *Client) Update(_ context.Context, o client.Object, opts ...client.Updat
 	if err != nil {
 		return err
 	}
-	return c.replace(w, old, next, o)
+	return c.replace(ctx, replacement{w, old, next}, o)
+}
+
+// replacement is an object and what it becomes.
+type replacement struct {
+	write write
+	old   *object
+	next  *unstructured.Unstructured
 }
 
 // replace puts an object that was changed from what was read; the lock is held.
-func (c *Client) replace(w write, old *object, next *unstructured.Unstructured, out client.Object) error {
+func (c *Client) replace(ctx context.Context, r replacement, out client.Object) error {
+	w, old, next := r.write, r.old, r.next
 	if old == nil {
 		return w.notFound()
 	}
@@ -126,7 +134,7 @@ func (c *Client) replace(w write, old *object, next *unstructured.Unstructured, 
 	if uid := next.GetUID(); uid != "" && uid != old.content.GetUID() {
 		return apierrors.NewConflict(w.resource(), w.key.Name, errors.New("another object has the name"))
 	}
-	stored, err := c.api.put(w, old, next)
+	stored, err := c.api.put(ctx, w, old, next)
 	if err != nil {
 		return err
 	}
@@ -134,7 +142,7 @@ func (c *Client) replace(w write, old *object, next *unstructured.Unstructured, 
 }
 
 // Patch implements client.Client.
-func (c *Client) Patch(_ context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c *Client) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	options := (&client.PatchOptions{}).ApplyOptions(opts)
 	data, err := patch.Data(o)
 	if err != nil {
@@ -148,7 +156,7 @@ func (c *Client) Patch(_ context.Context, o client.Object, patch client.Patch, o
 	}
 	if patch.Type() == types.ApplyPatchType {
 		w.force = options.Force != nil && *options.Force
-		return c.apply(w, old, data, o)
+		return c.apply(ctx, replacement{write: w, old: old}, data, o)
 	}
 	if old == nil {
 		return w.notFound()
@@ -160,11 +168,12 @@ func (c *Client) Patch(_ context.Context, o client.Object, patch client.Patch, o
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	return c.replace(w, old, next, o)
+	return c.replace(ctx, replacement{w, old, next}, o)
 }
 
 // apply settles the fields of the manager; the lock is held.
-func (c *Client) apply(w write, old *object, data []byte, out client.Object) error {
+func (c *Client) apply(ctx context.Context, r replacement, data []byte, out client.Object) error {
+	w, old := r.write, r.old
 	wanted := &unstructured.Unstructured{}
 	if err := wanted.UnmarshalJSON(data); err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -195,9 +204,9 @@ func (c *Client) apply(w write, old *object, data []byte, out client.Object) err
 	next := settled.(*unstructured.Unstructured).DeepCopy()
 	var stored *unstructured.Unstructured
 	if old == nil {
-		stored, err = c.api.create(w, next)
+		stored, err = c.api.create(ctx, w, next)
 	} else {
-		stored, err = c.api.put(w, old, next)
+		stored, err = c.api.put(ctx, w, old, next)
 	}
 	if err != nil {
 		return err
@@ -206,7 +215,7 @@ func (c *Client) apply(w write, old *object, data []byte, out client.Object) err
 }
 
 // Delete implements client.Client.
-func (c *Client) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
+func (c *Client) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
@@ -217,7 +226,7 @@ func (c *Client) Delete(_ context.Context, o client.Object, opts ...client.Delet
 	if old == nil {
 		return w.notFound()
 	}
-	return c.api.remove(w, old, options.Preconditions)
+	return c.api.remove(ctx, w, old, options.Preconditions)
 }
 
 // DeleteAllOf implements client.Client. No controller sends it.
@@ -283,7 +292,7 @@ func (a *API) Play(next *unstructured.Unstructured, by string) error {
 		return err
 	}
 	key := client.ObjectKeyFromObject(next)
-	_, err = a.put(write{kind: k, key: key, by: by, played: true}, a.objects[k.gvk.GroupKind()][key], next)
+	_, err = a.put(context.Background(), write{kind: k, key: key, by: by, played: true}, a.objects[k.gvk.GroupKind()][key], next)
 	return err
 }
 
@@ -299,5 +308,5 @@ func (a *API) Remove(gvk schema.GroupVersionKind, key client.ObjectKey, by strin
 	if old == nil {
 		return nil
 	}
-	return a.remove(write{kind: k, key: key, by: by}, old, nil)
+	return a.remove(context.Background(), write{kind: k, key: key, by: by}, old, nil)
 }

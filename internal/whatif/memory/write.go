@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -39,7 +41,7 @@ func (w write) resource() schema.GroupResource {
 func (a *API) time() metav1.Time { return metav1.NewTime(a.now().UTC().Truncate(1e9)) }
 
 // create stores a new object. The lock is held.
-func (a *API) create(w write, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (a *API) create(ctx context.Context, w write, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if next.GetName() == "" && next.GetGenerateName() != "" {
 		a.names++
 		next.SetName(next.GetGenerateName() + rand.SafeEncodeString(fmt.Sprintf("%05d", a.names)))
@@ -48,11 +50,11 @@ func (a *API) create(w write, next *unstructured.Unstructured) (*unstructured.Un
 	if a.objects[w.kind.gvk.GroupKind()][w.key] != nil {
 		return nil, apierrors.NewAlreadyExists(w.resource(), w.key.Name)
 	}
-	return a.put(w, nil, next)
+	return a.put(ctx, w, nil, next)
 }
 
 // put stores an object in place of the old one, nil where it is created, and returns what is stored. The lock is held.
-func (a *API) put(w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (a *API) put(ctx context.Context, w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	before := empty(w.kind.gvk)
 	if old != nil {
 		before = old.content
@@ -63,7 +65,7 @@ func (a *API) put(w write, old *object, next *unstructured.Unstructured) (*unstr
 		return nil, err
 	}
 	a.keepIdentity(w, before, next, old == nil)
-	next, err := a.admit(w, old, next)
+	next, err := a.admit(ctx, w, old, next)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +136,7 @@ func (a *API) keepIdentity(w write, before, next *unstructured.Unstructured, cre
 }
 
 // admit defaults and judges the object. The status is what a controller reports, and is judged by who reads it.
-func (a *API) admit(w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (a *API) admit(ctx context.Context, w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if w.subresource != "" || w.played || w.kind.crd == nil {
 		return next, nil
 	}
@@ -156,7 +158,7 @@ func (a *API) admit(w write, old *object, next *unstructured.Unstructured) (*uns
 				return nil, err
 			}
 		}
-		admitted, err := a.admission(before, wanted)
+		admitted, err := a.judge(ctx, verdictOn{w, old, before}, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -170,6 +172,26 @@ func (a *API) admit(w write, old *object, next *unstructured.Unstructured) (*uns
 		return nil, apierrors.NewInvalid(w.kind.gvk.GroupKind(), next.GetName(), errs)
 	}
 	return next, nil
+}
+
+// verdictOn is a write, the object that it changes, and its Go form; nil: it is created.
+type verdictOn struct {
+	write  write
+	old    *object
+	before client.Object
+}
+
+// judge asks admission, which reads other objects: the lock is not held meanwhile. A write that comes between is a conflict.
+func (a *API) judge(ctx context.Context, on verdictOn, wanted client.Object) (client.Object, error) {
+	w, old := on.write, on.old
+	wanted.GetObjectKind().SetGroupVersionKind(w.kind.gvk)
+	a.mu.Unlock()
+	admitted, err := a.admission.Admit(ctx, on.before, wanted, w.dryRun)
+	a.mu.Lock()
+	if err == nil && a.objects[w.kind.gvk.GroupKind()][w.key] != old {
+		err = apierrors.NewConflict(w.resource(), w.key.Name, errors.New("the object was changed meanwhile"))
+	}
+	return admitted, err
 }
 
 // typed returns the Go form of an object.
@@ -214,7 +236,7 @@ func (a *API) store(w write, old *object, next *unstructured.Unstructured) *unst
 }
 
 // remove deletes an object: at once, or as soon as its finalizers are gone. The lock is held.
-func (a *API) remove(w write, old *object, preconditions *metav1.Preconditions) error {
+func (a *API) remove(ctx context.Context, w write, old *object, preconditions *metav1.Preconditions) error {
 	o := old.content
 	if p := preconditions; p != nil {
 		if p.UID != nil && *p.UID != o.GetUID() {
@@ -224,14 +246,36 @@ func (a *API) remove(w write, old *object, preconditions *metav1.Preconditions) 
 			return apierrors.NewConflict(w.resource(), w.key.Name, fmt.Errorf("the object was changed since resource version %s", *p.ResourceVersion))
 		}
 	}
-	if !o.GetDeletionTimestamp().IsZero() || w.dryRun {
+	if o.GetDeletionTimestamp() != nil || w.dryRun {
 		return nil
+	}
+	if err := a.mayDelete(ctx, w, old); err != nil {
+		return err
 	}
 	next := o.DeepCopy()
 	next.SetDeletionTimestamp(new(a.time()))
 	next.SetGeneration(o.GetGeneration() + 1)
 	a.store(w, old, next)
 	return nil
+}
+
+// mayDelete asks admission; the lock is not held meanwhile.
+func (a *API) mayDelete(ctx context.Context, w write, old *object) error {
+	if a.admission == nil || w.kind.crd == nil || !a.scheme.Recognizes(w.kind.gvk) {
+		return nil
+	}
+	o, err := a.typed(old.content)
+	if err != nil {
+		return err
+	}
+	o.GetObjectKind().SetGroupVersionKind(w.kind.gvk)
+	a.mu.Unlock()
+	err = a.admission.RefuseDeletion(ctx, o)
+	a.mu.Lock()
+	if err == nil && a.objects[w.kind.gvk.GroupKind()][w.key] != old {
+		err = apierrors.NewConflict(w.resource(), w.key.Name, errors.New("the object was changed meanwhile"))
+	}
+	return err
 }
 
 // isSame reports whether nothing changed but times at which fields were written.

@@ -165,6 +165,15 @@ type Settled struct {
 	Time            time.Duration
 }
 
+// Proceed runs what is to be done now, without letting time pass.
+func (w *World) Proceed(ctx context.Context) error {
+	_, err := w.Settle(ctx, Limits{Reconciliations: maxNow, Time: 0, Quiet: 0})
+	return err
+}
+
+// maxNow is how many reconciliations there are at most at one time.
+const maxNow = 10000
+
 // Settle runs the world until nothing changes any more, or a limit is reached.
 func (w *World) Settle(ctx context.Context, limits Limits) (Settled, error) {
 	stop := context.AfterFunc(ctx, func() { w.fail(ctx.Err()) })

@@ -1,0 +1,59 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/admission"
+)
+
+// Judge answers as the webhooks do, for an API that is in this process.
+type Judge struct{ reviewer reviewer }
+
+// NewJudge returns a judge with the options of the webhooks.
+func NewJudge(opts Options) Judge { return Judge{newReviewer(opts)} }
+
+// Admit returns the object of a write with its defaults, or why the API would refuse the write; old is nil where the object is
+// created.
+func (j Judge) Admit(ctx context.Context, old, wanted client.Object, dryRun bool) (client.Object, error) {
+	r := admission.Request{New: wanted, DryRun: dryRun, Gates: j.reviewer.opts.Gates, Policy: j.reviewer.opts.Policy}
+	if old != nil {
+		r.Old = old
+	}
+	if err := j.reviewer.facts.read(ctx, &r, true); err != nil {
+		return nil, err
+	}
+	if defaulted, changed := admission.Default(r); changed {
+		r.New = defaulted
+	}
+	r.Facts = admission.Facts{}
+	if err := j.reviewer.facts.read(ctx, &r, false); err != nil {
+		return nil, err
+	}
+	if errs := admission.Validate(r).Errors; len(errs) > 0 {
+		return nil, apierrors.NewInvalid(wanted.GetObjectKind().GroupVersionKind().GroupKind(), wanted.GetName(), errs)
+	}
+	o, ok := r.New.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("defaults of %T are %T", wanted, r.New)
+	}
+	return o, nil
+}
+
+// RefuseDeletion returns why the API would refuse to delete an object; nil: it would not.
+func (j Judge) RefuseDeletion(ctx context.Context, o client.Object) error {
+	r := admission.Request{New: o, Old: o}
+	if err := j.reviewer.facts.read(ctx, &r, false); err != nil {
+		return err
+	}
+	if refusal := admission.RefuseDeletion(o, r.Facts); refusal != "" {
+		kind := o.GetObjectKind().GroupVersionKind()
+		return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, o.GetName(), errors.New(refusal))
+	}
+	return nil
+}
