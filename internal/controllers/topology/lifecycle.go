@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -35,6 +37,9 @@ func (a Record) String() string {
 	return "record the pending hooks and the step of the upgrade"
 }
 func (a Retry) String() string { return "retry what failed" }
+
+// hookBlocking is the reason of events and waits that tell which handler blocks. The condition says it in its own words, without times.
+const hookBlocking = "HookBlocking"
 
 // decideDeletion calls the hook that may hold back the deletion. The Cluster controller deletes; until it has, there is always
 // something to wait for.
@@ -72,10 +77,17 @@ func retry(v lifecycle.Verdict, p *loop.Plan) {
 	}
 }
 
-// waitForLifecycle says what the verdict waits for, in one wait: its message is that of the condition.
+// waitForLifecycle says what the verdict waits for: each handler that blocks, and in one wait what the condition says.
 func (s Snapshot) waitForLifecycle(v lifecycle.Verdict, p *loop.Plan) {
 	if v.Message == "" {
 		return
+	}
+	for _, blocked := range v.Blocking {
+		for _, by := range blocked.By {
+			_, extension, _ := strings.Cut(by.Handler, ".")
+			p.WaitFor(hookBlocking, "Hook %s has held back the %s since %s: %s; it is called again in %s", blocked.Hook, blocked.Action,
+				by.Since.UTC().Format(time.RFC3339), by, by.Retry).For("ExtensionConfig", extension).ForTime()
+		}
 	}
 	wait := p.WaitFor(v.Reason, "%s", v.Message).For(clusterv1.ClusterKind, s.Cluster.Name)
 	switch {

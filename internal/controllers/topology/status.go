@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"slices"
 	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -79,19 +80,21 @@ func (j judged) reconciled() condition.Verdict {
 		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, failure(j.out.Err))
 	case v.Keep:
 		return j.last()
-	case len(j.plan.Wait) == 0:
+	}
+	waits := slices.DeleteFunc(slices.Clone(j.plan.Wait), func(w loop.Wait) bool { return w.Reason == hookBlocking })
+	if len(waits) == 0 {
 		return condition.True(clusterv1.ClusterTopologyReconcileSucceededReason)
 	}
 	var lines []string
-	for _, w := range j.plan.Wait {
+	for _, w := range waits {
 		for line := range strings.SplitSeq(w.Message, "\n") {
 			lines = append(lines, strings.TrimPrefix(line, "* "))
 		}
 	}
 	if len(lines) == 1 {
-		return condition.False(j.plan.Wait[0].Reason, lines[0])
+		return condition.False(waits[0].Reason, lines[0])
 	}
-	return condition.False(j.plan.Wait[0].Reason, "* "+strings.Join(lines, "\n* "))
+	return condition.False(waits[0].Reason, "* "+strings.Join(lines, "\n* "))
 }
 
 // failure is what an error says to people, and that it is retried where a retry may help.
@@ -138,7 +141,7 @@ func hookEvents(j judged, v lifecycle.Verdict) []loop.Event {
 	}
 	for _, blocked := range v.Blocking {
 		for _, by := range blocked.By {
-			list = append(list, loop.Normal("HookBlocking", "Hook %s: %s; it holds back the %s and is called again in %s",
+			list = append(list, loop.Normal(hookBlocking, "Hook %s: %s; it holds back the %s and is called again in %s",
 				blocked.Hook, by, blocked.Action, by.Retry))
 		}
 	}
