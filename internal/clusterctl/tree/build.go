@@ -39,8 +39,17 @@ func Build(s Snapshot, o Options) *Object {
 	root.add(b.controlPlane())
 	root.add(b.workers())
 	root.add(b.addons())
+	root.add(b.hooks())
 	root.chooseShown()
 	return root
+}
+
+// hooks are the handlers of Runtime Extensions that hold back the topology.
+func (b builder) hooks() *Object {
+	if len(b.Hooks) == 0 {
+		return nil
+	}
+	return &Object{Role: "Hooks", Conditions: b.Hooks, ShowConditions: true}
 }
 
 type builder struct {

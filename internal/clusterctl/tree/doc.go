@@ -8,7 +8,8 @@
 //	├─ClusterInfrastructure
 //	├─ControlPlane ── Machines
 //	├─Workers ── MachineDeployments, MachinePools, MachineSets ── Machines ── MachineInfrastructure, BootstrapConfig
-//	└─Addons ── ClusterResourceSets
+//	├─Addons ── ClusterResourceSets
+//	└─Hooks ── what handlers of Runtime Extensions hold back
 //
 // Never: writes to the API, or knows a provider's kinds: they are found through references.
 //

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -34,6 +36,9 @@ func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snaps
 		return Snapshot{}, err
 	}
 	if err := s.readResourceSets(ctx, r); err != nil {
+		return Snapshot{}, err
+	}
+	if err := s.readHooks(ctx, r); err != nil {
 		return Snapshot{}, err
 	}
 	if err := s.readObjects(ctx, r, s.refs(o.ShowTemplates)); err != nil {
@@ -204,4 +209,44 @@ func (s *Snapshot) missing(ref Ref, why string) {
 		s.Missing = map[Ref]string{}
 	}
 	s.Missing[ref] = why
+}
+
+// Reasons of the events about lifecycle hooks of a Cluster.
+const hookBlocking, hookCompleted = "HookBlocking", "HookCompleted"
+
+// readHooks reads which handlers hold back the topology, and since when: the events after the last hook that let go. Who may not read
+// events sees the message of the condition alone.
+func (s *Snapshot) readHooks(ctx context.Context, r client.Reader) error {
+	topology := meta.FindStatusCondition(s.Cluster.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
+	if topology == nil || topology.Status == metav1.ConditionTrue {
+		return nil
+	}
+	list := &eventsv1.EventList{}
+	err := r.List(ctx, list, client.InNamespace(s.Cluster.Namespace), client.MatchingFields{"regarding.uid": string(s.Cluster.UID)})
+	if meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("listing Events: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b eventsv1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
+	for _, e := range list.Items {
+		switch e.Reason {
+		case hookCompleted:
+			s.Hooks = nil
+		case hookBlocking:
+			s.Hooks = append(s.Hooks, Condition{
+				Type: hookBlocking, Status: metav1.ConditionTrue, Reason: hookBlocking, Message: e.Note, LastTransitionTime: metav1.NewTime(e.EventTime.Time),
+			})
+		}
+	}
+	return nil
+}
+
+// lastSeen is when an event last happened.
+func lastSeen(e eventsv1.Event) time.Time {
+	if e.Series != nil {
+		return e.Series.LastObservedTime.Time
+	}
+	return e.EventTime.Time
 }

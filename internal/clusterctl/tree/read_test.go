@@ -2,13 +2,17 @@ package tree_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +20,7 @@ import (
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
 
 // CX-09: what belongs to the cluster is found by references, labels and clusterName; nothing else is.
@@ -111,5 +116,45 @@ func TestConditionsOf(t *testing.T) {
 	want := []tree.Condition{{Type: "Ready", Status: "False", Severity: "Error", Reason: "Broken"}, {Type: "Zeta", Status: "True"}}
 	if d := cmp.Diff(want, tree.ConditionsOf(older)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// LH-17: which handler holds back the topology, since when, and when it is called again.
+func TestHooksThatBlock(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, addonsv1.AddToScheme, eventsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo", UID: "u"}}
+	cluster.Status.Conditions = []metav1.Condition{{Type: "TopologyReconciled", Status: "False", Reason: "ClusterUpgrading"}}
+	event := func(name, uid, reason, note string, minutes, last int) *eventsv1.Event {
+		e := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Reason: reason, Note: note, Regarding: corev1.ObjectReference{UID: types.UID(uid)}}
+		e.EventTime = metav1.NewMicroTime(now().Add(-time.Duration(minutes) * time.Minute))
+		if last != minutes {
+			e.Series = &eventsv1.EventSeries{Count: 2, LastObservedTime: metav1.NewMicroTime(now().Add(-time.Duration(last) * time.Minute))}
+		}
+		return e
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).
+		WithIndex(&eventsv1.Event{}, "regarding.uid", func(o client.Object) []string { return []string{string(o.(*eventsv1.Event).Regarding.UID)} }).
+		WithObjects(cluster,
+			event("1", "u", "HookBlocking", "over", 60, 60), event("2", "u", "HookCompleted", "Hook A: h.x let go", 50, 50),
+			event("3", "u", "HookBlocking", "Hook B: handler h.x: no window; it holds back the upgrade of the Cluster to v1.36.0 and is called again in 30s", 55, 2),
+			event("4", "another", "HookBlocking", "another", 1, 1), event("5", "u", "TopologyUpdate", "x", 1, 1)).Build()
+	s, err := tree.Read(t.Context(), c, client.ObjectKeyFromObject(cluster), tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "testdata/hooks.txt", tree.Render(tree.Build(s, tree.Options{}), tree.Style{Now: now(), Unicode: true}))
+	cluster.Status.Conditions[0].Status = "True"
+	if err := c.Status().Update(t.Context(), cluster); err != nil {
+		if err = c.Update(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err = tree.Read(t.Context(), c, client.ObjectKeyFromObject(cluster), tree.Options{}); err != nil || len(s.Hooks) > 0 {
+		t.Errorf("a reconciled topology: %v, %v", s.Hooks, err)
 	}
 }

@@ -30,6 +30,8 @@ type Snapshot struct {
 	Missing map[Ref]string
 	// ResourceSets are the names of the ClusterResourceSets that apply to the cluster.
 	ResourceSets []string
+	// Hooks are the events about handlers that hold back the topology, as conditions.
+	Hooks []Condition
 }
 
 func refOf(r clusterv1.ContractVersionedObjectReference) Ref {
