@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -65,25 +66,6 @@ func (c *Controller) definition() loop.Controller[*clusterv1.ClusterClass, Snaps
 
 func newList() client.ObjectList { return &clusterv1.ClusterClassList{} }
 
-// templateRefs are the references of a class to templates, each once, in the order of the class.
-func templateRefs(class *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplateReference {
-	spec := class.Spec
-	refs := []clusterv1.ClusterClassTemplateReference{spec.Infrastructure.TemplateRef, spec.ControlPlane.TemplateRef, spec.ControlPlane.MachineInfrastructure.TemplateRef}
-	for _, deployment := range spec.Workers.MachineDeployments {
-		refs = append(refs, deployment.Bootstrap.TemplateRef, deployment.Infrastructure.TemplateRef)
-	}
-	for _, pool := range spec.Workers.MachinePools {
-		refs = append(refs, pool.Bootstrap.TemplateRef, pool.Infrastructure.TemplateRef)
-	}
-	var out []clusterv1.ClusterClassTemplateReference
-	for _, ref := range refs {
-		if ref.IsDefined() && !slices.Contains(out, ref) {
-			out = append(out, ref)
-		}
-	}
-	return out
-}
-
 // withoutVersion is the reference in the form in which objects of providers are read.
 func withoutVersion(ref clusterv1.ClusterClassTemplateReference) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.GroupVersionKind().Group, Kind: ref.Kind, Name: ref.Name}
@@ -91,7 +73,7 @@ func withoutVersion(ref clusterv1.ClusterClassTemplateReference) clusterv1.Contr
 
 func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 	var out []clusterv1.ContractVersionedObjectReference
-	for _, ref := range templateRefs(o.(*clusterv1.ClusterClass)) {
+	for _, ref := range topology.TemplateRefs(o.(*clusterv1.ClusterClass)) {
 		out = append(out, withoutVersion(ref))
 	}
 	return out
@@ -100,7 +82,7 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 // ofCRD names the classes with templates of a kind: its labels say which version is the newest.
 func (c *Controller) ofCRD(ctx context.Context, crd client.Object) []reconcile.Request {
 	return c.classes(ctx, func(class *clusterv1.ClusterClass) bool {
-		return slices.ContainsFunc(templateRefs(class), func(ref clusterv1.ClusterClassTemplateReference) bool {
+		return slices.ContainsFunc(topology.TemplateRefs(class), func(ref clusterv1.ClusterClassTemplateReference) bool {
 			return contract.CRDNameOf(withoutVersion(ref)) == crd.GetName()
 		})
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -50,7 +51,7 @@ type Discovered struct {
 
 func (c *Controller) observe(ctx context.Context, class *clusterv1.ClusterClass) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Class: class, RuntimeSDK: c.extensions != nil, Discovered: map[Discover]Discovered{}}
-	for _, ref := range templateRefs(class) {
+	for _, ref := range topology.TemplateRefs(class) {
 		t, err := c.readTemplate(ctx, class.Namespace, ref)
 		if err != nil {
 			return s, err

@@ -76,28 +76,9 @@ func (c *Controller) readClass(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// templateRefs are the references of a class to templates, each once.
-func templateRefs(class *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplateReference {
-	spec := class.Spec
-	refs := []clusterv1.ClusterClassTemplateReference{spec.Infrastructure.TemplateRef, spec.ControlPlane.TemplateRef, spec.ControlPlane.MachineInfrastructure.TemplateRef}
-	for _, md := range spec.Workers.MachineDeployments {
-		refs = append(refs, md.Bootstrap.TemplateRef, md.Infrastructure.TemplateRef)
-	}
-	for _, mp := range spec.Workers.MachinePools {
-		refs = append(refs, mp.Bootstrap.TemplateRef, mp.Infrastructure.TemplateRef)
-	}
-	var out []clusterv1.ClusterClassTemplateReference
-	for _, ref := range refs {
-		if ref.IsDefined() && !slices.Contains(out, ref) {
-			out = append(out, ref)
-		}
-	}
-	return out
-}
-
 func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
 	s.Templates = map[clusterv1.ClusterClassTemplateReference]contract.Object{}
-	for _, ref := range templateRefs(s.Class) {
+	for _, ref := range topology.TemplateRefs(s.Class) {
 		kind := ref.GroupVersionKind()
 		o, err := c.read(ctx, s, kind.Version, clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: ref.Name}, s.Class.Namespace)
 		if err != nil {

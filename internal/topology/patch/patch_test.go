@@ -17,6 +17,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
+// apply compiles and applies the patches of a class.
+func apply(class *clusterv1.ClusterClass, globals variables.Values, items []Item, answers Answers) (Result, []Question, error) {
+	program, err := Compile(class)
+	if err != nil {
+		return nil, nil, err
+	}
+	return program.Apply(globals, items, answers)
+}
+
 // classOf is a class with patches.
 func classOf(t testing.TB, patches string) *clusterv1.ClusterClass {
 	t.Helper()
@@ -193,7 +202,7 @@ func TestInline(t *testing.T) { // TP-13
 	} {
 		t.Run(name, func(t *testing.T) {
 			globals, items := topology(t)
-			result, questions, err := Apply(classOf(t, c.patches), globals, items, nil)
+			result, questions, err := apply(classOf(t, c.patches), globals, items, nil)
 			if c.want == nil {
 				if err == nil {
 					t.Fatalf("no error (%s)", c.reason)
@@ -231,7 +240,7 @@ func TestInlineRefuses(t *testing.T) { // TP-13, TP-14
 	} {
 		t.Run(name, func(t *testing.T) {
 			globals, items := topology(t)
-			_, _, err := Apply(classOf(t, c.patches), globals, items, nil)
+			_, _, err := apply(classOf(t, c.patches), globals, items, nil)
 			if err == nil || !strings.HasPrefix(fault.UserMessage(err), c.want) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
@@ -249,7 +258,7 @@ func answerAll(t *testing.T, class *clusterv1.ClusterClass, answers map[string]r
 	known := Answers{}
 	var asked []Question
 	for range 10 {
-		result, questions, err := Apply(class, globals, items, known)
+		result, questions, err := apply(class, globals, items, known)
 		if err != nil || len(questions) == 0 {
 			return result, items, asked, err
 		}
@@ -325,16 +334,16 @@ func TestExternal(t *testing.T) { // TP-15, TM-01, TM-02, TM-06
 func TestSameInputIsOneQuestion(t *testing.T) { // TM-05
 	globals, items := topology(t)
 	class := classOf(t, twoExternal)
-	_, first, err := Apply(class, globals, items, nil)
+	_, first, err := apply(class, globals, items, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, second, err := Apply(class, globals, items, nil)
+	_, second, err := apply(class, globals, items, nil)
 	if err != nil || first[0].Key != second[0].Key {
 		t.Errorf("the same input has the keys %s and %s (%v)", first[0].Key, second[0].Key, err)
 	}
 	globals["size"] = valuesOf(t, "{size: 4}")["size"]
-	_, changed, err := Apply(class, globals, items, nil)
+	_, changed, err := apply(class, globals, items, nil)
 	if err != nil || changed[0].Key == first[0].Key {
 		t.Errorf("another input has the same key (%v)", err)
 	}

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -142,38 +140,4 @@ func MatchesAny(names []string, class string) bool {
 		}
 		return name == class
 	})
-}
-
-// programsKept is for how many classes Programs holds what is compiled.
-const programsKept = 256
-
-// Programs holds the compiled patches of classes. Those of classes that were not used for the longest time are dropped.
-type Programs struct {
-	mu      sync.Mutex
-	classes *lru.Cache // types.UID → keptProgram
-}
-
-type keptProgram struct {
-	generation int64
-	patches    []compiledPatch
-}
-
-// NewPrograms returns an empty store.
-func NewPrograms() *Programs { return &Programs{classes: lru.New(programsKept)} }
-
-// Of returns the compiled patches of a class.
-func (p *Programs) Of(class *clusterv1.ClusterClass) (*Program, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if found, ok := p.classes.Get(class.UID); ok && class.Generation != 0 {
-		if kept := found.(keptProgram); kept.generation == class.Generation {
-			return &Program{patches: kept.patches, class: class}, nil
-		}
-	}
-	program, err := Compile(class)
-	if err != nil {
-		return nil, err
-	}
-	p.classes.Add(class.UID, keptProgram{generation: class.Generation, patches: program.patches})
-	return program, nil
 }

@@ -64,9 +64,13 @@ func newProtocol(t *testing.T) protocol {
 // apply asks until there is nothing to ask.
 func (p protocol) apply() (patch.Result, error) {
 	p.t.Helper()
+	program, err := patch.Compile(p.class)
+	if err != nil {
+		p.t.Fatal(err)
+	}
 	answers := patch.Answers{}
 	for {
-		result, questions, err := patch.Apply(p.class, nil, []patch.Item{p.item}, answers)
+		result, questions, err := program.Apply(nil, []patch.Item{p.item}, answers)
 		if err != nil || len(questions) == 0 {
 			return result, err
 		}

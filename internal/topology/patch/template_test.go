@@ -119,17 +119,14 @@ func TestHostileTemplates(t *testing.T) { // TP-13
 // TestProgramsAreShared: one program serves several reconciles at once.
 func TestProgramsAreShared(t *testing.T) { // TP-13
 	class := classOf(t, one(onMachines, `{op: add, path: /spec/template/spec/n, valueFrom: {template: "{{ .size }}"}}`))
-	class.UID, class.Generation = "u", 1
-	programs := NewPrograms()
+	program, err := Compile(class)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
 			globals, items := topology(t)
-			program, err := programs.Of(class)
-			if err != nil {
-				t.Error(err)
-				return
-			}
 			result, _, err := program.Apply(globals, items, nil)
 			if err != nil || changesOf(items, result)[ofBig+"n"] != int64(9) {
 				t.Errorf("%v %v", changesOf(items, result), err)

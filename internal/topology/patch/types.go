@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/slipwayhq/slipway/internal/topology/variables"
@@ -74,12 +73,3 @@ func (q Question) String() string {
 
 // Answers are the responses of extensions by the keys of the questions; a response to a ValidateTopologyRequest accepts the topology.
 type Answers map[string]runtimehooksv1.ResponseObject
-
-// Apply runs the patches of a class, as Program.Apply does, without keeping what is compiled.
-func Apply(class *clusterv1.ClusterClass, globals variables.Values, items []Item, answers Answers) (Result, []Question, error) {
-	program, err := Compile(class)
-	if err != nil {
-		return nil, nil, err
-	}
-	return program.Apply(globals, items, answers)
-}

@@ -1,7 +1,6 @@
 package variables
 
 import (
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,16 +35,6 @@ func newDefinitions(list []clusterv1.ClusterClassStatusVariable, before *Definit
 		out.byName[d.name] = d
 	}
 	return out
-}
-
-// Names of the variables, sorted.
-func (d *Definitions) Names() []string {
-	names := make([]string, 0, len(d.order))
-	for _, definition := range d.order {
-		names = append(names, definition.name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // classesKept is for how many classes Schemas holds definitions.
