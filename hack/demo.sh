@@ -26,6 +26,6 @@ cat <<EOF
 Next steps:
   $slipway describe cluster $cluster --data-dir $data
   $slipway kubectl --kubeconfig $data/$cluster.kubeconfig get pods -A
-  $slipway kubectl --kubeconfig $data/kubeconfig scale machinepool $cluster-workers --replicas 3
+  $slipway explain cluster/$cluster --data-dir $data
   $slipway down --delete --data-dir $data      (stops and removes everything; also: make clean)
 EOF
