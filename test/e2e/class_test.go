@@ -1,0 +1,50 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestClassQuickstart follows the quickstart: a cluster of the class that ships, changed through its topology.
+func TestClassQuickstart(t *testing.T) { // TP-01, TP-02, TP-08, TP-13
+	in := newInstallation(t)
+	in.up()
+	subnet := freeNetwork(t) + "0.0/16"
+	out := in.run("create", "cluster", "classy", "--workers", "1", "--subnet", subnet, "--set", "podSecurity=baseline")
+	if !strings.Contains(out, `Cluster "classy" is ready after`) {
+		t.Errorf("the command waits until the node is ready:\n%s", out)
+	}
+	w := in.untilReady("classy", 1)
+	if got := in.get("hostedcontrolplane/classy", "{.spec.podSecurity.enforce.level}"); got != "baseline" {
+		t.Errorf("the variable reaches the control plane: %q", got)
+	}
+	if got := in.get("localcluster/classy", "{.spec.backend.container.network.subnet}"); got != subnet {
+		t.Errorf("the variable reaches the network: %q", got)
+	}
+	first := in.kubectl("get", "machines", "-o", "name")
+
+	in.kubectl("patch", "cluster", "classy", "--type", "json", "-p",
+		`[{"op": "replace", "path": "/spec/topology/workers/machineDeployments/0/replicas", "value": 2}]`)
+	untilContains(t, long, "a second node", "2", func() string { return in.get("machinedeployment/classy-workers", "{.status.availableReplicas}") })
+	if now := in.kubectl("get", "machines", "-o", "name"); !strings.Contains(now, strings.TrimSpace(first)) {
+		t.Errorf("scaling keeps the first node %q: %s", first, now)
+	}
+
+	in.kubectl("patch", "cluster", "classy", "--type", "json", "-p",
+		`[{"op": "add", "path": "/spec/topology/variables/-", "value": {"name": "nodeResources", "value": {"memoryMiB": 1536}}}]`)
+	in.run("wait", "cluster", "classy")
+	for _, m := range strings.Fields(in.kubectl("get", "localmachines", "-o", "name")) {
+		if got := in.get(m, "{.spec.backend.container.resources.memoryMiB}"); got != "1536" {
+			t.Errorf("%s has %q MiB: a variable of nodes replaces them", m, got)
+		}
+	}
+	if now := in.kubectl("get", "machines", "-o", "name"); strings.Contains(now, strings.TrimSpace(first)) {
+		t.Errorf("the first node %q is still there: %s", first, now)
+	}
+	in = in.with(t)
+	_ = w
+	in.run("delete", "cluster", "classy")
+	if left := in.leftovers(in.instance()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
