@@ -20,8 +20,6 @@ const (
 	ReasonNotFound = "ClusterNotFound"
 	// ReasonName says that a Cluster cannot have the name; the kind is Invalid.
 	ReasonName = "InvalidClusterName"
-	// ReasonVersion says that this binary does not carry the Kubernetes version; the kind is Invalid.
-	ReasonVersion = "VersionNotCarried"
 	// ReasonNamespace says that the namespace does not exist; the kind is Gone.
 	ReasonNamespace = "NamespaceNotFound"
 )
@@ -93,17 +91,4 @@ func CheckName(name string) error {
 		return nil
 	}
 	return fault.New(fault.Invalid, ReasonName, "%q cannot be the name of a cluster: %s", name, strings.Join(problems, "; "))
-}
-
-// CheckVersion tells whether a new cluster can have the Kubernetes version, given those that are included in this build. The
-// leading v may be left out; the result has it.
-func CheckVersion(version string, included []string) (string, error) {
-	if !strings.HasPrefix(version, "v") {
-		version = "v" + version
-	}
-	if slices.Contains(included, version) {
-		return version, nil
-	}
-	return "", fault.New(fault.Invalid, ReasonVersion, "this binary does not carry Kubernetes %s; use --kubernetes-version with one of: %s",
-		version, strings.Join(included, ", "))
 }

@@ -102,20 +102,3 @@ func TestCheckName(t *testing.T) {
 		})
 	}
 }
-
-func TestCheckVersion(t *testing.T) {
-	carried := []string{"v1.36.3", "v1.35.9"}
-	cases := map[string]struct{ reason, in, want, err string }{
-		"carried":   {"as it is written in manifests", "v1.36.3", "v1.36.3", ""},
-		"without v": {"people leave the v out", "1.35.9", "v1.35.9", ""},
-		"other":     {"the message lists what there is", "v1.30.0", "", "v1.36.3, v1.35.9"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := cluster.CheckVersion(tc.in, carried)
-			if got != tc.want || (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("%s: got %q, %v, want %q and an error with %q", tc.reason, got, err, tc.want, tc.err)
-			}
-		})
-	}
-}

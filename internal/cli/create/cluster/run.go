@@ -13,12 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/screen"
 	"github.com/slipwayhq/slipway/internal/clusterctl/class"
-	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
 	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
@@ -89,7 +87,7 @@ func (f *flags) print(ctx context.Context, e env.Env, c *management.Connection, 
 	return err
 }
 
-// objects makes the manifest, and what is missing of its class.
+// objects makes the manifest, and what is missing of its class. The management cluster decides whether the host has the version.
 func (f *flags) objects(ctx context.Context, c *management.Connection, name string) (missing, objects []*unstructured.Unstructured, err error) {
 	var reader client.Reader
 	namespace := f.connection.Namespace
@@ -125,11 +123,6 @@ func (f *flags) choose(ctx context.Context, r client.Reader, key client.ObjectKe
 	if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, manifest.Subnet+"=") }) {
 		return usage("--set %s: use --subnet, which also makes the ranges of Pods and Services", manifest.Subnet)
 	}
-	version, err := cluster.CheckVersion(f.version, []string{buildinfo.Kubernetes()})
-	if err != nil {
-		return err
-	}
-	f.version = version
 	routes, err := hostRoutes()
 	if err != nil {
 		return err
