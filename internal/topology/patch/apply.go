@@ -204,10 +204,14 @@ func (r *run) check() error {
 			if err == nil && (!found || value == nil) {
 				continue
 			}
-			if err == nil && path[len(path)-1] == "spec" {
-				_, _, err = unstructured.NestedMap(object, path...)
-			} else if err == nil {
+			switch isSpec := path[len(path)-1] == "spec"; {
+			case err != nil:
+			case !isSpec:
 				_, _, err = unstructured.NestedStringMap(object, path...)
+			default:
+				if _, isObject := value.(map[string]any); !isObject {
+					err = fmt.Errorf("it is no object")
+				}
 			}
 			if err != nil {
 				return fault.New(fault.Invalid, ReasonPatchFailed, "The patches of ClusterClass %s leave %s of %s without the form that it has to have: %v",
