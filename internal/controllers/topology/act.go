@@ -145,9 +145,13 @@ func (c *Controller) listUnseen(ctx context.Context, s Snapshot) (Snapshot, erro
 	return s, nil
 }
 
-// changes reports whether the spec of a template changes by what is desired.
+// changes reports whether the spec of a template changes by what is desired. Where the API refuses the change, it does: a webhook
+// that knows no dry runs keeps templates from changing. What is wrong with the spec itself is said when it is created.
 func (c *Controller) changes(ctx context.Context, part *topology.Part) (bool, error) {
 	after, err := c.applier.DryRun(ctx, part.Live, part.Want)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+		return true, nil
+	}
 	if err != nil {
 		return false, err
 	}

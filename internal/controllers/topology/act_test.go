@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -172,6 +175,26 @@ func TestRotation(t *testing.T) { // TP-08
 	})
 }
 
+// A provider whose webhook refuses every change of a template, dry runs too, is no obstacle.
+func TestRefusedDryRun(t *testing.T) { // TP-08
+	refuse := interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		if len((&client.PatchOptions{}).ApplyOptions(opts).DryRun) > 0 {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "x", Resource: "hosttemplates"}, o.GetName(), errors.New("spec is immutable"))
+		}
+		return c.Patch(ctx, o, p, opts...)
+	}}
+	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().WithInterceptorFuncs(refuse).Build())
+	w.settle()
+	before := w.one("HostTemplate", "c-a-").GetName()
+	w.update(template("HostTemplate", "host", nil), func(o client.Object) {
+		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "large", "spec", "template", "spec", "size")
+	})
+	w.settle()
+	if after := w.one("HostTemplate", "c-a-"); after.GetName() == before || w.condition() != "True ReconcileSucceeded" {
+		t.Errorf("%s is still used: %s", before, w.condition())
+	}
+}
+
 func TestDrift(t *testing.T) { // TP-05
 	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
 	w.settle()
@@ -273,6 +296,27 @@ func TestVariables(t *testing.T) { // TP-13, TP-16, TP-17
 	}
 	if w.one("HostTemplate", "c-a-").GetName() != second.GetName() {
 		t.Error("something was changed")
+	}
+}
+
+// A patch that cannot be applied changes nothing, and the condition says which, to what, and why.
+func TestBrokenPatch(t *testing.T) { // TP-13, TP-20
+	class := newClass()
+	class.Spec.Patches = []clusterv1.ClusterClassPatch{{Name: "net", Definitions: []clusterv1.PatchDefinition{{
+		Selector: clusterv1.PatchSelector{APIVersion: "x/v1", Kind: "NetTemplate", MatchResources: clusterv1.PatchSelectorMatch{InfrastructureCluster: new(true)}},
+		JSONPatches: []clusterv1.JSONPatch{
+			{Op: "replace", Path: "/spec/template/spec/subnet", ValueFrom: &clusterv1.JSONPatchValue{Variable: "missing"}},
+		},
+	}}}}
+	w := newWorld(t, management(newCluster(), class).WithReturnManagedFields().Build())
+	w.settle()
+	want := "False ReconcileFailed Patch net of ClusterClass class cannot be applied to NetTemplate net (infrastructure cluster): the value for " +
+		"/spec/template/spec/subnet: variable missing has no value; set it, or have the patch depend on it with enabledIf"
+	if diff := cmp.Diff(want, w.condition()); diff != "" {
+		t.Errorf("condition (-want +got):\n%s", diff)
+	}
+	if names := w.names(); len(names) != 0 {
+		t.Errorf("created %v", names)
 	}
 }
 

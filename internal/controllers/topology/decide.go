@@ -3,6 +3,7 @@ package topology
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -108,6 +109,9 @@ func message(err error) string {
 	text := err.Error()
 	if f := fault.As(err); f != nil {
 		text = f.Message
+		if f.Cause != nil && f.Kind == fault.Invalid && !strings.Contains(text, f.Cause.Error()) { // what is wrong with what was given
+			text += ": " + f.Cause.Error()
+		}
 	}
 	return sentence(text)
 }

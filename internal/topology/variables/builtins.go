@@ -8,6 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
 // ControlPlane is what patches may know of the control plane.
@@ -38,6 +41,9 @@ func ClusterBuiltins(cluster *clusterv1.Cluster) runtimehooksv1.Builtins {
 	topology, network := cluster.Spec.Topology, cluster.Spec.ClusterNetwork
 	annotations := maps.Clone(cluster.Annotations)
 	delete(annotations, corev1.LastAppliedConfigAnnotation) // the whole Cluster once more
+	for _, record := range []string{lifecycle.WorkersAnnotation, runtimev1.PendingHooksAnnotation, clusterv1.ClusterTopologyUpgradeStepAnnotation} {
+		delete(annotations, record) // how far the topology is: nothing that is made from a template depends on it
+	}
 	namespace := topology.ClassRef.Namespace
 	if namespace == "" {
 		namespace = cluster.Namespace
