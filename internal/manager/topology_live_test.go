@@ -207,3 +207,18 @@ func changeClass(t *testing.T, c client.Client, change func(*clusterv1.ClusterCl
 		return c.Update(t.Context(), class)
 	})
 }
+
+// reconcileClass waits until the class is reconciled.
+func reconcileClass(t *testing.T, c client.Client) {
+	t.Helper()
+	eventually(t, "the class is reconciled", func() error {
+		class := &clusterv1.ClusterClass{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "simulated"}, class); err != nil {
+			return err
+		}
+		if class.Status.ObservedGeneration != class.Generation {
+			return fmt.Errorf("observed %d of %d", class.Status.ObservedGeneration, class.Generation)
+		}
+		return nil
+	})
+}
