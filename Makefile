@@ -39,6 +39,12 @@ build: crds ## build bin/slipway
 image: prerequisites build ## build the node image
 	@bin/slipway image build
 
+FURTHER := v1.35.4
+
+.PHONY: versions
+versions: image ## compile the further Kubernetes version that end-to-end tests use, nine minutes when nothing is cached
+	@bin/slipway versions add $(FURTHER) --node-image --data-dir dist/versions
+
 .PHONY: demo
 demo: image ## from nothing to a running workload cluster
 	@hack/demo.sh bin/slipway '$(DATA_DIR)'
@@ -48,7 +54,7 @@ check: crds ## lint, unit tests and simulations; no Docker
 	@hack/test.sh --no-docker
 
 .PHONY: test
-test: prerequisites image ## every test, those on real nodes included
+test: prerequisites image versions ## every test, those on real nodes included
 	@hack/test.sh
 
 .PHONY: bench
