@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,6 +109,8 @@ type upgrading struct {
 	now time.Time
 	// blocked are the conditions that named a hook, each once.
 	blocked []string
+	// plans are the upgrade plans that the status had, each once.
+	plans []string
 }
 
 func newUpgrading(t *testing.T, c client.WithWatch, x *extension) *upgrading {
@@ -144,6 +147,9 @@ func (u *upgrading) run(done func() bool) {
 		if c := u.condition(); strings.Contains(c, "blocking") && !slices.Contains(u.blocked, c) {
 			u.blocked = append(u.blocked, c)
 		}
+		if plan := u.plan(); len(u.plans) == 0 || u.plans[len(u.plans)-1] != plan {
+			u.plans = append(u.plans, plan)
+		}
 		if u.checkSkew(); done() {
 			return
 		}
@@ -152,6 +158,19 @@ func (u *upgrading) run(done func() bool) {
 		}
 	}
 	u.t.Fatalf("does not end: %s, %v, %v", u.condition(), u.cluster().Annotations, u.x.released())
+}
+
+// plan is what the status of the Cluster says is still to come.
+func (u *upgrading) plan() string {
+	status, lists := u.cluster().Status, [2][]clusterv1.StatusVersion{}
+	for i, list := range [][]clusterv1.StatusUpgradePlanVersion{
+		ptr.Deref(status.ControlPlane, clusterv1.ClusterControlPlaneStatus{}).UpgradePlan, ptr.Deref(status.Workers, clusterv1.WorkersStatus{}).UpgradePlan,
+	} {
+		for _, step := range list {
+			lists[i] = append(lists[i], clusterv1.StatusVersion{Version: step.Version})
+		}
+	}
+	return versionsIn(lists[0]) + versionsIn(lists[1])
 }
 
 // play does one thing that providers do, and reports whether there was one to do.
@@ -291,7 +310,7 @@ func (u *upgrading) live(target string) {
 	u.run(func() bool { _, ok := u.cluster().Annotations["runtime.cluster.x-k8s.io/ok-to-delete"]; return ok })
 }
 
-func TestHooksBlockAndLetGo(t *testing.T) { // LH-01 to LH-09, LH-17, LH-18, TP-22, TP-27
+func TestHooksBlockAndLetGo(t *testing.T) { // LH-01 to LH-09, LH-17, LH-18, TP-22, TP-25, TP-27
 	u := newUpgrading(t, lifeWorld().WithReturnManagedFields().Build(), startExtension(t, 2))
 	u.live("v1.37.0")
 	if diff := cmp.Diff(wholeLife, u.x.released()); diff != "" {
@@ -309,6 +328,12 @@ func TestHooksBlockAndLetGo(t *testing.T) { // LH-01 to LH-09, LH-17, LH-18, TP-
 		if !named && name != "AfterControlPlaneInitialized" {
 			t.Errorf("no condition says that %s blocks: %q", name, u.blocked)
 		}
+	}
+	plans := []string{
+		"[][]", "[34 35 36 37][36 37]", "[35 36 37][36 37]", "[36 37][36 37]", "[37][36 37]", "[37][37]", "[][37]", "[][]",
+	}
+	if diff := cmp.Diff(plans, u.plans); diff != "" {
+		t.Errorf("plans in the status (-want +got):\n%s", diff)
 	}
 	bodies := u.x.Bodies(hooks.ID{Name: hooks.Name{Group: hooks.Group, Hook: "BeforeClusterUpgrade"}, Version: "v1alpha1"}.Path("beforeclusterupgrade"))
 	if len(bodies) == 0 || strings.Contains(string(bodies[0]), "managedFields") || strings.Contains(string(bodies[0]), `"status"`) {

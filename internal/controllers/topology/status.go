@@ -134,7 +134,7 @@ func eventsOf(done []loop.Action) []loop.Event {
 func hookEvents(j judged, v lifecycle.Verdict) []loop.Event {
 	var list []loop.Event
 	for _, r := range v.Released {
-		list = append(list, loop.Normal("HookCompleted", "Hook %s: %s let go", r.Hook, strings.Join(r.Handlers, ", ")))
+		list = append(list, loop.Normal("HookCompleted", "Hook %s completed by handlers: %s", r.Hook, strings.Join(r.Handlers, ", ")))
 	}
 	if last := j.last(); j.out.Err == nil && last.Message == j.reconciled().Message {
 		return list

@@ -85,7 +85,7 @@ func (d *decision) ask(action string, q Question) bool {
 			d.recheckIn(b.Retry)
 		}
 	default:
-		if len(answer.Handlers) > 0 {
+		if len(answer.Handlers) > 0 && q.Hook != GenerateUpgradePlan {
 			d.verdict.Released = append(d.verdict.Released, Released{Hook: q.Hook, Handlers: answer.Handlers})
 		}
 		return true

@@ -77,7 +77,7 @@ const (
 	postpone     = clusterv1.ClusterTopologyDeferUpgradeAnnotation
 )
 
-func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-28, LH-12, LH-13, LH-17
+func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-28, LH-12, LH-13, LH-17, CP-19
 	still, frozen := Part{Version: v33}, Part{Version: v33, Frozen: true}
 	next, withheld := Part{Version: v34}, Part{Version: v33, Withheld: true}
 	begun := clusterAnnotation(clusterv1.ClusterTopologyUpgradeStepAnnotation, v34)
@@ -290,6 +290,15 @@ func TestPlanExtension(t *testing.T) { // UP-01, RT-33
 	}))
 	if len(v.Ask) != 1 || v.Ask[0].Hook != BeforeClusterUpgrade {
 		t.Errorf("with a plan: asks %v", v.Ask)
+	}
+}
+
+func TestReleased(t *testing.T) { // LH-17
+	plan := Answer{Handlers: []string{"plan.x"}, Plan: Route{ControlPlane: []string{v34}}}
+	v := Next(with(at(v33, v34), answering(GenerateUpgradePlan, plan), letting(BeforeClusterUpgrade), letting(BeforeControlPlaneUpgrade), func(f *Facts) { f.PlanExtension = "plan.x" }))
+	want := []Released{{BeforeClusterUpgrade, []string{"h.x"}}, {BeforeControlPlaneUpgrade, []string{"h.x"}}}
+	if diff := cmp.Diff(want, v.Released); diff != "" {
+		t.Errorf("a plan is asked for again and again, and is nothing that was let go (-want +got):\n%s", diff)
 	}
 }
 
