@@ -50,6 +50,20 @@ func simulatedSnapshot(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 	return s
 }
 
+// Simulated control planes are of any version with nothing installed, and go from one to the next.
+func TestSimulatedVersions(t *testing.T) { // CP-04
+	for _, v := range []string{"v1.33.6", "v1.34.1", "v1.35.4", "v1.36.3", "v1.37.2"} {
+		s := simulatedSnapshot(t, func(s *Snapshot) { s.Plane.Spec.Version = v })
+		if run, included := versionToRun(s); run != v || !included {
+			t.Errorf("%s: it would run %s, %v", v, run, included)
+		}
+		p := Decide(s)
+		if len(p.Actions) != 1 || p.Actions[0].String() != "start the control plane at "+v+": it runs v1.30.0" {
+			t.Errorf("%s: %v", v, p.Actions)
+		}
+	}
+}
+
 func TestDecideSimulated(t *testing.T) {
 	yes := true
 	cases := map[string]struct {
