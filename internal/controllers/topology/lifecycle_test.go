@@ -363,3 +363,47 @@ func TestKilledAtEveryWrite(t *testing.T) { // LH-11, TP-03, TP-30
 		}
 	})
 }
+
+// TestHookFails: an extension that fails holds back the upgrade and nothing else, with one message also when it is not called any more.
+func TestHookFails(t *testing.T) { // LH-14, LH-17, TP-20, TP-23
+	u := newUpgrading(t, lifeWorld().WithReturnManagedFields().Build(), startExtension(t, 0))
+	u.run(u.reconciled)
+	path := hooks.ID{Name: hooks.Name{Group: hooks.Group, Hook: "BeforeClusterUpgrade"}, Version: "v1alpha1"}.Path("beforeclusterupgrade")
+	u.x.Serve(path, hooktest.Status(http.StatusInternalServerError))
+	u.change(func(c *clusterv1.Cluster) {
+		c.Spec.Topology.Version = "v1.34.0"
+		c.Spec.Topology.ControlPlane.HealthCheck.Checks.NodeStartupTimeoutSeconds = new(int32(77))
+		c.Spec.Topology.Workers.MachineDeployments[0].Replicas = new(int32(5))
+	})
+	said := map[string]bool{}
+	for range 12 {
+		_, err := u.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[u.condition()] = true
+	}
+	if len(said) != 1 || !strings.HasPrefix(u.condition(), "False ReconcileFailed * Hook BeforeClusterUpgrade failed: handler beforeclusterupgrade.ext: ") ||
+		!strings.Contains(u.condition(), "HTTP 500 Internal Server Error; retrying\n* Plane ") {
+		t.Errorf("conditions %v", said)
+	}
+	if calls := len(u.x.Bodies(path)); calls != 5 {
+		t.Errorf("%d calls, want 5 until the circuit opens", calls)
+	}
+	md := u.one("MachineDeployment", "c-a-")
+	if replicas := valueAt(t, md, "spec", "replicas"); replicas != int64(2) {
+		t.Errorf("a worker that waits for its upgrade was changed: %v replicas", replicas)
+	}
+	check := u.one("MachineHealthCheck", u.one("Plane", "c-").GetName())
+	if seconds := valueAt(t, check, "spec", "checks", "nodeStartupTimeoutSeconds"); seconds != int64(77) {
+		t.Errorf("the health check was not changed: %v", seconds)
+	}
+	u.x.Serve(path, u.x.answer("BeforeClusterUpgrade"))
+	u.now = u.now.Add(time.Hour)
+	u.run(func() bool {
+		return u.reconciled() && valueAt(t, u.one("MachineDeployment", "c-a-"), "spec", "template", "spec", "version") == "v1.34.0"
+	})
+	if replicas := valueAt(t, u.one("MachineDeployment", "c-a-"), "spec", "replicas"); replicas != int64(5) {
+		t.Errorf("what waited was not changed with the upgrade: %v replicas", replicas)
+	}
+}
