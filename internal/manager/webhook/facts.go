@@ -115,10 +115,11 @@ func (f *facts) class(ctx context.Context, cluster *clusterv1.Cluster) (*cluster
 	return class, nil
 }
 
-// awaitClass reads the class, again for a moment while its variables are not known.
+// awaitClass reads the class, again for a moment while its variables are not known. The end of that moment ends no read: it would be
+// an error of a Cluster that has none.
 func (f *facts) awaitClass(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
 	var class *clusterv1.ClusterClass
-	err := wait.PollUntilContextTimeout(ctx, classPoll, classWait, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, classPoll, classWait, true, func(context.Context) (bool, error) {
 		var err error
 		class, err = f.class(ctx, cluster)
 		return class != nil && managed.IsReconciled(class), err
