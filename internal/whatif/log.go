@@ -127,7 +127,7 @@ func ownerOfMachine(u *unstructured.Unstructured) id {
 func (l *log) plan(all []*unstructured.Unstructured) *Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := &Plan{Objects: []ObjectChange{}, Actions: l.actions, UnderWay: len(l.underWay)}
+	p := &Plan{Actions: l.actions, UnderWay: len(l.underWay), Objects: Difference(slices.Collect(maps.Values(l.before)), all)}
 	after := map[id]*unstructured.Unstructured{}
 	clusters, machines := map[string]bool{}, newRollouts()
 	for _, u := range all {
@@ -136,20 +136,13 @@ func (l *log) plan(all []*unstructured.Unstructured) *Plan {
 			clusters[clusterOf(u)] = false
 		}
 		machines.add(u, l.before[idOf(u)], true)
-		if c, changed := changeOf(l.before[idOf(u)], u); changed {
-			p.Objects = append(p.Objects, c)
-		}
 	}
 	for key, u := range l.before {
 		if after[key] != nil && after[key].GetUID() == u.GetUID() {
 			continue
 		}
 		machines.add(u, u, false)
-		p.Objects = append(p.Objects, ObjectChange{Object: objectOf(u), Cluster: clusterOf(u), Owner: controllerOf(u), Verb: Delete})
 	}
-	slices.SortFunc(p.Objects, func(a, b ObjectChange) int {
-		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), compareObjects(a.Object, b.Object), strings.Compare(string(a.Verb), string(b.Verb)))
-	})
 	for _, c := range p.Objects {
 		if c.Cluster != "" {
 			clusters[c.Cluster] = true

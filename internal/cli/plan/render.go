@@ -131,9 +131,10 @@ func alike(in []block, all bool) []block {
 	return out
 }
 
-// ofMachine reports whether an object is a Machine or one that is created and deleted with it.
+// ofMachine reports whether an object is a Machine or one that is created and deleted with it: its bootstrap config and
+// infrastructure, and the Secret with the bootstrap data.
 func ofMachine(o whatif.ObjectChange) bool {
-	return o.Kind == "Machine" || strings.HasPrefix(o.Owner, "Machine/")
+	return o.Kind == "Machine" || strings.HasPrefix(o.Owner, "Machine/") || o.Kind == "Secret" && strings.HasSuffix(o.Owner, "/"+o.Name)
 }
 
 // changes writes the objects. Those that change in the same fields share an entry; what is created and deleted with a Machine is
@@ -247,7 +248,7 @@ func rollout(p *page, r whatif.Rollout, objects []whatif.ObjectChange) {
 func with(objects []whatif.ObjectChange) string {
 	var kinds []string
 	for _, o := range objects {
-		if ofMachine(o) && o.Kind != "Machine" && o.Verb != whatif.Update && !slices.Contains(kinds, o.Kind) {
+		if strings.HasPrefix(o.Owner, "Machine/") && o.Verb != whatif.Update && !slices.Contains(kinds, o.Kind) {
 			kinds = append(kinds, o.Kind)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +29,7 @@ func (p *Providers) play(part role, u *unstructured.Unstructured) (follows []fun
 	case infraMachine:
 		return p.playInfraMachine(u)
 	case bootstrapConfig:
-		p.playBootstrapConfig(u)
+		return p.playBootstrapConfig(u)
 	case infraPool:
 		return p.playInfraPool(u)
 	}
@@ -150,21 +152,37 @@ func providerID(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("slipway:///slipway-%s-%08x", u.GetName(), crc32.ChecksumIEEE([]byte(u.GetNamespace()+"/"+u.GetName())))
 }
 
-func (p *Providers) playBootstrapConfig(u *unstructured.Unstructured) {
+func (p *Providers) playBootstrapConfig(u *unstructured.Unstructured) (follows []func()) {
 	if isTrue(u, "status", "initialization", "dataSecretCreated") || isTrue(u, "status", "ready") {
-		return
+		return nil
 	}
 	cluster := p.cluster(u)
 	if cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {
-		return
+		return nil
 	}
 	_, ofControlPlane := u.GetLabels()[clusterv1.MachineControlPlaneLabel]
 	if !ofControlPlane && !isTrue(cluster, "status", "initialization", "controlPlaneInitialized") {
-		return
+		return nil
 	}
 	set(u, u.GetName(), "status", "dataSecretName")
 	done(u, "dataSecretCreated")
 	p.isReady(u, clusterv1.ReadyCondition)
+	secret := dataSecret(u)
+	return []func(){func() { _ = p.world.API.Play(secret, "provider") }} // nothing of it is judged
+}
+
+// dataSecret is the Secret with the bootstrap data, as the contract wants it: of the cluster, and controlled by the config.
+func dataSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	out.SetNamespace(u.GetNamespace())
+	out.SetName(u.GetName())
+	out.SetLabels(map[string]string{clusterv1.ClusterNameLabel: clusterOf(u).Name})
+	yes := true
+	out.SetOwnerReferences([]metav1.OwnerReference{
+		{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID(), Controller: &yes},
+	})
+	return out
 }
 
 // playInfraPool gives a pool as many instances as it is asked for. Those of another version are replaced.
