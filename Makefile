@@ -60,7 +60,7 @@ test: prerequisites image versions ## every test, those on real nodes included
 .PHONY: bench
 bench: prerequisites image ## measure; prints a table and writes JSON
 	@go run ./test/bench -slipway bin/slipway
-	@SLIPWAY_PLAN_CHANGES=100 go test -vet=off -timeout 2h -run TestPlanIsWhatHappens ./internal/cli/plan
+	@SLIPWAY_PLAN_CHANGES=100 go test -vet=off -pgo=off -timeout 2h -run TestPlanIsWhatHappens ./internal/cli/plan
 
 CLUSTERS ?= 1,10,100,300,1000
 OUT ?= dist/bench/fleet.json

@@ -46,7 +46,7 @@ type live struct {
 }
 
 // A plan equals what the controllers then do: for generated changes of a fleet, with the same objects before.
-func TestPlanIsWhatHappens(t *testing.T) {
+func TestPlanIsWhatHappens(t *testing.T) { // TP-37
 	server := apiserver.Start(t, apiserver.Options{})
 	startManager(t, server)
 	scheme, err := manager.NewScheme()
