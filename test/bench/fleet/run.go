@@ -179,18 +179,22 @@ func (s *stage) comeUp(ctx context.Context) error {
 	return profiled()
 }
 
-// create creates the objects of a cluster in order, several clusters at a time.
+// create creates the objects of a cluster in order: the first cluster, which brings what all share, then several at a time.
 func (s *stage) create(ctx context.Context) error {
+	one := func(n int) error {
+		objects, err := s.template.Render(n)
+		if err != nil {
+			return err
+		}
+		return template.Create(ctx, s.client, objects)
+	}
+	if err := one(0); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	for n := range s.size {
-		group.Go(func() error {
-			objects, err := s.template.Render(n)
-			if err != nil {
-				return err
-			}
-			return template.Create(ctx, s.client, objects)
-		})
+	for n := 1; n < s.size; n++ {
+		group.Go(func() error { return one(n) })
 	}
 	return group.Wait()
 }

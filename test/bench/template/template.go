@@ -1,7 +1,8 @@
 // Package template makes many clusters of one manifest.
 //
-// Does: finds the Cluster and its MachineDeployment in a manifest, and replaces the Cluster's name wherever it stands;
-// creates their objects.
+// Does: finds the Cluster and its MachineDeployment in a manifest, also one that the Cluster's topology asks for, and replaces the
+// Cluster's name wherever it stands; creates their objects. What has not the Cluster's name in its own, as a ClusterClass and its
+// templates, is created once.
 //
 // Owns: the names of the clusters.
 //
@@ -57,6 +58,9 @@ func Parse(text string) (Template, error) {
 		switch o.GetKind() {
 		case "Cluster":
 			t.Namespace, t.cluster = o.GetNamespace(), o.GetName()
+			if err := t.topology(o); err != nil {
+				return t, err
+			}
 		case "MachineDeployment":
 			t.deployment = o.GetName()
 			if n := follow.Integer(o, "spec", "replicas"); n != 1 {
@@ -73,16 +77,35 @@ func Parse(text string) (Template, error) {
 	return t, nil
 }
 
+// topology finds the MachineDeployment that a topology asks for. Its class names it after the Cluster and its name in the topology.
+func (t *Template) topology(cluster *unstructured.Unstructured) error {
+	asked, _, err := unstructured.NestedSlice(cluster.Object, "spec", "topology", "workers", "machineDeployments")
+	if err != nil || len(asked) == 0 {
+		return err
+	}
+	d, _ := asked[0].(map[string]any)
+	name, _, _ := unstructured.NestedString(d, "name")
+	t.deployment = t.cluster + "-" + name
+	if n := follow.Integer(&unstructured.Unstructured{Object: d}, "replicas"); n != 1 {
+		return fmt.Errorf("workers %s have %d replicas, want 1", name, n)
+	}
+	return nil
+}
+
 // rename is a text with the name of the template's cluster replaced.
 func (t Template) rename(text string, n int) string {
 	return strings.ReplaceAll(text, t.cluster, Cluster(n))
 }
 
-// Render is the manifest of the nth cluster.
+// Render is the manifest of the nth cluster, without what the first one has brought for all.
 func (t Template) Render(n int) ([]*unstructured.Unstructured, error) {
-	objects, err := decode(t.rename(t.text, n))
-	for _, o := range objects {
+	all, err := decode(t.rename(t.text, n))
+	var objects []*unstructured.Unstructured
+	for _, o := range all {
 		o.SetNamespace(t.Namespace)
+		if n == 0 || strings.Contains(o.GetName(), Cluster(n)) {
+			objects = append(objects, o)
+		}
 	}
 	return objects, err
 }

@@ -27,10 +27,22 @@ func TestTemplate(t *testing.T) {
 	if o := tmpl.Object(follow.Kind("Machine"), "m"); o.GetAPIVersion() != "cluster.x-k8s.io/v1beta2" || o.GetKind() != "Machine" || o.GetNamespace() != tmpl.Namespace {
 		t.Errorf("an object is %v", o.Object)
 	}
+	classes, err := template.Read(filepath.Join("..", "..", "..", "examples", "fleet-class.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := classes.Render(0)
+	if err != nil || len(first) < 2 || first[len(first)-1].GetName() != "c0000" {
+		t.Fatalf("the first cluster brings the class: %v %v", first, err)
+	}
+	if more, err := classes.Render(3); err != nil || len(more) != 1 || more[0].GetName() != "c0003" || classes.Deployment(3) != "c0003-workers" {
+		t.Errorf("the others do not: %v %v, %s", more, err, classes.Deployment(3))
+	}
 	for name, bad := range map[string]string{
-		"no deployment": "kind: Cluster\nmetadata: {name: a}\n",
-		"two workers":   "kind: Cluster\nmetadata: {name: a}\n---\nkind: MachineDeployment\nmetadata: {name: a-md}\nspec: {replicas: 2}\n",
-		"no YAML":       "{",
+		"no deployment":  "kind: Cluster\nmetadata: {name: a}\n",
+		"two workers":    "kind: Cluster\nmetadata: {name: a}\n---\nkind: MachineDeployment\nmetadata: {name: a-md}\nspec: {replicas: 2}\n",
+		"two of a class": "kind: Cluster\nmetadata: {name: a}\nspec: {topology: {workers: {machineDeployments: [{name: md, replicas: 2}]}}}\n",
+		"no YAML":        "{",
 	} {
 		if _, err := template.Parse(bad); err == nil {
 			t.Errorf("%s: no error", name)
