@@ -226,7 +226,6 @@ func summaries() []string {
 		clusterv1.ClusterControlPlaneMachinesUpToDateCondition, clusterv1.ClusterWorkersAvailableCondition,
 		clusterv1.ClusterWorkerMachinesReadyCondition, clusterv1.ClusterWorkerMachinesUpToDateCondition, clusterv1.ClusterRollingOutCondition,
 		clusterv1.ClusterScalingUpCondition, clusterv1.ClusterScalingDownCondition, clusterv1.ClusterRemediatingCondition,
-		clusterv1.ClusterTopologyReconciledCondition,
 	}
 }
 
@@ -242,7 +241,8 @@ func (b builder) available(all bool) Step {
 		said = b.texts(b.root)
 	} else {
 		for _, c := range b.root.Issues() {
-			if !slices.Contains(summaries(), c.Type) {
+			hasStep := c.Type == clusterv1.ClusterTopologyReconciledCondition && b.Cluster.Spec.Topology.IsDefined()
+			if !hasStep && !slices.Contains(summaries(), c.Type) {
 				said = append(said, flat(c.Message))
 			}
 		}

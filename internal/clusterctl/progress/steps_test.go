@@ -238,3 +238,43 @@ func TestDeletion(t *testing.T) {
 		})
 	}
 }
+
+// A Cluster of a class has nothing but its topology at first: what is not there yet is not done.
+func TestTopology(t *testing.T) {
+	s := created(nil)
+	s.Cluster.Generation = 2
+	s.Cluster.Spec.Topology = clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Name: "small"}, Version: "v1.36.3"}
+	s.Cluster.Spec.InfrastructureRef, s.Cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{}, clusterv1.ContractVersionedObjectReference{}
+	s.Pools = nil
+	reconciled := func(status metav1.ConditionStatus, generation int64, message string) {
+		s.Cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterTopologyReconciledCondition, Status: status, ObservedGeneration: generation, Message: message}}
+	}
+	lines := func() string {
+		steps, err := progress.Creation(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, step := range steps[:3] {
+			out = append(out, step.String())
+		}
+		return strings.Join(out, "\n")
+	}
+	const nothing = "\ninfrastructure: waits until the topology has brought it\ncontrol plane: waits until the topology has brought it"
+	const ends = "topology: waits until Cluster demo has all that ClusterClass small asks for"
+	for _, tc := range []struct {
+		status     metav1.ConditionStatus
+		generation int64
+		message    string
+		want       string
+	}{
+		{"False", 2, "A hook holds it back", ends + " (A hook holds it back)"},
+		{"True", 1, "", ends},
+		{"True", 2, "", "topology: done"},
+	} {
+		reconciled(tc.status, tc.generation, tc.message)
+		if got := lines(); got != tc.want+nothing {
+			t.Errorf("%s of generation %d: %s", tc.status, tc.generation, got)
+		}
+	}
+}
