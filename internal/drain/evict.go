@@ -59,7 +59,7 @@ func (r Results) Failures() bool {
 }
 
 // Evict asks the Pods to leave, one after the other, for no longer than the Budget. What is refused is a result, not
-// an error: it is asked again in a later pass. Pods that are gone, or were replaced by another of the name, are not
+// an error: it is retried in a later pass. Pods that are gone, or were replaced by another of the name, are not
 // mentioned.
 func Evict(ctx context.Context, workload client.Client, targets []Target) Results {
 	ctx, cancel := context.WithTimeout(ctx, Budget)

@@ -28,7 +28,7 @@ type Rule struct {
 type podSelector struct{ pod, namespace labels.Selector }
 
 // RulesFor returns those of the rules, which are of the Machine's namespace, that apply to the Machine of the Cluster,
-// by name. A selector that cannot be read is invalid: without it nobody knows which Pods to spare.
+// by name. A selector that cannot be read is invalid: without it, it is not known which Pods to spare.
 func RulesFor(rules []clusterv1.MachineDrainRule, machine *clusterv1.Machine, cluster *clusterv1.Cluster) ([]Rule, error) {
 	var out []Rule
 	for _, r := range rules {

@@ -41,7 +41,7 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 
 // listenFree opens a port on an address that need not exist on this machine
 // yet: the bridge of a cluster's network may appear after its control plane,
-// and may go and come back while it runs.
+// and may disappear and reappear while it runs.
 func listenFree(ctx context.Context, address string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(network, _ string, conn syscall.RawConn) error {
 		var opt error

@@ -132,7 +132,7 @@ func (g gate) Accept() (net.Conn, error) {
 		if err != nil || !g.faults.down() {
 			return conn, err
 		}
-		_ = conn.Close() // as if nobody listened
+		_ = conn.Close() // as if no server listened
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Faults is what is wrong with a simulated control plane on purpose.
 type Faults struct {
-	// Down is how long nobody answers, counted from when it was first asked for; negative: until it is taken back.
+	// Down is how long the API server does not answer, from when it was first requested; negative: until the fault is removed.
 	// Zero: it answers.
 	Down time.Duration
 	// Slow is how long every request waits before it is answered.

@@ -57,7 +57,7 @@ func (s *Server) listener(name, address string) (net.Listener, error) {
 		if l.Addr().String() == address {
 			return l, nil
 		}
-		_ = l.Close() // nobody is connected
+		_ = l.Close() // no client is connected
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {

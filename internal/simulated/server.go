@@ -148,7 +148,7 @@ func (s *Server) Remove(name string) error {
 	s.mu.Lock()
 	s.drop(name)
 	if l := s.reserved[name]; l != nil {
-		_ = l.Close() // nobody is connected
+		_ = l.Close() // no client is connected
 		delete(s.reserved, name)
 	}
 	s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *Server) closeAll() {
 		s.drop(name)
 	}
 	for name, l := range s.reserved {
-		_ = l.Close() // nobody is connected
+		_ = l.Close() // no client is connected
 		delete(s.reserved, name)
 	}
 }

@@ -95,7 +95,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.namespace, "namespace", "", "watch this namespace only; default: all")
 	f.StringVar(&o.config.WatchFilter, "watch-filter", "", "process only objects with the label cluster.x-k8s.io/watch-filter of this value")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for the data of hosted control planes")
-	f.DurationVar(&o.config.SyncPeriod, "sync-period", 10*time.Minute, "how often every object is looked at without an event")
+	f.DurationVar(&o.config.SyncPeriod, "sync-period", 10*time.Minute, "how often every object is reconciled without an event")
 	f.DurationVar(&o.config.BootstrapTokenTTL, "bootstrap-token-ttl", 15*time.Minute, "how long a join token lives")
 	f.BoolVar(&o.config.LeaderElection.Enabled, "leader-elect", false, "elect one manager that works, among several")
 	f.DurationVar(&o.config.LeaderElection.Lease, "leader-elect-lease-duration", 15*time.Second, "how long a leader stays without renewing")

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// seldom and often are the times between two looks at the manager's memory, below half of its limit and beyond.
+	// seldom and often are the times between two readings of the manager's memory, below half of its limit and beyond.
 	seldom, often = 500 * time.Millisecond, 50 * time.Millisecond
 	// leftOpen is how long a descriptor may stay open in a process that the manager left behind.
 	leftOpen = 5 * time.Second

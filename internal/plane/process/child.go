@@ -40,7 +40,7 @@ type child struct {
 	acting sync.Mutex // held while the process is checked, started or ended
 	view   view
 	own    *launched // our own child; nil: there is none
-	asked  bool      // the end was asked for by us
+	asked  bool      // the end was requested by this program
 }
 
 func newChild(s *Supervisor, name string) *child {
@@ -208,7 +208,7 @@ func (c *child) transition(alive bool, now time.Time) {
 	c.health.reset()
 }
 
-// died records a death, unless it was asked for.
+// died records a death, unless it was requested.
 func (c *child) died() {
 	how := "it ended; how is unknown, because an earlier slipway had started it"
 	if c.own != nil {

@@ -34,7 +34,7 @@ import (
 type API struct {
 	handler http.Handler
 	client  kubernetes.Interface
-	// describe prepares the description of the API when somebody asks for it: it costs more than everything else.
+	// describe prepares the description of the API when a client requests it: it costs more than everything else.
 	describe func()
 	// paths is the answer to who asks for the root.
 	paths atomic.Pointer[[]byte]
@@ -104,7 +104,7 @@ func namer() *openapinamer.DefinitionNamer {
 	return openapinamer.NewDefinitionNamer(legacyscheme.Scheme)
 }
 
-// describeAll adds the description of the API. Its definitions are made anew: who does not ask for them does not keep them.
+// describeAll adds the description of the API. Its definitions are created with each request: a cluster that gets none keeps none.
 func (a *API) describeAll(handler *genericapiserver.APIServerHandler) {
 	names := namer()
 	v3 := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, names)
@@ -114,7 +114,7 @@ func (a *API) describeAll(handler *genericapiserver.APIServerHandler) {
 	a.list(handler)
 }
 
-// list notes what the root answers. Every client that wants to know whether the API answers asks for it again and again.
+// list notes what the root answers. Every client that checks whether the API answers requests it repeatedly.
 func (a *API) list(handler *genericapiserver.APIServerHandler) {
 	var answer bytes.Buffer
 	_ = json.NewEncoder(&answer).Encode(metav1.RootPaths{Paths: handler.ListedPaths()}) // strings can be encoded

@@ -66,7 +66,7 @@ func (l loopback) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.response(r, io.NopCloser(&w.body)), nil
 }
 
-// stream answers a watch while it goes on.
+// stream answers a watch until it ends.
 func (l loopback) stream(r, inner *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(inner.Context())
 	reader, writer := io.Pipe()

@@ -47,7 +47,7 @@ func (l *Life) node(m *member, i item) {
 	}
 }
 
-// alive reports whether there is somebody on the node who would do anything.
+// alive reports whether a kubelet would run on the node.
 func alive(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -87,7 +87,7 @@ func statuses(pod *corev1.Pod, containers []corev1.Container, state corev1.Conta
 	return out
 }
 
-// ignoreNotFound is for what somebody else did first: it is gone, or another one of the name.
+// ignoreNotFound is for what another client did first: it is gone, or another one of the name.
 func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

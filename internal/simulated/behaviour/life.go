@@ -32,7 +32,7 @@ const (
 	budgetKeys    = "/registry/poddisruptionbudgets/"
 )
 
-// Life is what goes on in all clusters.
+// Life runs what controllers and kubelets do in all clusters.
 type Life struct {
 	api     *api.API
 	client  kubernetes.Interface
@@ -52,7 +52,7 @@ type member struct {
 	budgets context.CancelFunc
 }
 
-// item is something to look at.
+// item is a key whose object is to be handled.
 type item struct{ member, keys, namespace, name string }
 
 // Start starts the workers, which end with the context.
@@ -85,7 +85,7 @@ func (l *Life) Changed(name string) func(key string, deleted bool) {
 	}
 }
 
-// Join begins the life of a cluster, or goes on with it after a restart, until the context ends.
+// Join begins the life of a cluster, or continues it after a restart, until the context ends.
 func (l *Life) Join(ctx context.Context, name string, t *api.Tenant) error {
 	ctx = api.Into(ctx, t)
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {

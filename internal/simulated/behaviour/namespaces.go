@@ -33,7 +33,7 @@ func (e *emptier) namespace(l *Life, m *member, name string) (time.Duration, err
 	err = deleter.Delete(m.ctx, name)
 	remaining := &deletion.ResourcesRemainingError{}
 	if errors.As(err, &remaining) {
-		return firstRetry, nil // what remains is ending
+		return firstRetry, nil // what is left is being deleted
 	}
 	if apierrors.IsConflict(err) {
 		return firstRetry, nil

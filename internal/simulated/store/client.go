@@ -138,7 +138,7 @@ func (watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption)
 	return k.watch(ctx, key, string(op.RangeBytes()), op.Rev())
 }
 
-// RequestProgress implements clientv3.Watcher. Nobody keeps a cache that would need it.
+// RequestProgress implements clientv3.Watcher. No cache needs it.
 func (watcher) RequestProgress(context.Context) error { return nil }
 
 // leases grants leases that are nothing but the second at which they end.

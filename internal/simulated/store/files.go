@@ -133,7 +133,7 @@ func (s *Store) Run(ctx context.Context, trouble func(error)) {
 	}
 }
 
-// Flush writes all that has changed. What cannot be written is tried again with the next change.
+// Flush writes all that has changed. What cannot be written is retried with the next change.
 func (s *Store) Flush() error {
 	s.mu.Lock()
 	dirty := s.dirty

@@ -142,7 +142,7 @@ func (f *flags) confirm(e env.Env) error {
 	case "y", "yes":
 		return nil
 	}
-	return usage("nothing was changed: answer y to upgrade, or use --yes where nobody can answer")
+	return usage("nothing was changed: answer y to upgrade, or use --yes in scripts")
 }
 
 func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, plan upgrade.Plan) error {
