@@ -37,7 +37,7 @@ type Config struct {
 	Namespaces []string
 	// WatchFilter limits the controllers to objects labelled cluster.x-k8s.io/watch-filter with it.
 	WatchFilter string
-	// SyncPeriod is how often every object is looked at without an event. Default 10 min.
+	// SyncPeriod is how often every object is reconciled without an event. Default 10 min.
 	SyncPeriod time.Duration
 	// Gates are the feature gates; nil: the defaults.
 	Gates featuregate.FeatureGate
