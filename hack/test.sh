@@ -12,7 +12,7 @@ export KUBE_CACHE_MUTATION_DETECTOR=true
 (cd sdk && go test "${test[@]}" ./...)
 if [ "${1:-}" = --no-docker ]; then
 	packages=$(go list ./... | grep -v -e /test/ -e /internal/providers/local$ -e /backend/container)
-	exec go test "${test[@]}" $packages
+	exec go test "${test[@]}" -timeout 20m $packages
 fi
 export SLIPWAY_BIN=$PWD/bin/slipway
 # End-to-end tests last and alone: they use the whole machine.
