@@ -49,7 +49,11 @@ func (f *fleet) measure(ctx context.Context) (m measurement, err error) {
 		return m, err
 	}
 	f.say("starting a management cluster and a manager …")
-	p, err := pair.Start(ctx, f.binary)
+	var flags []string
+	if f.template.OfClass {
+		flags = append(flags, "--feature-gates=ClusterTopology=true")
+	}
+	p, err := pair.Start(ctx, f.binary, flags...)
 	if err != nil {
 		return m, err
 	}

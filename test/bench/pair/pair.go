@@ -34,6 +34,7 @@ type Pair struct {
 	Folder string
 
 	binary string
+	flags  []string
 	server *apiserver.Server
 	ports  ports
 
@@ -45,13 +46,13 @@ type Pair struct {
 // ports of the manager on the loopback interface.
 type ports struct{ health, diagnostics, webhooks string }
 
-// Start starts the management cluster and the manager.
-func Start(ctx context.Context, binary string) (*Pair, error) {
+// Start starts the management cluster and the manager, which gets more flags.
+func Start(ctx context.Context, binary string, flags ...string) (*Pair, error) {
 	folder, err := os.MkdirTemp("", "slipway-bench-")
 	if err != nil {
 		return nil, err
 	}
-	p := &Pair{Folder: folder, binary: binary}
+	p := &Pair{Folder: folder, binary: binary, flags: flags}
 	if p.server, err = apiserver.Run(binary); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
@@ -79,6 +80,7 @@ func (p *Pair) StartManager(ctx context.Context) error {
 		"--kube-api-qps=-1", "--health-addr", "127.0.0.1:"+p.ports.health,
 		"--diagnostics-address", "127.0.0.1:"+p.ports.diagnostics, "--insecure-diagnostics",
 		"--webhook-host", "127.0.0.1", "--webhook-port", p.ports.webhooks)
+	cmd.Args = append(cmd.Args, p.flags...)
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

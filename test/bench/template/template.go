@@ -30,6 +30,8 @@ import (
 // Template is a manifest of one cluster, to be made many times under other names.
 type Template struct {
 	Namespace string
+	// OfClass is true where the Cluster has a topology.
+	OfClass bool
 
 	text, cluster, deployment string
 }
@@ -85,7 +87,7 @@ func (t *Template) topology(cluster *unstructured.Unstructured) error {
 	}
 	d, _ := asked[0].(map[string]any)
 	name, _, _ := unstructured.NestedString(d, "name")
-	t.deployment = t.cluster + "-" + name
+	t.deployment, t.OfClass = t.cluster+"-"+name, true
 	if n := follow.Integer(&unstructured.Unstructured{Object: d}, "replicas"); n != 1 {
 		return fmt.Errorf("workers %s have %d replicas, want 1", name, n)
 	}
