@@ -98,11 +98,13 @@ func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 	}
 	out = append(out, people...)
 	if providerset.Has(r.sets(), providerset.Core) {
-		gathering, err := read("manager")
-		if err != nil {
-			return nil, err
+		for _, name := range []string{"manager", "classes"} {
+			objects, err := read(name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, objects...)
 		}
-		out = append(out, gathering...)
 	}
 	bindings := r.bindings()
 	for _, set := range r.sets() {
