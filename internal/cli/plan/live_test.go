@@ -19,6 +19,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -194,7 +195,16 @@ func (l *live) rest(what string) whatif.Snapshot {
 
 // ready returns what is not what it shall be.
 func ready(objects []*unstructured.Unstructured) error {
+	present := map[types.UID]bool{}
 	for _, u := range objects {
+		present[u.GetUID()] = true
+	}
+	for _, u := range objects {
+		for _, owner := range u.GetOwnerReferences() {
+			if (strings.Contains(owner.APIVersion, ".x-k8s.io/") || strings.Contains(owner.APIVersion, ".slipway.dev/")) && !present[owner.UID] {
+				return fmt.Errorf("%s %s is about to be collected: %s %s, which owns it, is gone", u.GetKind(), u.GetName(), owner.Kind, owner.Name)
+			}
+		}
 		switch {
 		case u.GetDeletionTimestamp() != nil:
 			return fmt.Errorf("%s %s is being deleted", u.GetKind(), u.GetName())
