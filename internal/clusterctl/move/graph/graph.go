@@ -1,0 +1,275 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Labels of objects, and of the CRDs of their kinds, that clusterctl's contract gives a meaning.
+const (
+	// MoveLabel marks what moves although no Cluster owns it.
+	MoveLabel = "clusterctl.cluster.x-k8s.io/move"
+	// MoveHierarchyLabel marks what moves together with everything that it owns.
+	MoveHierarchyLabel = "clusterctl.cluster.x-k8s.io/move-hierarchy"
+)
+
+// Kinds of Cluster API that the graph knows by name.
+const (
+	Cluster            = "Cluster"
+	ClusterClass       = "ClusterClass"
+	ClusterResourceSet = "ClusterResourceSet"
+	binding            = "ClusterResourceSetBinding"
+)
+
+// ID identifies an object in any management cluster.
+type ID struct{ Group, Kind, Namespace, Name string }
+
+// IDOf is the ID of an object.
+func IDOf(o *unstructured.Unstructured) ID {
+	k := o.GroupVersionKind()
+	return ID{k.Group, k.Kind, o.GetNamespace(), o.GetName()}
+}
+
+// String is the object as people write it.
+func (i ID) String() string {
+	if i.Namespace == "" {
+		return i.Kind + " " + i.Name
+	}
+	return i.Kind + " " + i.Namespace + "/" + i.Name
+}
+
+// Compare sorts by kind, namespace and name.
+func (i ID) Compare(j ID) int {
+	return cmp.Or(strings.Compare(i.Kind, j.Kind), strings.Compare(i.Group, j.Group),
+		strings.Compare(i.Namespace, j.Namespace), strings.Compare(i.Name, j.Name))
+}
+
+// IsCore reports whether it is a kind of Cluster API itself.
+func (i ID) IsCore(kind string) bool {
+	return i.Kind == kind && (i.Group == clusterv1.GroupVersion.Group || i.Group == addonsv1.GroupVersion.Group)
+}
+
+// Object is one that was read.
+type Object struct {
+	*unstructured.Unstructured
+	// Marked and MarkedHierarchy: the CRD of its kind has the label [MoveLabel] or [MoveHierarchyLabel].
+	Marked, MarkedHierarchy bool
+}
+
+// Node is an object with its links.
+type Node struct {
+	Object
+	ID ID
+	// Owners are those of its owner references that were read.
+	Owners []*Node
+	// parents are what it belongs to, owners included; before is what has to exist before it, besides.
+	parents, before []*Node
+	// children are the other ends of parents, after those of before.
+	children, after []*Node
+	// roots that it belongs to, itself included if it is one.
+	roots map[*Node]bool
+}
+
+// Graph is what was read of a management cluster.
+type Graph struct {
+	nodes []*Node // sorted
+	byID  map[ID]*Node
+}
+
+// Build links the objects. Two of the same identity are one: the first counts.
+func Build(objects []Object) *Graph {
+	g := &Graph{byID: make(map[ID]*Node, len(objects))}
+	byUID := make(map[types.UID]*Node, len(objects))
+	for _, o := range objects {
+		n := &Node{Object: o, ID: IDOf(o.Unstructured), roots: map[*Node]bool{}}
+		if g.byID[n.ID] != nil {
+			continue
+		}
+		g.byID[n.ID] = n
+		g.nodes = append(g.nodes, n)
+		if uid := o.GetUID(); uid != "" {
+			byUID[uid] = n
+		}
+	}
+	slices.SortFunc(g.nodes, func(a, b *Node) int { return a.ID.Compare(b.ID) })
+	clusters := g.clusterNames()
+	for _, n := range g.nodes {
+		g.linkOwners(n, byUID)
+		g.linkSoftly(n, clusters)
+	}
+	g.spreadRoots()
+	return g
+}
+
+// Get returns the node of an ID, nil if there is none.
+func (g *Graph) Get(id ID) *Node { return g.byID[id] }
+
+// Roots are the nodes of a kind of Cluster API that others belong to, sorted.
+func (g *Graph) Roots(kind string) []*Node {
+	var out []*Node
+	for _, n := range g.nodes {
+		if n.ID.IsCore(kind) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (g *Graph) clusterNames() map[string][]string {
+	out := map[string][]string{}
+	for _, n := range g.Roots(Cluster) {
+		out[n.ID.Namespace] = append(out[n.ID.Namespace], n.ID.Name)
+	}
+	return out
+}
+
+// linkOwners links an object to its owners. A reference into another namespace means nothing to Kubernetes either.
+func (g *Graph) linkOwners(n *Node, byUID map[types.UID]*Node) {
+	for _, ref := range n.GetOwnerReferences() {
+		owner := byUID[ref.UID]
+		if owner == nil || owner == n || !names(ref, owner.ID) || owner.ID.Namespace != "" && owner.ID.Namespace != n.ID.Namespace {
+			continue
+		}
+		n.Owners = append(n.Owners, owner)
+		n.belongsTo(owner)
+	}
+}
+
+func names(ref metav1.OwnerReference, id ID) bool {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && gv.Group == id.Group && ref.Kind == id.Kind && ref.Name == id.Name
+}
+
+func (n *Node) belongsTo(parent *Node) {
+	if parent == nil || parent == n || slices.Contains(n.parents, parent) {
+		return
+	}
+	n.parents = append(n.parents, parent)
+	parent.children = append(parent.children, n)
+}
+
+// linkSoftly adds the links that no owner reference says.
+func (g *Graph) linkSoftly(n *Node, clusters map[string][]string) {
+	id := n.ID
+	switch {
+	case id.Group == "" && id.Kind == "Secret" && len(n.GetOwnerReferences()) == 0:
+		if name := longestPrefix(clusters[id.Namespace], id.Name); name != "" {
+			n.belongsTo(g.byID[ID{clusterv1.GroupVersion.Group, Cluster, id.Namespace, name}])
+		}
+	case id.IsCore(binding):
+		name, _, _ := unstructured.NestedString(n.UnstructuredContent(), "spec", "clusterName")
+		n.belongsTo(g.byID[ID{clusterv1.GroupVersion.Group, Cluster, id.Namespace, cmp.Or(name, id.Name)}])
+	case id.IsCore(Cluster):
+		if class := g.byID[ClassOf(n.Unstructured)]; class != nil {
+			n.before = append(n.before, class)
+			class.after = append(class.after, n)
+		}
+	}
+	if id.Group == clusterv1.GroupVersion.Group || id.Group == addonsv1.GroupVersion.Group {
+		g.linkReferences(n, n.UnstructuredContent()["spec"])
+	}
+}
+
+// longestPrefix returns the name of which text is "<name>-<something>", the longest of them.
+func longestPrefix(names []string, text string) string {
+	best := ""
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(text, name+"-"); ok && rest != "" && len(name) > len(best) {
+			best = name
+		}
+	}
+	return best
+}
+
+// ClassOf is the ID of the ClusterClass that a Cluster, of either version, names; empty: it names none.
+func ClassOf(cluster *unstructured.Unstructured) ID {
+	text := func(path ...string) string {
+		s, _, _ := unstructured.NestedString(cluster.UnstructuredContent(), append([]string{"spec", "topology"}, path...)...)
+		return s
+	}
+	name := cmp.Or(text("classRef", "name"), text("class"))
+	if name == "" {
+		return ID{}
+	}
+	return ID{clusterv1.GroupVersion.Group, ClusterClass, cmp.Or(text("classRef", "namespace"), text("classNamespace"), cluster.GetNamespace()), name}
+}
+
+// linkReferences links what a core object's spec refers to: the object that is referred to goes where this one goes. That covers
+// restored objects, whose owner references are not back yet.
+func (g *Graph) linkReferences(n *Node, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if to := g.referred(n, v); to != nil && !to.ID.IsCore(Cluster) && !to.ID.IsCore(ClusterClass) && !to.owns(n, 0) {
+			to.belongsTo(n)
+		}
+		for _, inner := range v {
+			g.linkReferences(n, inner)
+		}
+	case []any:
+		for _, inner := range v {
+			g.linkReferences(n, inner)
+		}
+	}
+}
+
+// referred is the object of the same namespace that a map of fields refers to by kind and name, nil if it is no reference.
+func (g *Graph) referred(n *Node, fields map[string]any) *Node {
+	kind, _ := fields["kind"].(string)
+	name, _ := fields["name"].(string)
+	if kind == "" || name == "" {
+		return nil
+	}
+	group, _ := fields["apiGroup"].(string)
+	if version, ok := fields["apiVersion"].(string); ok {
+		gv, err := schema.ParseGroupVersion(version)
+		if err != nil {
+			return nil
+		}
+		group = gv.Group
+	}
+	return g.byID[ID{group, kind, n.ID.Namespace, name}]
+}
+
+// owns reports whether the other belongs to it by owner references; deeper chains than this do not exist.
+func (n *Node) owns(other *Node, depth int) bool {
+	const deepest = 16
+	if depth > deepest {
+		return false
+	}
+	return slices.ContainsFunc(other.Owners, func(o *Node) bool { return o == n || n.owns(o, depth+1) })
+}
+
+// spreadRoots notes for each node which roots it belongs to.
+func (g *Graph) spreadRoots() {
+	for _, n := range g.nodes {
+		_, alone := n.GetLabels()[MoveLabel]
+		_, hierarchy := n.GetLabels()[MoveHierarchyLabel]
+		switch {
+		case n.ID.IsCore(Cluster), n.ID.IsCore(ClusterClass), n.ID.IsCore(ClusterResourceSet), hierarchy, n.MarkedHierarchy:
+			n.spread(n)
+		case alone, n.Marked:
+			n.roots[n] = true
+		}
+	}
+}
+
+// spread notes the root in everything below. What is noted already is not visited again, so that circles end.
+func (n *Node) spread(root *Node) {
+	for pending := []*Node{n}; len(pending) > 0; {
+		next := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		if next.roots[root] {
+			continue
+		}
+		next.roots[root] = true
+		pending = append(pending, next.children...)
+	}
+}

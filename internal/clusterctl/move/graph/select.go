@@ -1,0 +1,193 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What says what to select.
+type What struct {
+	// Namespace that moves; empty: all.
+	Namespace string
+	// Clusters are the names of those that move; empty: everything in the namespace does.
+	Clusters []string
+}
+
+// Item is an object that was selected.
+type Item struct {
+	*Node
+	// Copy: it is created where it is missing, and stays.
+	Copy bool
+}
+
+// Selection is what moves.
+type Selection struct {
+	// Levels are the objects, those that others need first.
+	Levels [][]Item
+	// Problems say what keeps the selection from being moved, and what to do.
+	Problems []string
+}
+
+// Items are all objects of the selection, owners first.
+func (s Selection) Items() []Item { return slices.Concat(s.Levels...) }
+
+// Find returns the items of a kind of Cluster API.
+func (s Selection) Find(kind string) []Item {
+	var out []Item
+	for _, i := range s.Items() {
+		if i.ID.IsCore(kind) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Select says what moves, what is copied, and what is refused.
+func (g *Graph) Select(w What) Selection {
+	var s Selection
+	chosen := map[*Node]*Item{}
+	for _, name := range w.Clusters {
+		if !slices.ContainsFunc(g.Roots(Cluster), func(n *Node) bool { return n.ID.Name == name && n.ID.Namespace == w.Namespace }) {
+			s.Problems = append(s.Problems, fmt.Sprintf("there is no Cluster %s in namespace %s: check the name", name, w.Namespace))
+		}
+	}
+	for _, n := range g.nodes {
+		switch item, problem := w.choose(n); {
+		case problem != "":
+			s.Problems = append(s.Problems, problem)
+		case item != nil:
+			chosen[n] = item
+		}
+	}
+	var circle []string
+	s.Levels, circle = levels(g.nodes, chosen)
+	if len(circle) > 0 {
+		s.Problems = append(s.Problems, fmt.Sprintf("these objects own each other in a circle: %s; remove one of the owner references", strings.Join(circle, ", ")))
+	}
+	return s
+}
+
+// choose says what happens to one object; nil: it stays.
+func (w What) choose(n *Node) (*Item, string) {
+	if len(n.roots) == 0 {
+		return nil, ""
+	}
+	if n.ID.Namespace == "" || w.Namespace != "" && n.ID.Namespace != w.Namespace {
+		if !w.reaches(n) {
+			return nil, ""
+		}
+		return &Item{Node: n, Copy: true}, ""
+	}
+	if len(w.Clusters) == 0 {
+		return &Item{Node: n}, ""
+	}
+	return w.chooseOfSome(n)
+}
+
+// reaches reports whether an object outside of the namespace belongs to what moves. What is cluster-scoped always does: it is marked.
+func (w What) reaches(n *Node) bool {
+	for root := range n.roots {
+		if root.ID.Namespace == "" || w.Namespace == "" || root.ID.Namespace == w.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
+func (w What) chooseOfSome(n *Node) (*Item, string) {
+	var others []string
+	chosen, marked := false, false
+	for root := range n.roots {
+		switch {
+		case root.ID.IsCore(Cluster) && slices.Contains(w.Clusters, root.ID.Name):
+			chosen = true
+		case root.ID.IsCore(Cluster):
+			others = append(others, root.ID.Name)
+		case root.ID.IsCore(ClusterClass):
+			marked = marked || w.uses(root)
+		case root.ID.IsCore(ClusterResourceSet):
+			marked = marked || w.binds(root)
+		default:
+			marked = true
+		}
+	}
+	switch {
+	case chosen && len(others) == 0 && !n.ID.IsCore(ClusterResourceSet):
+		return &Item{Node: n}, ""
+	case !chosen && (!marked || len(others) > 0):
+		return nil, ""
+	case chosen && len(others) > 0 && !isPlain(n):
+		slices.Sort(others)
+		return nil, fmt.Sprintf("%s belongs to Cluster %s, too, and cannot be in two management clusters: move them together", n.ID, strings.Join(others, ", "))
+	}
+	return &Item{Node: n, Copy: true}, ""
+}
+
+// uses reports whether one of the Clusters that move is of the class.
+func (w What) uses(class *Node) bool {
+	return class.isBefore(func(n *Node) bool { return slices.Contains(w.Clusters, n.ID.Name) && n.ID.Namespace == w.Namespace })
+}
+
+// binds reports whether the set has given something to one of the Clusters that move.
+func (w What) binds(set *Node) bool {
+	return slices.ContainsFunc(set.children, func(n *Node) bool {
+		return n.ID.IsCore(binding) && slices.ContainsFunc(n.parents, func(p *Node) bool {
+			return p.ID.IsCore(Cluster) && slices.Contains(w.Clusters, p.ID.Name)
+		})
+	})
+}
+
+// isBefore reports whether an object that fulfils the condition needs this one.
+func (n *Node) isBefore(is func(*Node) bool) bool { return slices.ContainsFunc(n.after, is) }
+
+// isPlain reports whether there can be two of an object: it is a template or data, which nothing acts upon.
+func isPlain(n *Node) bool {
+	if n.ID.Group == "" {
+		return n.ID.Kind == "Secret" || n.ID.Kind == "ConfigMap"
+	}
+	return strings.HasSuffix(n.ID.Kind, "Template") || n.ID.IsCore(ClusterClass) || n.ID.IsCore(ClusterResourceSet)
+}
+
+// levels puts the chosen into an order in which everything comes after its owners and what else it needs. What is left in
+// circles is returned besides.
+func levels(nodes []*Node, chosen map[*Node]*Item) (out [][]Item, circle []string) {
+	done := map[*Node]bool{}
+	for len(done) < len(chosen) {
+		var level []Item
+		for _, n := range nodes {
+			waits := func(m *Node) bool { return chosen[m] != nil && !done[m] }
+			if item := chosen[n]; item != nil && !done[n] && !slices.ContainsFunc(n.Owners, waits) && !slices.ContainsFunc(n.needs(), waits) {
+				level = append(level, *item)
+			}
+		}
+		if len(level) == 0 {
+			for _, n := range nodes {
+				if chosen[n] != nil && !done[n] {
+					circle = append(circle, n.ID.String())
+				}
+			}
+			return out, circle
+		}
+		for _, item := range level {
+			done[item.Node] = true
+		}
+		out = append(out, level)
+	}
+	return out, nil
+}
+
+// needs are what has to exist before the object besides its owners: its class, and the Clusters that it belongs to in whatever
+// way, so that it is paused from its beginning.
+func (n *Node) needs() []*Node {
+	if n.ID.IsCore(Cluster) {
+		return n.before
+	}
+	out := slices.Clone(n.before)
+	for root := range n.roots {
+		if root != n && root.ID.IsCore(Cluster) {
+			out = append(out, root)
+		}
+	}
+	return out
+}
