@@ -1,0 +1,129 @@
+package provider
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Type says what a provider provides. The value is that of the field type of configurations and inventories.
+type Type string
+
+// The types of providers.
+const (
+	Core             Type = "CoreProvider"
+	Bootstrap        Type = "BootstrapProvider"
+	ControlPlane     Type = "ControlPlaneProvider"
+	Infrastructure   Type = "InfrastructureProvider"
+	IPAM             Type = "IPAMProvider"
+	RuntimeExtension Type = "RuntimeExtensionProvider"
+	Addon            Type = "AddonProvider"
+)
+
+// CoreName is the name of the only core provider.
+const CoreName = "cluster-api"
+
+// Labels of the objects of providers.
+const (
+	// ComponentLabel marks every object that was installed for a provider; its value is empty.
+	ComponentLabel = "clusterctl.cluster.x-k8s.io"
+	// NameLabel has the label of the provider as its value.
+	NameLabel = "cluster.x-k8s.io/provider"
+)
+
+// Types are all types, in the order in which providers are installed and listed.
+func Types() []Type {
+	return []Type{Core, Bootstrap, ControlPlane, Infrastructure, IPAM, RuntimeExtension, Addon}
+}
+
+// Flag is the flag that names providers of this type, and the beginning of the name of their components file.
+func (t Type) Flag() string {
+	switch t {
+	case Core:
+		return "core"
+	case Bootstrap:
+		return "bootstrap"
+	case ControlPlane:
+		return "control-plane"
+	case Infrastructure:
+		return "infrastructure"
+	case IPAM:
+		return "ipam"
+	case RuntimeExtension:
+		return "runtime-extension"
+	case Addon:
+		return "addon"
+	}
+	return ""
+}
+
+// ComponentsFile is the usual name of the file with the objects of a provider of this type.
+func (t Type) ComponentsFile() string { return t.Flag() + "-components.yaml" }
+
+// Label is the value of NameLabel on the objects of the provider of this type and name, the name of its folder in
+// local repositories, and the name of its inventory object.
+func (t Type) Label(name string) string {
+	if t == Core {
+		return name
+	}
+	return t.Flag() + "-" + name
+}
+
+// Provider says where the releases of a provider are.
+type Provider struct {
+	Name string `json:"name"`
+	Type Type   `json:"type"`
+	// URL of the components file of one version, or of "latest".
+	URL string `json:"url"`
+}
+
+// Label of the provider; see [Type.Label].
+func (p Provider) Label() string { return p.Type.Label(p.Name) }
+
+// Compare orders providers by type, then by name.
+func Compare(a, b Provider) int {
+	types := Types()
+	return cmp.Or(slices.Index(types, a.Type)-slices.Index(types, b.Type), strings.Compare(a.Name, b.Name))
+}
+
+// Validate says what is wrong with a provider; the fault is Invalid.
+func (p Provider) Validate() error {
+	switch {
+	case p.Name == "":
+		return invalid("a provider has no name; set name")
+	case !slices.Contains(Types(), p.Type):
+		return invalid("provider %s has the type %q; use one of: %s", p.Name, p.Type, typeNames())
+	case (p.Name == CoreName) != (p.Type == Core):
+		return invalid("the name %s belongs to the type %s alone; provider %s has the type %s", CoreName, Core, p.Name, p.Type)
+	}
+	if problems := validation.IsDNS1123Subdomain(p.Name); len(problems) > 0 {
+		return invalid("%q is no name of a provider: %s", p.Name, strings.Join(problems, "; "))
+	}
+	if problems := validation.IsValidLabelValue(p.Label()); len(problems) > 0 {
+		return invalid("%q is no name of a provider: its label %q is no value of a label: %s", p.Name, p.Label(), strings.Join(problems, "; "))
+	}
+	if p.URL == "" {
+		return invalid("provider %s has no url; set url to its components file", p.Name)
+	}
+	if _, err := url.Parse(p.URL); err != nil {
+		return invalid("the url of provider %s cannot be read; correct it", p.Name)
+	}
+	return nil
+}
+
+func typeNames() string {
+	var names []string
+	for _, t := range Types() {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, ", ")
+}
+
+func invalid(message string, args ...any) error {
+	return fault.New(fault.Invalid, "InvalidProvider", message, args...)
+}

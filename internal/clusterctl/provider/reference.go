@@ -1,0 +1,50 @@
+package provider
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Reference is a provider as it is named on the command line.
+type Reference struct {
+	// Namespace; empty: not given.
+	Namespace string
+	Name      string
+	// Version; empty: not given.
+	Version string
+}
+
+// ParseReference reads [namespace/]name[:version]; the fault is Invalid.
+func ParseReference(s string) (Reference, error) {
+	var r Reference
+	rest := s
+	if namespace, name, ok := strings.Cut(s, "/"); ok {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			return r, malformed(s)
+		}
+		r.Namespace, rest = namespace, name
+	}
+	name, version, versioned := strings.Cut(rest, ":")
+	if len(validation.IsDNS1123Subdomain(name)) > 0 || versioned && (version == "" || strings.ContainsAny(version, ":/ \t\n")) {
+		return r, malformed(s)
+	}
+	r.Name, r.Version = name, version
+	return r, nil
+}
+
+func malformed(s string) error {
+	return invalid("%q names no provider; write name or name:version, for example aws or aws:v2.8.0", s)
+}
+
+// String writes the reference as ParseReference reads it.
+func (r Reference) String() string {
+	s := r.Name
+	if r.Namespace != "" {
+		s = r.Namespace + "/" + s
+	}
+	if r.Version != "" {
+		s += ":" + r.Version
+	}
+	return s
+}

@@ -1,0 +1,149 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// fetcher reads from servers.
+type fetcher struct {
+	client *http.Client
+	pause  func(context.Context, time.Duration) error
+}
+
+// tryTimeout is how long one try to read a file may take.
+const tryTimeout = time.Minute
+
+// pauses are those before the second try and the ones after it.
+func pauses() []time.Duration { return []time.Duration{time.Second, 4 * time.Second} }
+
+func (o Options) fetcher() fetcher {
+	f := fetcher{client: &http.Client{Transport: o.transport()}, pause: o.Pause}
+	if f.pause == nil {
+		f.pause = sleep
+	}
+	return f
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// request is what is read from a server, and with which token for that host.
+type request struct {
+	url, accept, token string
+	// credentials says which variable has the token, for errors.
+	credentials string
+}
+
+// response is a body that was read to its end.
+type response struct {
+	body   []byte
+	header http.Header
+}
+
+// get reads from a server, trying again where that may help.
+func (f fetcher) get(ctx context.Context, r request) (response, error) {
+	out, err := f.try(ctx, r)
+	for _, d := range pauses() {
+		if !retryable(err) {
+			break
+		}
+		if err := f.pause(ctx, d); err != nil {
+			return response{}, err
+		}
+		out, err = f.try(ctx, r)
+	}
+	return out, err
+}
+
+// retryable reports whether another try may have another outcome: a server that limits requests is left in peace.
+func retryable(err error) bool {
+	known := fault.As(err)
+	return known != nil && known.Reason == ReasonUnreachable && !errors.Is(err, context.Canceled)
+}
+
+func (f fetcher) try(ctx context.Context, r request) (response, error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, http.NoBody)
+	if err != nil {
+		return response{}, fault.New(fault.Invalid, ReasonURL, "an address of a repository cannot be read; correct the url of the provider")
+	}
+	req.Header.Set("User-Agent", "slipway")
+	if r.accept != "" {
+		req.Header.Set("Accept", r.accept)
+	}
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	resp, err := f.client.Do(req)
+	if err != nil {
+		return response{}, unreachable(req.URL, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := checkStatus(resp, r); err != nil {
+		return response{}, err
+	}
+	what := req.URL.Host + req.URL.Path
+	if resp.ContentLength > maxFile {
+		return response{}, tooLarge(what)
+	}
+	body, err := readAll(resp.Body, what)
+	if err != nil && fault.As(err) == nil {
+		err = fault.New(fault.Unreachable, ReasonUnreachable, "the download of %s ended before its end (%v); run the command again", what, err).From(err)
+	}
+	return response{body, resp.Header}, err
+}
+
+// unreachable is the fault of a request without an answer. The address is shortened: its query may hold a signature.
+func unreachable(u *url.URL, err error) error {
+	if known := fault.As(err); known != nil {
+		return known
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return fault.New(fault.Unreachable, ReasonUnreachable, "%s does not answer (%v); check the network and the proxy settings, then run the command again", u.Host, err).From(err)
+}
+
+// checkStatus makes a fault of every answer that is not the file.
+func checkStatus(resp *http.Response, r request) error {
+	host, path := resp.Request.URL.Host, resp.Request.URL.Path
+	limited := resp.StatusCode == http.StatusTooManyRequests ||
+		resp.StatusCode == http.StatusForbidden && (resp.Header.Get("X-Ratelimit-Remaining") == "0" || resp.Header.Get("Retry-After") != "")
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		return nil
+	case limited && r.token == "" && r.credentials != "":
+		return fault.New(fault.Unreachable, ReasonRateLimited, "%s limits requests without a token, and the limit is reached; set %s, or run the command again later", host, r.credentials)
+	case limited:
+		return fault.New(fault.Unreachable, ReasonRateLimited, "%s limits requests, and the limit is reached; run the command again later", host)
+	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
+		return fault.New(fault.Gone, ReasonNotFound, "%s has no %s; check the version and the url of the provider", host, path)
+	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+		if r.token != "" {
+			return fault.New(fault.Invalid, ReasonCredentials, "%s refuses the token of %s (%s); set one that may read %s", host, r.credentials, resp.Status, path)
+		}
+		if r.credentials != "" {
+			return fault.New(fault.Invalid, ReasonCredentials, "%s wants a token (%s); set %s", host, resp.Status, r.credentials)
+		}
+		return fault.New(fault.Invalid, ReasonCredentials, "%s refuses to show %s (%s); use a repository that can be read without credentials", host, path, resp.Status)
+	case resp.StatusCode >= 500:
+		return fault.New(fault.Unreachable, ReasonUnreachable, "%s answers %s; run the command again later", host, resp.Status)
+	}
+	return fault.New(fault.Invalid, ReasonURL, "%s answers %s for %s; check the url of the provider", host, resp.Status, path)
+}

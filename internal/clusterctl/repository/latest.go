@@ -1,0 +1,107 @@
+package repository
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Contract is the contract of the Cluster API that this build has.
+const Contract = "v1beta2"
+
+// CompatibleContracts are the contracts that a provider may have beside core components of the contract, best first.
+func CompatibleContracts(contract string) []string {
+	if contract == "v1beta2" {
+		return []string{"v1beta2", "v1beta1"}
+	}
+	return []string{contract}
+}
+
+// maxTagsWithoutRelease is how many tags without files are passed over before the search for a release ends.
+const maxTagsWithoutRelease = 5
+
+// release is a tag that is a semantic version.
+type release struct {
+	tag     string
+	version semver.Version
+}
+
+// semantic are the tags that are semantic versions: releases before pre-releases, the highest first.
+func semantic(tags []string) []release {
+	var out []release
+	for _, tag := range tags {
+		if v, err := ParseVersion(tag); err == nil && isSegment(tag) {
+			out = append(out, release{tag, v})
+		}
+	}
+	slices.SortFunc(out, func(a, b release) int {
+		if pre := (len(a.version.Pre) > 0) != (len(b.version.Pre) > 0); pre {
+			return map[bool]int{true: 1, false: -1}[len(a.version.Pre) > 0]
+		}
+		if c := b.version.Compare(a.version); c != 0 {
+			return c
+		}
+		return strings.Compare(b.tag, a.tag)
+	})
+	return slices.CompactFunc(out, func(a, b release) bool { return a.tag == b.tag })
+}
+
+// ParseVersion reads a semantic version, with or without the letter v in front.
+func ParseVersion(s string) (semver.Version, error) {
+	return semver.Parse(strings.TrimPrefix(s, "v"))
+}
+
+// Latest is the latest release with the contract, or with one that is compatible with it.
+func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
+	all, err := s.repository.Versions(ctx)
+	if err != nil {
+		return "", err
+	}
+	releases := semantic(all)
+	newest, metadata, err := s.newest(ctx, releases)
+	if err != nil {
+		return "", err
+	}
+	for _, wanted := range CompatibleContracts(contract) {
+		series := metadata.ForContract(wanted)
+		if slices.ContainsFunc(series, newest.in) {
+			return newest.tag, nil
+		}
+		for _, one := range series {
+			candidates := slices.DeleteFunc(slices.Clone(releases), func(r release) bool { return !r.in(one) })
+			if found, _, err := s.newest(ctx, candidates); err == nil {
+				return found.tag, nil
+			} else if fault.KindOf(err) != fault.Invalid {
+				return "", err
+			}
+		}
+	}
+	return "", fault.New(fault.Invalid, ReasonNoVersion, "provider %s has no release with a contract that is compatible with %s; its releases have: %s; name a version",
+		s.provider.Label(), contract, strings.Join(metadata.Contracts(), ", "))
+}
+
+// in reports whether the release is of the series.
+func (r release) in(s ReleaseSeries) bool {
+	return uint64(s.Major) == r.version.Major && uint64(s.Minor) == r.version.Minor
+}
+
+// newest is the first of releases that has files, with its metadata. Tags are there some time before their files.
+func (s *Source) newest(ctx context.Context, releases []release) (release, Metadata, error) {
+	for _, r := range releases[:min(maxTagsWithoutRelease, len(releases))] {
+		data, err := s.released(ctx, r.tag, MetadataFile)
+		if fault.KindOf(err) == fault.Gone {
+			continue
+		}
+		if err != nil {
+			return release{}, Metadata{}, err
+		}
+		metadata, err := ParseMetadata(data, s.provider.Label()+" "+r.tag)
+		return r, metadata, err
+	}
+	return release{}, Metadata{}, fault.New(fault.Invalid, ReasonNoVersion,
+		"provider %s has no release with a semantic version and a file metadata.yaml; name a version, or check the url of the provider", s.provider.Label())
+}

@@ -1,0 +1,98 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// local is a repository of files on this machine: folder/VERSION/FILE.
+type local struct {
+	folder        string
+	version, file string
+}
+
+func newLocal(p provider.Provider, u *url.URL) (Repository, error) {
+	if !filepath.IsAbs(u.Path) || u.Host != "" {
+		return nil, malformed(p, "a path begins with /; write it as /BASE/%s/VERSION/FILE", p.Label())
+	}
+	folder, file := filepath.Split(filepath.Clean(u.Path))
+	folder, version := filepath.Split(filepath.Clean(folder))
+	if _, err := ParseVersion(version); err != nil && version != Latest {
+		return nil, malformed(p, "%q in its path is neither a semantic version nor latest; write the path as /BASE/%s/VERSION/FILE", version, p.Label())
+	}
+	if filepath.Base(folder) != p.Label() {
+		return nil, malformed(p, "the folder above the version is %q; write the path as /BASE/%s/VERSION/FILE", filepath.Base(folder), p.Label())
+	}
+	return local{folder: filepath.Clean(folder), version: version, file: file}, nil
+}
+
+func (l local) DefaultVersion() string { return l.version }
+
+func (l local) ComponentsFile() string { return l.file }
+
+func (l local) Versions(context.Context) ([]string, error) {
+	entries, err := os.ReadDir(l.folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.Gone, ReasonNotFound, "there is no folder %s; check the url of the provider", l.folder).From(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		info, err := os.Stat(filepath.Join(l.folder, e.Name())) // of what a symbolic link leads to
+		if err == nil && info.IsDir() {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
+}
+
+func (l local) File(_ context.Context, version, name string) ([]byte, error) {
+	data, err := readFile(filepath.Join(l.folder, version, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, notFound(l.folder, version, name)
+	}
+	return data, err
+}
+
+// readFile reads a regular file of bounded size.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fault.New(fault.Invalid, ReasonNotFound, "%s is no regular file; put a file there", path)
+	}
+	f, err := os.Open(path) // #nosec G304 -- the user names the folder
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return readAll(f, path)
+}
+
+// readAll reads everything, unless it is too large.
+func readAll(r io.Reader, what string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, tooLarge(what)
+	}
+	return data, nil
+}
+
+func tooLarge(what string) error {
+	return fault.New(fault.Invalid, ReasonTooLarge, "%s has more than %d MiB; no file of a release is that large: check what is there", what, maxFile>>20)
+}

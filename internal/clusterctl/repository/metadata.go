@@ -1,0 +1,134 @@
+package repository
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// MetadataFile is the name of the file that says which contract each release series has.
+const MetadataFile = "metadata.yaml"
+
+// MetadataAPIVersion is the apiVersion of the file.
+const MetadataAPIVersion = "clusterctl.cluster.x-k8s.io/v1alpha3"
+
+// ReasonMetadata is the reason of the faults of metadata.yaml; Invalid.
+const ReasonMetadata = "InvalidMetadata"
+
+// Metadata is the content of metadata.yaml.
+type Metadata struct {
+	APIVersion    string          `json:"apiVersion"`
+	Kind          string          `json:"kind"`
+	ReleaseSeries []ReleaseSeries `json:"releaseSeries"`
+}
+
+// ReleaseSeries says which contract the releases of a minor version have.
+type ReleaseSeries struct {
+	Major    int32  `json:"major"`
+	Minor    int32  `json:"minor"`
+	Contract string `json:"contract"`
+}
+
+// contractForm is that of Kubernetes API versions.
+var contractForm = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+
+// ParseMetadata reads the file of a release, which of names in errors. What makes it unusable is an Invalid fault that
+// lists everything; what [LintMetadata] reports besides does not keep anyone from installing the release.
+func ParseMetadata(data []byte, of string) (Metadata, error) {
+	var m Metadata
+	if err := yaml.Unmarshal(data, &m); err != nil {
+		return Metadata{}, fault.New(fault.Invalid, ReasonMetadata, "metadata.yaml of %s cannot be read: %v; correct it", of, err)
+	}
+	if problems := m.problems(); len(problems) > 0 {
+		return Metadata{}, fault.New(fault.Invalid, ReasonMetadata, "metadata.yaml of %s is not valid: %s; correct it", of, strings.Join(problems, "; "))
+	}
+	return m, nil
+}
+
+// LintMetadata lists everything that is wrong with the file, also what clusterctl overlooks: unknown and repeated fields,
+// no kind, a series that is there twice.
+func LintMetadata(data []byte) []string {
+	var m Metadata
+	var problems []string
+	if err := yaml.UnmarshalStrict(data, &m); err != nil {
+		problems = append(problems, err.Error())
+		if yaml.Unmarshal(data, &m) != nil {
+			return problems
+		}
+	}
+	if m.Kind == "" {
+		problems = append(problems, "kind is not set; set it to Metadata")
+	}
+	seen := map[[2]int32]bool{}
+	for i, s := range m.ReleaseSeries {
+		if seen[[2]int32{s.Major, s.Minor}] {
+			problems = append(problems, fmt.Sprintf("releaseSeries[%d]: %d.%d is there twice", i, s.Major, s.Minor))
+		}
+		seen[[2]int32{s.Major, s.Minor}] = true
+	}
+	return append(problems, m.problems()...)
+}
+
+// problems are what makes metadata unusable. A file without a kind is usable: there are released ones.
+func (m Metadata) problems() []string {
+	var out []string
+	if m.APIVersion != MetadataAPIVersion {
+		out = append(out, fmt.Sprintf("apiVersion is %q, not %s", m.APIVersion, MetadataAPIVersion))
+	}
+	if m.Kind != "" && m.Kind != "Metadata" {
+		out = append(out, fmt.Sprintf("kind is %q, not Metadata", m.Kind))
+	}
+	if len(m.ReleaseSeries) == 0 {
+		out = append(out, "releaseSeries is empty")
+	}
+	contracts := map[[2]int32]string{}
+	for i, s := range m.ReleaseSeries {
+		if s.Major < 0 || s.Minor < 0 {
+			out = append(out, fmt.Sprintf("releaseSeries[%d]: %d.%d is no version", i, s.Major, s.Minor))
+		}
+		if !contractForm.MatchString(s.Contract) {
+			out = append(out, fmt.Sprintf("releaseSeries[%d].contract is %q, not a version such as %s", i, s.Contract, Contract))
+		}
+		key := [2]int32{s.Major, s.Minor}
+		if before, ok := contracts[key]; ok && before != s.Contract {
+			out = append(out, fmt.Sprintf("releaseSeries[%d]: %d.%d has the contract %s and the contract %s", i, s.Major, s.Minor, before, s.Contract))
+		}
+		contracts[key] = s.Contract
+	}
+	return out
+}
+
+// ForVersion is the series of a version.
+func (m Metadata) ForVersion(v semver.Version) (ReleaseSeries, bool) {
+	i := slices.IndexFunc(m.ReleaseSeries, func(s ReleaseSeries) bool { return release{version: v}.in(s) })
+	if i < 0 {
+		return ReleaseSeries{}, false
+	}
+	return m.ReleaseSeries[i], true
+}
+
+// ForContract are the series with a contract, the newest first.
+func (m Metadata) ForContract(contract string) []ReleaseSeries {
+	out := slices.DeleteFunc(slices.Clone(m.ReleaseSeries), func(s ReleaseSeries) bool { return s.Contract != contract })
+	slices.SortFunc(out, func(a, b ReleaseSeries) int {
+		return cmp.Or(cmp.Compare(b.Major, a.Major), cmp.Compare(b.Minor, a.Minor))
+	})
+	return out
+}
+
+// Contracts are those of all series, sorted.
+func (m Metadata) Contracts() []string {
+	var out []string
+	for _, s := range m.ReleaseSeries {
+		out = append(out, s.Contract)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

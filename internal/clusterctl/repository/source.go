@@ -1,0 +1,119 @@
+package repository
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Source is a repository as the verbs read it: with overrides, and with every file read once.
+type Source struct {
+	provider   provider.Provider
+	repository Repository
+	overrides  string
+
+	mu    sync.Mutex
+	files map[[2]string][]byte
+}
+
+// New returns the source of a provider from a repository of any kind.
+func New(p provider.Provider, r Repository, o Options) *Source {
+	return &Source{provider: p, repository: r, overrides: o.Overrides, files: map[[2]string][]byte{}}
+}
+
+// Provider whose releases these are.
+func (s *Source) Provider() provider.Provider { return s.provider }
+
+// ComponentsFile is the name of the file with the objects to install.
+func (s *Source) ComponentsFile() string { return s.repository.ComponentsFile() }
+
+// Version is the named one if it is not empty, else the one of the URL, else the latest of the contract.
+func (s *Source) Version(ctx context.Context, named, contract string) (string, error) {
+	version := cmp.Or(named, s.repository.DefaultVersion())
+	if version == Latest {
+		return s.Latest(ctx, contract)
+	}
+	if !isSegment(version) {
+		return "", fault.New(fault.Invalid, ReasonNoVersion, "%q is no version of provider %s; write it as v1.2.3", version, s.provider.Label())
+	}
+	return version, nil
+}
+
+// Versions are the semantic versions of the repository, lowest first.
+func (s *Source) Versions(ctx context.Context) ([]string, error) {
+	all, err := s.repository.Versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, r := range semantic(all) {
+		out = append(out, r.tag)
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// Components is the file with the objects to install.
+func (s *Source) Components(ctx context.Context, version string) ([]byte, error) {
+	return s.File(ctx, version, s.repository.ComponentsFile())
+}
+
+// Template is the cluster template of a flavor; empty is the default one.
+func (s *Source) Template(ctx context.Context, version, flavor string) ([]byte, error) {
+	name := "cluster-template.yaml"
+	if flavor != "" {
+		name = "cluster-template-" + flavor + ".yaml"
+	}
+	return s.File(ctx, version, name)
+}
+
+// ClusterClass is the file with the ClusterClass of a name and what it refers to.
+func (s *Source) ClusterClass(ctx context.Context, version, name string) ([]byte, error) {
+	return s.File(ctx, version, "clusterclass-"+name+".yaml")
+}
+
+// Metadata says which contract each release series has. A file of overrides counts.
+func (s *Source) Metadata(ctx context.Context, version string) (Metadata, error) {
+	data, err := s.File(ctx, version, MetadataFile)
+	if err != nil {
+		return Metadata{}, err
+	}
+	return ParseMetadata(data, s.provider.Label()+" "+version)
+}
+
+// File returns a file of a version: the one of the overrides, or the repository's.
+func (s *Source) File(ctx context.Context, version, name string) ([]byte, error) {
+	if !isSegment(version) || !isSegment(name) {
+		return nil, fault.New(fault.Invalid, ReasonNotFound, "provider %s: %q of version %q is no file of a release; use names without slashes", s.provider.Label(), name, version)
+	}
+	if s.overrides != "" {
+		data, err := readFile(filepath.Join(s.overrides, s.provider.Label(), version, name))
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return data, err
+		}
+	}
+	return s.released(ctx, version, name)
+}
+
+// released is a file of the repository itself.
+func (s *Source) released(ctx context.Context, version, name string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := [2]string{version, name}
+	if data, ok := s.files[key]; ok {
+		return data, nil
+	}
+	data, err := s.repository.File(ctx, version, name)
+	if err != nil {
+		return nil, err
+	}
+	s.files[key] = data
+	return data, nil
+}

@@ -1,0 +1,40 @@
+package repository
+
+import (
+	"net"
+	"net/http"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// guarded sends requests over TLS, to this machine also without it, and keeps credentials at the host that they are for.
+type guarded struct{ next http.RoundTripper }
+
+func (o Options) transport() http.RoundTripper {
+	if o.Transport == nil {
+		return guarded{http.DefaultTransport}
+	}
+	return guarded{o.Transport}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+	first := r
+	for first.Response != nil && first.Response.Request != nil { // r follows a redirect
+		first = first.Response.Request
+	}
+	plain := r.URL.Scheme != "https"
+	if plain && (first != r || !isLoopback(r.URL.Hostname())) {
+		return nil, fault.New(fault.Invalid, ReasonInsecure, "%s would be read without TLS; use an address that begins with https", r.URL.Host)
+	}
+	if first.URL.Host != r.URL.Host && r.Header.Get("Authorization") != "" {
+		r = r.Clone(r.Context())
+		r.Header.Del("Authorization")
+	}
+	return g.next.RoundTrip(r)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
