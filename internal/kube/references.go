@@ -125,14 +125,6 @@ func (r *References) Follow(ctx context.Context, from client.Object, ref cluster
 	return contract.Object{Problem: f.Message}, nil
 }
 
-// Look is Follow, for who keeps the problem apart from the object.
-func (r *References) Look(ctx context.Context, from client.Object, ref clusterv1.ContractVersionedObjectReference) (contract.Object, string, error) {
-	o, err := r.Follow(ctx, from, ref)
-	problem := o.Problem
-	o.Problem = ""
-	return o, problem, err
-}
-
 // mayExist reports whether an object may be there although it could not be read for this reason.
 func (r *References) mayExist(ctx context.Context, reason, namespace string, ref clusterv1.ContractVersionedObjectReference) (bool, error) {
 	switch reason {
@@ -142,14 +134,6 @@ func (r *References) mayExist(ctx context.Context, reason, namespace string, ref
 		return r.exists(ctx, schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, client.ObjectKey{Namespace: namespace, Name: ref.Name})
 	}
 	return true, nil
-}
-
-// View is how a contract sees what Look returned; nil where it is not there.
-func View[T any](o contract.Object, as func(contract.Object) T) *T {
-	if o.Unstructured == nil {
-		return nil
-	}
-	return new(as(o))
 }
 
 // List returns the objects of a provider's kind in the namespace that match the labels. What comes from a cache is not

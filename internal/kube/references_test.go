@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-func TestLook(t *testing.T) { // CL-03, CL-05, CT-04
+func TestFollow(t *testing.T) { // CL-03, CL-05, CT-04
 	s := scheme(t)
 	if err := apiextensionsv1.AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -60,12 +60,12 @@ func TestLook(t *testing.T) { // CL-03, CL-05, CT-04
 			if tc.kind != "" {
 				ref.APIGroup = "i"
 			}
-			o, problem, err := refs.Look(context.Background(), tc.from, ref)
-			if err != nil || (o.Unstructured != nil) != tc.found || !strings.Contains(problem, tc.problem) || (problem == "") != (tc.problem == "") {
-				t.Errorf("%s: object %v, problem %q, error %v", tc.reason, o.Unstructured, problem, err)
+			o, err := refs.Follow(context.Background(), tc.from, ref)
+			if err != nil || (o.Presence() == contract.Found) != tc.found || !strings.Contains(o.Problem, tc.problem) || (o.Problem == "") != (tc.problem == "") {
+				t.Errorf("%s: object %v, problem %q, error %v", tc.reason, o.Unstructured, o.Problem, err)
 			}
-			if name := kube.View(o, func(o contract.Object) string { return o.GetName() }); (name != nil) != tc.found || (tc.found && *name != "there") {
-				t.Errorf("%s: the view is %v", tc.reason, name)
+			if tc.found && o.GetName() != "there" {
+				t.Errorf("%s: it is %s", tc.reason, o.GetName())
 			}
 		})
 	}

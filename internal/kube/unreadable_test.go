@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// kinds are a management cluster with kind Foo in versions v1 and v2, where Look finds out what is wrong with references.
+// kinds are a management cluster with kind Foo in versions v1 and v2, where Follow finds out what is wrong with references.
 func kinds(t *testing.T, label string, funcs interceptor.Funcs, objects ...client.Object) (*kube.References, client.WithWatch) {
 	t.Helper()
 	s := scheme(t)
@@ -43,7 +43,7 @@ func foo(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "i/v2", "kind": "Foo", "metadata": map[string]any{"namespace": "ns", "name": name}}}
 }
 
-func TestLookExplainsKinds(t *testing.T) { // CL-06, CL-12, CT-04
+func TestFollowExplainsKinds(t *testing.T) { // CL-06, CL-12, CT-04
 	deleted := cluster()
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	for name, tc := range map[string]struct {
@@ -68,9 +68,9 @@ func TestLookExplainsKinds(t *testing.T) { // CL-06, CL-12, CT-04
 	} {
 		refs, _ := kinds(t, tc.label, interceptor.Funcs{}, tc.objects...)
 		ref := clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: tc.kind, Name: "x"}
-		_, problem, err := refs.LimitedTo("mine").Look(t.Context(), tc.from, ref)
-		if err != nil || !strings.Contains(problem, tc.problem) || (problem == "") != (tc.problem == "") {
-			t.Errorf("%s: problem %q, error %v, want %q; %s", name, problem, err, tc.problem, tc.reason)
+		o, err := refs.LimitedTo("mine").Follow(t.Context(), tc.from, ref)
+		if err != nil || !strings.Contains(o.Problem, tc.problem) || (o.Problem == "") != (tc.problem == "") {
+			t.Errorf("%s: problem %q, error %v, want %q; %s", name, o.Problem, err, tc.problem, tc.reason)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func labelledFoo(value string) client.Object {
 }
 
 // A cache of a kind that the manager may not read is never filled: whoever reads from it would wait for ever.
-func TestLookSaysThatRightsAreMissing(t *testing.T) { // CL-06, CT-03
+func TestFollowSaysThatRightsAreMissing(t *testing.T) { // CL-06, CT-03
 	reads := 0
 	refs, live := kinds(t, "v2", interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if o.GetObjectKind().GroupVersionKind().Kind != "Foo" {
@@ -104,9 +104,9 @@ func TestLookSaysThatRightsAreMissing(t *testing.T) { // CL-06, CT-03
 	deleted := cluster()
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	for what, from := range map[string]*clusterv1.Cluster{"a Cluster": cluster(), "one that is deleted: what may not be read may exist": deleted} {
-		_, problem, err := refs.Look(t.Context(), from, ref)
-		if err != nil || !strings.Contains(problem, "no right to list and watch kind Foo of group i; grant it") {
-			t.Errorf("%s: %q %v", what, problem, err)
+		o, err := refs.Follow(t.Context(), from, ref)
+		if err != nil || !strings.Contains(o.Problem, "no right to list and watch kind Foo of group i; grant it") {
+			t.Errorf("%s: %q %v", what, o.Problem, err)
 		}
 	}
 	if reads != 1 {

@@ -9,6 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 func TestAwaitOwnership(t *testing.T) { // OR-01
@@ -53,7 +54,7 @@ func TestAwaitOwnership(t *testing.T) { // OR-01
 
 func TestTemplateAwait(t *testing.T) {
 	ref := clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "FooTemplate", Name: "t"}
-	templates := clone.Templates{{}, {Ref: ref}, {Ref: ref, Problem: "FooTemplate is not installed: install it"}}
+	templates := clone.Templates{{}, {Ref: ref}, {Ref: ref, Object: contract.Object{Problem: "FooTemplate is not installed: install it"}}}
 	var p loop.Plan
 	for _, template := range templates.Unusable() {
 		template.Await(&p, "WaitingForTemplate", "; no Machine can be created")

@@ -15,13 +15,16 @@ type RemediationTemplateView struct {
 
 // RemediationTemplate returns the view of a template of remediation requests.
 func RemediationTemplate(o Object) RemediationTemplateView {
-	return RemediationTemplateView{
+	v := RemediationTemplateView{
 		Object:             o,
-		RequestKind:        RequestKind(o.GetKind()),
 		RequestLabels:      read[map[string]string](o, "spec.template.metadata.labels"),
 		RequestAnnotations: read[map[string]string](o, "spec.template.metadata.annotations"),
 		RequestSpec:        read[map[string]any](o, "spec.template.spec"),
 	}
+	if o.Presence() == Found {
+		v.RequestKind = RequestKind(o.GetKind())
+	}
+	return v
 }
 
 // RequestKind returns the kind of what is made from templates of the kind.

@@ -166,7 +166,7 @@ func TestDecide(t *testing.T) {
 		},
 		"unreadable template": { // DP-19
 			reason: "the same where a provider is not installed",
-			s:      fresh(func(s *Snapshot) { s.Templates[0].Problem = "kind ConfigTemplate is not installed" }),
+			s:      fresh(func(s *Snapshot) { s.Templates[0].Object.Problem = "kind ConfigTemplate is not installed" }),
 			wait:   []string{"TemplateNotFound", "RolloutHeld"},
 		},
 		"own templates": { // DP-19

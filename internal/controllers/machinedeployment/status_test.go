@@ -116,7 +116,7 @@ func TestConditions(t *testing.T) { // DP-12
 				"object may have: ask for less, or ask the operator to raise maxima.replicas in the configuration file (slipway up --config)"},
 		},
 		"template would be missing": { // DP-19
-			reason: "why it would not grow", s: settled(func(s *Snapshot) { s.Templates[1].Problem = "kind ConfigTemplate is not installed" }),
+			reason: "why it would not grow", s: settled(func(s *Snapshot) { s.Templates[1].Object.Problem = "kind ConfigTemplate is not installed" }),
 			want: map[string]string{"ScalingUp": "False NotScalingUp Scaling up would be blocked because kind ConfigTemplate is not installed"},
 		},
 		"scaling down": {

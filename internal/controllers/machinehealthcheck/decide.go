@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // Decide says what to do about the Machines of a MachineHealthCheck.
@@ -174,9 +175,9 @@ func (a assessment) externally(t judged) (condition.Verdict, bool) {
 		return condition.Absent(), true // the remediation controller's
 	case t.Request != nil:
 		return waiting, true
-	case a.TemplateProblem != "":
-		return condition.False(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, a.TemplateProblem), false
-	case a.Template == nil:
+	case a.Template.Problem != "":
+		return condition.False(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, a.Template.Problem), false
+	case a.Template.Presence() != contract.Found:
 		ref := a.Check.Spec.Remediation.TemplateRef
 		return condition.False(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason,
 			fmt.Sprintf("%s %s does not exist; create it, or refer to another template", ref.Kind, ref.Name)), false

@@ -53,13 +53,12 @@ func snapshot(c *clusterv1.MachineHealthCheck, targets ...Target) Snapshot {
 	return Snapshot{Now: now, Check: c, Cluster: cluster(), Targets: targets}
 }
 
-func template() *contract.RemediationTemplateView {
-	v := contract.RemediationTemplate(contract.Object{Contract: contract.V1Beta2, Unstructured: &unstructured.Unstructured{Object: map[string]any{
+func template() contract.RemediationTemplateView {
+	return contract.RemediationTemplate(contract.Object{Contract: contract.V1Beta2, Unstructured: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "r/v1", "kind": "FixTemplate", "metadata": map[string]any{"name": "fix", "namespace": "ns"},
 		"spec": map[string]any{"template": map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{"a": "1"}}, "spec": map[string]any{"how": "reboot"}}},
 	}}})
-	return &v
 }
 
 func request(name string) *contract.Object {
@@ -169,25 +168,24 @@ func TestExternalRemediation(t *testing.T) { // HC-08
 	for name, tc := range map[string]struct {
 		reason   string
 		target   Target
-		template *contract.RemediationTemplateView
-		problem  string
+		template contract.RemediationTemplateView
 		want     []string
 		external condition.Verdict
 	}{
-		"asked for": {"a request is made, the owner is not asked", sick("m"), template(), "",
+		"asked for": {"a request is made, the owner is not asked", sick("m"), template(),
 			[]string{"request external remediation of Machine m: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
-		"made":              {"once", asked(marked(sick("m"), bad, waiting)), template(), "", nil, condition.Verdict{}},
-		"made, not said":    {"a crash in between", asked(marked(sick("m"), bad)), template(), "", []string{"mark Machine m unhealthy: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
-		"no template":       {"said on the Machine", sick("m"), nil, "", []string{"mark Machine m unhealthy: " + notReady}, condition.False("RemediationTemplateNotFound", "FixTemplate fix does not exist; create it, or refer to another template")},
-		"kind is missing":   {"with what to do", sick("m"), nil, "install it", []string{"mark Machine m unhealthy: " + notReady}, condition.False("RemediationTemplateNotFound", "install it")},
-		"failed before":     {"tried again", marked(sick("m"), bad, says(extern, "False", "RemediationRequestCreationFailed", "no")), template(), "", []string{"request external remediation of Machine m: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
-		"taken up":          {"what the remediation controller says is its own", asked(marked(sick("m"), bad, says(extern, "False", "Rebooting", ""))), template(), "", []string{"mark Machine m unhealthy: " + notReady}, condition.Verdict{}},
-		"healthy again":     {"the request goes, the condition too", asked(marked(healthy("m"), bad, waiting)), template(), "", []string{"mark Machine m healthy: no check fails", "delete Fix m: the Machine is healthy again"}, condition.Verdict{}},
-		"deleted by others": {"asked for again while it is unhealthy", marked(sick("m"), bad, waiting), template(), "", []string{"request external remediation of Machine m: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
+		"made":              {"once", asked(marked(sick("m"), bad, waiting)), template(), nil, condition.Verdict{}},
+		"made, not said":    {"a crash in between", asked(marked(sick("m"), bad)), template(), []string{"mark Machine m unhealthy: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
+		"no template":       {"said on the Machine", sick("m"), contract.RemediationTemplate(contract.Object{}), []string{"mark Machine m unhealthy: " + notReady}, condition.False("RemediationTemplateNotFound", "FixTemplate fix does not exist; create it, or refer to another template")},
+		"kind is missing":   {"with what to do", sick("m"), contract.RemediationTemplate(contract.Object{Problem: "install it"}), []string{"mark Machine m unhealthy: " + notReady}, condition.False("RemediationTemplateNotFound", "install it")},
+		"failed before":     {"tried again", marked(sick("m"), bad, says(extern, "False", "RemediationRequestCreationFailed", "no")), template(), []string{"request external remediation of Machine m: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
+		"taken up":          {"what the remediation controller says is its own", asked(marked(sick("m"), bad, says(extern, "False", "Rebooting", ""))), template(), []string{"mark Machine m unhealthy: " + notReady}, condition.Verdict{}},
+		"healthy again":     {"the request goes, the condition too", asked(marked(healthy("m"), bad, waiting)), template(), []string{"mark Machine m healthy: no check fails", "delete Fix m: the Machine is healthy again"}, condition.Verdict{}},
+		"deleted by others": {"asked for again while it is unhealthy", marked(sick("m"), bad, waiting), template(), []string{"request external remediation of Machine m: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := snapshot(check(elsewhere), tc.target)
-			s.Template, s.TemplateProblem = tc.template, tc.problem
+			s.Template = tc.template
 			p := Decide(s)
 			if diff := cmp.Diff(tc.want, text(p.Actions)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)

@@ -34,10 +34,8 @@ type Snapshot struct {
 	Disconnected string
 	// Busy is after how long to ask a workload cluster again that is connected and did not answer; zero: it did answer.
 	Busy time.Duration
-	// Template of remediation requests; nil where none is referred to or it does not exist.
-	Template *contract.RemediationTemplateView
-	// TemplateProblem says what a person has to change before the template can be read.
-	TemplateProblem string
+	// Template of remediation requests; Missing where none is referred to.
+	Template contract.RemediationTemplateView
 }
 
 // Target is one Machine and what is known of it.
@@ -124,8 +122,8 @@ func (c *Controller) readTemplate(ctx context.Context, s *Snapshot) error {
 	if !external(s.Check) {
 		return nil
 	}
-	o, problem, err := c.refs.Look(ctx, s.Check, templateRef(s.Check))
-	s.Template, s.TemplateProblem = kube.View(o, contract.RemediationTemplate), problem
+	o, err := c.refs.Follow(ctx, s.Check, templateRef(s.Check))
+	s.Template = contract.RemediationTemplate(o)
 	return err
 }
 
@@ -138,15 +136,15 @@ func (c *Controller) readRequests(ctx context.Context, s *Snapshot) error {
 	for i := range s.Targets {
 		t := &s.Targets[i]
 		ref.Name = t.Machine.Name
-		o, problem, err := c.refs.Look(ctx, s.Check, ref)
+		o, err := c.refs.Follow(ctx, s.Check, ref)
 		if err != nil {
 			return err
 		}
-		if problem != "" { // the kind is not installed: there are no requests
-			s.TemplateProblem = cmp.Or(s.TemplateProblem, problem)
+		switch o.Presence() {
+		case contract.Unreadable: // the kind is not installed: there are no requests
+			s.Template.Problem = cmp.Or(s.Template.Problem, o.Problem)
 			return nil
-		}
-		if o.Unstructured != nil {
+		case contract.Found:
 			t.Request = &o
 		}
 	}

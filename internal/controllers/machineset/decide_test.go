@@ -73,7 +73,7 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: Annotation cluster.x-k8s.io/disable-machine-create of the MachineSet is true: no Machine is created until it is removed"}},
 		"template not there": {"", settled(replicas(3), func(s *Snapshot) { s.Infra.Object = contract.Object{} }),
 			[]string{"wait: FooMachineTemplate it does not exist", "recheck: 30s"}},
-		"template unreadable": {"", settled(replicas(3), func(s *Snapshot) { s.Bootstrap.Problem = "install it" }), []string{"wait: install it", "recheck: 30s"}},
+		"template unreadable": {"", settled(replicas(3), func(s *Snapshot) { s.Bootstrap.Object = contract.Object{Problem: "install it"} }), []string{"wait: install it", "recheck: 30s"}},
 		"preflight": {"MS-12", settled(replicas(3), func(s *Snapshot) { s.Set.Spec.Template.Spec.Version = "v1.37.0" }, func(s *Snapshot) {
 			for _, m := range s.Machines {
 				says(is("UpToDate", "True", "UpToDate", ""))(m.Machine)
@@ -221,7 +221,7 @@ func TestPreflight(t *testing.T) { // MS-12, MS-17
 		"nothing to make": {"MS-12: asked for only where it matters",
 			[]func(*Snapshot){replicas(2), version("v1.37.0")}, nil},
 		"no control plane object": {"MS-17", []func(*Snapshot){version("v1.37.0"), func(s *Snapshot) {
-			s.Cluster.Spec.ControlPlaneRef, s.ControlPlane = clusterv1.ContractVersionedObjectReference{}, nil
+			s.Cluster.Spec.ControlPlaneRef, s.ControlPlane = clusterv1.ContractVersionedObjectReference{}, contract.ControlPlaneView{}
 		}}, nil},
 		"newer than what runs": {"MS-14: although the spec asks for it", []func(*Snapshot){version("v1.37.0"), skip("ControlPlaneIsStable"), planeIs("version: v1.37.0", "version: v1.36.3")},
 			[]string{"Version v1.37.0 of the MachineSet is newer than version v1.36.3, which FooPlane p runs while its spec asks for v1.37.0 (preflight check KubernetesVersionSkew)"}},

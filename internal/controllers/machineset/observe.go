@@ -42,9 +42,8 @@ type Snapshot struct {
 	Created []string
 	// Bootstrap has no reference where the template names a data Secret.
 	Bootstrap, Infra clone.Template
-	// ControlPlane is only read where a preflight check may be needed; nil: there is none, or it does not exist.
-	ControlPlane        *contract.ControlPlaneView
-	ControlPlaneProblem string
+	// ControlPlane is only read where a preflight check may be needed.
+	ControlPlane contract.ControlPlaneView
 	// Workload is only read where it is not on record that the owners of all Machines were known.
 	Workload ownership.Workload
 	// Unanswered: the workload cluster was asked, and did not answer.
@@ -190,9 +189,8 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if s.Cluster == nil || !s.Cluster.Spec.ControlPlaneRef.IsDefined() || !needsPreflight(*s) {
 		return nil
 	}
-	o, problem, err := c.controlPlanes.Look(ctx, s.Set, s.Cluster.Spec.ControlPlaneRef)
-	s.ControlPlaneProblem = problem
-	s.ControlPlane = kube.View(o, contract.ControlPlane)
+	o, err := c.controlPlanes.Follow(ctx, s.Set, s.Cluster.Spec.ControlPlaneRef)
+	s.ControlPlane = contract.ControlPlane(o)
 	return err
 }
 

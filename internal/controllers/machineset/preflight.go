@@ -27,7 +27,7 @@ func preflightBlockers(s Snapshot) []string {
 		return nil
 	}
 	workers := preflight.Workers{
-		Cluster: s.Cluster, ControlPlane: s.ControlPlane, Problem: s.ControlPlaneProblem,
+		Cluster: s.Cluster, ControlPlane: s.ControlPlane,
 		Owner: "the MachineSet", Machine: s.Set.Spec.Template.Spec,
 	}
 	skip := []string{s.Set.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation]}

@@ -55,7 +55,7 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 		"replicas not set":    {"", up, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas to be set; until then no Machine is created or deleted"},
 		"would be blocked":    {"said before it matters", up, settled(noTemplate), loop.Outcome{}, "False NotScalingUp Scaling up would be blocked because:\n* FooMachineTemplate it does not exist"},
 		"blocked by template": {"", up, settled(replicas(3), noTemplate), loop.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooMachineTemplate it does not exist"},
-		"blocked by preflight": {"MS-12", up, settled(replicas(3), func(s *Snapshot) { s.ControlPlane = nil }), loop.Outcome{},
+		"blocked by preflight": {"MS-12", up, settled(replicas(3), func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), loop.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooPlane p does not exist"},
 		"blocked by ownership": {"OR-01", up, settled(replicas(3), func(s *Snapshot) { s.Cluster = nil }), loop.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Cluster c does not exist; reconciliation of MachineSet ms resumes when it does"},
@@ -173,7 +173,7 @@ func TestV1Beta1Conditions(t *testing.T) { // CO-02, MS-20
 			"MachinesCreated": "True", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
 		"down": {settled(replicas(1)), loop.Outcome{}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "True", "Resized": "False Info ScalingDown", "MachinesReady": "True", "Ready": "False Info NotReady"}},
-		"preflight": {settled(replicas(3), func(s *Snapshot) { s.ControlPlane = nil }), loop.Outcome{}, map[clusterv1.ConditionType]string{
+		"preflight": {settled(replicas(3), func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), loop.Outcome{}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "False Error PreflightCheckFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
 		"failed": {settled(replicas(3)), loop.Outcome{Failed: machines.Create{}, Err: errors.New("x")}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "False Error MachineCreationFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},

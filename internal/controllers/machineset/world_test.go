@@ -58,9 +58,8 @@ func template(text string) clone.Template {
 	}
 }
 
-func plane(text string) *contract.ControlPlaneView {
-	v := contract.ControlPlane(contract.Object{Unstructured: object(text), Contract: contract.V1Beta2})
-	return &v
+func plane(text string) contract.ControlPlaneView {
+	return contract.ControlPlane(contract.Object{Unstructured: object(text), Contract: contract.V1Beta2})
 }
 
 func newSet() *clusterv1.MachineSet {

@@ -71,11 +71,11 @@ func (r Reader) Read(ctx context.Context, q Query) (*Clones, error) {
 			if _, ok := c.Items[Key{ref.Kind, ref.Name}]; ok || !m.DeletionTimestamp.IsZero() {
 				continue
 			}
-			o, _, err := r.References.Look(ctx, m, ref)
+			o, err := r.References.Follow(ctx, m, ref)
 			if err != nil {
 				return nil, err
 			}
-			if o.Unstructured != nil {
+			if o.Presence() == contract.Found {
 				r.add(c, o)
 			}
 		}

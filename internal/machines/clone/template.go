@@ -15,22 +15,20 @@ import (
 // Template is one of the templates that an owner refers to. The zero value is no reference.
 type Template struct {
 	Ref clusterv1.ContractVersionedObjectReference
-	// Object has a nil Unstructured where it does not exist.
+	// Object that the reference leads to.
 	Object contract.Object
-	// Problem says what a person has to change before the reference can be read.
-	Problem string
 }
 
 // Exists reports whether the template was read.
-func (t Template) Exists() bool { return t.Object.Unstructured != nil }
+func (t Template) Exists() bool { return t.Object.Presence() == contract.Found }
 
 // Blocker says why nothing can be cloned from the template; empty: it can, or none is needed.
 func (t Template) Blocker() string {
 	switch {
 	case !t.Ref.IsDefined():
 		return ""
-	case t.Problem != "":
-		return t.Problem
+	case t.Object.Problem != "":
+		return t.Object.Problem
 	case !t.Exists():
 		return t.Ref.Kind + " " + t.Ref.Name + " does not exist"
 	}
@@ -40,7 +38,7 @@ func (t Template) Blocker() string {
 // Await waits until the template can be cloned; the message is its Blocker with what follows from it.
 func (t Template) Await(p *loop.Plan, reason, consequence string) {
 	wait := p.WaitFor(reason, "%s%s", t.Blocker(), consequence).For(t.Ref.Kind, t.Ref.Name)
-	if t.Problem != "" {
+	if t.Object.Problem != "" {
 		wait.ForPerson()
 	} else {
 		wait.ToChange("")
@@ -54,11 +52,11 @@ type Templates []Template
 func ReadTemplates(ctx context.Context, r *kube.References, owner client.Object, refs ...clusterv1.ContractVersionedObjectReference) (Templates, error) {
 	out := make(Templates, 0, len(refs))
 	for _, ref := range refs {
-		o, problem, err := r.Look(ctx, owner, ref)
+		o, err := r.Follow(ctx, owner, ref)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Template{Ref: ref, Object: o, Problem: problem})
+		out = append(out, Template{Ref: ref, Object: o})
 	}
 	return out, nil
 }

@@ -13,10 +13,8 @@ import (
 // Workers is what the checks for worker Machines look at.
 type Workers struct {
 	Cluster *clusterv1.Cluster
-	// ControlPlane that spec.controlPlaneRef of the Cluster names; nil: it does not exist, or cannot be read, which Problem
-	// explains then.
-	ControlPlane *contract.ControlPlaneView
-	Problem      string
+	// ControlPlane that spec.controlPlaneRef of the Cluster names.
+	ControlPlane contract.ControlPlaneView
 	// Owner of the Machines for messages, such as "the MachineSet".
 	Owner string
 	// Machine is the spec of the Machines.
@@ -49,9 +47,9 @@ func (w Workers) Blockers(checks Checks[Versions]) []string {
 	switch {
 	case len(checks) == 0 || !ref.IsDefined():
 		return nil
-	case w.Problem != "":
-		return []string{w.Problem}
-	case w.ControlPlane == nil:
+	case w.ControlPlane.Problem != "":
+		return []string{w.ControlPlane.Problem}
+	case w.ControlPlane.Presence() == contract.Missing:
 		return []string{name + " does not exist"}
 	}
 	v := Versions{Workers: w, name: name}

@@ -12,13 +12,12 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-func controlPlane(text string) *contract.ControlPlaneView {
+func controlPlane(text string) contract.ControlPlaneView {
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		panic(err)
 	}
-	v := contract.ControlPlane(contract.Object{Unstructured: u, Contract: contract.V1Beta2})
-	return &v
+	return contract.ControlPlane(contract.Object{Unstructured: u, Contract: contract.V1Beta2})
 }
 
 func TestWorkers(t *testing.T) { // MS-12 to MS-17
@@ -49,12 +48,14 @@ func TestWorkers(t *testing.T) { // MS-12 to MS-17
 	}{
 		"fine":                          {"all versions the same", nil, nil},
 		"control plane without version": {"MS-17", []func(*preflight.Workers){version("v1.37.0"), planeIs("", "")}, nil},
-		"control plane not there yet":   {"nothing is known of it", []func(*preflight.Workers){func(w *preflight.Workers) { w.ControlPlane = nil }}, []string{"FooPlane p does not exist"}},
-		"control plane unreadable":      {"", []func(*preflight.Workers){func(w *preflight.Workers) { w.Problem = "install it" }}, []string{"install it"}},
-		"no version is a version":       {"", []func(*preflight.Workers){planeIs("version: next", "")}, []string{`Version "next" of FooPlane p is not a semantic version`}},
-		"set's version is none":         {"", []func(*preflight.Workers){version("next")}, []string{`Version "next" of the MachineSet is not a semantic version`}},
-		"set without version":           {"MS-17", []func(*preflight.Workers){version("")}, nil},
-		"provisioning":                  {"MS-13", []func(*preflight.Workers){planeIs("version: v1.36.3", "")}, []string{"FooPlane p is being provisioned (preflight check ControlPlaneIsStable)"}},
+		"control plane not there yet":   {"nothing is known of it", []func(*preflight.Workers){func(w *preflight.Workers) { w.ControlPlane = contract.ControlPlaneView{} }}, []string{"FooPlane p does not exist"}},
+		"control plane unreadable": {"", []func(*preflight.Workers){func(w *preflight.Workers) {
+			w.ControlPlane = contract.ControlPlane(contract.Object{Problem: "install it"})
+		}}, []string{"install it"}},
+		"no version is a version": {"", []func(*preflight.Workers){planeIs("version: next", "")}, []string{`Version "next" of FooPlane p is not a semantic version`}},
+		"set's version is none":   {"", []func(*preflight.Workers){version("next")}, []string{`Version "next" of the MachineSet is not a semantic version`}},
+		"set without version":     {"MS-17", []func(*preflight.Workers){version("")}, nil},
+		"provisioning":            {"MS-13", []func(*preflight.Workers){planeIs("version: v1.36.3", "")}, []string{"FooPlane p is being provisioned (preflight check ControlPlaneIsStable)"}},
 		"upgrading": {"MS-13: the oldest of its Machines counts",
 			[]func(*preflight.Workers){planeIs("version: v1.36.3", "versions: [{version: v1.36.2}, {version: v1.36.3}]")},
 			[]string{"FooPlane p is being upgraded from v1.36.2 to v1.36.3 (preflight check ControlPlaneIsStable)"}},
@@ -94,7 +95,7 @@ func TestWorkers(t *testing.T) { // MS-12 to MS-17
 		"topology, other patch": {"MS-16", []func(*preflight.Workers){topology("v1.36.3", ""), version("v1.36.2")},
 			[]string{"Version v1.36.2 of the MachineSet is not version v1.36.3 of FooPlane p: it will be replaced soon (preflight check ControlPlaneVersionSkew)"}},
 		"no control plane object": {"MS-17", []func(*preflight.Workers){version("v1.37.0"), func(w *preflight.Workers) {
-			w.Cluster.Spec.ControlPlaneRef, w.ControlPlane = clusterv1.ContractVersionedObjectReference{}, nil
+			w.Cluster.Spec.ControlPlaneRef, w.ControlPlane = clusterv1.ContractVersionedObjectReference{}, contract.ControlPlaneView{}
 		}}, nil},
 	}
 	for name, tc := range cases {
