@@ -167,9 +167,13 @@ func creationBlockers(s Snapshot) []loop.Wait {
 	if denied := s.Settings.Policy.DeniedReplicas(ptr.Deref(s.Set.Spec.Replicas, 0)); denied != "" {
 		p.WaitFor(waitForPolicy, "%s", denied).For(setKind, s.Set.Name).ForPerson()
 	}
-	for _, message := range preflightBlockers(s) {
-		p.WaitFor(waitForPreflight, "%s", message).For(s.Cluster.Spec.ControlPlaneRef.Kind, s.Cluster.Spec.ControlPlaneRef.Name).
-			ToChange("spec.version and status.versions")
+	for _, blocker := range preflightBlockers(s) {
+		wait := p.WaitFor(waitForPreflight, "%s", blocker.Message).For(s.Cluster.Spec.ControlPlaneRef.Kind, s.Cluster.Spec.ControlPlaneRef.Name)
+		if blocker.Invalid {
+			wait.ForPerson()
+		} else {
+			wait.ToChange("spec.version and status.versions")
+		}
 	}
 	return p.Wait
 }

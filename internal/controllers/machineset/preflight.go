@@ -22,7 +22,7 @@ func needsPreflight(s Snapshot) bool {
 
 // preflightBlockers say what speaks against creating or replacing a Machine now; nothing where none shall be created. Checks are
 // skipped by an annotation on the set, its MachineDeployment, or the bootstrap template.
-func preflightBlockers(s Snapshot) []string {
+func preflightBlockers(s Snapshot) []preflight.Blocker {
 	if s.Cluster == nil || !needsPreflight(s) {
 		return nil
 	}

@@ -39,37 +39,47 @@ func WorkerChecks() Checks[Versions] {
 	}
 }
 
+// Blocker speaks against creating a Machine now.
+type Blocker struct {
+	Message string
+	// Invalid is what a person has to correct; all else ends when the control plane changes.
+	Invalid bool
+}
+
 // Blockers say what speaks against creating a worker Machine now. There is nothing to check where no checks are asked for, the
 // Cluster has no control plane object, or that has no version.
-func (w Workers) Blockers(checks Checks[Versions]) []string {
+func (w Workers) Blockers(checks Checks[Versions]) []Blocker {
 	ref := w.Cluster.Spec.ControlPlaneRef
 	name := ref.Kind + " " + ref.Name
 	switch {
 	case len(checks) == 0 || !ref.IsDefined():
 		return nil
 	case w.ControlPlane.Problem != "":
-		return []string{w.ControlPlane.Problem}
+		return []Blocker{{w.ControlPlane.Problem, true}}
 	case w.ControlPlane.Presence() == contract.Missing:
-		return []string{name + " does not exist"}
+		return []Blocker{{name + " does not exist", false}}
 	}
 	v := Versions{Workers: w, name: name}
 	found, problem := v.read()
 	if problem != "" {
-		return []string{problem}
+		return []Blocker{{problem, true}}
 	}
 	if !found {
 		return nil
 	}
-	text := w.Machine.Version
-	if text == "" {
-		return checks.Blockers(v)
+	var invalid []Blocker
+	if text := w.Machine.Version; text != "" {
+		var err error
+		if v.machine, err = version.Parse(text); err != nil {
+			invalid = []Blocker{{fmt.Sprintf("Version %q of %s is not a semantic version", text, w.Owner), true}}
+		}
+		v.hasMachine = err == nil
 	}
-	var err error
-	if v.machine, err = version.Parse(text); err != nil {
-		return append(checks.Blockers(v), fmt.Sprintf("Version %q of %s is not a semantic version", text, w.Owner))
+	var out []Blocker
+	for _, message := range checks.Blockers(v) {
+		out = append(out, Blocker{message, false})
 	}
-	v.hasMachine = true
-	return checks.Blockers(v)
+	return append(out, invalid...)
 }
 
 // Versions are facts about worker Machines with the versions that checks compare.

@@ -1,6 +1,7 @@
 package preflight_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -105,7 +106,14 @@ func TestWorkers(t *testing.T) { // MS-12 to MS-17
 			for _, change := range append([]func(*preflight.Workers){version("v1.36.3"), stable("v1.36.3")}, tc.changes...) {
 				change(&w)
 			}
-			if diff := cmp.Diff(tc.want, w.Blockers(preflight.WorkerChecks())); diff != "" {
+			var got []string
+			for _, b := range w.Blockers(preflight.WorkerChecks()) {
+				got = append(got, b.Message)
+				if invalid := !strings.Contains(b.Message, "preflight check") && !strings.Contains(b.Message, "does not exist"); b.Invalid != invalid {
+					t.Errorf("a person has to correct something: %t, for %q", b.Invalid, b.Message)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if got := w.Blockers(nil); len(got) > 0 {
