@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
 
+	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -21,8 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/releases"
 )
 
-// Namespace of the manager's own objects.
-const Namespace = "slipway-system"
+// Namespace of the manager's own objects where nothing else is said.
+const Namespace = rbac.Namespace
 
 // Config says how to run the manager. REST is required; the zero value of everything else is the default.
 type Config struct {
@@ -31,6 +33,9 @@ type Config struct {
 	// Identities are how the controllers of a provider reach the management cluster where they have an identity of their
 	// own; the others use REST, as the caches do and what the process does for all of them.
 	Identities map[providerset.Name]*rest.Config
+	// Home is the namespace of the manager's own objects: lease, and certificate and Service of the webhooks. It must exist.
+	// Empty: [Namespace], which is created where it is missing.
+	Home string
 	// Log receives what the controllers say.
 	Log logr.Logger
 	// Namespaces to watch; none: all.
@@ -132,6 +137,18 @@ type Host struct {
 	Instance string
 	// Executable is started for every hosted control plane.
 	Executable string
+}
+
+func (c Config) home() string { return cmp.Or(c.Home, Namespace) }
+
+// lease is the name of the lease that managers of the same providers compete for: no provider runs in two managers, and the core
+// has the name that the reference implementation's core has.
+func (c Config) lease() string {
+	const name = "controller-leader-election-"
+	if c.Policy.Runs(providerset.Core) {
+		return name + "capi"
+	}
+	return name + string(c.Policy.Sets()[0].Name)
 }
 
 // releases are the Kubernetes versions that control planes on the host can run.

@@ -106,7 +106,7 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 		Scheme: measured.scheme, Logger: cfg.Log, Cache: caching, Client: clientOptions(),
 		Metrics: diagnostics(cfg.Endpoints, cfg.plans), HealthProbeBindAddress: cfg.Endpoints.Health, PprofBindAddress: cfg.Endpoints.Profiler,
 		WebhookServer:  webhookServer(cfg, certificates),
-		LeaderElection: cfg.LeaderElection.Enabled, LeaderElectionID: "controller-leader-election-capi", LeaderElectionNamespace: Namespace,
+		LeaderElection: cfg.LeaderElection.Enabled, LeaderElectionID: cfg.lease(), LeaderElectionNamespace: cfg.home(),
 		LeaseDuration: duration(cfg.LeaderElection.Lease, 15*time.Second), RenewDeadline: duration(cfg.LeaderElection.Renew, 10*time.Second),
 		RetryPeriod: duration(cfg.LeaderElection.Retry, 2*time.Second), LeaderElectionReleaseOnCancel: true, LeaderElectionConfig: election,
 		GracefulShutdownTimeout: &stop,

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
@@ -83,4 +84,20 @@ func controllersOfTheProgram(t *testing.T) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// FL-01: managers of different providers do not wait for each other's lease, and that of the core has the name that the reference has.
+func TestLeases(t *testing.T) {
+	for want, providers := range map[string][]providerset.Name{
+		"controller-leader-election-capi":                 {providerset.Core, providerset.BootstrapKubeadm},
+		"controller-leader-election-bootstrap-kubeadm":    {providerset.BootstrapKubeadm, providerset.InfrastructureLocal},
+		"controller-leader-election-infrastructure-local": {providerset.InfrastructureLocal, providerset.Simulated},
+		"controller-leader-election-control-plane-hosted": {providerset.ControlPlaneHosted},
+	} {
+		cfg := Config{Policy: policy.Default()}
+		cfg.Policy.Disable(providerset.Others(providers...)...)
+		if got := cfg.lease(); got != want {
+			t.Errorf("lease of %v is %s, want %s", providers, got, want)
+		}
+	}
 }

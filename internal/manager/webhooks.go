@@ -29,7 +29,7 @@ func (c Config) webhookAddress() webhook.Address {
 		out.URL = "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port))
 		return out
 	}
-	out.Service = webhook.Service{Namespace: Namespace, Name: c.Webhook.Service}
+	out.Service = webhook.Service{Namespace: c.home(), Name: c.Webhook.Service}
 	return out
 }
 
@@ -47,10 +47,12 @@ func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, er
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
-	if err := ensureNamespace(ctx, live); err != nil {
-		return nil, err
+	if cfg.Home == "" {
+		if err := ensureNamespace(ctx, live); err != nil {
+			return nil, err
+		}
 	}
-	certificates := webhook.NewCertificates(live, Namespace, cfg.webhookAddress())
+	certificates := webhook.NewCertificates(live, cfg.home(), cfg.webhookAddress())
 	if err := certificates.Load(ctx); err != nil {
 		return nil, err
 	}

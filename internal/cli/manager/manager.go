@@ -11,6 +11,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -93,6 +94,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; default: KUBECONFIG, else the cluster this process runs in")
 	f.StringVar(&o.context, "kubeconfig-context", "", "context to use of that kubeconfig")
 	f.StringVar(&o.namespace, "namespace", "", "watch this namespace only; default: all")
+	f.StringVar(&o.config.Home, "manager-namespace", "", "existing namespace of the manager's own objects: lease, and certificate and Service of webhooks; default: POD_NAMESPACE, else slipway-system")
 	f.StringVar(&o.config.WatchFilter, "watch-filter", "", "process only objects with the label cluster.x-k8s.io/watch-filter of this value")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for the data of hosted control planes")
 	f.DurationVar(&o.config.SyncPeriod, "sync-period", 10*time.Minute, "how often every object is reconciled without an event")
@@ -109,7 +111,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.config.Endpoints.Profiler, "profiler-address", "", "address that serves pprof in plain HTTP; empty: none")
 	f.BoolVar(&o.contentionProfiling, "contention-profiling", false, "record contention for profiles")
 	f.StringVar(&o.config.Webhook.Host, "webhook-host", "", "address of this machine at which the API server reaches the webhooks; default: it goes through the Service of --webhook-service")
-	f.StringVar(&o.config.Webhook.Service, "webhook-service", manager.WebhookService, "Service in namespace slipway-system through which the API server reaches the webhooks; managers of different providers need one each")
+	f.StringVar(&o.config.Webhook.Service, "webhook-service", manager.WebhookService, "Service in the manager's namespace through which the API server reaches the webhooks; managers of different providers need one each")
 	f.IntVar(&o.config.Webhook.Port, "webhook-port", 9443, "port of the webhooks")
 	f.StringVar(&o.config.Webhook.CertDir, "webhook-cert-dir", "", "directory with a certificate for webhooks issued elsewhere; default: one that this program issues and renews itself")
 	f.StringVar(&o.config.Webhook.CertName, "webhook-cert-name", "tls.crt", "file of the certificate in that directory")
@@ -170,6 +172,7 @@ func (o *options) complete(e env.Env) (manager.Config, error) {
 		return cfg, err
 	}
 	access.QPS, access.Burst = o.qps, o.burst
+	cfg.Home = cmp.Or(cfg.Home, e.Getenv("POD_NAMESPACE"))
 	cfg.REST, cfg.Gates = access, o.gates
 	if err := o.logging.complete(e, &cfg); err != nil {
 		return cfg, err

@@ -223,3 +223,33 @@ func TestLogsNoBodies(t *testing.T) {
 		}
 	}
 }
+
+// In a Pod the manager's own objects are in the Pod's namespace: whoever installs the components chooses it.
+func TestManagerNamespace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, variable string
+		args             []string
+		want             string
+	}{
+		"nothing":  {"the default of the program", "", nil, ""},
+		"in a Pod": {"the Deployment's variable", "team", nil, "team"},
+		"flag":     {"what is said comes first", "team", []string{"--manager-namespace=other"}, "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &options{concurrency: map[string]*int{}}
+			var err error
+			if o.gates, err = manager.NewGates(); err != nil {
+				t.Fatal(err)
+			}
+			flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+			o.bind(flags)
+			if err := flags.Parse(append(tc.args, "--kubeconfig=testdata/kubeconfig")); err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := o.complete(testEnv(map[string]string{"POD_NAMESPACE": tc.variable}))
+			if err != nil || cfg.Home != tc.want {
+				t.Errorf("%s: namespace %q, want %q (%v)", tc.reason, cfg.Home, tc.want, err)
+			}
+		})
+	}
+}
