@@ -106,7 +106,7 @@ func TestFlagsSayWhatMatters(t *testing.T) {
 	want := map[string][]string{
 		"management server":      {"--authorization-mode=RBAC", "--etcd-servers=unix:///s", "--authentication-config=/auth", "--profiling=false"},
 		"management controllers": {"--use-service-account-credentials=true"},
-		"workload server":        {"--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth=true", "--advertise-address=172.31.0.1"},
+		"workload server":        {"--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth=true", "--enable-aggregator-routing=true", "--advertise-address=172.31.0.1"},
 		"workload controllers":   {"--allocate-node-cidrs=true", "--cluster-cidr=172.31.128.0/17", "--node-cidr-mask-size=24"},
 		"workload scheduler":     {"--kubeconfig=/kubeconfig"},
 	}

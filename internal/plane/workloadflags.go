@@ -39,6 +39,8 @@ func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint s
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
+		// Webhooks and aggregated APIs are reached at the addresses of their Pods: those of Services lead nowhere on the host.
+		"--enable-aggregator-routing=true",
 		"--kubelet-client-certificate=" + folder.Cert("apiserver-kubelet-client"),
 		"--kubelet-client-key=" + folder.Key("apiserver-kubelet-client"),
 		"--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
