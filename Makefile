@@ -35,6 +35,14 @@ crds:
 build: crds ## build bin/slipway
 	@go build -trimpath -ldflags '$(ldflags)' -o bin/slipway ./cmd/slipway
 
+IMAGE ?= slipway.dev/manager
+
+# The same packages are compiled for the program and for what writes the release, so that nothing is compiled twice.
+.PHONY: release
+release: build ## write dist/ as provider repositories, with the program: VERSION=vX.Y.Z IMAGE=name
+	@go run -trimpath -pgo=cmd/slipway/default.pgo ./hack/release -dir dist -version '$(VERSION)' -image '$(IMAGE)' -binary bin/slipway \
+		-time '$(shell git log -1 --format=%cI)'
+
 .PHONY: image
 image: prerequisites build ## build the node image
 	@bin/slipway image build

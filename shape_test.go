@@ -76,6 +76,8 @@ func TestUnstructured(t *testing.T) {
 		"internal/manager/webhook":                "configurations of webhooks, as they are applied",
 		"internal/membership":                     "watches on objects of providers",
 		"internal/providers/kubeadm/bootstrap":    "owners of any kind",
+		"internal/release/component":              "manifests",
+		"internal/release/template":               "manifests",
 		"internal/relay":                          "decodes objects into their Go types",
 		"internal/testkit/apiserver":              "tests",
 		"internal/topology/patch":                 "templates of providers",

@@ -24,7 +24,7 @@ import (
 //
 // The conversion webhook of another CRD would see and change every object of it, which is why CRDs are listed. A create by
 // server-side apply carries the name, so that it can be listed, too.
-func processOf(set providerset.Set, roles []*unstructured.Unstructured) (*rbacv1.ClusterRole, error) {
+func (r Rights) processOf(set providerset.Set, roles []*unstructured.Unstructured) (*rbacv1.ClusterRole, error) {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
 		ObjectMeta: metav1.ObjectMeta{Name: processNameOf(set.Name)},
@@ -36,7 +36,7 @@ func processOf(set providerset.Set, roles []*unstructured.Unstructured) (*rbacv1
 			rule(admissionregistrationv1.GroupName, "validatingwebhookconfigurations", []string{set.Validation()}, "get", "create", "update", "patch"),
 			rule(authenticationv1.GroupName, "tokenreviews", nil, "create"),
 			rule(authorizationv1.GroupName, "subjectaccessreviews", nil, "create"),
-			rule(corev1.GroupName, "namespaces", []string{Namespace}, "get"),
+			rule(corev1.GroupName, "namespaces", []string{r.namespace()}, "get"),
 		},
 	}
 	for _, object := range roles {
@@ -44,10 +44,10 @@ func processOf(set providerset.Set, roles []*unstructured.Unstructured) (*rbacv1
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, of); err != nil {
 			return nil, fmt.Errorf("reading ClusterRole %s: %w", object.GetName(), err)
 		}
-		for _, r := range of.Rules {
-			r.Verbs = slices.DeleteFunc(r.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
-			if len(r.Verbs) > 0 {
-				role.Rules = append(role.Rules, r)
+		for _, read := range of.Rules {
+			read.Verbs = slices.DeleteFunc(read.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
+			if len(read.Verbs) > 0 {
+				role.Rules = append(role.Rules, read)
 			}
 		}
 	}
@@ -61,10 +61,10 @@ func rule(group, resource string, names []string, verbs ...string) rbacv1.Policy
 func processNameOf(set providerset.Name) string { return RoleOf(set) + "-process" }
 
 // home returns what a manager's process may do in its own namespace: elect a leader, and keep the certificate of webhooks.
-func home() *rbacv1.Role {
+func (r Rights) home() *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "Role"),
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: processRole},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace(), Name: processRole},
 		Rules: []rbacv1.PolicyRule{
 			rule(coordinationv1.GroupName, "leases", nil, "get", "list", "watch", "create", "update", "patch", "delete"),
 			rule(corev1.GroupName, "secrets", nil, "get", "create", "patch"),
@@ -92,7 +92,7 @@ func (r Rights) bindings() []runtime.Object {
 		name := processNameOf(set.Name)
 		out = append(out, clusterBinding(name, process), &rbacv1.RoleBinding{
 			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "RoleBinding"),
-			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name},
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace(), Name: name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: processRole},
 			Subjects:   process,
 		})
@@ -102,9 +102,12 @@ func (r Rights) bindings() []runtime.Object {
 
 // subjects are a user, and the ServiceAccount of a manager with one identity.
 func (r Rights) subjects(user string) []rbacv1.Subject {
-	out := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	var out []rbacv1.Subject
+	if r.Pods == "" {
+		out = append(out, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
+	}
 	if !r.Separate {
-		out = append(out, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: r.serviceAccount()})
+		out = append(out, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.namespace(), Name: r.ServiceAccount()})
 	}
 	return out
 }

@@ -12,6 +12,7 @@ package rbac
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -58,7 +59,12 @@ type Rights struct {
 	// Separate: the controllers of each provider have an identity of their own, [UserOf]. Else one identity, User or a
 	// ServiceAccount, has the roles of all.
 	Separate bool
+	// Pods: the manager runs in Pods of a release, in this namespace. Its identity is a ServiceAccount alone, and the roles of
+	// people come with the core.
+	Pods string
 }
+
+func (r Rights) namespace() string { return cmp.Or(r.Pods, Namespace) }
 
 // UserOf is the identity of a provider's controllers.
 func (r Rights) UserOf(set providerset.Name) string {
@@ -78,8 +84,8 @@ func (r Rights) sets() []providerset.Set {
 	return r.Sets
 }
 
-// serviceAccount is that of a manager with one identity.
-func (r Rights) serviceAccount() string {
+// ServiceAccount is that of a manager with one identity.
+func (r Rights) ServiceAccount() string {
 	if sets := r.sets(); len(sets) == 1 {
 		return RoleOf(sets[0].Name)
 	}
@@ -88,23 +94,16 @@ func (r Rights) serviceAccount() string {
 
 // Objects returns everything, the namespace first. The objects can be applied as they are, in this order.
 func Objects(r Rights) ([]*unstructured.Unstructured, error) {
-	out, err := unstructuredOf(&corev1.Namespace{TypeMeta: typeMeta(corev1.SchemeGroupVersion.String(), "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: Namespace}})
+	out, err := unstructuredOf(&corev1.Namespace{TypeMeta: typeMeta(corev1.SchemeGroupVersion.String(), "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: r.namespace()}})
 	if err != nil {
 		return nil, err
 	}
-	people, err := read("users")
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, people...)
-	if providerset.Has(r.sets(), providerset.Core) {
-		for _, name := range []string{"manager", "classes"} {
-			objects, err := read(name)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, objects...)
+	for _, name := range r.shared() {
+		objects, err := read(name)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, objects...)
 	}
 	bindings := r.bindings()
 	for _, set := range r.sets() {
@@ -114,7 +113,7 @@ func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 				return nil, err
 			}
 		}
-		process, err := processOf(set, roles)
+		process, err := r.processOf(set, roles)
 		if err != nil {
 			return nil, err
 		}
@@ -124,8 +123,20 @@ func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 		}
 		out = append(append(out, roles...), generated...)
 	}
-	bound, err := unstructuredOf(append([]runtime.Object{home()}, bindings...)...)
+	bound, err := unstructuredOf(append([]runtime.Object{r.home()}, bindings...)...)
 	return append(out, bound...), err
+}
+
+// shared are the manifests that belong to no single provider.
+func (r Rights) shared() []string {
+	core := providerset.Has(r.sets(), providerset.Core)
+	switch {
+	case core:
+		return []string{"users", "manager", "classes"}
+	case r.Pods == "":
+		return []string{"users"}
+	}
+	return nil
 }
 
 // read returns the objects of a manifest.

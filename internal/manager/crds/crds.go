@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 //go:embed all:generated
@@ -43,6 +46,20 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		}
 		maps.Copy(crd.Labels, labelsOf(crd))
 		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	}
+	return list, nil
+}
+
+// Of returns the CRDs of the providers with their conversion: what [Install] writes to a cluster that has none of them.
+func Of(opts Options) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	list, err := All()
+	if err != nil {
+		return nil, err
+	}
+	names := providerset.CRDs(opts.sets())
+	list = slices.DeleteFunc(list, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return !slices.Contains(names, crd.Name) })
+	for _, crd := range list {
+		withConversion(crd, opts.ConversionWebhook)
 	}
 	return list, nil
 }

@@ -46,23 +46,24 @@ type Options struct {
 	Sets []providerset.Set
 }
 
+func (o Options) sets() []providerset.Set {
+	if o.Sets == nil {
+		return providerset.All()
+	}
+	return o.Sets
+}
+
 // Install writes the CRDs to the cluster behind c and waits until they are established. A CRD whose content is the one
 // last applied is not written, and not waited for: the API server established it then, or does so when it starts. Nor is
 // one that a provider without controllers here would take from another implementation; see [convertedElsewhere]. c needs apiextensions.k8s.io/v1 in its scheme, and must read the API server, not a cache. It ends with the context's
 // error when the cluster does not accept the names in time.
 func Install(ctx context.Context, c client.Client, opts Options) error {
-	list, err := All()
+	list, err := Of(opts)
 	if err != nil {
 		return err
 	}
-	if opts.Sets == nil {
-		opts.Sets = providerset.All()
-	}
 	if list, err = wanted(ctx, c, list, opts); err != nil {
 		return err
-	}
-	for _, crd := range list {
-		withConversion(crd, opts.ConversionWebhook)
 	}
 	applied, err := appliedHashes(ctx, c)
 	if err != nil {
@@ -80,13 +81,13 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 	return nil
 }
 
-// wanted returns the CRDs of the providers that run, without those that another implementation keeps.
+// wanted returns those of the CRDs, each of a provider that runs, without those that another implementation keeps.
 func wanted(
 	ctx context.Context, c client.Client, list []*apiextensionsv1.CustomResourceDefinition, opts Options,
 ) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var out []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range list {
-		for _, set := range opts.Sets {
+		for _, set := range opts.sets() {
 			if !set.Contains(crd.Name) {
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +33,20 @@ func Install(ctx context.Context, c client.Client, address Address, ca []byte) e
 		return fmt.Errorf("installing CRDs: %w", err)
 	}
 	return Configure(ctx, c, address, ca)
+}
+
+// Objects returns what [Install] writes, without an authority: for who applies it before there is a manager, which adds its own.
+func Objects(address Address) ([]client.Object, error) {
+	list, err := crds.Of(crds.Options{ConversionWebhook: address.conversionClient(nil), Sets: address.sets()})
+	if err != nil {
+		return nil, err
+	}
+	var out []client.Object
+	for _, crd := range list {
+		crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		out = append(out, crd)
+	}
+	return append(out, configurations(address, nil)...), nil
 }
 
 // Configure applies the webhook configurations alone. From then on, the API server refuses to write the kinds

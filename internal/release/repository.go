@@ -1,0 +1,119 @@
+package release
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/internal/hook/openapi"
+	"github.com/slipwayhq/slipway/internal/providerset"
+	"github.com/slipwayhq/slipway/internal/release/component"
+	"github.com/slipwayhq/slipway/internal/release/template"
+)
+
+// repositories writes the repository of each provider.
+func (w *writer) repositories(c Config, version semver.Version) error {
+	for _, set := range component.Providers() {
+		folder := path.Join(string(set.Name), c.Version)
+		if err := w.begin(folder); err != nil {
+			return err
+		}
+		objects, err := component.Of(set, component.Options{Version: c.Version, Image: c.Image})
+		if err != nil {
+			return err
+		}
+		components, err := component.YAML(objects)
+		if err != nil {
+			return err
+		}
+		if err := w.write(path.Join(folder, componentsFile(set.Name)), components); err != nil {
+			return err
+		}
+		if err := w.write(path.Join(folder, "metadata.yaml"), metadata(version)); err != nil {
+			return err
+		}
+		more := map[providerset.Name]func(string, Config) error{providerset.Core: w.openAPI, providerset.InfrastructureLocal: w.clusters}[set.Name]
+		if more == nil {
+			continue
+		}
+		if err := more(folder, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// componentsFile is named after the type of the provider.
+func componentsFile(provider providerset.Name) string {
+	kind := "core"
+	for _, prefix := range []string{"bootstrap", "control-plane", "infrastructure"} {
+		if strings.HasPrefix(string(provider), prefix+"-") {
+			kind = prefix
+		}
+	}
+	return kind + "-components.yaml"
+}
+
+// metadata says that all minor versions up to this one follow the contract.
+func metadata(version semver.Version) []byte {
+	var out bytes.Buffer
+	out.WriteString("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n")
+	for minor := range version.Minor + 1 {
+		fmt.Fprintf(&out, "- major: %d\n  minor: %d\n  contract: %s\n", version.Major, minor, clusterv1.GroupVersion.Version)
+	}
+	return out.Bytes()
+}
+
+// openAPI writes the description of the hooks.
+func (w *writer) openAPI(folder string, c Config) error {
+	doc, err := openapi.Document(c.Version)
+	if err != nil {
+		return fmt.Errorf("describing the hooks: %w", err)
+	}
+	text, err := openapi.YAML(doc)
+	if err != nil {
+		return fmt.Errorf("describing the hooks: %w", err)
+	}
+	return w.write(path.Join(folder, "runtime-sdk-openapi.yaml"), text)
+}
+
+// clusters writes cluster templates and ClusterClasses.
+func (w *writer) clusters(folder string, c Config) error {
+	examples, err := fs.Sub(c.Sources, "examples")
+	if err != nil {
+		return fmt.Errorf("reading the examples: %w", err)
+	}
+	for _, flavor := range template.Flavors() {
+		objects, err := flavor.Objects(examples)
+		if err != nil {
+			return err
+		}
+		text, err := component.YAML(objects)
+		if err != nil {
+			return err
+		}
+		if err := w.write(path.Join(folder, flavor.File()), text); err != nil {
+			return err
+		}
+	}
+	for _, class := range classes.Names() {
+		objects, _, err := classes.Objects(class, "")
+		if err != nil {
+			return err
+		}
+		text, err := component.YAML(objects)
+		if err != nil {
+			return err
+		}
+		if err := w.write(path.Join(folder, "clusterclass-"+class+".yaml"), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package template
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/slipwayhq/slipway/config/classes"
+)
+
+// The variables of a template. Network is the first half of a /16 of IPv4.
+const (
+	clusterName = "${CLUSTER_NAME}"
+	namespace   = "${NAMESPACE}"
+	version     = "${KUBERNETES_VERSION}"
+	workers     = "${WORKER_MACHINE_COUNT}"
+	network     = "LOCAL_NETWORK"
+)
+
+// Flavor is a template.
+type Flavor struct {
+	// Name of the flavor; empty: the one that is used where none is asked for.
+	Name string
+	// example is the file that it is made from, cluster the name of the Cluster there and network the first half of its range.
+	example, cluster, network string
+	// class is that of the cluster, which is a file of its own in a release.
+	class string
+}
+
+// Flavors are those of a release.
+func Flavors() []Flavor {
+	return []Flavor{
+		{Name: "", example: "machinedeployment.yaml", cluster: "workers", network: "172.31"},
+		{Name: "pool", example: "without-class.yaml", cluster: "quickstart", network: "172.30"},
+		{Name: "class", example: "quickstart.yaml", cluster: "quickstart", network: "172.30", class: classes.Local},
+		{Name: "simulated", example: "fleet.yaml", cluster: "fleet"},
+	}
+}
+
+// File is the name of the template's file.
+func (f Flavor) File() string {
+	if f.Name == "" {
+		return "cluster-template.yaml"
+	}
+	return "cluster-template-" + f.Name + ".yaml"
+}
+
+// Objects returns the objects of a template, from the folder of examples.
+func (f Flavor) Objects(examples fs.FS) ([]*unstructured.Unstructured, error) {
+	data, err := fs.ReadFile(examples, f.example)
+	if err != nil {
+		return nil, fmt.Errorf("reading an example: %w", err)
+	}
+	var out []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+		o := &unstructured.Unstructured{}
+		if err := decoder.Decode(o); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("reading example %s: %w", f.example, err)
+		}
+		out = append(out, o)
+	}
+	if out, err = f.withoutClass(out); err != nil {
+		return nil, err
+	}
+	for _, o := range out {
+		o.Object = f.replaced(o.Object).(map[string]any)
+		o.SetNamespace(namespace)
+	}
+	return out, nil
+}
+
+// withoutClass leaves out the class and its templates, which clusterctl adds where they are missing.
+func (f Flavor) withoutClass(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	if f.class == "" {
+		return objects, nil
+	}
+	class, _, err := classes.Objects(f.class, "")
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(class, func(c *unstructured.Unstructured) bool {
+			return c.GroupVersionKind() == o.GroupVersionKind() && c.GetName() == o.GetName()
+		})
+	}), nil
+}
+
+// replaced is a value of the example with variables.
+func (f Flavor) replaced(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			switch key {
+			case "replicas":
+				v[key] = workers
+			case "version":
+				v[key] = version
+			default:
+				v[key] = f.replaced(v[key])
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = f.replaced(v[i])
+		}
+	case string:
+		return f.text(v)
+	}
+	return value
+}
+
+func (f Flavor) text(s string) string {
+	if rest, found := strings.CutPrefix(s, f.cluster); found && (rest == "" || rest[0] == '-') {
+		return clusterName + rest
+	}
+	if rest, found := strings.CutPrefix(s, f.network+"."); found && f.network != "" {
+		return "${" + network + ":=" + f.network + "}." + rest
+	}
+	return s
+}
