@@ -89,15 +89,15 @@ func file(path string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fault.New(fault.Invalid, reason, "%s cannot be read: %v", path, cause(err)).From(err)
 	}
-	out, err := documents(data)
+	out, err := Documents(data)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, reason, "%s is no manifest: %v", path, err).From(err)
 	}
 	return out, nil
 }
 
-// documents reads YAML or JSON documents, and the items of those that are lists.
-func documents(data []byte) ([]*unstructured.Unstructured, error) {
+// Documents reads YAML or JSON documents, and the items of those that are lists.
+func Documents(data []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for n := 1; ; n++ {

@@ -1,0 +1,187 @@
+package component
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/whatif/input"
+)
+
+// ReasonComponents says that a components file cannot be used; Invalid.
+const ReasonComponents = "InvalidComponents"
+
+// Options say how the objects are made.
+type Options struct {
+	// TargetNamespace of the objects; empty: that of the file.
+	TargetNamespace string
+	// Raw leaves variables as they are. The file has to be valid YAML without them.
+	Raw bool
+	// Lookup returns values of variables.
+	Lookup substitution.Lookup
+	// AlterImage overrides the image of a component; nil: none is overridden.
+	AlterImage func(component, image string) (string, error)
+	// Processor of templates; nil: [substitution.Envsubst].
+	Processor substitution.Processor
+}
+
+func (o Options) processor() substitution.Processor {
+	if o.Processor == nil {
+		return substitution.Envsubst{}
+	}
+	return o.Processor
+}
+
+// Components are the objects of a version of a provider.
+type Components struct {
+	Provider        provider.Provider
+	Version         string
+	TargetNamespace string
+	// Variables of the file.
+	Variables []substitution.Variable
+	// Images of all containers, sorted.
+	Images []string
+	// Objects in the order in which they are printed; see also [InstallOrder].
+	Objects []*unstructured.Unstructured
+}
+
+// Load makes the components of a version from a repository.
+func Load(ctx context.Context, s *repository.Source, version string, o Options) (*Components, error) {
+	data, err := s.Components(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	return New(s.Provider(), version, data, o)
+}
+
+// New makes the components of a version from the text of its components file.
+func New(p provider.Provider, version string, data []byte, o Options) (*Components, error) {
+	c := &Components{Provider: p, Version: version}
+	var err error
+	if c.Variables, err = o.processor().Variables(data); err != nil {
+		return nil, c.wrong(err)
+	}
+	if !o.Raw {
+		if data, err = o.processor().Process(data, o.Lookup); err != nil {
+			return nil, c.wrong(err)
+		}
+	}
+	if c.Objects, err = input.Documents(data); err != nil {
+		return nil, c.unreadable(err)
+	}
+	if len(c.Objects) == 0 {
+		return nil, c.wrong(fault.New(fault.Invalid, ReasonComponents, "the file has no objects; check the release"))
+	}
+	if err := c.images(o.AlterImage); err != nil {
+		return nil, err
+	}
+	if err := c.namespace(o.TargetNamespace); err != nil {
+		return nil, c.wrong(err)
+	}
+	c.label()
+	c.sort()
+	return c, nil
+}
+
+// wrong says which components an error is about.
+func (c *Components) wrong(err error) error {
+	known := fault.As(err)
+	if known == nil {
+		return err
+	}
+	return fault.New(known.Kind, known.Reason, "provider %s %s: %s", c.Provider.Label(), c.Version, known.Message).From(known.Cause)
+}
+
+var documentNumber = regexp.MustCompile(`^document \d+`)
+
+// unreadable is the fault of a file that is no YAML. The parser repeats what it read, in which values of variables may stand.
+func (c *Components) unreadable(err error) error {
+	of := "the components of " + c.Provider.Label() + " " + c.Version
+	if len(c.Variables) == 0 {
+		return fault.New(fault.Invalid, ReasonComponents, "%s are no manifest: %v; check the release", of, err).From(err)
+	}
+	return fault.New(fault.Invalid, ReasonComponents, "%s of %s is no manifest once variables are replaced; check the values of: %s",
+		cmp.Or(documentNumber.FindString(err.Error()), "a document"), of, names(c.Variables))
+}
+
+func names(variables []substitution.Variable) string {
+	var out []string
+	for _, v := range variables {
+		out = append(out, v.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// YAML is the objects as one stream of documents.
+func (c *Components) YAML() ([]byte, error) { return manifest.YAML(c.Objects) }
+
+// namespace moves everything into the target namespace, and adds it where the file has none.
+func (c *Components) namespace(target string) error {
+	var found []*unstructured.Unstructured
+	for _, o := range c.Objects {
+		if isNamespace(o) {
+			found = append(found, o)
+		}
+	}
+	if len(found) > 1 {
+		return fault.New(fault.Invalid, ReasonComponents, "the file has more than one Namespace: %s and %s; a provider is installed in one: correct the file, or override it", found[0].GetName(), found[1].GetName())
+	}
+	if target == "" && len(found) > 0 {
+		target = found[0].GetName()
+	}
+	if target == "" {
+		return fault.New(fault.Invalid, ReasonComponents, "the file has no Namespace; name the one to install the provider in with --target-namespace")
+	}
+	if problems := validation.IsDNS1123Label(target); len(problems) > 0 {
+		return fault.New(fault.Invalid, ReasonComponents, "%q is no name of a namespace: %s", target, strings.Join(problems, "; "))
+	}
+	if len(found) == 0 {
+		c.Objects = append(c.Objects, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": target},
+		}})
+	}
+	c.TargetNamespace = target
+	own := ownScopes(c.Objects)
+	for _, o := range c.Objects {
+		if err := move(o, target, own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// label marks all objects as those of the provider.
+func (c *Components) label() {
+	for _, o := range c.Objects {
+		labels := o.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[provider.ComponentLabel], labels[provider.NameLabel] = "", c.Provider.Label()
+		o.SetLabels(labels)
+	}
+}
+
+// sort brings the Namespace to the front, and what cert-manager reads before what it writes to.
+func (c *Components) sort() {
+	rank := func(o *unstructured.Unstructured) int {
+		switch {
+		case isNamespace(o):
+			return 0
+		case o.GroupVersionKind().Group == certManagerGroup:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(c.Objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+}

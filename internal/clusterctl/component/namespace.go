@@ -1,0 +1,128 @@
+package component
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+const (
+	certManagerGroup = "cert-manager.io"
+	// injectCA is the annotation that names the Certificate, by namespace and name, whose authority a webhook trusts.
+	injectCA = "cert-manager.io/inject-ca-from"
+)
+
+func isNamespace(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Namespace"}
+}
+
+// clusterScoped are the kinds, wherever they are defined, whose objects are in no namespace.
+func clusterScoped() []string {
+	return []string{
+		"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterIssuer", "ClusterRole", "ClusterRoleBinding",
+		"CustomResourceDefinition", "DeviceClass", "FlowSchema", "IngressClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+		"MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume", "PodSecurityPolicy", "PriorityClass",
+		"PriorityLevelConfiguration", "RuntimeClass", "StorageClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		"ValidatingWebhookConfiguration", "VolumeAttachment",
+	}
+}
+
+// ownScopes says of the kinds that the file itself defines whether their objects are in a namespace.
+func ownScopes(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
+	out := map[schema.GroupKind]bool{}
+	for _, o := range objects {
+		if o.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
+		out[schema.GroupKind{Group: group, Kind: kind}] = scope != "Cluster"
+	}
+	return out
+}
+
+// move brings one object, and what it refers to, into the target namespace.
+func move(o *unstructured.Unstructured, target string, own map[schema.GroupKind]bool) error {
+	before := o.GetNamespace()
+	if isNamespace(o) {
+		o.SetName(target)
+	}
+	namespaced, known := own[o.GroupVersionKind().GroupKind()]
+	if !known {
+		namespaced = !slices.Contains(clusterScoped(), o.GetKind())
+	}
+	if namespaced {
+		o.SetNamespace(target)
+	}
+	switch o.GetKind() {
+	case "ClusterRoleBinding", "RoleBinding":
+		each(o.Object, "subjects", func(subject map[string]any) {
+			if namespace, _ := subject["namespace"].(string); namespace != "" {
+				subject["namespace"] = target
+			}
+		})
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		each(o.Object, "webhooks", func(webhook map[string]any) { moveService(webhook, target, "clientConfig", "service") })
+		return moveAuthority(o, target)
+	case "CustomResourceDefinition":
+		moveService(o.Object, target, "spec", "conversion", "webhook", "clientConfig", "service")
+		return moveAuthority(o, target)
+	case "Certificate":
+		moveNames(o, before, target)
+	}
+	return nil
+}
+
+// each calls do for the mappings of a list.
+func each(object map[string]any, list string, do func(map[string]any)) {
+	items, _ := object[list].([]any)
+	for _, item := range items {
+		if m, ok := item.(map[string]any); ok {
+			do(m)
+		}
+	}
+}
+
+// moveService sets the namespace of a service that an object names, if it names one.
+func moveService(object map[string]any, target string, path ...string) {
+	if service, ok, err := unstructured.NestedMap(object, path...); ok && err == nil {
+		service["namespace"] = target
+		_ = unstructured.SetNestedMap(object, service, path...) // the path was there
+	}
+}
+
+// moveAuthority sets the namespace in the annotation that names a Certificate.
+func moveAuthority(o *unstructured.Unstructured, target string) error {
+	annotations := o.GetAnnotations()
+	from, ok := annotations[injectCA]
+	if !ok {
+		return nil
+	}
+	_, name, ok := strings.Cut(from, "/")
+	if !ok || strings.Contains(name, "/") {
+		return fault.New(fault.Invalid, ReasonComponents, "the annotation %s of %s %s is %q, not NAMESPACE/NAME; correct the file, or override it", injectCA, o.GetKind(), o.GetName(), from)
+	}
+	annotations[injectCA] = target + "/" + name
+	o.SetAnnotations(annotations)
+	return nil
+}
+
+// moveNames replaces the namespace in the names of services that a Certificate is for.
+func moveNames(o *unstructured.Unstructured, before, target string) {
+	if o.GroupVersionKind().Group != certManagerGroup || before == "" {
+		return
+	}
+	names, ok, err := unstructured.NestedStringSlice(o.Object, "spec", "dnsNames")
+	if !ok || err != nil {
+		return
+	}
+	for i, name := range names {
+		names[i] = strings.Replace(name, "."+before+".svc", "."+target+".svc", 1)
+	}
+	_ = unstructured.SetNestedStringSlice(o.Object, names, "spec", "dnsNames") // the path was there
+}
