@@ -59,6 +59,7 @@ func TestUnstructured(t *testing.T) {
 		"internal/clusterctl/creation":            "manifests of people",
 		"internal/clusterctl/manifest":            "manifests of people",
 		"internal/clusterctl/move/graph":          "objects of any kind",
+		"internal/clusterctl/component":           "objects of providers, of any kind",
 		"internal/clusterctl/class":               "templates of classes, and values of variables as people write them",
 		"config/classes":                          "manifests that ship",
 		"internal/clusterctl/progress":            "objects of providers",
