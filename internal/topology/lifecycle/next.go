@@ -144,7 +144,7 @@ func (d *decision) initialized() {
 // upgraded tells extensions that the upgrade is over, and removes its traces when they let go.
 func (d *decision) upgraded() {
 	if d.finished && d.pending[AfterClusterUpgrade] {
-		if d.ask("the next upgrade", Question{Hook: AfterClusterUpgrade, To: d.target}) {
+		if d.ask("next upgrade", Question{Hook: AfterClusterUpgrade, To: d.target}) {
 			d.pending.remove(AfterClusterUpgrade)
 		}
 	}
@@ -166,7 +166,7 @@ func (d *decision) deletion() Verdict {
 	if _, allowed := d.Cluster.Annotations[runtimev1.OkToDeleteAnnotation]; allowed || !d.RuntimeSDK {
 		return d.verdict
 	}
-	if d.ask("delete", Question{Hook: BeforeClusterDelete}) {
+	if d.ask("deletion", Question{Hook: BeforeClusterDelete}) {
 		empty := ""
 		d.verdict.Annotations = map[string]*string{runtimev1.OkToDeleteAnnotation: &empty}
 		return d.verdict

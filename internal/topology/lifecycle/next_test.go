@@ -149,7 +149,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 		},
 		"after the cluster": {
 			"nothing is held back but the next upgrade", with(at(v34, v34, md("a", v34), md("new", "", missing)), answering(AfterClusterUpgrade, blocking(time.Minute)), begun, clusterAnnotation(pendingHooks, "AfterClusterUpgrade")),
-			decided{next, []Part{next, next}, "ClusterUpgrading", "Following hooks are blocking the next upgrade: AfterClusterUpgrade: handler h.x: not yet"},
+			decided{next, []Part{next, next}, "ClusterUpgrading", "Following hooks are blocking next upgrade: AfterClusterUpgrade: handler h.x: not yet"},
 		},
 		"no plan": {
 			"", with(at(v33, "v1.35.0", md("a", v33)), func(f *Facts) { f.Versions = []string{v33} }),
@@ -251,7 +251,7 @@ func TestDeletion(t *testing.T) { // LH-09, TP-34
 		reason, message string
 	}{
 		"asks":     {with(at(v33, v34), deleted), 1, nil, "Deleting", "Cluster is deleting"},
-		"blocks":   {with(at(v33, v34), deleted, answering(BeforeClusterDelete, blocking(time.Minute))), 0, nil, "Deleting", "Cluster is deleting. Following hooks are blocking delete: BeforeClusterDelete: handler h.x: not yet"},
+		"blocks":   {with(at(v33, v34), deleted, answering(BeforeClusterDelete, blocking(time.Minute))), 0, nil, "Deleting", "Cluster is deleting. Following hooks are blocking deletion: BeforeClusterDelete: handler h.x: not yet"},
 		"fails":    {with(at(v33, v34), deleted, answering(BeforeClusterDelete, Answer{Problem: errExtension})), 0, nil, "ReconcileFailed", "Hook BeforeClusterDelete failed: handler h.x: answered Failure: no; retrying"},
 		"lets go":  {with(at(v33, v34), deleted, answering(BeforeClusterDelete, Answer{})), 0, map[string]*string{"runtime.cluster.x-k8s.io/ok-to-delete": &empty}, "Deleting", "Cluster is deleting"},
 		"let go":   {with(at(v33, v34), deleted, clusterAnnotation("runtime.cluster.x-k8s.io/ok-to-delete", "")), 0, nil, "Deleting", "Cluster is deleting"},
