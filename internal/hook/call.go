@@ -120,7 +120,9 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exc
 	}
 	answer, raw, err := e.guarded(ctx, t, request{hook: served, object: of, body: body})
 	if err == nil {
-		e.answers.keep(key, raw, keepFor(answer, x.Reuse))
+		if x.Accept == nil || x.Accept(answer) {
+			e.answers.keep(key, raw, keepFor(answer, x.Reuse))
+		}
 		return answer, nil
 	}
 	if ignored(err, t.handler.Policy) {

@@ -54,6 +54,8 @@ type Exchange struct {
 	// Reuse is how long an answer without retryAfterSeconds may be given again for the same input: for hooks that only
 	// compute something. 0: never. At most 24 h.
 	Reuse time.Duration
+	// Accept reports whether an answer can be used. One that cannot is not kept, so that a corrected extension is called. nil: each can.
+	Accept func(hooks.Response) bool
 }
 
 // handler policies and limits.

@@ -108,6 +108,7 @@ func TestSteadyState(t *testing.T) { // TP-06: no write and no dry run
 	}
 }
 
+// The manager dies at each write of a creation, a rotation, and an upgrade with workers that go: the end is the same.
 func TestEveryWriteFailsOnce(t *testing.T) { // TP-03, TP-08, TP-30
 	var want []string
 	flaky.EveryWrite(t, func() *fake.ClientBuilder { return management(newCluster(), newClass()) }, func(t *testing.T, c client.WithWatch) {
@@ -417,7 +418,7 @@ func TestForeignObjects(t *testing.T) { // TP-02
 func TestRestoreInAnyOrder(t *testing.T) { // OR-01
 	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
 	w.settle()
-	before := w.names()
+	before, specs := w.names(), w.specs()
 	restored := append([]client.Object{w.cluster(), newClass()}, newTemplates()...)
 	for _, o := range w.objects() {
 		restored = append(restored, o.DeepCopyObject().(client.Object))
@@ -451,6 +452,9 @@ func TestRestoreInAnyOrder(t *testing.T) { // OR-01
 		w.settle()
 		if diff := cmp.Diff(before, w.names()); diff != "" {
 			t.Fatalf("seed %d (-before +after):\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(specs, w.specs()); diff != "" {
+			t.Errorf("seed %d: what would replace Machines (-before +after):\n%s", seed, diff)
 		}
 		if got := w.condition(); got != "True ReconcileSucceeded" {
 			t.Errorf("seed %d: %s", seed, got)

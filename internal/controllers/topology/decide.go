@@ -68,6 +68,9 @@ func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Verdict, 
 	switch {
 	case err != nil:
 		waitForPerson(s, p, message(err))
+		if f := fault.As(err); f != nil && f.Reason == patch.ReasonWrongAnswer { // nothing tells that the extension was corrected
+			p.RecheckIn(problemRecheck)
+		}
 	case len(questions) > 0:
 		decideQuestions(s, questions, p)
 	default:

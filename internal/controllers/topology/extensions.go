@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
+	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
 // answerKept is how long the answer of an extension is good for the same question.
@@ -38,10 +39,15 @@ func (c *Controller) call(ctx context.Context, s Snapshot, q patch.Question) (ru
 	if c.extensions == nil {
 		return nil, fault.New(fault.Invalid, "RuntimeSDKDisabled", "the feature gate RuntimeSDK is off: turn it on, or remove the patch from the ClusterClass")
 	}
+	exchange := hook.Exchange{
+		Request: q.Request, Input: q.Key, Reuse: answerKept, Accept: func(answer hooks.Response) bool { return q.Accepts(answer) },
+	}
 	if _, validates := q.Request.(*runtimehooksv1.ValidateTopologyRequest); validates {
 		response := &runtimehooksv1.ValidateTopologyResponse{}
-		return response, c.extensions.Call(ctx, s.Cluster, q.Extension, hook.Exchange{Request: q.Request, Response: response, Input: q.Key, Reuse: answerKept})
+		exchange.Response = response
+		return response, c.extensions.Call(ctx, s.Cluster, q.Extension, exchange)
 	}
 	response := &runtimehooksv1.GeneratePatchesResponse{}
-	return response, c.extensions.Call(ctx, s.Cluster, q.Extension, hook.Exchange{Request: q.Request, Response: response, Input: q.Key, Reuse: answerKept})
+	exchange.Response = response
+	return response, c.extensions.Call(ctx, s.Cluster, q.Extension, exchange)
 }

@@ -135,10 +135,16 @@ type world struct {
 }
 
 func newWorld(t *testing.T, c client.WithWatch) world {
-	ctl := &Controller{client: c, live: c, refs: kube.NewReferences(c, nil), classes: newClasses(), now: now}
-	r := &loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: now}
-	ctl.writer, ctl.applier = r.Writer, r.Writer.Named(FieldManager)
-	return world{t, c, r}
+	w := world{t, c, &loop.Reconciler[*clusterv1.Cluster, Snapshot]{}}
+	w.restart()
+	return w
+}
+
+// restart is the start of a manager: it remembers nothing.
+func (w world) restart() {
+	ctl := &Controller{client: w, live: w, refs: kube.NewReferences(w, nil), classes: newClasses(), now: now}
+	*w.r = loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: w, Writer: kube.NewWriter(w, Name), Now: now}
+	ctl.writer, ctl.applier = w.r.Writer, w.r.Writer.Named(FieldManager)
 }
 
 func (w world) must(err error) {
@@ -148,7 +154,7 @@ func (w world) must(err error) {
 	}
 }
 
-// settle reconciles until nothing is written any more.
+// settle reconciles until nothing is written any more. The manager dies with a write that fails, and another one goes on.
 func (w world) settle() {
 	w.t.Helper()
 	quiet := 0
@@ -157,6 +163,9 @@ func (w world) settle() {
 		_, err := w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
 		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
 			w.t.Fatal(err)
+		}
+		if errors.Is(err, flaky.ErrInjected) {
+			w.restart()
 		}
 		if w.identify() || err != nil || w.fingerprint() != before {
 			quiet = 0

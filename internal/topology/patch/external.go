@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -80,6 +81,24 @@ func (r *run) take(patch *compiledPatch, response *runtimehooksv1.GeneratePatche
 		}
 	}
 	return nil
+}
+
+// Accepts reports whether an answer can be applied to the templates in the question.
+func (q Question) Accepts(answer any) bool {
+	request, generates := q.Request.(*runtimehooksv1.GeneratePatchesRequest)
+	response, ok := answer.(*runtimehooksv1.GeneratePatchesResponse)
+	if !generates || !ok {
+		return ok == generates
+	}
+	r := &run{}
+	for _, item := range request.Items {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(item.Object.Raw); err != nil {
+			return false
+		}
+		r.items, r.objects = append(r.items, Item{UID: item.UID, Object: object}), append(r.objects, object)
+	}
+	return r.take(&compiledPatch{external: &clusterv1.ExternalPatchDefinition{}}, response) == nil
 }
 
 // wrong is the fault of an extension that answers what cannot be applied.
