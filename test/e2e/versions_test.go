@@ -122,55 +122,6 @@ func TestPlaneHostedOfAnAddedVersion(t *testing.T) {
 	}
 }
 
-// A cluster of an added version has nodes of it; its control plane is upgraded in place with its data while the node of the
-// older version goes on, and then the node is replaced by one of the newer version. CP-04
-func TestVersionsOfAClusterWithNodes(t *testing.T) {
-	in := newInstallation(t)
-	in.up()
-	in.apply(strings.ReplaceAll(quickstart(t, "aged", 1), "v1.36.3", further))
-	untilContains(t, short, "what to do about the version", "slipway versions add "+further, func() string { return in.condition("hostedcontrolplane/aged", "VersionCarried") })
-	if started := in.get("hostedcontrolplane/aged", "{.status.process.pid}"); started != "" && started != "0" {
-		t.Errorf("process %s was started", started)
-	}
-	in.run("versions", "add", further, "--node-image")
-	w := in.untilReady("aged", 1)
-	versions := func() string {
-		out, err := w.try("get", "nodes", "-o", "jsonpath={.items[*].status.nodeInfo.kubeletVersion}")
-		if err != nil {
-			return err.Error()
-		}
-		return out
-	}
-	until(t, short, "the node's version", further, versions)
-	w.kubectl("create", "configmap", "kept", "--from-literal=since="+further)
-	podsWork(t, w)
-	proxies := w.kubectl("get", "pods", "-n", "kube-system", "-l", "k8s-app=kube-proxy", "-o", "name")
-
-	in.kubectl("patch", "hostedcontrolplane", "aged", "--type", "merge", "-p", `{"spec":{"version":"v1.36.3"}}`)
-	until(t, long, "the version that the control plane runs", "v1.36.3", func() string { return in.get("hostedcontrolplane/aged", "{.status.version}") })
-	untilContains(t, long, "the control plane is available", "True", func() string { return in.condition("hostedcontrolplane/aged", "Available") })
-	untilContains(t, long, "its add-ons run on the node of the older version", "True", func() string { return in.condition("hostedcontrolplane/aged", "AddonsAvailable") })
-	if got := w.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.since}"); got != further {
-		t.Errorf("the data says %q", got)
-	}
-	if got := w.kubectl("get", "pods", "-n", "kube-system", "-l", "k8s-app=kube-proxy", "-o", "name"); got != proxies {
-		t.Errorf("kube-proxy was replaced on a node of the same version: %s, before %s", got, proxies)
-	}
-	until(t, short, "the node's version", further, versions)
-
-	in.kubectl("patch", "machinepool", "aged-workers", "--type", "merge", "-p", `{"spec":{"template":{"spec":{"version":"v1.36.3"}}}}`)
-	until(t, long, "the version of the nodes", "v1.36.3", versions)
-	in.untilReady("aged", 1)
-	if got := w.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.since}"); got != further {
-		t.Errorf("the data says %q", got)
-	}
-	if out := in.run("versions", "list"); !strings.Contains(out, "v1.36.3  included") || strings.Count(out, "default/aged") != 1 {
-		t.Errorf("versions list:\n%s", out)
-	}
-	in.run("versions", "remove", further)
-	in.run("delete", "cluster", "aged")
-}
-
 // childrenOf returns the process IDs of the children of a process.
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
