@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,10 +42,30 @@ func TestClassQuickstart(t *testing.T) { // TP-01, TP-02, TP-08, TP-13
 	if now := in.kubectl("get", "machines", "-o", "name"); strings.Contains(now, strings.TrimSpace(first)) {
 		t.Errorf("the first node %q is still there: %s", first, now)
 	}
-	in = in.with(t)
-	_ = w
+	unavailableVersion(t, in, w)
 	in.run("delete", "cluster", "classy")
 	if left := in.leftovers(in.instance()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// unavailableVersion asks for a version that the host does not have: the upgrade does not begin, and the condition says what to do.
+func unavailableVersion(t *testing.T, in *installation, w workload) { // CP-04, TP-20
+	process, before := in.get("hostedcontrolplane/classy", "{.status.process.pid}"), in.machines()
+	in.kubectl("patch", "cluster", "classy", "--type", "merge", "-p", `{"spec":{"topology":{"version":"v1.37.0"}}}`)
+	untilContains(t, short, "what to do about the version", "Kubernetes v1.37.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.37.0`",
+		func() string { return in.condition("hostedcontrolplane/classy", "VersionCarried") })
+	untilContains(t, short, "the topology waits", "HostedControlPlane classy is upgrading to v1.37.0", func() string { return in.condition("cluster/classy", "TopologyReconciled") })
+	if picture := in.picture("classy"); !strings.Contains(picture, "slipway versions add v1.37.0") {
+		t.Errorf("the verb does not say what to do:\n%s", picture)
+	}
+	if now := in.get("hostedcontrolplane/classy", "{.status.process.pid}"); now != process || process == "" {
+		t.Errorf("process %s, was %s", now, process)
+	}
+	if now := in.machines(); !slices.Equal(now, before) {
+		t.Errorf("machines %v, were %v", now, before)
+	}
+	if ready := w.readyNodes(); len(ready) != 2 {
+		t.Errorf("ready nodes %v", ready)
 	}
 }

@@ -37,6 +37,7 @@ func TestExtension(t *testing.T) {
 	t.Run("go", func(t *testing.T) {
 		in := in.with(t)
 		s := in.session(dir, "record", calls, "--data-dir", in.dataDir, "--", "./greeter")
+		in.createPainted(s, "greeter")
 		in.callExtension(s, "greeter", filepath.Join(dir, "testdata"))
 	})
 	t.Run("replay", func(t *testing.T) {
