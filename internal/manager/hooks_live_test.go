@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,13 +82,45 @@ func (g *guard) list() []string {
 	return slices.Clone(g.released)
 }
 
+// machinesEver counts the Machines that there were, and looks for new ones until the test ends: a watch would not outlive the managers,
+// each of which installs the CRDs.
+func machinesEver(t *testing.T, c client.Client) func() int {
+	t.Helper()
+	var mu sync.Mutex
+	names := map[string]bool{}
+	look := func() {
+		machines := &clusterv1.MachineList{}
+		if err := c.List(t.Context(), machines, client.InNamespace("default")); err != nil {
+			return // the next look finds them, too
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, m := range machines.Items {
+			names[m.Name] = true
+		}
+	}
+	go func() {
+		for t.Context().Err() == nil {
+			look()
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	return func() int {
+		look()
+		mu.Lock()
+		defer mu.Unlock()
+		return len(names)
+	}
+}
+
 // All nine hooks block and let go in the life of a Cluster with simulated machines, which is upgraded over three minor versions, while
-// the manager is killed twice.
-func TestHooksOverAPIServer(t *testing.T) { // LH-01 to LH-09, LH-11, LH-15, LH-17, LH-18, TP-22, TP-25, TP-27, CL-13
+// the manager is killed twice. It is killed once more while a template is replaced. Each Machine is replaced once for each of both.
+func TestHooksOverAPIServer(t *testing.T) { // LH-01 to LH-09, LH-11, LH-15, LH-17, LH-18, TP-03, TP-08, TP-22, TP-25, TP-27, CL-13
 	server := apiserver.Start(t, apiserver.Options{})
 	const gates = "--feature-gates=ClusterTopology=true,RuntimeSDK=true"
 	p := startProcess(t, server, gates)
 	c := newClient(t, server)
+	ever := machinesEver(t, c)
 	g := startGuard(t)
 	g.killing = func() { _ = p.cmd.Process.Kill() }
 	config := g.ExtensionConfig("guard")
@@ -147,6 +180,41 @@ func TestHooksOverAPIServer(t *testing.T) { // LH-01 to LH-09, LH-11, LH-15, LH-
 	untilReconciled(t, c, "managed")
 	deployment(t, c, "the workers have the version", func(md *clusterv1.MachineDeployment) bool {
 		return md.Spec.Template.Spec.Version == "v1.36.0" && len(md.Status.Versions) == 1 && md.Status.Versions[0].Version == "v1.36.0"
+	})
+	if n := ever(); n != 6 {
+		t.Errorf("%d Machines, want 3 and one in the place of each", n)
+	}
+	eventually(t, "a variable changes", func() error {
+		must(t, c.Get(t.Context(), key, cluster))
+		cluster.Spec.Topology.Variables[0].Value.Raw = []byte(`{"delay":"120ms"}`)
+		return c.Update(t.Context(), cluster)
+	})
+	eventually(t, "the next template is created", func() error {
+		if n := kindsOf(topologyNames(t, c))["LocalMachineTemplate"]; n != 2 {
+			return fmt.Errorf("%d templates of machines", n)
+		}
+		return nil
+	})
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	p = startProcess(t, server, gates)
+	eventually(t, "the Machines are replaced", func() error {
+		machines := &clusterv1.MachineList{}
+		must(t, c.List(t.Context(), machines, client.InNamespace("default")))
+		if n := ever(); len(machines.Items) != 3 || n < 8 {
+			return fmt.Errorf("%d Machines, %d ever", len(machines.Items), n)
+		}
+		return nil
+	})
+	untilReconciled(t, c, "managed")
+	if n := ever(); n != 8 {
+		t.Errorf("%d Machines, want 8: two more, in the place of those of the MachineDeployment", n)
+	}
+	eventually(t, "the old template is deleted", func() error {
+		if n := kindsOf(topologyNames(t, c))["LocalMachineTemplate"]; n != 1 {
+			return fmt.Errorf("%d templates of machines", n)
+		}
+		return nil
 	})
 	must(t, c.Delete(t.Context(), cluster))
 	eventually(t, "the Cluster is deleted", func() error {

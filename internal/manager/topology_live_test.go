@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -141,6 +142,7 @@ func TestTopologyOverAPIServer(t *testing.T) { // TP-01, TP-02, TP-05, TP-06, TP
 			t.Error("another MachineDeployment")
 		}
 	})
+	t.Run("a template in its older API version", func(t *testing.T) { olderTemplate(t, c) })
 	t.Run("a template with another spec", func(t *testing.T) {
 		larger := &infrav1.LocalMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "larger"}}
 		larger.Spec.Template.Spec.Backend.Simulated = &infrav1.SimulatedMachine{StartupDelay: "50ms", Jitter: "5ms"}
@@ -174,6 +176,47 @@ func TestTopologyOverAPIServer(t *testing.T) { // TP-01, TP-02, TP-05, TP-06, TP
 			return nil
 		})
 	})
+}
+
+// olderTemplate names a template of the class in the API version before, with the patch that this needs, and then in the newest again.
+// What is made of it stays the same: nothing is replaced.
+func olderTemplate(t *testing.T, c client.Client) { // TP-35, CC-02
+	names := func() []string {
+		out := slices.Sorted(maps.Keys(topologyNames(t, c)))
+		machines := &clusterv1.MachineList{}
+		must(t, c.List(t.Context(), machines, client.InNamespace("default")))
+		for _, m := range machines.Items {
+			out = append(out, "Machine "+m.Name)
+		}
+		slices.Sort(out)
+		return out
+	}
+	before := names()
+	const group, args = "bootstrap.cluster.x-k8s.io/", "/spec/template/spec/joinConfiguration/nodeRegistration/kubeletExtraArgs/"
+	for _, v := range []struct{ version, path, value, upToDate string }{
+		{"v1beta1", args + "v", `"{{ if semverCompare ">= 1.30" .builtin.machineDeployment.version }}4{{ end }}"`, "False"}, // a map
+		{"v1beta2", args + "-", `{name: v, value: "{{ if semverCompare ">= 1.30" .builtin.machineDeployment.version }}4{{ end }}"}`, "True"},
+	} {
+		changeClass(t, c, func(class *clusterv1.ClusterClass) {
+			worker, patch := &class.Spec.Workers.MachineDeployments[0], &class.Spec.Patches[0].Definitions[1]
+			worker.Metadata.Labels["api"] = v.version
+			worker.Bootstrap.TemplateRef.APIVersion, patch.Selector.APIVersion = group+v.version, group+v.version
+			patch.JSONPatches[0].Path, patch.JSONPatches[0].ValueFrom.Template = v.path, v.value
+		})
+		deployment(t, c, "the class with "+v.version+" is used", func(md *clusterv1.MachineDeployment) bool { return md.Spec.Template.Labels["api"] == v.version })
+		untilReconciled(t, c, "managed")
+		eventually(t, "the class says whether its references are of the newest version", func() error {
+			class := &clusterv1.ClusterClass{}
+			must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "simulated"}, class))
+			if have := condition.Set(class.Status.Conditions).Get(clusterv1.ClusterClassRefVersionsUpToDateCondition); have == nil || string(have.Status) != v.upToDate {
+				return fmt.Errorf("%+v", have)
+			}
+			return nil
+		})
+		if diff := cmp.Diff(before, names()); diff != "" {
+			t.Errorf("%s (-before +after):\n%s", v.version, diff)
+		}
+	}
 }
 
 // steady checks that a reconciliation without a reason changes no object of the topology.

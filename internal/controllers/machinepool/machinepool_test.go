@@ -536,7 +536,7 @@ func TestStatus(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("MP-11 counters and versions from Nodes", func(t *testing.T) {
+	t.Run("MP-11, TP-29: counters and versions from Nodes", func(t *testing.T) {
 		got := report(settled())
 		if *got.ReadyReplicas != 2 || *got.AvailableReplicas != 2 || *got.UpToDateReplicas != 2 || got.Versions[0] != (clusterv1.StatusVersion{Version: "v1.36.0", Replicas: 2}) {
 			t.Errorf("%+v", got)
