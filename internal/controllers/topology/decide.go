@@ -159,6 +159,7 @@ func withDefaults(s Snapshot) (*clusterv1.Cluster, error) {
 
 // decideQuestions asks extensions what patches they generate, and waits for those that cannot be asked now.
 func decideQuestions(s Snapshot, questions []patch.Question, p *loop.Plan) {
+	waits := len(p.Wait) // of the order of an upgrade, which the answers are needed for
 	for _, q := range questions {
 		failed := s.Failed[q.Key]
 		if failed == nil {
@@ -169,7 +170,7 @@ func decideQuestions(s Snapshot, questions []patch.Question, p *loop.Plan) {
 			For("ClusterClass", classKey(s.Cluster).Name).ForTime()
 		p.RecheckIn(cmp.Or(fault.RetryAfter(failed), problemRecheck))
 	}
-	if len(p.Wait) > 0 {
+	if len(p.Wait) > waits {
 		p.Ask = nil
 	}
 }

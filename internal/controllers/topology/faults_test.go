@@ -228,7 +228,43 @@ func TestItemOfAnotherCluster(t *testing.T) { // TM-01, TP-15, TP-20
 	if names := u.names(); len(names) > 0 || result.RequeueAfter == 0 {
 		t.Errorf("created %v, asked again after %s", names, result.RequeueAfter)
 	}
-	x.Serve(hooks.ID{Name: hooks.Name{Group: hooks.Group, Hook: "GeneratePatches"}, Version: "v1alpha1"}.Path("gen"), hooktest.Raw(`{"status":"Success"}`))
+	x.Serve(generatePath(), hooktest.Raw(`{"status":"Success"}`))
 	u.now = u.now.Add(result.RequeueAfter)
 	u.run(u.reconciled)
+}
+
+func generatePath() string {
+	return hooks.ID{Name: hooks.Name{Group: hooks.Group, Hook: "GeneratePatches"}, Version: "v1alpha1"}.Path("gen")
+}
+
+// An extension of a patch that fails in the middle of an upgrade stops it where it is, with one message. When it answers again the upgrade
+// ends, and each hook has let go once.
+func TestPatchFailsDuringAnUpgrade(t *testing.T) { // TM-01, TP-15, TP-20
+	class := newClass()
+	class.Spec.Patches = []clusterv1.ClusterClassPatch{{Name: "p", External: &clusterv1.ExternalPatchDefinition{GeneratePatchesExtension: "gen.ext"}}}
+	class.Spec.KubernetesVersions = []string{"v1.33.0", "v1.34.0"}
+	cluster := newCluster()
+	cluster.Spec.Topology.Version = "v1.33.0"
+	x := startExtension(t, 0)
+	x.Handle(hooktest.Handler("gen", "GeneratePatches"), hooktest.Raw(`{"status":"Success"}`))
+	u := newUpgrading(t, management(cluster, class).WithReturnManagedFields().Build(), x)
+	u.run(u.reconciled)
+	u.change(func(c *clusterv1.Cluster) { c.Spec.Topology.Version = "v1.34.0" })
+	u.run(func() bool { return valueAt(t, u.one("Plane", "c-"), "spec", "version") == "v1.34.0" })
+	x.Serve(generatePath(), hooktest.Status(http.StatusInternalServerError))
+	before := valueAt(t, u.one("MachineDeployment", "c-a-"), "spec", "template")
+	said := u.fail(2 * time.Hour)
+	if len(said) != 1 || !strings.HasPrefix(said[0], "False ReconcileFailed * Extension gen.ext of patch p: Handler gen.ext: ") ||
+		!strings.Contains(said[0], "HTTP 500 Internal Server Error; retrying\n* MachineDeployment c-a-") {
+		t.Errorf("conditions %q", said)
+	}
+	if diff := cmp.Diff(before, valueAt(t, u.one("MachineDeployment", "c-a-"), "spec", "template")); diff != "" {
+		t.Errorf("the workers changed (-before +after):\n%s", diff)
+	}
+	x.Serve(generatePath(), hooktest.Raw(`{"status":"Success"}`))
+	u.now = u.now.Add(time.Hour)
+	u.run(func() bool { return u.reconciled() && len(x.released()) >= len(oneStep)-1 })
+	if diff := cmp.Diff(oneStep[:len(oneStep)-1], x.released()); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
+	}
 }

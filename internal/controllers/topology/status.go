@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -82,6 +83,7 @@ func (j judged) reconciled() condition.Verdict {
 		return j.last()
 	}
 	waits := slices.DeleteFunc(slices.Clone(j.plan.Wait), func(w loop.Wait) bool { return w.Reason == hookBlocking })
+	slices.SortStableFunc(waits, func(a, b loop.Wait) int { return cmp.Compare(rank(a), rank(b)) })
 	if len(waits) == 0 {
 		return condition.True(clusterv1.ClusterTopologyReconcileSucceededReason)
 	}
@@ -95,6 +97,14 @@ func (j judged) reconciled() condition.Verdict {
 		return condition.False(waits[0].Reason, lines[0])
 	}
 	return condition.False(waits[0].Reason, "* "+strings.Join(lines, "\n* "))
+}
+
+// rank puts what fails before what only takes time.
+func rank(w loop.Wait) int {
+	if w.Reason == clusterv1.ClusterTopologyReconciledFailedReason {
+		return 0
+	}
+	return 1
 }
 
 // failure is what an error says to people, and that it is retried where a retry may help.
