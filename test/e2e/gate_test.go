@@ -152,9 +152,12 @@ func (g *hookGate) holds(hook, action string, state func() []string) {
 		return g.in.condition("cluster/"+g.cluster, "TopologyReconciled")
 	})
 	row := regexp.MustCompile(fmt.Sprintf(`HookBlocking +True +HookBlocking +\d+\w+ +Hook %s: %s; it holds back the %s and is called again in 1s`, hook, says, action))
-	if picture := g.in.picture(g.cluster); !row.MatchString(picture) {
-		t.Errorf("the verb does not say that %s holds back:\n%s", hook, picture)
-	}
+	eventually(t, short, "the verb says that "+hook+" holds back", func() error {
+		if picture := g.in.picture(g.cluster); !row.MatchString(picture) {
+			return fmt.Errorf("\n%s", picture)
+		}
+		return nil
+	})
 }
 
 // release lets a hook go and waits until it was called. Its request has these fields, beside the Cluster and what every request has.
