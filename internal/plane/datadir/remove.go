@@ -14,8 +14,8 @@ import (
 func (h *Handle) Remove() (left []string, err error) {
 	dir := h.Dir
 	for _, path := range []string{
-		dir.Kubeconfig(), dir.ManagerKubeconfig(), dir.PKI(), dir.Etcd(), dir.Planes(), dir.Simulated(), dir.Path("log"), dir.run(), dir.versions(),
-		dir.instance(), dir.version(), dir.Lock(),
+		dir.Kubeconfig(), dir.ManagerKubeconfig(), dir.PKI(), dir.Etcd(), dir.Planes(), dir.Simulated(), dir.Kubernetes(), dir.Path("log"), dir.run(),
+		dir.versions(), dir.instance(), dir.version(), dir.Lock(),
 	} {
 		if err := os.RemoveAll(path); err != nil {
 			return nil, fmt.Errorf("delete %s: %w", path, err)
