@@ -129,13 +129,15 @@ func TestProject(t *testing.T) { // CO-02
 		{Type: "Absent", From: "Absent"},
 	}
 	t0 := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	old := clusterv1.Conditions{{Type: "ControlPlaneInitialized", Status: "True", LastTransitionTime: t0}}
+	other := clusterv1.Condition{Type: "OfAnotherWriter", Status: "False", Severity: "Error", Reason: "Theirs", Message: "theirs", LastTransitionTime: t0}
+	old := clusterv1.Conditions{other, {Type: "Absent", Status: "True"}, {Type: "ControlPlaneInitialized", Status: "True", LastTransitionTime: t0}}
 	got := condition.Project(rows, condition.Set{
 		cond("InfrastructureReady", "False", "NotReady", "no network"), cond("ControlPlaneInitialized", "False", "x", "y"),
 	}, old)
 	want := clusterv1.Conditions{
 		{Type: "InfrastructureReady", Status: "False", Severity: "Warning", Reason: "NotReady", Message: "no network"},
 		{Type: "ControlPlaneInitialized", Status: "True", LastTransitionTime: t0},
+		other,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,6 +1,8 @@
 package condition
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -25,7 +27,8 @@ type Legacy struct {
 const maxLegacyReason, maxLegacyMessage = 256, 10240
 
 // Project returns the deprecated v1beta1 conditions for the conditions in set. Old is what the object has:
-// transition times and sticky conditions come from there.
+// transition times, sticky conditions and the conditions that no row names come from there. The latter are those of other
+// writers, whose conditions would be lost otherwise: an apply replaces this list as a whole.
 func Project(rows []Legacy, set Set, old clusterv1.Conditions) clusterv1.Conditions {
 	var out clusterv1.Conditions
 	for _, row := range rows {
@@ -36,6 +39,11 @@ func Project(rows []Legacy, set Set, old clusterv1.Conditions) clusterv1.Conditi
 		}
 		if c := set.Get(row.From); c != nil {
 			out = append(out, project(row, *c, before))
+		}
+	}
+	for _, c := range old {
+		if !slices.ContainsFunc(rows, func(row Legacy) bool { return row.Type == c.Type }) {
+			out = append(out, c)
 		}
 	}
 	return out

@@ -71,6 +71,9 @@ type Controller[O Object, S any] struct {
 	Find func(ctx context.Context, s S, a Finding) (any, error)
 	// Report is pure: the status and the events that follow from the snapshot, the plan and its outcome.
 	Report func(s S, p Plan, out Outcome) Report
+	// FalseWhilePaused are the types of own conditions, positive ones, that are False with the reason Paused while the object is
+	// paused. Nil: only the condition Paused says so.
+	FalseWhilePaused func(o O) []string
 	// Urgent declares which changes of the status something waits for. All others are written up to
 	// [Setup].StatusInterval later, together.
 	Urgent Urgent

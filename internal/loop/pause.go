@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,8 +45,21 @@ func (r *Reconciler[O, S]) isPaused(ctx context.Context, o O) (bool, error) {
 	if _, p.byAnnotation = o.GetAnnotations()[clusterv1.PausedAnnotation]; p == (pause{}) {
 		return false, nil
 	}
-	conditions := pauseTable.Evaluate(p, r.moment(o))
+	conditions := r.pauseTable(o).Evaluate(p, r.moment(o))
 	return true, r.Writer.As(r.Name+"-pause").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
+}
+
+// pauseTable is pauseTable with the conditions of the controller that say so, too.
+func (r *Reconciler[O, S]) pauseTable(o O) condition.Table[pause] {
+	table := slices.Clone(pauseTable)
+	if r.FalseWhilePaused != nil {
+		for _, t := range r.FalseWhilePaused(o) {
+			table = append(table, condition.Row[pause]{Type: t, Of: func(p pause) condition.Verdict {
+				return condition.False(clusterv1.PausedReason, p.verdict().Message)
+			}})
+		}
+	}
+	return table
 }
 
 func (r *Reconciler[O, S]) moment(o O) condition.Moment { return MomentOf(o, r.now()) }

@@ -254,6 +254,22 @@ func TestWaits(t *testing.T) { // CC-05, TP-20
 	}
 }
 
+// A paused Cluster is not touched, and its condition says why.
+func TestPaused(t *testing.T) { // PA-01, TP-20
+	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
+	w.settle()
+	w.change(func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
+	w.settle()
+	if diff := cmp.Diff("False Paused Cluster spec.paused is set to true", w.condition()); diff != "" {
+		t.Errorf("condition (-want +got):\n%s", diff)
+	}
+	w.change(func(c *clusterv1.Cluster) { c.Spec.Paused = nil })
+	w.settle()
+	if got := w.condition(); strings.Contains(got, "Paused") {
+		t.Errorf("condition after the pause: %s", got)
+	}
+}
+
 // A variable changes what a patch makes of a template: the template is replaced.
 func TestVariables(t *testing.T) { // TP-13, TP-16, TP-17
 	class, cluster := newClass(), newCluster()

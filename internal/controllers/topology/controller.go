@@ -80,7 +80,13 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] 
 	return loop.Controller[*clusterv1.Cluster, Snapshot]{
 		// The finalizer is that of the Cluster controller, which removes it: a Cluster that is being deleted always waits here.
 		Name: Name, Finalizer: clusterv1.ClusterFinalizer,
-		Urgent:  loop.Urgent{Conditions: []string{clusterv1.ClusterTopologyReconciledCondition}},
+		Urgent: loop.Urgent{Conditions: []string{clusterv1.ClusterTopologyReconciledCondition}},
+		FalseWhilePaused: func(cluster *clusterv1.Cluster) []string {
+			if !cluster.Spec.Topology.IsDefined() {
+				return nil
+			}
+			return []string{clusterv1.ClusterTopologyReconciledCondition}
+		},
 		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
