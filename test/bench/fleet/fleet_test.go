@@ -23,7 +23,7 @@ func TestParseOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := options{binary: "/opt/slipway", out: "x.json", manifest: filepath.Join("examples", "fleet.yaml"), sizes: []int{1, 100}, workers: 200, patience: 30 * time.Minute}
+	want := options{binary: "/opt/slipway", out: "x.json", manifest: filepath.Join("examples", "fleet.yaml"), sizes: []int{1, 100}, workers: 200, changes: true, patience: 30 * time.Minute}
 	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{})); diff != "" {
 		t.Error(diff)
 	}
@@ -113,7 +113,7 @@ func TestPeaks(t *testing.T) {
 
 // The keys are what issue 3 promises to programs.
 func TestReport(t *testing.T) {
-	r := report{Sizes: []measurement{{Clusters: 1, WallSeconds: 4, Growth: []growth{{From: 1, To: 50, Seconds: 5}}}}}
+	r := report{Sizes: []measurement{{Clusters: 1, WallSeconds: 4, Changes: &changes{Metadata: change{Seconds: 2, Replaced: 1}}, Growth: []growth{{From: 1, To: 50, Seconds: 5}}}}}
 	out := filepath.Join(t.TempDir(), "sub", "one.json")
 	var table bytes.Buffer
 	if err := r.write(out, &table); err != nil {
@@ -135,7 +135,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("no key %s", key)
 		}
 	}
-	for _, want := range []string{"*4.0", "≤ 3 at 1, ≤ 60 at 100", "1→50 workers: all Running, s", "1→50 workers: taken by others, %"} {
+	for _, want := range []string{"*4.0", "*1.0", "label of the class: Machines replaced", "≤ 3 at 1, ≤ 60 at 100", "1→50 workers: all Running, s", "1→50 workers: taken by others, %"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, table.String())
 		}

@@ -32,6 +32,7 @@ type measurement struct {
 	ReconcileP99    float64         `json:"reconcile_p99_seconds"`
 	DeletionSeconds float64         `json:"deletion_seconds"` // until no Cluster and no Machine is left
 	Deletion        deletion        `json:"deletion"`
+	Changes         *changes        `json:"changes,omitempty"` // of the class, where the fleet has one
 	Growth          []growth        `json:"growth,omitempty"`
 	Growing         Peaks           `json:"growth_peaks"`             // while a MachineDeployment grows and shrinks
 	ShrinkSeconds   float64         `json:"shrink_seconds,omitempty"` // from the most workers to one

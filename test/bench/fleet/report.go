@@ -80,6 +80,27 @@ func lines() []line {
 	}
 }
 
+// changeLines are the rows of the changes of a class.
+func changeLines() []line {
+	of := func(f func(changes) float64) func(measurement) float64 {
+		return func(m measurement) float64 {
+			if m.Changes == nil {
+				return math.NaN()
+			}
+			return f(*m.Changes)
+		}
+	}
+	none := map[int]float64{everywhere: 0}
+	return []line{
+		{"label of the class: on all Machines, s", of(func(c changes) float64 { return c.Metadata.Seconds }), map[int]float64{100: 10}},
+		{"label of the class: Machines replaced", of(func(c changes) float64 { return float64(c.Metadata.Replaced) }), none},
+		{"label of the class: API writes per cluster", of(func(c changes) float64 { return c.Metadata.Writes }), nil},
+		{"template of the class: all replaced, s", of(func(c changes) float64 { return c.Template.Seconds }), map[int]float64{100: 60}},
+		{"template of the class: API writes per cluster", of(func(c changes) float64 { return c.Template.Writes }), nil},
+		{"template of the class: manager, CPU s per cluster", of(func(c changes) float64 { return c.Template.ManagerCPU }), nil},
+	}
+}
+
 // growthLines are the rows of each step of the MachineDeployment.
 func growthLines(step int, g growth) []line {
 	of := func(f func(growth) float64) func(measurement) float64 {
@@ -118,6 +139,9 @@ func (r report) table(w io.Writer) error {
 	row := func(cells []string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") }
 	row(append(cells, "GOAL"))
 	all := lines()
+	if r.Sizes[0].Changes != nil {
+		all = append(all, changeLines()...)
+	}
 	for step, g := range r.Sizes[0].Growth {
 		all = append(all, growthLines(step, g)...)
 	}
