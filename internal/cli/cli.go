@@ -31,6 +31,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/manager"
 	"github.com/slipwayhq/slipway/internal/cli/plan"
 	"github.com/slipwayhq/slipway/internal/cli/plane"
+	"github.com/slipwayhq/slipway/internal/cli/provider"
 	"github.com/slipwayhq/slipway/internal/cli/status"
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/cli/upgrade"
@@ -90,6 +91,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		manager.EmbeddedCommand,
 		plan.Command,
 		plane.Command,
+		provider.Command,
 		status.Command,
 		func(e env.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
 		upgrade.Command,

@@ -1,0 +1,173 @@
+package lint
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+)
+
+const injectCA = "cert-manager.io/inject-ca-from"
+
+// componentRules are about the objects of a components file.
+func componentRules() []Rule {
+	return []Rule{
+		{"single-namespace", "the components have one Namespace", true, singleNamespace},
+		{"same-namespace", "every object is in the Namespace of the components: clusterctl moves it there", false, sameNamespace},
+		{"provider-label", "every object has the label cluster.x-k8s.io/provider with the label of the provider", true, providerLabel},
+		{"no-duplicates", "no object is there twice", true, noDuplicates},
+		{"service-present", "the Services of webhooks are among the components", true, servicePresent},
+		{"service-account-present", "the ServiceAccounts of Pods and role bindings are among the components", true, accountPresent},
+		{"certificate-present", "the Certificates that webhooks and CRDs name are among the components", true, certificatePresent},
+		{"no-plain-secret", "Secrets hold variables, not values", false, plainSecret},
+	}
+}
+
+func (r *release) kindOf(kinds ...string) []located {
+	var out []located
+	for _, o := range r.objects {
+		for _, kind := range kinds {
+			if o.GetKind() == kind {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// has reports whether an object of a kind and name is there, in whichever namespace: there is one.
+func (r *release) has(kind, name string) bool {
+	for _, o := range r.kindOf(kind) {
+		if o.GetName() == name {
+			return true
+		}
+	}
+	return false
+}
+
+func singleNamespace(r *release, report reporter) {
+	found := r.kindOf("Namespace")
+	switch {
+	case len(r.objects) > 0 && len(found) == 0:
+		report(r.objects[0].file, "", "there is no Namespace: everyone would have to name one with --target-namespace")
+	case len(found) > 1:
+		report(found[1].file, found[1].id(), "there is another Namespace, %s: clusterctl installs a provider in one", found[0].GetName())
+	}
+}
+
+func sameNamespace(r *release, report reporter) {
+	found := r.kindOf("Namespace")
+	if len(found) != 1 {
+		return
+	}
+	for _, o := range r.objects {
+		if namespace := o.GetNamespace(); namespace != "" && namespace != found[0].GetName() {
+			report(o.file, o.id(), "it is in namespace %s: clusterctl installs it in %s", namespace, found[0].GetName())
+		}
+	}
+}
+
+func providerLabel(r *release, report reporter) {
+	for _, o := range r.objects {
+		if got, ok := o.GetLabels()[provider.NameLabel]; !ok || got != r.label {
+			report(o.file, o.id(), "the label %s is %q: set it to %s", provider.NameLabel, got, r.label)
+		}
+	}
+}
+
+func noDuplicates(r *release, report reporter) {
+	seen := map[string]bool{}
+	for _, o := range r.objects {
+		key := o.GroupVersionKind().GroupKind().String() + " " + o.GetNamespace() + "/" + o.GetName()
+		if seen[key] {
+			report(o.file, o.id(), "it is there twice: the second one would replace the first")
+		}
+		seen[key] = true
+	}
+}
+
+func servicePresent(r *release, report reporter) {
+	check := func(o located, config map[string]any) {
+		if name, ok, _ := unstructured.NestedString(config, "clientConfig", "service", "name"); ok && !r.has("Service", name) {
+			report(o.file, o.id(), "its Service %s is not among the components", name)
+		}
+	}
+	for _, o := range r.kindOf("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
+		for _, webhook := range maps(o.Object, "webhooks") {
+			check(o, webhook)
+		}
+	}
+	for _, o := range r.kindOf("CustomResourceDefinition") {
+		if webhook, ok, _ := unstructured.NestedMap(o.Object, "spec", "conversion", "webhook"); ok {
+			check(o, webhook)
+		}
+	}
+}
+
+func accountPresent(r *release, report reporter) {
+	need := func(o located, name string) {
+		if name != "" && name != "default" && !r.has("ServiceAccount", name) {
+			report(o.file, o.id(), "its ServiceAccount %s is not among the components", name)
+		}
+	}
+	for _, o := range r.kindOf("Deployment", "DaemonSet", "StatefulSet") {
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
+		need(o, name)
+	}
+	for _, o := range r.kindOf("RoleBinding", "ClusterRoleBinding") {
+		for _, s := range maps(o.Object, "subjects") {
+			if name, _ := s["name"].(string); s["kind"] == "ServiceAccount" {
+				need(o, name)
+			}
+		}
+	}
+}
+
+func certificatePresent(r *release, report reporter) {
+	for _, o := range r.objects {
+		from, ok := o.GetAnnotations()[injectCA]
+		if !ok {
+			continue
+		}
+		_, name, ok := strings.Cut(from, "/")
+		switch {
+		case !ok || strings.Contains(name, "/"):
+			report(o.file, o.id(), "the annotation %s is %q, not NAMESPACE/NAME", injectCA, from)
+		case !r.has("Certificate", name):
+			report(o.file, o.id(), "the annotation %s names Certificate %s, which is not among the components", injectCA, name)
+		}
+	}
+	for _, o := range r.kindOf("Certificate") {
+		issuer, _, _ := unstructured.NestedString(o.Object, "spec", "issuerRef", "name")
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "issuerRef", "kind")
+		if kind != "ClusterIssuer" && !r.has("Issuer", issuer) {
+			report(o.file, o.id(), "its Issuer %q is not among the components", issuer)
+		}
+	}
+}
+
+func plainSecret(r *release, report reporter) {
+	for _, o := range r.kindOf("Secret") {
+		if text := string(r.files[o.file]); !strings.Contains(text, "${") && (len(mapping(o.Object, "data")) > 0 || len(mapping(o.Object, "stringData")) > 0) {
+			report(o.file, o.id(), "its values are the same for everyone who installs the provider: make them variables")
+		}
+	}
+}
+
+// maps are the mappings of a list.
+func maps(object map[string]any, path ...string) []map[string]any {
+	list, _, _ := unstructured.NestedSlice(object, path...)
+	var out []map[string]any
+	for _, item := range list {
+		if m, ok := item.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func mapping(object map[string]any, name string) map[string]any {
+	m, _ := object[name].(map[string]any)
+	return m
+}

@@ -1,0 +1,189 @@
+package lint
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/whatif/input"
+)
+
+// ReasonNoRelease is the reason of the fault for a folder without releases.
+const ReasonNoRelease = "NoRelease"
+
+// largest is the size of the largest file that is read, in bytes.
+const largest = 32 << 20
+
+const (
+	componentsSuffix = "-components.yaml"
+	templatePrefix   = "cluster-template"
+	classPrefix      = "clusterclass-"
+)
+
+// release is one version of a provider.
+type release struct {
+	folder, label, version string
+	files                  map[string][]byte // those that a rule is about
+	components             []string          // names of components files
+	kind                   provider.Type     // by the name of the components file; empty: unknown
+	objects                []located         // of all components files
+}
+
+// located is an object and its file.
+type located struct {
+	file string
+	*unstructured.Unstructured
+}
+
+func (l located) id() string { return l.GetKind() + "/" + l.GetName() }
+
+func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// Dir checks every release in a folder and below it. A folder with metadata.yaml, or with a components file, is one: as in
+// LABEL/VERSION. It returns how many there are and what was found, sorted by release and file.
+func Dir(dir string) (releases int, findings []Finding, err error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return 0, nil, err
+	}
+	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
+		return 0, nil, fault.New(fault.Invalid, ReasonNoRelease, "%s is no folder: name the one of a release, or one above it", dir).From(err)
+	}
+	root := os.DirFS(abs)
+	folders, err := find(root)
+	if err != nil {
+		return 0, nil, fmt.Errorf("reading %s: %w", dir, err)
+	}
+	if len(folders) == 0 {
+		return 0, nil, fault.New(fault.Invalid, ReasonNoRelease,
+			"there is no release in %s: a release is a folder LABEL/VERSION with metadata.yaml and a file such as infrastructure-components.yaml", dir)
+	}
+	for _, folder := range folders {
+		r, err := read(root, folder, abs)
+		if err != nil {
+			return 0, nil, err
+		}
+		findings = append(findings, lint(r)...)
+	}
+	return len(folders), findings, nil
+}
+
+func find(root fs.FS) ([]string, error) {
+	var out []string
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() && (d.Name() == repository.MetadataFile || strings.HasSuffix(d.Name(), componentsSuffix)) {
+			out = append(out, path.Dir(name))
+		}
+		return nil
+	})
+	slices.Sort(out)
+	return slices.Compact(out), err
+}
+
+func read(root fs.FS, folder, abs string) (*release, error) {
+	whole := filepath.Join(abs, filepath.FromSlash(folder))
+	r := &release{folder: folder, version: filepath.Base(whole), label: filepath.Base(filepath.Dir(whole)), files: map[string][]byte{}}
+	entries, err := fs.ReadDir(root, folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !isOfRelease(name) || !e.Type().IsRegular() {
+			continue
+		}
+		if info, err := e.Info(); err != nil || info.Size() > largest {
+			return nil, fault.New(fault.Invalid, "FileTooLarge", "%s has more than %d MiB; no file of a release is that large", name, largest>>20).From(err)
+		}
+		if r.files[name], err = fs.ReadFile(root, path.Join(folder, name)); err != nil {
+			return nil, err
+		}
+		if strings.HasSuffix(name, componentsSuffix) {
+			r.components = append(r.components, name)
+		}
+	}
+	for _, name := range r.components {
+		if t := typeOf(name); t != "" {
+			r.kind = t
+		}
+		objects, err := r.read(name)
+		if err != nil {
+			continue // the rules of the file say so
+		}
+		for _, o := range objects {
+			r.objects = append(r.objects, located{name, o})
+		}
+	}
+	return r, nil
+}
+
+func isOfRelease(name string) bool {
+	return name == repository.MetadataFile || strings.HasSuffix(name, componentsSuffix) ||
+		strings.HasSuffix(name, ".yaml") && (strings.HasPrefix(name, templatePrefix) || strings.HasPrefix(name, classPrefix))
+}
+
+func typeOf(components string) provider.Type {
+	for _, t := range provider.Types() {
+		if t.ComponentsFile() == components {
+			return t
+		}
+	}
+	return ""
+}
+
+// read returns the objects of a file. Variables without a default get a value that is no default of anything.
+func (r *release) read(name string) ([]*unstructured.Unstructured, error) {
+	variables, err := substitution.Envsubst{}.Variables(r.files[name])
+	if err != nil {
+		return nil, err
+	}
+	text, err := substitution.Envsubst{}.Process(r.files[name], func(name string) (string, bool) {
+		i := slices.IndexFunc(variables, func(v substitution.Variable) bool { return v.Name == name })
+		if i >= 0 && variables[i].Default != nil {
+			return "", false
+		}
+		return sample(name), true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return input.Documents(text)
+}
+
+// sample is a value for every variable: the usual ones of templates have values of their kind.
+func sample(name string) string {
+	switch {
+	case strings.HasSuffix(name, "_COUNT"):
+		return "1"
+	case name == "KUBERNETES_VERSION":
+		return "v1.36.3"
+	case strings.HasSuffix(name, "_B64ENCODED"):
+		return "c2FtcGxl"
+	}
+	return strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+}
+
+// names are those of the files with a prefix, sorted.
+func (r *release) names(prefix string) []string {
+	var out []string
+	for name := range r.files {
+		if strings.HasPrefix(name, prefix) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

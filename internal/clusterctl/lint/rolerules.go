@@ -1,0 +1,109 @@
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+)
+
+// aggregate is the label of roles that Cluster API's core gets.
+const aggregate = "cluster.x-k8s.io/aggregate-to-manager"
+
+// coreGroup ends the groups whose kinds the core may use without a role of the provider.
+const coreGroup = ".cluster.x-k8s.io"
+
+// roleRules are about what may be done.
+func roleRules() []Rule {
+	return []Rule{
+		{"aggregated-role", "a ClusterRole with the label " + aggregate + " lets Cluster API use kinds of groups outside of " + coreGroup[1:], true, aggregatedRole},
+		{"least-privilege", "no role allows everything", false, leastPrivilege},
+		{"no-cluster-admin", "no role binding gives cluster-admin", true, noAdmin},
+	}
+}
+
+func (r *release) roles() []struct {
+	located
+	rules []rbacv1.PolicyRule
+} {
+	var out []struct {
+		located
+		rules []rbacv1.PolicyRule
+	}
+	for _, o := range r.kindOf("ClusterRole", "Role") {
+		role := &rbacv1.ClusterRole{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role) != nil {
+			continue
+		}
+		out = append(out, struct {
+			located
+			rules []rbacv1.PolicyRule
+		}{o, role.Rules})
+	}
+	return out
+}
+
+// verbsFor are those that the core needs of a kind.
+func verbsFor(k kind) []string {
+	if strings.HasSuffix(k.crd.Spec.Names.Kind, "Template") {
+		return []string{"get", "list", "watch", "patch", "update"}
+	}
+	return []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+}
+
+func aggregatedRole(r *release, report reporter) {
+	if r.kind == provider.Core || r.kind == provider.Addon {
+		return
+	}
+	for _, k := range r.kinds() {
+		group := k.crd.Spec.Group
+		if k.role == "" && !strings.HasSuffix(k.crd.Spec.Names.Kind, "Template") || strings.HasSuffix(group, coreGroup) {
+			continue
+		}
+		for _, verb := range verbsFor(k) {
+			if !r.aggregates(group, k.crd.Spec.Names.Plural, verb) {
+				report(k.file, k.id(), "no ClusterRole with the label %s: \"true\" allows %s of %s.%s: Cluster API could not use the kind", aggregate, verb, k.crd.Spec.Names.Plural, group)
+				break
+			}
+		}
+	}
+}
+
+func (r *release) aggregates(group, resource, verb string) bool {
+	for _, role := range r.roles() {
+		if role.GetKind() != "ClusterRole" || role.GetLabels()[aggregate] != "true" {
+			continue
+		}
+		for _, rule := range role.rules {
+			if allows(rule.APIGroups, group) && allows(rule.Resources, resource) && allows(rule.Verbs, verb) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func allows(list []string, what string) bool {
+	return slices.Contains(list, what) || slices.Contains(list, "*")
+}
+
+func leastPrivilege(r *release, report reporter) {
+	for _, role := range r.roles() {
+		for _, rule := range role.rules {
+			if slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*") && slices.Contains(rule.Verbs, "*") {
+				report(role.file, role.id(), "a rule allows everything: name groups, resources and verbs")
+			}
+		}
+	}
+}
+
+func noAdmin(r *release, report reporter) {
+	for _, o := range r.kindOf("ClusterRoleBinding", "RoleBinding") {
+		if ref, _ := o.Object["roleRef"].(map[string]any); ref["name"] == "cluster-admin" {
+			report(o.file, o.id(), "it gives cluster-admin: bind a role with what the provider needs")
+		}
+	}
+}
