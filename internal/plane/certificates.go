@@ -38,6 +38,7 @@ type managementPKI struct {
 	hosts  []net.IP // where the API server is reached
 	// providers have identities of their own.
 	providers []string
+	nodes     *Nodes // nil: there are none
 }
 
 func newManagementPKI(cfg ManagementConfig, address *net.TCPAddr) managementPKI {
@@ -45,8 +46,9 @@ func newManagementPKI(cfg ManagementConfig, address *net.TCPAddr) managementPKI 
 		dir:       cfg.Dir,
 		folder:    pki.Folder{Path: cfg.Dir.PKI(), Now: cfg.Now},
 		server:    "https://" + address.String(),
-		hosts:     []net.IP{address.IP, net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		hosts:     append([]net.IP{address.IP, net.IPv4(127, 0, 0, 1), net.IPv6loopback}, cfg.Nodes.hosts()...),
 		providers: cfg.Providers,
+		nodes:     cfg.Nodes,
 	}
 }
 
@@ -89,6 +91,9 @@ func (m managementPKI) ensure() error {
 	}
 	manager := pki.Leaf{User: "slipway-manager", Names: []string{"localhost"}, IPs: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	if _, _, err := m.folder.Leaf(datadir.Diagnostics, ca, manager); err != nil {
+		return err
+	}
+	if err := m.nodeCertificates(ca); err != nil {
 		return err
 	}
 	for _, name := range m.providers {

@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/etcd"
 	"github.com/slipwayhq/slipway/internal/plane/group"
+	"github.com/slipwayhq/slipway/internal/plane/scheduler"
 )
 
 // DefaultListen is where the management cluster's API is served.
@@ -31,6 +32,8 @@ type ManagementConfig struct {
 	Providers []string
 	// Profiling lets administrators read profiles of the process from the API server.
 	Profiling bool
+	// Nodes is set where the cluster is to have nodes.
+	Nodes *Nodes
 }
 
 // Management is a management cluster that runs.
@@ -95,6 +98,7 @@ type management struct {
 	pki      managementPKI
 	server   *apiserver.Server
 	loops    *controllers.Manager
+	pods     *scheduler.Scheduler // nil: there are no nodes
 }
 
 func newManagement(ctx context.Context, cfg ManagementConfig) (*management, error) {
@@ -116,6 +120,10 @@ func newManagement(ctx context.Context, cfg ManagementConfig) (*management, erro
 	if err := m.pki.ensure(); err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("prepare certificates: %w", err)
+	}
+	if m.listener, err = cfg.Nodes.listen(ctx, l); err != nil {
+		_ = l.Close()
+		return nil, err
 	}
 	return m, nil
 }
@@ -163,10 +171,18 @@ func (m *management) configure(endpoint string) (err error) {
 	if err := writeAuthentication(auth, nil, healthPaths[:]...); err != nil {
 		return err
 	}
-	if m.server, err = apiserver.New(managementFlags(m.pki.folder, endpoint, auth, m.cfg.Profiling), m.listener, nil); err != nil {
+	flags, err := m.cfg.Nodes.server(managementFlags(m.pki.folder, endpoint, auth, m.cfg.Profiling), m.pki.folder)
+	if err != nil {
 		return err
 	}
-	if m.loops, err = controllers.New(managementControllerFlags(m.pki.folder, m.pki.controllersKubeconfig())); err != nil {
+	if m.server, err = apiserver.New(flags, m.listener, nil); err != nil {
+		return err
+	}
+	loops := m.cfg.Nodes.controllers(managementControllerFlags(m.pki.folder, m.pki.controllersKubeconfig()))
+	if m.loops, err = controllers.New(loops); err != nil {
+		return err
+	}
+	if m.pods, err = m.cfg.Nodes.scheduler(m.pki.schedulerKubeconfig()); err != nil {
 		return err
 	}
 	return m.server.Gates()
@@ -185,6 +201,14 @@ func (m *management) finish(g *group.Group, root *rest.Config, ready func()) {
 		ready()
 		return m.loops.Run(ctx)
 	})
+	if m.pods != nil {
+		g.Run("kube-scheduler", func(ctx context.Context) error {
+			if err := components.AwaitReady(g, root); err != nil {
+				return err
+			}
+			return m.pods.Run(ctx)
+		})
+	}
 }
 
 // slowHooks are the parts of kube-apiserver's start that administrators need not

@@ -4,5 +4,5 @@
 //
 // Never: does anything itself.
 //
-// Read first: the packages build and list.
+// Read first: the packages build, list and load.
 package image

@@ -52,6 +52,8 @@ type Management struct {
 	Kubeconfig string    `json:"kubeconfig,omitempty"`
 	Memory     int64     `json:"memory"` // resident, in bytes
 	Manager    *Manager  `json:"manager,omitempty"`
+	// Node is that of the management cluster; nil: it has none.
+	Node *datadir.Node `json:"node,omitempty"`
 }
 
 // Manager is about the process that runs the controllers.
@@ -106,7 +108,7 @@ func Collect(dir datadir.Dir) (Status, error) {
 	}
 	if state.Run != nil {
 		s.Management.Kubernetes, s.Management.Server = state.Run.KubernetesVersion, state.Run.Server
-		s.Management.Kubeconfig = dir.Kubeconfig()
+		s.Management.Kubeconfig, s.Management.Node = dir.Kubeconfig(), state.Run.Node
 	}
 	if state.Run != nil && state.Run.Manager != nil {
 		s.Management.Manager = &Manager{Manager: *state.Run.Manager}
@@ -130,6 +132,7 @@ func text(w io.Writer, s Status, now time.Time) error {
 		row("  Kubeconfig", orDash(m.Kubeconfig))
 		row("  Memory", mebibytes(m.Memory))
 		m.Manager.rows(row, now)
+		nodeRows(row, m.Node)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -163,6 +166,17 @@ func (m *Manager) rows(row func(key string, value any), now time.Time) {
 	}
 	for _, a := range m.SetAside {
 		row("  Set aside", fmt.Sprintf("%s until %s, after %d crashes", a.Object, a.Until.Local().Format(time.DateTime), a.Crashes))
+	}
+}
+
+// nodeRows says how the node of the management cluster fares, where it has one.
+func nodeRows(row func(key string, value any), n *datadir.Node) {
+	switch {
+	case n == nil:
+	case n.Ready:
+		row("Node", "Ready, in container "+n.Container)
+	default:
+		row("Node", "Not ready: "+n.Message)
 	}
 }
 

@@ -48,6 +48,7 @@ func (f flags) detached(ctx context.Context, e env.Env, dir datadir.Dir) error {
 	if len(f.without) > 0 {
 		args = append(args, "--without", strings.Join(f.without, ","))
 	}
+	args = append(args, f.node.args()...)
 	if f.configuration.File != "" {
 		file, err := filepath.Abs(f.configuration.File)
 		if err != nil {

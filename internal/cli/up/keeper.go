@@ -27,6 +27,7 @@ type keeper struct {
 	handle *datadir.Handle
 	root   *rest.Config
 	voice  voice
+	own    *node // nil: there is none
 
 	mu  sync.Mutex
 	run datadir.Run
@@ -54,6 +55,10 @@ func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready
 		case <-ctx.Done():
 		}
 	}()
+	joined, err := k.keepNode(ctx, e)
+	if err != nil {
+		return err
+	}
 	err = managerproc.Run(ctx, managerproc.Config{
 		Command: []string{executable, ManagerVerb},
 		Instructions: Instructions{
@@ -66,7 +71,11 @@ func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready
 				return
 			}
 			ready()
-			k.voice.ready()
+			go func() { // the manager is watched meanwhile
+				if k.awaitNode(ctx, joined); ctx.Err() == nil {
+					k.voice.ready()
+				}
+			}()
 		},
 		Changed: k.changed,
 		Failed:  func(f managerproc.Failure) { k.failed(ctx, f) },

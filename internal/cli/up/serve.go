@@ -27,6 +27,7 @@ type service struct {
 	gates   string
 	policy  policy.Configuration
 	prepare Prepare
+	node    nodeFlag
 	voice   func(stderr io.Writer) voice // stderr is what it was before the log took its place
 }
 
@@ -49,7 +50,11 @@ func (s service) serve(ctx context.Context, e env.Env) error {
 func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice) error {
 	v.tell("Starting the management cluster in " + string(s.dir) + " …")
 	started := heap.Starting(heap.StartManagementMemory)
-	m, err := s.startPlane(ctx, e)
+	n, err := s.node.reserve(ctx, s, h)
+	if err != nil {
+		return err
+	}
+	m, err := s.startPlane(ctx, e, n.nodes())
 	if err != nil {
 		return err
 	}
@@ -68,7 +73,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 		}
 		return errors.Join(err, s.stop(m))
 	}
-	keeper := &keeper{service: s, handle: h, run: run, root: m.Root, voice: v}
+	keeper := &keeper{service: s, handle: h, run: run, root: m.Root, voice: v, own: n}
 	err = keeper.keep(ctx, e, m, func() {
 		started()
 		heap.Collect(heap.Management())
@@ -79,10 +84,10 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 
 // startPlane lets ctx end the start only: once the cluster runs, it is to
 // outlive the controllers.
-func (s service) startPlane(ctx context.Context, e env.Env) (*plane.Management, error) {
+func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes) (*plane.Management, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
-	cfg := plane.ManagementConfig{Dir: s.dir, Listen: s.listen, Now: e.Now}
+	cfg := plane.ManagementConfig{Dir: s.dir, Listen: s.listen, Now: e.Now, Nodes: nodes}
 	for _, set := range s.policy.Sets() {
 		if len(set.Controllers) > 0 {
 			cfg.Providers = append(cfg.Providers, string(set.Name))

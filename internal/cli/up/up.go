@@ -40,6 +40,7 @@ type flags struct {
 	listen        string
 	gates         string
 	without       []string
+	node          nodeFlag
 	detach        bool
 	reportFD      int
 	configuration configuration.Flags
@@ -61,6 +62,7 @@ func Command(e env.Env, prepare Prepare) *cobra.Command {
 	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "feature gates as NAME=true|false, separated by commas (default ClusterTopology=true,RuntimeSDK=true)")
 	cmd.Flags().StringSliceVar(&f.without, "without", nil, "providers that do not run, besides those that the configuration file disables: "+providerset.List(providerset.Names()))
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run in the background and return when ready")
+	f.node.bind(cmd.Flags())
 	f.configuration.Bind(cmd.Flags())
 	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor to report progress to")
 	_ = cmd.Flags().MarkHidden("report-fd")
@@ -82,7 +84,7 @@ func (f flags) run(ctx context.Context, e env.Env, prepare Prepare) error {
 	if f.detach {
 		return f.detached(ctx, e, dir)
 	}
-	s := service{dir: dir, listen: f.listen, gates: f.gates, prepare: prepare, policy: allowed}
+	s := service{dir: dir, listen: f.listen, gates: f.gates, prepare: prepare, policy: allowed, node: f.node}
 	if f.reportFD > 0 {
 		r := openReport(f.reportFD)
 		s.voice = func(io.Writer) voice { return r }

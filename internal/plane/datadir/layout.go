@@ -74,6 +74,7 @@ func (d Dir) versions() string { return d.Path("written-by.json") }
 func (d Dir) version() string  { return d.Path("version") }
 func (d Dir) instance() string { return d.Path("instance") }
 func (d Dir) run() string      { return d.Path("run.json") }
+func (d Dir) node() string     { return d.Path("node") }
 
 // Absolute makes a directory of a path that may be relative to the working
 // directory.

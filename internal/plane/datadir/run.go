@@ -18,6 +18,15 @@ type Run struct {
 	Instance          string    `json:"instance"`
 	Ready             bool      `json:"ready"` // the API server answers and the controllers run
 	Manager           *Manager  `json:"manager,omitempty"`
+	Node              *Node     `json:"node,omitempty"` // nil: the management cluster has none
+}
+
+// Node is what is said of the node of the management cluster.
+type Node struct {
+	Name      string `json:"name"`
+	Container string `json:"container"`
+	Ready     bool   `json:"ready"`
+	Message   string `json:"message,omitempty"` // why it is not ready
 }
 
 // Manager is what is said of the process that runs the controllers.

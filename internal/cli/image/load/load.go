@@ -1,0 +1,154 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/managementnode"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
+)
+
+// Reasons of the faults of this verb.
+const (
+	ReasonNoNodes = "NoNodes"
+	ReasonNoImage = "ImageMissing"
+)
+
+type flags struct {
+	dataDir, cluster, namespace string
+}
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "load IMAGE|FILE...",
+		Short: "Load container images from Docker or from archives into nodes",
+		Long: `Load container images into nodes, so that Pods are started from them without a registry: into the node of the
+management cluster ("slipway up --node"), or with --cluster into every node of a workload cluster that runs. An
+IMAGE is one that Docker has; a FILE is an archive as "docker save" writes it, or an OCI layout in a tar file.
+A node that is created later does not have the image: load it again.`,
+		Example: `  slipway image load registry.example/provider:v1.0.0
+  slipway image load provider.tar --cluster demo`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args) },
+	}
+	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	cmd.Flags().StringVar(&f.cluster, "cluster", "", "workload cluster whose nodes get the images (default: the node of the management cluster)")
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "default", "namespace of the workload cluster")
+	return cmd
+}
+
+func (f flags) run(ctx context.Context, e env.Env, args []string) error {
+	dir, err := e.DataDir(f.dataDir)
+	if err != nil {
+		return err
+	}
+	instance, err := datadir.ReadInstance(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Unreachable, "ManagementClusterNotRunning", "no management cluster has been started in %s; \"slipway up -d --node\" starts one", dir)
+	}
+	if err != nil {
+		return err
+	}
+	engine, err := container.New(container.Config{Instance: instance})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = engine.Close() }()
+	nodes, err := f.nodes(ctx, engine)
+	if err != nil {
+		return err
+	}
+	sources, err := sourcesOf(ctx, engine, args)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		for _, s := range sources {
+			_, _ = fmt.Fprintf(e.Err, "Loading %s into %s …\n", s.name, n.Name)
+			if err := s.load(ctx, engine, n); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = fmt.Fprintf(e.Err, "Loaded %d into %d.\n", len(args), len(nodes))
+	return err
+}
+
+// nodes are those that get the images.
+func (f flags) nodes(ctx context.Context, engine *container.Engine) ([]backend.Machine, error) {
+	namespace := f.namespace
+	if f.cluster == "" {
+		namespace = managementnode.Namespace
+	}
+	nodes, err := engine.Nodes(ctx, namespace, f.cluster)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(nodes) == 0 && f.cluster == "":
+		return nil, fault.New(fault.Invalid, ReasonNoNodes, "the management cluster has no node that runs: \"slipway up -d --node\" joins one; --cluster names a workload cluster")
+	case len(nodes) == 0:
+		return nil, fault.New(fault.Invalid, ReasonNoNodes, "Cluster %s/%s has no node in a container that runs on this host: check the name, -n and --data-dir", namespace, f.cluster)
+	}
+	return nodes, nil
+}
+
+// source is one archive of images.
+type source struct {
+	name string
+	open func(context.Context) (io.ReadCloser, error)
+}
+
+// sourcesOf puts the images of Docker into one archive, before the files. What is missing is said before anything is loaded.
+func sourcesOf(ctx context.Context, engine *container.Engine, args []string) ([]source, error) {
+	var images []string
+	var files []source
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		switch {
+		case err == nil && info.Mode().IsRegular():
+			files = append(files, source{arg, func(context.Context) (io.ReadCloser, error) { return os.Open(arg) }})
+			continue
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+		found, err := engine.HasImage(ctx, arg)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, fault.New(fault.Invalid, ReasonNoImage, "%s is neither a file nor an image that Docker has: pull or build it first (docker images lists what there is)", arg)
+		}
+		images = append(images, arg)
+	}
+	if len(images) == 0 {
+		return files, nil
+	}
+	name := images[0]
+	if len(images) > 1 {
+		name = fmt.Sprintf("%d images", len(images))
+	}
+	return slices.Insert(files, 0, source{name, func(ctx context.Context) (io.ReadCloser, error) { return engine.SaveImages(ctx, images) }}), nil
+}
+
+func (s source) load(ctx context.Context, engine *container.Engine, n backend.Machine) error {
+	archive, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = archive.Close() }()
+	_, err = engine.LoadImages(ctx, backend.Ref{Object: n.Owner.Object, Name: n.Name}, archive)
+	return err
+}

@@ -1,0 +1,175 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/managementnode"
+	"github.com/slipwayhq/slipway/internal/plane"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
+)
+
+// nodeWithin is how long the start waits for the node; after that it is reported, and retried.
+const nodeWithin = 5 * time.Minute
+
+// nodeFlag is --node: what was said last is kept in the data directory.
+type nodeFlag struct {
+	given, wanted bool
+}
+
+func (n *nodeFlag) bind(flags *pflag.FlagSet) {
+	flags.Var(n, "node", "join one node in a container, so that Deployments of other providers run; kept until --node=false (needs Docker and the image of \"slipway image build\")")
+	flags.Lookup("node").NoOptDefVal = "true"
+}
+
+// Set implements pflag.Value.
+func (n *nodeFlag) Set(text string) (err error) {
+	n.wanted, err = strconv.ParseBool(text)
+	n.given = true
+	return err
+}
+
+// Type implements pflag.Value.
+func (n *nodeFlag) Type() string { return "bool" }
+
+// String implements pflag.Value.
+func (n *nodeFlag) String() string { return strconv.FormatBool(n.wanted) }
+
+// args hands the flag to the background process.
+func (n nodeFlag) args() []string {
+	if !n.given {
+		return nil
+	}
+	return []string{"--node=" + n.String()}
+}
+
+// node is what a run knows of the management cluster's node.
+type node struct {
+	engine *container.Engine
+	place  managementnode.Place
+}
+
+// reserve settles whether there is a node, and where; nil: there is none. One that is not wanted any more is removed.
+func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*node, error) {
+	kept, err := h.HasNode()
+	if err != nil {
+		return nil, err
+	}
+	if n.given && !n.wanted && !kept || !n.given && !kept {
+		return nil, nil
+	}
+	engine, err := container.New(container.Config{Instance: h.Instance, Reserved: []string{string(s.dir)}})
+	if err != nil {
+		return nil, err
+	}
+	if n.given && !n.wanted {
+		defer func() { _ = engine.Close() }()
+		if err := managementnode.Remove(ctx, engine, h.Instance); err != nil {
+			return nil, err
+		}
+		return nil, h.KeepNode(false)
+	}
+	place, err := managementnode.Reserve(ctx, engine, h.Instance, s.policy)
+	if err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	return &node{engine: engine, place: place}, h.KeepNode(true)
+}
+
+// nodes is what the API server has to know.
+func (n *node) nodes() *plane.Nodes {
+	if n == nil {
+		return nil
+	}
+	return &plane.Nodes{Endpoint: n.place.Endpoint, PodCIDR: n.place.PodCIDR}
+}
+
+// keep keeps the node until ctx ends; the channel is closed when it is Ready.
+func (n *node) keep(ctx context.Context, e env.Env, k *keeper) (<-chan struct{}, error) {
+	ca, err := os.ReadFile(filepath.Join(k.dir.PKI(), "ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("read the authority of the management cluster: %w", err)
+	}
+	keep, err := managementnode.New(managementnode.Config{
+		Place: n.place, Host: n.engine, Root: k.root, CA: ca, Now: e.Now, Changed: k.nodeChanged,
+	})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer func() { _ = n.engine.Close() }()
+		keep.Run(ctx)
+	}()
+	return keep.Ready(), nil
+}
+
+// keepNode keeps the node of the management cluster, if there is one, and deletes the Node of one that was removed.
+func (k *keeper) keepNode(ctx context.Context, e env.Env) (<-chan struct{}, error) {
+	switch {
+	case k.own != nil:
+		return k.own.keep(ctx, e, k)
+	case k.node.given:
+		return nil, forgetNode(ctx, k.root)
+	}
+	return nil, nil
+}
+
+// nodeChanged tells other processes.
+func (k *keeper) nodeChanged(s managementnode.Status) {
+	err := k.write(func(r *datadir.Run) {
+		r.Node = &datadir.Node{Name: managementnode.Name, Container: s.Container, Ready: s.Ready, Message: s.Message}
+	})
+	if err != nil {
+		k.voice.tell("The status of the node could not be recorded: " + err.Error())
+	}
+}
+
+// awaitNode waits for the node. That it is not ready in time is said, and no reason to stop.
+func (k *keeper) awaitNode(ctx context.Context, ready <-chan struct{}) {
+	if ready == nil {
+		return
+	}
+	k.voice.tell("Joining node " + managementnode.Name + " …")
+	timer := time.NewTimer(nodeWithin)
+	defer timer.Stop()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+	case <-timer.C:
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		why := ""
+		if k.run.Node != nil {
+			why = ": " + k.run.Node.Message
+		}
+		k.voice.tell("Node " + managementnode.Name + " is not ready yet" + why + "; retrying. \"slipway status\" shows how it fares")
+	}
+}
+
+// forgetNode deletes the Node of a container that was removed with --node=false.
+func forgetNode(ctx context.Context, root *rest.Config) error {
+	c, err := client.New(root, client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		return err
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: managementnode.Name}}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(n), n); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return kube.NewWriter(c, "up").DeleteAnyway(ctx, n)
+}

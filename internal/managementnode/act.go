@@ -1,0 +1,131 @@
+package managementnode
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	bootstraputil "k8s.io/cluster-bootstrap/token/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/plane"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// tokenLife is how long the token of a join is good for.
+const tokenLife = 15 * time.Minute
+
+// observe reads the container and the Node.
+func (k *Keeper) observe(ctx context.Context) (Snapshot, error) {
+	s := Snapshot{Version: buildinfo.Kubernetes()}
+	var err error
+	if s.Machine, err = k.cfg.Host.Inspect(ctx, machine(k.cfg.Place.Instance)); err != nil {
+		return s, err
+	}
+	if s.Machine.State == backend.Running {
+		if s.Bootstrap, err = k.cfg.Host.Progress(ctx, machine(k.cfg.Place.Instance)); err != nil {
+			return s, err
+		}
+	}
+	node := &corev1.Node{}
+	switch err := k.reader.Get(ctx, client.ObjectKey{Name: Name}, node); {
+	case err == nil:
+		s.Node = node
+	case !apierrors.IsNotFound(err):
+		return s, fmt.Errorf("read Node %s: %w", Name, err)
+	}
+	return s, nil
+}
+
+func (k *Keeper) act(ctx context.Context, s Snapshot, a Action) error {
+	switch a.(type) {
+	case CreateMachine:
+		_, err := k.cfg.Host.Create(ctx, k.spec())
+		return err
+	case DeleteMachine:
+		return k.cfg.Host.Delete(ctx, machine(k.cfg.Place.Instance))
+	case DeleteNode:
+		return k.writer.DeleteAnyway(ctx, s.Node)
+	case Join:
+		return k.join(ctx, s.Machine)
+	}
+	return fmt.Errorf("unknown action %T", a)
+}
+
+func (k *Keeper) spec() backend.MachineSpec {
+	ref := machine(k.cfg.Place.Instance)
+	return backend.MachineSpec{
+		Owner: owner(), Name: ref.Name, Hostname: Name, ProviderID: backend.ProviderID(ref.Name), Version: buildinfo.Kubernetes(),
+		Network: k.cfg.Place.network, Image: Image(), Ranges: []netip.Prefix{plane.ManagementServices()},
+	}
+}
+
+func (k *Keeper) join(ctx context.Context, m backend.Machine) error {
+	token, err := bootstraputil.GenerateBootstrapToken()
+	if err != nil {
+		return err
+	}
+	secret := discovery.Secret(token, discovery.Owner{Namespace: Namespace, Name: Name}, discovery.Lifetime{From: k.cfg.Now(), TTL: tokenLife})
+	secret.Labels = nil
+	secret.Data["description"] = []byte("for the node of the management cluster")
+	if err := k.writer.Create(ctx, secret); err != nil {
+		return err
+	}
+	program, err := script(joinFacts{Endpoint: k.cfg.Place.Endpoint, CA: k.cfg.CA, Token: token, PodCIDR: k.cfg.Place.PodCIDR, Machine: m})
+	if err != nil {
+		return err
+	}
+	return k.cfg.Host.Bootstrap(ctx, machine(k.cfg.Place.Instance), program)
+}
+
+// serve puts into the management cluster what its node and Pods need.
+func (k *Keeper) serve(ctx context.Context) error {
+	if err := k.publish(ctx); err != nil {
+		return err
+	}
+	at := k.cfg.Place.Endpoint
+	return addons.Apply(ctx, k.cfg.Root, addons.Params{
+		ClusterName: "slipway", Version: buildinfo.Kubernetes(), Host: at.Addr().String(), Port: int32(at.Port()), CA: k.cfg.CA,
+		ServiceCIDR: plane.ManagementServices().String(), PodCIDR: k.cfg.Place.PodCIDR.String(), ServiceDomain: workload.DefaultServiceDomain,
+		ImageRepository: hostedv1.DefaultImageRepository, CoreDNS: true, KubeProxy: true, OwnKubeProxy: true,
+	})
+}
+
+// publish tells Pods where the API server is: the Service "kubernetes" leads there. kube-apiserver does not do so itself,
+// because the address that it would announce has the port of this host's listener, which may be another one at each start.
+func (k *Keeper) publish(ctx context.Context) error {
+	at := k.cfg.Place.Endpoint
+	yes, port, name, protocol := true, int32(at.Port()), "https", corev1.ProtocolTCP
+	want := &discoveryv1.EndpointSlice{
+		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceDefault, Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: &yes}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &protocol}},
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+	if err != nil {
+		return err
+	}
+	live := &discoveryv1.EndpointSlice{}
+	if err := k.reader.Get(ctx, client.ObjectKeyFromObject(want), live); apierrors.IsNotFound(err) {
+		return k.writer.Apply(ctx, nil, &unstructured.Unstructured{Object: content})
+	} else if err != nil {
+		return err
+	}
+	return k.writer.Apply(ctx, live, &unstructured.Unstructured{Object: content})
+}

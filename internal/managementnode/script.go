@@ -1,0 +1,97 @@
+package managementnode
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
+)
+
+// joinTimeout is how long kubeadm join may take on a machine that is busy.
+const joinTimeout = 5 * time.Minute
+
+// joinFacts are what the script of a join is made of.
+type joinFacts struct {
+	Endpoint netip.AddrPort
+	CA       []byte // PEM
+	Token    string
+	PodCIDR  netip.Prefix
+	Machine  backend.Machine
+}
+
+// script returns what makes the container a node: the network of its Pods, then kubeadm join, which trusts the authority
+// that it is handed and nothing that it finds.
+func script(f joinFacts) (backend.Script, error) {
+	discovery, err := f.discovery()
+	if err != nil {
+		return backend.Script{}, err
+	}
+	join, err := f.join()
+	if err != nil {
+		return backend.Script{}, err
+	}
+	network, err := f.network()
+	if err != nil {
+		return backend.Script{}, err
+	}
+	file := func(path string, content []byte) map[string]any {
+		return map[string]any{"path": path, "permissions": "0600", "content": string(content)}
+	}
+	data, err := yaml.Marshal(map[string]any{
+		"write_files": []any{file(networkFile, network), file(discoveryFile, discovery), file(joinFile, join)},
+		"runcmd":      []any{fmt.Sprintf("kubeadm join --config %s && rm -f %s %s && mkdir -p /run/cluster-api && echo success > %s", joinFile, joinFile, discoveryFile, firstboot.Sentinel)},
+	})
+	if err != nil {
+		return backend.Script{}, err
+	}
+	return firstboot.Render(firstboot.Data{Value: append([]byte("#cloud-config\n"), data...)}, firstboot.Node{
+		Name: f.Machine.Name, Hostname: Name, ProviderID: backend.ProviderID(f.Machine.Name), Address: f.Machine.Address,
+	}, joinTimeout)
+}
+
+const (
+	networkFile   = "/etc/cni/net.d/10-slipway.conflist"
+	discoveryFile = "/run/kubeadm/discovery.conf"
+	joinFile      = "/run/kubeadm/join.yaml"
+)
+
+func (f joinFacts) discovery() ([]byte, error) {
+	return yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "default",
+		"clusters": []any{map[string]any{"name": "default", "cluster": map[string]any{
+			"server": "https://" + f.Endpoint.String(), "certificate-authority-data": f.CA,
+		}}},
+		"users":    []any{map[string]any{"name": "default", "user": map[string]any{"token": f.Token}}},
+		"contexts": []any{map[string]any{"name": "default", "context": map[string]any{"cluster": "default", "user": "default"}}},
+	})
+}
+
+func (f joinFacts) join() ([]byte, error) {
+	return yaml.Marshal(map[string]any{
+		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "JoinConfiguration",
+		"discovery": map[string]any{"file": map[string]any{"kubeConfigPath": discoveryFile}, "tlsBootstrapToken": f.Token},
+		"nodeRegistration": map[string]any{
+			"name": Name, "criSocket": "unix:///run/containerd/containerd.sock", "imagePullPolicy": "IfNotPresent", "taints": []any{},
+		},
+	})
+}
+
+// network is the CNI configuration. There is one node, so that its range is that of all Pods, and nothing has to tell the
+// node which one it got. Pods are routed, not bridged, as those of workload clusters are.
+func (f joinFacts) network() ([]byte, error) {
+	return json.MarshalIndent(map[string]any{
+		"cniVersion": "1.0.0", "name": "slipway",
+		"plugins": []any{
+			map[string]any{"type": "ptp", "ipam": map[string]any{
+				"type": "host-local", "ranges": []any{[]any{map[string]any{"subnet": f.PodCIDR.String()}}},
+				"routes": []any{map[string]any{"dst": "0.0.0.0/0"}},
+			}},
+			map[string]any{"type": "portmap", "capabilities": map[string]any{"portMappings": true}},
+		},
+	}, "", "  ")
+}

@@ -1,0 +1,27 @@
+package datadir
+
+import (
+	"errors"
+	"os"
+)
+
+// HasNode reports whether the management cluster is to have a node.
+func (h *Handle) HasNode() (bool, error) {
+	_, err := os.Stat(h.node())
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// KeepNode records whether the management cluster is to have a node, for the next start.
+func (h *Handle) KeepNode(yes bool) error {
+	if yes {
+		_, err := WriteFile(h.node(), []byte("the management cluster has a node: slipway up --node=false removes it\n"), 0o600)
+		return err
+	}
+	if err := os.Remove(h.node()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// HasImage reports whether the engine has an image.
+func (e *Engine) HasImage(ctx context.Context, image string) (bool, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	_, err := e.api.ImageInspect(ctx, image)
+	if cerrdefs.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, e.fault("looking for image "+image, err)
+}
+
+// SaveImages returns images of the engine as an archive.
+func (e *Engine) SaveImages(ctx context.Context, images []string) (io.ReadCloser, error) {
+	r, err := e.api.ImageSave(ctx, images)
+	if err != nil {
+		return nil, e.fault("reading images from Docker", err)
+	}
+	return r, nil
+}
+
+// LoadImages adds the images of an archive, as `docker save` writes it or an OCI layout in a tar file, to those that Pods
+// of the machine can be started from. It returns what containerd says of them.
+func (e *Engine) LoadImages(ctx context.Context, ref backend.Ref, archive io.Reader) (string, error) {
+	c, err := e.running(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	id, err := e.prepare(ctx, c, client.ExecCreateOptions{
+		Cmd: []string{"ctr", "--namespace", "k8s.io", "images", "import", "-"}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return "", err
+	}
+	e.execs.Store(id, true)
+	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
+	if err != nil {
+		return "", e.fault("loading images into container "+c.name, err)
+	}
+	defer attached.Close()
+	stop := context.AfterFunc(ctx, attached.Close)
+	defer stop()
+	said := &tail{max: maxOutput}
+	read := make(chan error, 1)
+	go func() { // containerd may stop reading and say why
+		_, err := stdcopy.StdCopy(said, said, attached.Reader)
+		read <- err
+	}()
+	_, sent := io.Copy(attached.Conn, archive)
+	_ = attached.CloseWrite()
+	if err := <-read; err != nil && ctx.Err() == nil {
+		return "", e.fault("loading images into container "+c.name, err)
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	r, err := e.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
+	switch {
+	case err != nil:
+		return "", e.fault("loading images into container "+c.name, err)
+	case r.ExitCode != 0:
+		return "", fault.New(fault.Invalid, ReasonError, "containerd of %s does not accept the archive: %s", c.name, presentable(string(said.buf))).
+			From(fmt.Errorf("exit code %d, %w", r.ExitCode, sent))
+	}
+	return string(said.buf), nil
+}
+
+// Nodes returns the machines of a Cluster that run; an empty name is that of the machines that belong to no Cluster.
+func (e *Engine) Nodes(ctx context.Context, namespace, cluster string) ([]backend.Machine, error) {
+	list, err := e.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []backend.Machine
+	for _, m := range list {
+		if m.State == backend.Running && m.Owner.Object.Namespace == namespace && m.Owner.Cluster == cluster {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
