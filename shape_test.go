@@ -60,6 +60,8 @@ func TestUnstructured(t *testing.T) {
 		"internal/clusterctl/manifest":            "manifests of people",
 		"internal/clusterctl/move/graph":          "objects of any kind",
 		"internal/clusterctl/component":           "objects of providers, of any kind",
+		"internal/clusterctl/lint":                "objects of releases, of any kind",
+		"internal/managementnode":                 "what is applied to an EndpointSlice: only the fields that it owns",
 		"internal/clusterctl/class":               "templates of classes, and values of variables as people write them",
 		"config/classes":                          "manifests that ship",
 		"internal/clusterctl/progress":            "objects of providers",

@@ -4,7 +4,7 @@
 // and, for clusters with nodes, kube-scheduler; starts them in order, tells
 // when they are ready, keeps their certificates fresh, and stops them in order.
 // There are two compositions: the management cluster (StartManagement), which
-// serves APIs and has no nodes, and a workload cluster's control plane
+// serves APIs and has nodes only where asked to (Nodes), and a workload cluster's control plane
 // (RunWorkload), which is a process of its own. Etcd listens on unix sockets
 // only.
 //

@@ -72,6 +72,47 @@ func (e *Engine) execDetached(ctx context.Context, c ownContainer, program strin
 	return e.fault("starting a command in container "+c.name, err)
 }
 
+// importImages hands the archive to containerd in the container.
+func (e *Engine) importImages(ctx context.Context, c ownContainer, archive io.Reader) (string, error) {
+	id, err := e.prepare(ctx, c, client.ExecCreateOptions{
+		Cmd: []string{"ctr", "--namespace", "k8s.io", "images", "import", "-"}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return "", err
+	}
+	e.execs.Store(id, true)
+	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
+	if err != nil {
+		return "", e.fault("loading images into container "+c.name, err)
+	}
+	defer attached.Close()
+	stop := context.AfterFunc(ctx, attached.Close)
+	defer stop()
+	said := &tail{max: maxOutput}
+	read := make(chan error, 1)
+	go func() { // containerd may stop reading and say why
+		_, err := stdcopy.StdCopy(said, said, attached.Reader)
+		read <- err
+	}()
+	_, sent := io.Copy(attached.Conn, archive)
+	_ = attached.CloseWrite()
+	if err := <-read; err != nil && ctx.Err() == nil {
+		return "", e.fault("loading images into container "+c.name, err)
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	r, err := e.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
+	switch {
+	case err != nil:
+		return "", e.fault("loading images into container "+c.name, err)
+	case r.ExitCode != 0:
+		return "", fault.New(fault.Invalid, ReasonError, "containerd of %s does not accept the archive: %s", c.name, presentable(string(said.buf))).
+			From(fmt.Errorf("exit code %d, %w", r.ExitCode, sent))
+	}
+	return string(said.buf), nil
+}
+
 func (e *Engine) prepare(ctx context.Context, c ownContainer, options client.ExecCreateOptions) (string, error) {
 	r, err := e.api.ExecCreate(ctx, c.id, options)
 	if cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) {

@@ -2,14 +2,10 @@ package container
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	cerrdefs "github.com/containerd/errdefs"
-	"github.com/moby/moby/api/pkg/stdcopy"
-	"github.com/moby/moby/client"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -40,43 +36,7 @@ func (e *Engine) LoadImages(ctx context.Context, ref backend.Ref, archive io.Rea
 	if err != nil {
 		return "", err
 	}
-	id, err := e.prepare(ctx, c, client.ExecCreateOptions{
-		Cmd: []string{"ctr", "--namespace", "k8s.io", "images", "import", "-"}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
-	})
-	if err != nil {
-		return "", err
-	}
-	e.execs.Store(id, true)
-	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
-	if err != nil {
-		return "", e.fault("loading images into container "+c.name, err)
-	}
-	defer attached.Close()
-	stop := context.AfterFunc(ctx, attached.Close)
-	defer stop()
-	said := &tail{max: maxOutput}
-	read := make(chan error, 1)
-	go func() { // containerd may stop reading and say why
-		_, err := stdcopy.StdCopy(said, said, attached.Reader)
-		read <- err
-	}()
-	_, sent := io.Copy(attached.Conn, archive)
-	_ = attached.CloseWrite()
-	if err := <-read; err != nil && ctx.Err() == nil {
-		return "", e.fault("loading images into container "+c.name, err)
-	}
-	if ctx.Err() != nil {
-		return "", ctx.Err()
-	}
-	r, err := e.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
-	switch {
-	case err != nil:
-		return "", e.fault("loading images into container "+c.name, err)
-	case r.ExitCode != 0:
-		return "", fault.New(fault.Invalid, ReasonError, "containerd of %s does not accept the archive: %s", c.name, presentable(string(said.buf))).
-			From(fmt.Errorf("exit code %d, %w", r.ExitCode, sent))
-	}
-	return string(said.buf), nil
+	return e.importImages(ctx, c, archive)
 }
 
 // Nodes returns the machines of a Cluster that run; an empty name is that of the machines that belong to no Cluster.
