@@ -62,9 +62,15 @@ func validateTopologyTaints(topology clusterv1.Topology, gates Gates, path *fiel
 	return errs
 }
 
+// deleteForMove is the annotation of what another management cluster has by now, with what uses it.
+const deleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
+
 // RefuseDeletion says why an object may not be deleted; empty: it may.
 func RefuseDeletion(object runtime.Object, facts Facts) string {
 	if class, ok := object.(*clusterv1.ClusterClass); ok {
+		if _, moved := class.Annotations[deleteForMove]; moved {
+			return ""
+		}
 		return managed.RefuseDeletion(class, facts.Users)
 	}
 	return ""

@@ -29,6 +29,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/image"
 	"github.com/slipwayhq/slipway/internal/cli/kubectl"
 	"github.com/slipwayhq/slipway/internal/cli/manager"
+	"github.com/slipwayhq/slipway/internal/cli/move"
 	"github.com/slipwayhq/slipway/internal/cli/plan"
 	"github.com/slipwayhq/slipway/internal/cli/plane"
 	"github.com/slipwayhq/slipway/internal/cli/provider"
@@ -89,6 +90,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		kubectl.Command,
 		manager.Command,
 		manager.EmbeddedCommand,
+		move.Command,
 		plan.Command,
 		plane.Command,
 		provider.Command,

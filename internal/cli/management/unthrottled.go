@@ -1,0 +1,25 @@
+package management
+
+import (
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Unthrottled makes another client of a connection's configuration, for verbs that write thousands of objects: the API server
+// limits them, not the client.
+func Unthrottled(of *rest.Config, warnings rest.WarningHandlerWithContext) (client.Client, error) {
+	cfg := rest.CopyConfig(of)
+	cfg.QPS, cfg.Burst = -1, 0
+	cfg.WarningHandlerWithContext = warnings
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig cannot be used: %v", err).From(err)
+	}
+	return c, nil
+}

@@ -1,0 +1,133 @@
+package move
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+)
+
+// checkItem says what keeps one object from being moved.
+func checkItem(i graph.Item) []string {
+	if i.Copy {
+		return nil
+	}
+	var out []string
+	add := func(format string, args ...any) { out = append(out, i.ID.String()+" "+fmt.Sprintf(format, args...)) }
+	if i.GetDeletionTimestamp() != nil {
+		add("is being deleted: wait until it is gone, or find out what holds it")
+	}
+	switch {
+	case i.ID.IsCore(graph.Cluster):
+		checkCluster(i.Object.Unstructured, add)
+	case i.ID.IsCore(graph.ClusterClass):
+		if isClassPaused(i.Object.Unstructured) {
+			add("is paused already: remove its annotation %s first", clusterv1.PausedAnnotation)
+		}
+	case i.ID.IsCore("Machine"):
+		if field(i.Object.Unstructured, "status", "nodeRef", "name") == "" {
+			add("has no Node yet: wait until its Node has joined the cluster")
+		}
+	}
+	return out
+}
+
+func checkCluster(o *unstructured.Unstructured, add func(string, ...any)) {
+	if isClusterPaused(o) {
+		add("is paused already: set spec.paused to false first")
+	}
+	if !isTrueAt(o, "status", "initialization", "infrastructureProvisioned") && !isTrueAt(o, "status", "infrastructureReady") {
+		add("has no infrastructure yet: wait until it is provisioned")
+	}
+	if !isTrueAt(o, "status", "initialization", "controlPlaneInitialized") && !hasTrueCondition(o, "ControlPlaneInitialized") {
+		add("has no control plane yet: wait until it is initialized")
+	}
+}
+
+// checkHost says which objects stand for something on the host of the management cluster, which does not go along.
+func checkHost(i graph.Item) string {
+	if i.Copy || strings.HasSuffix(i.ID.Kind, "Template") {
+		return ""
+	}
+	if _, simulated, _ := unstructured.NestedMap(i.UnstructuredContent(), "spec", "backend", "simulated"); simulated {
+		return ""
+	}
+	switch {
+	case i.ID.Group == hostedv1.GroupVersion.Group && i.ID.Kind == "HostedControlPlane":
+		return i.ID.String() + " has its process and data on the host of this management cluster, and they cannot be moved"
+	case i.ID.Group == localv1.GroupVersion.Group && slices.Contains([]string{"LocalCluster", "LocalMachine", "LocalMachinePool"}, i.ID.Kind):
+		return i.ID.String() + " has its containers or network on the host of this management cluster, and they cannot be moved"
+	}
+	return ""
+}
+
+// checkProviders says which providers the target lacks. A target without inventory is judged by its kinds alone.
+func checkProviders(source, target []provider) []string {
+	if len(target) == 0 {
+		return nil
+	}
+	var out []string
+	for _, s := range source {
+		at := slices.IndexFunc(target, func(t provider) bool { return t.Name == s.Name && t.Type == s.Type })
+		if at < 0 {
+			out = append(out, fmt.Sprintf("the target does not have the %s %s %s: install it there first", s.Type, s.Name, s.Version))
+			continue
+		}
+		want, err1 := version.ParseSemantic(s.Version)
+		have, err2 := version.ParseSemantic(target[at].Version)
+		if err1 != nil || err2 != nil || have.LessThan(want) {
+			out = append(out, fmt.Sprintf("the target has the %s %s in version %s, and the source in %s: upgrade the target first", s.Type, s.Name, target[at].Version, s.Version))
+		}
+	}
+	return out
+}
+
+// blocked are the objects that a provider does not let go yet.
+func blocked(items []graph.Item) []string {
+	var out []string
+	for _, i := range items {
+		if _, has := i.GetAnnotations()[clusterctlBlockMove]; has {
+			out = append(out, i.ID.String())
+		}
+	}
+	return out
+}
+
+func field(o *unstructured.Unstructured, path ...string) string {
+	s, _, _ := unstructured.NestedString(o.Object, path...)
+	return s
+}
+
+func isTrueAt(o *unstructured.Unstructured, path ...string) bool {
+	v, _, _ := unstructured.NestedBool(o.Object, path...)
+	return v
+}
+
+func hasTrueCondition(o *unstructured.Unstructured, name string) bool {
+	return conditionStatus(o, name) == "True"
+}
+
+func conditionStatus(o *unstructured.Unstructured, name string) string {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, one := range all {
+		if c, ok := one.(map[string]any); ok && c["type"] == name {
+			status, _ := c["status"].(string)
+			return status
+		}
+	}
+	return ""
+}
+
+func isClusterPaused(o *unstructured.Unstructured) bool { return isTrueAt(o, "spec", "paused") }
+
+func isClassPaused(o *unstructured.Unstructured) bool {
+	_, paused := o.GetAnnotations()[clusterv1.PausedAnnotation]
+	return paused
+}

@@ -1,0 +1,166 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// toFiles is the target in the journal of an export.
+const toFiles = "directory"
+
+// mapper knows what the target serves; nil: the target is files.
+func (m *Move) mapper() meta.RESTMapper {
+	if m.target == nil {
+		return nil
+	}
+	return m.target.client.RESTMapper()
+}
+
+// selected reads what moves, for an export.
+func (m *Move) selected(ctx context.Context) (facts, error) {
+	f := facts{directory: true, at: func(id graph.ID) graph.ID { return id }, namespaces: map[string]bool{}}
+	var err error
+	if f.sourceProviders, err = m.source.providers(ctx); err != nil {
+		return f, err
+	}
+	if f.kinds, err = m.source.kinds(ctx, nil); err != nil {
+		return f, err
+	}
+	objects, err := m.source.read(ctx, f.kinds, m.What.Namespace, infrastructureNamespaces(f.sourceProviders))
+	if err != nil {
+		return f, err
+	}
+	f.selection = graph.Build(objects).Select(m.What)
+	return f, nil
+}
+
+// PlanExport says what [ToDirectory] would do.
+func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
+	m := &Move{Options: o.withDefaults(), source: newSide("source", c)}
+	f, err := m.selected(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := makePlan(f)
+	return p, p.Err()
+}
+
+// Snapshot reads what belongs to Cluster API, without pausing anything. The objects have no status; owners come first.
+func Snapshot(ctx context.Context, c client.Client, what graph.What) ([]*unstructured.Unstructured, error) {
+	m := &Move{Options: Options{What: what}.withDefaults(), source: newSide("source", c)}
+	f, err := m.selected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.selection.Problems) > 0 {
+		return nil, fault.New(fault.Invalid, "CannotSave", "nothing was saved, because %s", strings.Join(f.selection.Problems, "; "))
+	}
+	return saved(f.selection.Items()), nil
+}
+
+// saved are objects as they are kept in files: the UID is there for the links between them.
+func saved(items []graph.Item) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, i := range items {
+		o := portable(i.Object.Unstructured)
+		o.SetUID(i.GetUID())
+		o.SetOwnerReferences(i.GetOwnerReferences())
+		o.SetManagedFields(nil)
+		out = append(out, o)
+	}
+	return out
+}
+
+// ToDirectory pauses what is selected, writes it to files, and resumes it. When it is interrupted, the same call again completes.
+func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (Stored, error) {
+	m := &Move{Options: o.withDefaults(), source: newSide("source", c)}
+	j, err := m.beginExport(ctx, dir)
+	if err != nil {
+		return Stored{}, err
+	}
+	for _, e := range j.Plan.Entries {
+		if isRoot(e) {
+			if err := m.source.setPaused(ctx, e.ID, e.Version, true); err != nil {
+				return Stored{}, paused(err)
+			}
+		}
+	}
+	holders, err := m.awaitRelease(ctx)
+	if err != nil {
+		return Stored{}, paused(err)
+	}
+	var written int
+	if len(holders) == 0 {
+		f, err := m.selected(ctx)
+		if err != nil {
+			return Stored{}, paused(err)
+		}
+		objects := saved(f.selection.Items())
+		if err := writeFiles(dir, objects); err != nil {
+			return Stored{}, paused(err)
+		}
+		written = len(objects)
+	}
+	for _, e := range j.Plan.Entries {
+		if isRoot(e) {
+			if err := m.source.setPaused(ctx, e.ID, e.Version, false); err != nil {
+				return Stored{}, paused(err)
+			}
+		}
+	}
+	if err := m.source.deleteJournal(ctx, j); err != nil {
+		return Stored{}, paused(err)
+	}
+	if len(holders) > 0 {
+		return Stored{}, fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was written",
+			clusterctlBlockMove, m.Patience, strings.Join(holders, ", "))
+	}
+	return Stored{Written: written}, nil
+}
+
+func paused(err error) error {
+	return fmt.Errorf("the objects are paused; run the same command again to complete it and resume them: %w", err)
+}
+
+// beginExport notes an export at the source, or finds the note of one that was interrupted.
+func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
+	namespace := journalNamespace(m.What)
+	j, _, err := m.source.readJournal(ctx, namespace)
+	switch {
+	case err != nil:
+		return nil, err
+	case j != nil && (j.To != toFiles || !sameWhat(j.What, m.What)):
+		return nil, otherMove(m.source, namespace)
+	case j != nil:
+		m.Report("Continuing what was interrupted")
+		return j, nil
+	}
+	if err := prepareDirectory(dir); err != nil {
+		return nil, err
+	}
+	f, err := m.selected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := makePlan(f)
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	from, err := m.source.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Entries = slices.DeleteFunc(p.Entries, func(e Entry) bool { return !isRoot(e) }) // all that has to be resumed
+	j = &journal{ID: string(uuid.NewUUID()), From: from, To: toFiles, What: m.What, Phase: pausing, Plan: p, Paused: p.roots()}
+	return j, m.source.writeJournal(ctx, j)
+}

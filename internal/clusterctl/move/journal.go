@@ -1,0 +1,141 @@
+package move
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// journalName is the ConfigMap with the journal, in the namespace that is moved.
+const journalName = "slipway-move"
+
+const (
+	journalKey  = "journal.json.gz"
+	journalNote = "A move of Cluster API objects is under way. Run the same \"slipway move\" again to continue it, or with --rollback to take it back."
+	// largestJournal is what fits into a ConfigMap; largestText bounds what is unpacked.
+	largestJournal = 900 << 10
+	largestText    = 64 << 20
+)
+
+// phase is how far a move is, see the package's documentation.
+type phase string
+
+const (
+	pausing   phase = "pausing"
+	creating  phase = "creating"
+	deleting  phase = "deleting"
+	resuming  phase = "resuming"
+	reverting phase = "reverting"
+)
+
+// journal is what a move notes. It has no values of objects.
+type journal struct {
+	ID    string     `json:"id"`
+	From  types.UID  `json:"from"`
+	To    types.UID  `json:"to"`
+	What  graph.What `json:"what"`
+	Phase phase      `json:"phase"`
+	Plan  Plan       `json:"plan"`
+	// Paused are what the move may have paused.
+	Paused []graph.ID `json:"paused"`
+}
+
+func (j *journal) encode() ([]byte, error) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if err := json.NewEncoder(z).Encode(j); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	if b.Len() > largestJournal {
+		return nil, fault.New(fault.Invalid, "TooManyObjects", "%d objects are too many for one move: move some at a time, with --cluster", len(j.Plan.Entries))
+	}
+	return b.Bytes(), nil
+}
+
+func decodeJournal(data []byte) (*journal, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{}
+	return j, json.NewDecoder(io.LimitReader(z, largestText)).Decode(j)
+}
+
+// journalNamespace is where the journal of a move is.
+func journalNamespace(w graph.What) string {
+	if w.Namespace == "" {
+		return metav1.NamespaceDefault
+	}
+	return w.Namespace
+}
+
+// readJournal returns nil where there is none.
+func (s *side) readJournal(ctx context.Context, namespace string) (*journal, *corev1.ConfigMap, error) {
+	cm := &corev1.ConfigMap{}
+	err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: journalName}, cm)
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the journal of the %s: %w", s.name, err)
+	}
+	j, err := decodeJournal(cm.BinaryData[journalKey])
+	if err != nil {
+		return nil, nil, fault.New(fault.Invalid, "UnreadableJournal", "ConfigMap %s/%s of the %s is not a journal of a move (%v): rename or delete it if it is something else of yours",
+			namespace, journalName, s.name, err)
+	}
+	return j, cm, nil
+}
+
+// writeJournal notes where the move is. One of another move is never overwritten.
+func (s *side) writeJournal(ctx context.Context, j *journal) error {
+	data, err := j.encode()
+	if err != nil {
+		return err
+	}
+	namespace := journalNamespace(j.What)
+	other, live, err := s.readJournal(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	if live == nil {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: journalName}}
+		cm.Data, cm.BinaryData = map[string]string{"note": journalNote, "phase": string(j.Phase)}, map[string][]byte{journalKey: data}
+		return s.writer.Create(ctx, cm)
+	}
+	if other.ID != j.ID {
+		return otherMove(s, namespace)
+	}
+	return s.writer.Patch(ctx, live, func(o client.Object) {
+		cm := o.(*corev1.ConfigMap)
+		cm.Data, cm.BinaryData = map[string]string{"note": journalNote, "phase": string(j.Phase)}, map[string][]byte{journalKey: data}
+	})
+}
+
+func otherMove(s *side, namespace string) error {
+	return fault.New(fault.Invalid, "AnotherMove", "another move of namespace %s is under way at the %s (ConfigMap %s): complete it, or take it back with --rollback, first",
+		namespace, s.name, journalName)
+}
+
+func (s *side) deleteJournal(ctx context.Context, j *journal) error {
+	own, cm, err := s.readJournal(ctx, journalNamespace(j.What))
+	if err != nil || own == nil || own.ID != j.ID {
+		return err
+	}
+	return s.writer.DeleteAnyway(ctx, cm)
+}

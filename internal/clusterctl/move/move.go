@@ -1,0 +1,340 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Options of a move.
+type Options struct {
+	// What moves.
+	What graph.What
+	// Report is called with a line for each stage; it may be nil.
+	Report func(line string)
+	// Mutate changes objects before they are created at the target, for example their namespace. An object without spec is
+	// passed, too, to learn its place.
+	Mutate []func(*unstructured.Unstructured) error
+	// Patience is how long providers may block the move, and objects may take to be gone. Zero: two minutes.
+	Patience time.Duration
+	// Sleep waits, or returns the context's error. Nil: by the clock.
+	Sleep func(context.Context, time.Duration) error
+}
+
+func (o Options) withDefaults() Options {
+	if o.Report == nil {
+		o.Report = func(string) {}
+	}
+	if o.Patience == 0 {
+		o.Patience = 2 * time.Minute
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	return o
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// Move is one move between two management clusters.
+type Move struct {
+	Options
+	source, target *side
+}
+
+// New prepares a move. It reads nothing yet.
+func New(source, target client.Client, o Options) *Move {
+	return &Move{Options: o.withDefaults(), source: newSide("source", source), target: newSide("target", target)}
+}
+
+// Result is what a move did.
+type Result struct {
+	// Moved is the number of objects that moved.
+	Moved int `json:"moved"`
+	// Copied is the number of those that were created and stay at the source, too.
+	Copied int `json:"copied"`
+	// Reverted: everything is back at the source.
+	Reverted bool `json:"reverted,omitempty"`
+}
+
+// Plan reads both sides and says what [Move.Run] would do. It writes nothing.
+func (m *Move) Plan(ctx context.Context) (Plan, error) {
+	if _, _, err := m.identities(ctx); err != nil {
+		return Plan{}, err
+	}
+	switch j, _, err := m.source.readJournal(ctx, journalNamespace(m.What)); {
+	case err != nil:
+		return Plan{}, err
+	case j != nil:
+		return Plan{}, otherMove(m.source, journalNamespace(m.What))
+	}
+	p, err := m.plan(ctx)
+	if err != nil {
+		return p, err
+	}
+	return p, p.Err()
+}
+
+func (m *Move) plan(ctx context.Context) (Plan, error) {
+	f, err := m.facts(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	return makePlan(f), nil
+}
+
+func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
+	if from, err = m.source.identity(ctx); err != nil {
+		return "", "", err
+	}
+	if to, err = m.target.identity(ctx); err != nil {
+		return "", "", err
+	}
+	if from == to {
+		return "", "", fault.New(fault.Invalid, "SameCluster", "source and target are the same management cluster: name another with --to-kubeconfig or --to-kubeconfig-context")
+	}
+	return from, to, nil
+}
+
+// facts reads all that a plan is made from.
+func (m *Move) facts(ctx context.Context) (facts, error) {
+	var f facts
+	var err error
+	if f.sourceProviders, err = m.source.providers(ctx); err != nil {
+		return f, err
+	}
+	if f.targetProviders, err = m.target.providers(ctx); err != nil {
+		return f, err
+	}
+	if f.kinds, err = m.source.kinds(ctx, m.mapper()); err != nil {
+		return f, err
+	}
+	objects, err := m.source.read(ctx, f.kinds, m.What.Namespace, infrastructureNamespaces(f.sourceProviders))
+	if err != nil {
+		return f, err
+	}
+	f.selection = graph.Build(objects).Select(m.What)
+	if f.at, err = m.places(f.selection.Items()); err != nil {
+		return f, err
+	}
+	if f.namespaces, err = m.target.namespaces(ctx); err != nil {
+		return f, err
+	}
+	var ids []graph.ID
+	versions := map[graph.ID]string{}
+	for _, i := range f.selection.Items() {
+		if !kindOf(f.kinds, i.ID).Missing {
+			ids = append(ids, f.at(i.ID))
+			versions[f.at(i.ID)] = i.GroupVersionKind().Version
+		}
+	}
+	if f.target, err = m.target.find(ctx, ids, func(id graph.ID) string { return versions[id] }); err != nil {
+		return f, err
+	}
+	return f, m.checkClasses(ctx, &f)
+}
+
+// checkClasses says which Clusters are of a class that neither goes along nor is at the target.
+func (m *Move) checkClasses(ctx context.Context, f *facts) error {
+	for _, i := range f.selection.Find(graph.Cluster) {
+		class := graph.ClassOf(i.Object.Unstructured)
+		if class.Name == "" || class.Namespace == i.ID.Namespace || slices.ContainsFunc(f.selection.Items(), func(o graph.Item) bool { return o.ID == class }) {
+			continue
+		}
+		found, err := m.target.find(ctx, []graph.ID{class}, func(graph.ID) string { return i.GroupVersionKind().Version })
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			f.selection.Problems = append(f.selection.Problems, fmt.Sprintf("%s is of %s, which the target does not have: create it there, or move its namespace, first", i.ID, class))
+		}
+	}
+	return nil
+}
+
+func infrastructureNamespaces(all []provider) []string {
+	var out []string
+	for _, p := range all {
+		if p.Type == "InfrastructureProvider" && !slices.Contains(out, p.Namespace) {
+			out = append(out, p.Namespace)
+		}
+	}
+	return out
+}
+
+// places returns where the items are at the target.
+func (m *Move) places(items []graph.Item) (func(graph.ID) graph.ID, error) {
+	if len(m.Mutate) == 0 {
+		return func(id graph.ID) graph.ID { return id }, nil
+	}
+	at := map[graph.ID]graph.ID{}
+	for _, i := range items {
+		o := i.Object.DeepCopy()
+		if err := m.mutate(o); err != nil {
+			return nil, err
+		}
+		at[i.ID] = graph.IDOf(o)
+	}
+	return func(id graph.ID) graph.ID { return at[id] }, nil
+}
+
+func (m *Move) mutate(o *unstructured.Unstructured) error {
+	for _, f := range m.Mutate {
+		if err := f(o); err != nil {
+			return fmt.Errorf("changing %s: %w", graph.IDOf(o), err)
+		}
+	}
+	return nil
+}
+
+func (s *side) namespaces(ctx context.Context) (map[string]bool, error) {
+	var list corev1.NamespaceList
+	if err := s.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing the namespaces of the %s: %w", s.name, err)
+	}
+	out := map[string]bool{}
+	for _, ns := range list.Items {
+		out[ns.Name] = true
+	}
+	return out, nil
+}
+
+// find reads those of the objects that exist, with a list for each kind and namespace.
+func (s *side) find(ctx context.Context, ids []graph.ID, version func(graph.ID) string) (map[graph.ID]graph.Object, error) {
+	type bundle struct{ group, version, kind, namespace string }
+	wanted, lists := map[graph.ID]bool{}, map[bundle]bool{}
+	for _, id := range ids {
+		wanted[id] = true
+		lists[bundle{id.Group, version(id), id.Kind, id.Namespace}] = true
+	}
+	out := map[graph.ID]graph.Object{}
+	for b := range lists {
+		k := Kind{Namespaced: b.namespace != ""}
+		k.Group, k.Version, k.Kind = b.group, b.version, b.kind
+		objects, err := s.list(ctx, k, b.namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if id := graph.IDOf(o.Unstructured); wanted[id] {
+				out[id] = o
+			}
+		}
+	}
+	return out, nil
+}
+
+// Run carries the plan out, or continues what was begun.
+func (m *Move) Run(ctx context.Context) (Result, error) {
+	j, done, err := m.begun(ctx)
+	if err != nil || done {
+		return Result{}, err
+	}
+	if j == nil {
+		if j, err = m.begin(ctx); err != nil {
+			return Result{}, err
+		}
+	} else {
+		m.Report(fmt.Sprintf("Continuing the move that was interrupted while %s", j.Phase))
+	}
+	return m.carryOut(ctx, j)
+}
+
+// Rollback takes back what was begun.
+func (m *Move) Rollback(ctx context.Context) (Result, error) {
+	j, done, err := m.begun(ctx)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case done:
+		return Result{}, fault.New(fault.Invalid, "MoveEnded", "the move had ended, and its journal is deleted now: to have everything back, move it back")
+	case j == nil:
+		return Result{}, fault.New(fault.Invalid, "NothingToTakeBack", "no move is under way: there is nothing to take back")
+	case j.Phase == resuming:
+		return Result{}, fault.New(fault.Invalid, "TooLate", "everything is at the target, and the source has nothing any more: run the command without --rollback to end the move, then move it back")
+	}
+	j.Phase = reverting
+	if err := m.note(ctx, j); err != nil {
+		return Result{}, err
+	}
+	return m.carryOut(ctx, j)
+}
+
+// begun returns the journal of this move; done: it had ended but for its journal at the target, which is deleted now.
+func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
+	from, to, err := m.identities(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	namespace := journalNamespace(m.What)
+	own, _, err := m.source.readJournal(ctx, namespace)
+	if err != nil {
+		return nil, false, err
+	}
+	if own != nil {
+		if own.From != from || own.To != to || !sameWhat(own.What, m.What) {
+			return nil, false, otherMove(m.source, namespace)
+		}
+		return own, false, nil
+	}
+	left, _, err := m.target.readJournal(ctx, namespace)
+	if err != nil || left == nil {
+		return nil, false, err
+	}
+	if left.From != from || left.To != to {
+		return nil, false, otherMove(m.target, namespace)
+	}
+	m.Report("The move had ended already")
+	return nil, true, m.target.deleteJournal(ctx, left)
+}
+
+func sameWhat(a, b graph.What) bool {
+	return a.Namespace == b.Namespace && slices.Equal(slices.Sorted(slices.Values(a.Clusters)), slices.Sorted(slices.Values(b.Clusters)))
+}
+
+// begin makes the plan and notes it at the source. Nothing else was written before.
+func (m *Move) begin(ctx context.Context) (*journal, error) {
+	from, to, err := m.identities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := m.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	j := &journal{ID: string(uuid.NewUUID()), From: from, To: to, What: m.What, Phase: pausing, Plan: p, Paused: p.roots()}
+	return j, m.source.writeJournal(ctx, j)
+}
+
+// note writes the journal, first where it counts.
+func (m *Move) note(ctx context.Context, j *journal) error {
+	if err := m.source.writeJournal(ctx, j); err != nil {
+		return err
+	}
+	if err := m.target.ensureNamespace(ctx, journalNamespace(j.What)); err != nil {
+		return err
+	}
+	return m.target.writeJournal(ctx, j)
+}

@@ -1,0 +1,220 @@
+package move
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Annotations of clusterctl's contract.
+const (
+	clusterctlBlockMove     = "clusterctl.cluster.x-k8s.io/block-move"
+	clusterctlDeleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
+)
+
+// Entry is an object of a plan. Its fields are short in the journal, which has one for each object.
+type Entry struct {
+	ID graph.ID `json:"i"`
+	// To is what it is at the target, if that is something else.
+	To *graph.ID `json:"t,omitempty"`
+	// Version in which it is read and written.
+	Version string `json:"v"`
+	// Level: those of lower levels are created before it.
+	Level int `json:"l,omitempty"`
+	// Copy: it is created where it is missing, and stays at the source.
+	Copy bool `json:"c,omitempty"`
+	// Existed: the target had it before, so that it is never deleted there.
+	Existed bool `json:"e,omitempty"`
+}
+
+// At is its ID at the target.
+func (e Entry) At() graph.ID {
+	if e.To != nil {
+		return *e.To
+	}
+	return e.ID
+}
+
+// Plan is what a move does.
+type Plan struct {
+	// Namespaces that are missing at the target.
+	Namespaces []string
+	// Entries are the objects, in the order in which they are created.
+	Entries []Entry
+	// Problems keep it from being carried out.
+	Problems []string
+	// Export: the objects are written to files, and stay.
+	Export bool `json:",omitempty"`
+}
+
+// Steps are what is done, in its order, as sentences.
+func (p Plan) Steps() []string {
+	if p.Export {
+		return p.exportSteps()
+	}
+	var out []string
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	for _, ns := range p.Namespaces {
+		add("target: create Namespace %s", ns)
+	}
+	add("both: write the journal ConfigMap %s", journalName)
+	for _, id := range p.roots() {
+		add("source: pause %s", id)
+	}
+	for _, e := range p.Entries {
+		switch {
+		case e.Copy && e.Existed:
+			add("target: keep %s as it is", e.At())
+		case e.Copy:
+			add("target: create %s (it stays at the source, too)", e.At())
+		case e.Existed:
+			add("target: update %s", e.At())
+		default:
+			add("target: create %s", e.At())
+		}
+	}
+	add("target: read everything back and compare it with the source")
+	for _, e := range slices.Backward(p.Entries) {
+		if !e.Copy {
+			add("source: delete %s", e.ID)
+		}
+	}
+	for _, id := range p.roots() {
+		add("target: resume %s", id)
+	}
+	add("both: delete the journal")
+	return out
+}
+
+// exportSteps are what is done where the objects go to files.
+func (p Plan) exportSteps() []string {
+	var out []string
+	for _, id := range p.roots() {
+		out = append(out, fmt.Sprintf("source: pause %s", id))
+	}
+	for _, e := range p.Entries {
+		out = append(out, fmt.Sprintf("directory: write %s", e.ID))
+	}
+	for _, id := range p.roots() {
+		out = append(out, fmt.Sprintf("source: resume %s", id))
+	}
+	return out
+}
+
+// roots are the ClusterClasses, then the Clusters, that are paused while they move.
+func (p Plan) roots() []graph.ID {
+	var out []graph.ID
+	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
+		for _, e := range p.Entries {
+			if !e.Copy && e.ID.IsCore(kind) {
+				out = append(out, e.ID)
+			}
+		}
+	}
+	return out
+}
+
+func (p Plan) count() (moved, copied int) {
+	for _, e := range p.Entries {
+		if e.Copy {
+			copied++
+		} else {
+			moved++
+		}
+	}
+	return moved, copied
+}
+
+// Err is the fault that the problems make; nil: there are none.
+func (p Plan) Err() error {
+	const most = 20
+	if len(p.Problems) == 0 {
+		return nil
+	}
+	shown := p.Problems
+	if len(shown) > most {
+		shown = append(slices.Clone(shown[:most]), fmt.Sprintf("and %d more", len(p.Problems)-most))
+	}
+	return fault.New(fault.Invalid, "CannotMove", "nothing was changed, because of what follows:\n  - %s", strings.Join(shown, "\n  - "))
+}
+
+// facts are what a plan is made from, all that was read of both sides.
+type facts struct {
+	kinds           []Kind
+	selection       graph.Selection
+	at              func(graph.ID) graph.ID   // what it is at the target
+	target          map[graph.ID]graph.Object // objects there
+	namespaces      map[string]bool           // there
+	sourceProviders []provider
+	targetProviders []provider
+	directory       bool // objects go to files, and stay at the source
+	begun           bool // what moves is paused by the move itself
+}
+
+// makePlan decides what is done. It reads and writes nothing.
+func makePlan(f facts) Plan {
+	p := Plan{Problems: slices.Clone(f.selection.Problems), Export: f.directory}
+	if !f.directory {
+		p.Problems = append(p.Problems, checkProviders(f.sourceProviders, f.targetProviders)...)
+	}
+	missing := map[Kind]bool{}
+	onHost := false
+	for level, items := range f.selection.Levels {
+		for _, i := range items {
+			p.Problems = append(p.Problems, f.check(i)...)
+			if k := kindOf(f.kinds, i.ID); k.Missing && !missing[k] {
+				missing[k] = true
+				p.Problems = append(p.Problems, fmt.Sprintf("the target does not have the kind %s (%s) in a version of the source's: install or upgrade its provider there", k.Kind, k.Group))
+			}
+			if host := checkHost(i); host != "" && !f.directory {
+				p.Problems, onHost = append(p.Problems, host), true
+			}
+			p.add(f, i, level)
+		}
+	}
+	if onHost {
+		p.Problems = append(p.Problems, "delete these clusters here and create them there, or keep them in this management cluster")
+	}
+	if len(p.Entries) == 0 && len(p.Problems) == 0 {
+		p.Problems = append(p.Problems, "there is nothing that could be moved in this namespace: check the name of the namespace")
+	}
+	return p
+}
+
+// add adds the entry of an item, and the namespace that it needs.
+func (p *Plan) add(f facts, i graph.Item, level int) {
+	e := Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: i.Copy}
+	to := f.at(i.ID)
+	if to != i.ID {
+		e.To = &to
+	}
+	existing, exists := f.target[to]
+	e.Existed = exists
+	if exists && !e.Copy && to.IsCore(graph.Cluster) && !isClusterPaused(existing.Unstructured) {
+		p.Problems = append(p.Problems, fmt.Sprintf("the target has a %s already, which is not paused: it would be overwritten; delete or rename one of the two", to))
+	}
+	if ns := to.Namespace; ns != "" && !f.namespaces[ns] && !slices.Contains(p.Namespaces, ns) {
+		p.Namespaces = append(p.Namespaces, ns)
+	}
+	p.Entries = append(p.Entries, e)
+}
+
+// check says what keeps an object from being moved. What was true when the move began is not asked again.
+func (f facts) check(i graph.Item) []string {
+	if f.begun && i.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	return checkItem(i)
+}
+
+func kindOf(kinds []Kind, id graph.ID) Kind {
+	for _, k := range kinds {
+		if k.Group == id.Group && k.Kind == id.Kind {
+			return k
+		}
+	}
+	return Kind{}
+}

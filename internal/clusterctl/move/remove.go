@@ -1,0 +1,155 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// delete deletes objects of one side, those that others need last, and waits until they are gone. which names an entry there, and
+// reports whether it is to be deleted.
+func (m *Move) delete(ctx context.Context, s *side, j *journal, which func(Entry) (graph.ID, bool)) error {
+	var entries []Entry
+	for _, e := range slices.Backward(j.Plan.Entries) {
+		if _, is := which(e); is {
+			entries = append(entries, e)
+		}
+	}
+	at := func(e Entry) graph.ID { id, _ := which(e); return id }
+	const interval = time.Second
+	for waited := time.Duration(0); ; waited += interval {
+		live, err := s.findEntries(ctx, entries, at)
+		if err != nil || len(live) == 0 {
+			return err
+		}
+		if waited > m.Patience {
+			return fault.New(fault.Transient, "NotDeleted", "these objects are not gone from the %s: %s", s.name, strings.Join(held(live), "; "))
+		}
+		err = eachLevel(ctx, entries, func(ctx context.Context, e Entry) error {
+			o, exists := live[at(e)]
+			if !exists {
+				return nil
+			}
+			return s.deleteObject(ctx, o.Unstructured)
+		})
+		if err != nil {
+			return err
+		}
+		if live, err = s.findEntries(ctx, entries, at); err != nil || len(live) == 0 {
+			return err
+		}
+		if err := m.Sleep(ctx, interval); err != nil {
+			return err
+		}
+	}
+}
+
+// deleteObject deletes an object without its controllers acting on that: it is marked, and loses its finalizers. The mark is
+// refused when the object was changed since it was read.
+func (s *side) deleteObject(ctx context.Context, o *unstructured.Unstructured) error {
+	if o.GroupVersionKind().Group != "" || len(o.GetFinalizers()) > 0 {
+		err := s.writer.Patch(ctx, o, func(c client.Object) {
+			u := c.(*unstructured.Unstructured)
+			setAnnotation(u, clusterctlDeleteForMove, true)
+			unstructured.RemoveNestedField(u.Object, "metadata", "finalizers")
+		})
+		if fault.KindOf(err) == fault.Gone {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.writer.DeleteAnyway(ctx, o)
+}
+
+func held(live map[graph.ID]graph.Object) []string {
+	var out []string
+	for id, o := range live {
+		out = append(out, fmt.Sprintf("%s (finalizers %s)", id, strings.Join(o.GetFinalizers(), ", ")))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// revert makes the source whole again, then deletes at the target what the move created there.
+func (m *Move) revert(ctx context.Context, j *journal) error {
+	m.Report("Returning everything to the source")
+	t := m.back(j)
+	if err := t.load(ctx); err != nil {
+		return continued(err)
+	}
+	err := eachLevel(ctx, t.entries, func(ctx context.Context, e Entry) error { return t.restore(ctx, e) })
+	if err != nil {
+		return continued(err)
+	}
+	source, err := m.source.findEntries(ctx, j.Plan.Entries, func(e Entry) graph.ID { return e.ID })
+	if err != nil {
+		return continued(err)
+	}
+	err = m.delete(ctx, m.target, j, func(e Entry) (graph.ID, bool) {
+		_, safe := source[e.ID]
+		return e.At(), safe && !e.Existed && !e.Copy
+	})
+	if err != nil {
+		return continued(err)
+	}
+	return m.deleteCopies(ctx, j)
+}
+
+// restore brings one object back: it is created where it is gone, and loses the mark of a deletion where it is not.
+func (t *transfer) restore(ctx context.Context, e Entry) error {
+	live, there := t.live[t.there(e)]
+	if !there {
+		return t.one(ctx, e)
+	}
+	if !isMarked(live.Unstructured) {
+		return nil
+	}
+	other, known := t.old[t.here(e)]
+	return t.to.writer.Patch(ctx, live.Unstructured, func(c client.Object) {
+		u := c.(*unstructured.Unstructured)
+		setAnnotation(u, clusterctlDeleteForMove, false)
+		if known && len(u.GetFinalizers()) == 0 {
+			u.SetFinalizers(other.GetFinalizers())
+		}
+	})
+}
+
+// deleteCopies deletes what was copied to the target, unless something uses it there by now.
+func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
+	var entries []Entry
+	for _, e := range slices.Backward(j.Plan.Entries) {
+		if e.Copy && !e.Existed {
+			entries = append(entries, e)
+		}
+	}
+	live, err := m.target.findEntries(ctx, entries, Entry.At)
+	if err != nil {
+		return continued(err)
+	}
+	for _, e := range entries {
+		o, exists := live[e.At()]
+		if !exists {
+			continue
+		}
+		switch err := m.target.writer.DeleteAnyway(ctx, o.Unstructured); {
+		case fault.KindOf(err) == fault.Invalid || isForbidden(err):
+			m.Report(fmt.Sprintf("%s stays at the target: %v", e.At(), err))
+		case err != nil:
+			return continued(err)
+		}
+	}
+	return nil
+}
+
+func isForbidden(err error) bool { return apierrors.IsForbidden(err) }

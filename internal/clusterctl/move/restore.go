@@ -1,0 +1,175 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// restoringAnnotation is on Clusters and ClusterClasses that were created from files and are not resumed yet, so that the same
+// command, run again, knows which of the paused ones are its own.
+const restoringAnnotation = "move.slipway.dev/restoring"
+
+// Stored is what became of objects in files.
+type Stored struct {
+	// Written is the number of objects that went to files.
+	Written int `json:"written"`
+	// Created is the number of those that were created from files.
+	Created int `json:"created"`
+	// Kept is the number of those that existed, and stay as they are.
+	Kept int `json:"kept"`
+	// DryRun: nothing was created.
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// String is the outcome as a sentence.
+func (s Stored) String() string {
+	switch {
+	case s.Written > 0:
+		return fmt.Sprintf("Wrote %d objects; nothing is paused any more.", s.Written)
+	case s.DryRun:
+		return fmt.Sprintf("Would create %d objects, and keep %d that exist.", s.Created, s.Kept)
+	}
+	return fmt.Sprintf("Created %d objects, kept %d that existed.", s.Created, s.Kept)
+}
+
+// RestoreOptions say how objects are created from files.
+type RestoreOptions struct {
+	// Report is called with a line for each stage; it may be nil.
+	Report func(string)
+	// DryRun: nothing is written.
+	DryRun bool
+	// PausedStay: what is paused in its file stays paused.
+	PausedStay bool
+}
+
+// FromDirectory creates the objects that [ToDirectory] wrote, paused, and resumes them when all are there. What exists is kept.
+func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOptions) (Stored, error) {
+	objects, err := readFiles(dir)
+	if err != nil {
+		return Stored{}, err
+	}
+	return Restore(ctx, c, objects, o)
+}
+
+// Restore creates objects, paused, and resumes them when all are there. What exists is kept as it is. When it is interrupted, the
+// same call again completes it.
+func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o RestoreOptions) (Stored, error) {
+	s := newSide("management cluster", c)
+	report := Options{Report: o.Report}.withDefaults().Report
+	t, namespaces, err := s.restoration(ctx, objects)
+	if err != nil {
+		return Stored{}, err
+	}
+	if err := t.load(ctx); err != nil {
+		return Stored{}, err
+	}
+	result := Stored{Kept: len(t.live), Created: len(t.entries) - len(t.live), DryRun: o.DryRun}
+	if o.DryRun {
+		return result, nil
+	}
+	for _, ns := range namespaces {
+		if err := s.ensureNamespace(ctx, ns); err != nil {
+			return Stored{}, again(err)
+		}
+	}
+	report(fmt.Sprintf("Creating %d objects, paused", result.Created))
+	if err := t.run(ctx); err != nil {
+		return Stored{}, again(err)
+	}
+	report("Resuming what was created")
+	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
+		for _, e := range t.entries {
+			if !e.ID.IsCore(kind) {
+				continue
+			}
+			stays := o.PausedStay && isPaused(t.old[e.ID].Unstructured)
+			if err := s.endRestoring(ctx, e, stays); err != nil {
+				return Stored{}, again(err)
+			}
+		}
+	}
+	return result, nil
+}
+
+func again(err error) error {
+	return fmt.Errorf("not everything was created, and what was is paused; run the same command again to complete it: %w", err)
+}
+
+func isPaused(o *unstructured.Unstructured) bool { return isClusterPaused(o) || isClassPaused(o) }
+
+// restoration checks all objects before the first is written.
+func (s *side) restoration(ctx context.Context, objects []*unstructured.Unstructured) (*transfer, []string, error) {
+	kinds, err := s.kinds(ctx, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []graph.Object
+	var problems, namespaces []string
+	seen := map[graph.ID]bool{}
+	for _, o := range objects {
+		id := graph.IDOf(o)
+		k := kindOf(kinds, id)
+		_, err := s.client.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+		switch {
+		case k.Kind == "" || isNoMatch(err):
+			problems = append(problems, fmt.Sprintf("%s: the management cluster does not have %s of %s, or it is not a kind of Cluster API; install its provider, or remove the file", id, o.GetKind(), o.GetAPIVersion()))
+		case err != nil:
+			return nil, nil, fmt.Errorf("reading whether %s is served: %w", o.GetKind(), err)
+		case seen[id]:
+			problems = append(problems, fmt.Sprintf("%s is there twice: remove one", id))
+		}
+		seen[id] = true
+		if id.Namespace != "" && !slices.Contains(namespaces, id.Namespace) {
+			namespaces = append(namespaces, id.Namespace)
+		}
+		all = append(all, graph.Object{Unstructured: o, Marked: true}) // whatever is there is wanted
+	}
+	selection := graph.Build(all).Select(graph.What{})
+	if problems = append(problems, selection.Problems...); len(problems) > 0 {
+		return nil, nil, fault.New(fault.Invalid, "CannotRestore", "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
+	}
+	t := &transfer{to: s, old: map[graph.ID]graph.Object{}, change: markRestoring}
+	t.here = func(e Entry) graph.ID { return e.ID }
+	t.there = t.here
+	for level, items := range selection.Levels {
+		for _, i := range items {
+			t.old[i.ID] = i.Object
+			t.entries = append(t.entries, Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: true})
+		}
+	}
+	return t, namespaces, nil
+}
+
+func markRestoring(o *unstructured.Unstructured) error {
+	if id := graph.IDOf(o); id.IsCore(graph.Cluster) || id.IsCore(graph.ClusterClass) {
+		pauseObject(o, true)
+		setAnnotation(o, restoringAnnotation, true)
+	}
+	return nil
+}
+
+// endRestoring resumes what a restore has created, and nothing else.
+func (s *side) endRestoring(ctx context.Context, e Entry, stays bool) error {
+	live, err := s.get(ctx, e.ID, e.Version)
+	if err != nil || live == nil {
+		return err
+	}
+	if _, own := live.GetAnnotations()[restoringAnnotation]; !own {
+		return nil
+	}
+	return s.writer.Patch(ctx, live, func(c client.Object) {
+		o := c.(*unstructured.Unstructured)
+		setAnnotation(o, restoringAnnotation, false)
+		if !stays {
+			pauseObject(o, false)
+		}
+	})
+}
