@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/files"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -106,7 +108,7 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (S
 			return Stored{}, paused(err)
 		}
 		objects := saved(f.selection.Items())
-		if err := writeFiles(dir, objects); err != nil {
+		if err := files.Write(dir, objects); err != nil {
 			return Stored{}, paused(err)
 		}
 		written = len(objects)
@@ -122,8 +124,8 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (S
 		return Stored{}, paused(err)
 	}
 	if len(holders) > 0 {
-		return Stored{}, fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was written",
-			clusterctlBlockMove, m.Patience, strings.Join(holders, ", "))
+		return Stored{}, fault.New(fault.Transient, "MoveBlocked", "these objects are check.Blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was written",
+			check.BlockMove, m.Patience, strings.Join(holders, ", "))
 	}
 	return Stored{Written: written}, nil
 }
@@ -145,7 +147,7 @@ func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 		m.Report("Continuing what was interrupted")
 		return j, nil
 	}
-	if err := prepareDirectory(dir); err != nil {
+	if err := files.Prepare(dir); err != nil {
 		return nil, err
 	}
 	f, err := m.selected(ctx)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -171,7 +172,7 @@ func (m *Move) checkClasses(ctx context.Context, f *facts) error {
 	return nil
 }
 
-func infrastructureNamespaces(all []provider) []string {
+func infrastructureNamespaces(all []check.Provider) []string {
 	var out []string
 	for _, p := range all {
 		if p.Type == "InfrastructureProvider" && !slices.Contains(out, p.Namespace) {

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // Annotations of clusterctl's contract.
 const (
-	clusterctlBlockMove     = "clusterctl.cluster.x-k8s.io/block-move"
 	clusterctlDeleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
 )
 
@@ -148,8 +148,8 @@ type facts struct {
 	at              func(graph.ID) graph.ID   // what it is at the target
 	target          map[graph.ID]graph.Object // objects there
 	namespaces      map[string]bool           // there
-	sourceProviders []provider
-	targetProviders []provider
+	sourceProviders []check.Provider
+	targetProviders []check.Provider
 	directory       bool // objects go to files, and stay at the source
 	begun           bool // what moves is paused by the move itself
 }
@@ -158,7 +158,7 @@ type facts struct {
 func makePlan(f facts) Plan {
 	p := Plan{Problems: slices.Clone(f.selection.Problems), Export: f.directory}
 	if !f.directory {
-		p.Problems = append(p.Problems, checkProviders(f.sourceProviders, f.targetProviders)...)
+		p.Problems = append(p.Problems, check.Providers(f.sourceProviders, f.targetProviders)...)
 	}
 	missing := map[Kind]bool{}
 	onHost := false
@@ -169,7 +169,7 @@ func makePlan(f facts) Plan {
 				missing[k] = true
 				p.Problems = append(p.Problems, fmt.Sprintf("the target does not have the kind %s (%s) in a version of the source's: install or upgrade its provider there", k.Kind, k.Group))
 			}
-			if host := checkHost(i); host != "" && !f.directory {
+			if host := check.Host(i); host != "" && !f.directory {
 				p.Problems, onHost = append(p.Problems, host), true
 			}
 			p.add(f, i, level)
@@ -193,7 +193,7 @@ func (p *Plan) add(f facts, i graph.Item, level int) {
 	}
 	existing, exists := f.target[to]
 	e.Existed = exists
-	if exists && !e.Copy && to.IsCore(graph.Cluster) && !isClusterPaused(existing.Unstructured) {
+	if exists && !e.Copy && to.IsCore(graph.Cluster) && !check.IsClusterPaused(existing.Unstructured) {
 		p.Problems = append(p.Problems, fmt.Sprintf("the target has a %s already, which is not paused: it would be overwritten; delete or rename one of the two", to))
 	}
 	if ns := to.Namespace; ns != "" && !f.namespaces[ns] && !slices.Contains(p.Namespaces, ns) {
@@ -207,7 +207,7 @@ func (f facts) check(i graph.Item) []string {
 	if f.begun && i.GetDeletionTimestamp() == nil {
 		return nil
 	}
-	return checkItem(i)
+	return check.Item(i)
 }
 
 func kindOf(kinds []Kind, id graph.ID) Kind {

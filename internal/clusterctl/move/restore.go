@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/files"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -52,7 +54,7 @@ type RestoreOptions struct {
 
 // FromDirectory creates the objects that [ToDirectory] wrote, paused, and resumes them when all are there. What exists is kept.
 func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOptions) (Stored, error) {
-	objects, err := readFiles(dir)
+	objects, err := files.Read(dir)
 	if err != nil {
 		return Stored{}, err
 	}
@@ -103,7 +105,9 @@ func again(err error) error {
 	return fmt.Errorf("not everything was created, and what was is paused; run the same command again to complete it: %w", err)
 }
 
-func isPaused(o *unstructured.Unstructured) bool { return isClusterPaused(o) || isClassPaused(o) }
+func isPaused(o *unstructured.Unstructured) bool {
+	return check.IsClusterPaused(o) || check.IsClassPaused(o)
+}
 
 // restoration checks all objects before the first is written.
 func (s *side) restoration(ctx context.Context, objects []*unstructured.Unstructured) (*transfer, []string, error) {

@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -77,8 +78,8 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 	if _, err := m.carryOut(ctx, j); err != nil {
 		return "", err
 	}
-	return "", fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was moved",
-		clusterctlBlockMove, m.Patience, strings.Join(holders, ", "))
+	return "", fault.New(fault.Transient, "MoveBlocked", "these objects are check.Blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was moved",
+		check.BlockMove, m.Patience, strings.Join(holders, ", "))
 }
 
 // awaitRelease returns who still holds the move when patience ends.
@@ -95,9 +96,9 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		items := graph.Build(objects).Select(m.What).Items()
-		holders := append(blocked(items), unobserved(items, waited)...)
+		holders := append(check.Blocked(items), unobserved(items, waited)...)
 		if len(holders) == 0 || waited >= m.Patience {
-			return blocked(items), nil
+			return check.Blocked(items), nil
 		}
 		if text := strings.Join(holders, ", "); text != said {
 			m.Report("Waiting for the providers of " + text + " to let them go")
@@ -117,7 +118,7 @@ func unobserved(items []graph.Item, waited time.Duration) []string {
 	}
 	var out []string
 	for _, i := range items {
-		if i.ID.IsCore(graph.Cluster) && !i.Copy && conditionStatus(i.Object.Unstructured, clusterv1.PausedCondition) == "False" {
+		if i.ID.IsCore(graph.Cluster) && !i.Copy && check.ConditionStatus(i.Object.Unstructured, clusterv1.PausedCondition) == "False" {
 			out = append(out, i.ID.String())
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/kube"
 )
@@ -163,11 +164,8 @@ func (s *side) read(ctx context.Context, kinds []Kind, namespace string, secrets
 	return out, nil
 }
 
-// provider is what an inventory says of an installed provider.
-type provider struct{ Name, Type, Version, Namespace string }
-
 // providers are those of the inventory; none: the cluster has no inventory, as an embedded one.
-func (s *side) providers(ctx context.Context) ([]provider, error) {
+func (s *side) providers(ctx context.Context) ([]check.Provider, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: managedLabel, Version: "v1alpha3", Kind: "ProviderList"})
 	if err := s.client.List(ctx, list); isNoMatch(err) {
@@ -175,10 +173,10 @@ func (s *side) providers(ctx context.Context) ([]provider, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("listing the providers of the %s: %w", s.name, err)
 	}
-	var out []provider
+	var out []check.Provider
 	for _, o := range list.Items {
 		text := func(field string) string { v, _, _ := unstructured.NestedString(o.Object, field); return v }
-		out = append(out, provider{Name: text("providerName"), Type: text("type"), Version: text("version"), Namespace: o.GetNamespace()})
+		out = append(out, check.Provider{Name: text("providerName"), Type: text("type"), Version: text("version"), Namespace: o.GetNamespace()})
 	}
 	return out, nil
 }

@@ -1,4 +1,11 @@
-package move
+// Package files keeps objects of Kubernetes in files, one each.
+//
+// Does: names, writes and reads the files; each mistake is said with the file's name.
+//
+// Never: talks to a cluster.
+//
+// Read first: Write, Read.
+package files
 
 import (
 	"errors"
@@ -19,8 +26,8 @@ import (
 // largestFile is more than an API server takes of an object.
 const largestFile = 8 << 20
 
-// FileName is the name of an object's file.
-func FileName(id graph.ID) string {
+// Name is the name of an object's file.
+func Name(id graph.ID) string {
 	return strings.ReplaceAll(fmt.Sprintf("%s_%s_%s.yaml", id.Kind, id.Namespace, id.Name), ":", "_")
 }
 
@@ -29,10 +36,10 @@ func Encode(objects []*unstructured.Unstructured) (map[string][]byte, error) {
 	out := make(map[string][]byte, len(objects))
 	for _, o := range objects {
 		id := graph.IDOf(o)
-		name := FileName(id)
+		name := Name(id)
 		if _, taken := out[name]; taken {
 			id.Kind += "." + id.Group
-			name = FileName(id)
+			name = Name(id)
 		}
 		data, err := yaml.Marshal(o.Object)
 		if err != nil {
@@ -59,8 +66,8 @@ func Decode(name string, data []byte) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// prepareDirectory creates the directory. One that holds objects is refused: there would be a mixture.
-func prepareDirectory(dir string) error {
+// Prepare creates the directory. One that holds objects is refused: there would be a mixture.
+func Prepare(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fault.New(fault.Invalid, "Directory", "the directory cannot be created: %v", err).From(err)
 	}
@@ -71,13 +78,13 @@ func prepareDirectory(dir string) error {
 	return err
 }
 
-// writeFiles writes each object to a file that only its owner reads: there are Secrets among them.
-func writeFiles(dir string, objects []*unstructured.Unstructured) error {
-	files, err := Encode(objects)
+// Write writes each object to a file that only its owner reads: there are Secrets among them.
+func Write(dir string, objects []*unstructured.Unstructured) error {
+	encoded, err := Encode(objects)
 	if err != nil {
 		return err
 	}
-	for name, data := range files {
+	for name, data := range encoded {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path+".new", data, 0o600); err != nil {
 			return fmt.Errorf("writing files: %w", err)
@@ -89,8 +96,8 @@ func writeFiles(dir string, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// readFiles reads all objects of a directory.
-func readFiles(dir string) ([]*unstructured.Unstructured, error) {
+// Read reads all objects of a directory.
+func Read(dir string) ([]*unstructured.Unstructured, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "Directory", "the directory cannot be read: %v", err).From(err)

@@ -1,4 +1,11 @@
-package move
+// Package check says what keeps objects from being moved to another management cluster.
+//
+// Does: judges objects and providers, one at a time.
+//
+// Never: reads or writes anything.
+//
+// Read first: Item.
+package check
 
 import (
 	"fmt"
@@ -14,8 +21,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
-// checkItem says what keeps one object from being moved.
-func checkItem(i graph.Item) []string {
+// BlockMove is the annotation by which a provider keeps an object.
+const BlockMove = "clusterctl.cluster.x-k8s.io/block-move"
+
+// Provider is what an inventory says of an installed provider.
+type Provider struct{ Name, Type, Version, Namespace string }
+
+// Item says what keeps one object from being moved.
+func Item(i graph.Item) []string {
 	if i.Copy {
 		return nil
 	}
@@ -28,7 +41,7 @@ func checkItem(i graph.Item) []string {
 	case i.ID.IsCore(graph.Cluster):
 		checkCluster(i.Object.Unstructured, add)
 	case i.ID.IsCore(graph.ClusterClass):
-		if isClassPaused(i.Object.Unstructured) {
+		if IsClassPaused(i.Object.Unstructured) {
 			add("is paused already: remove its annotation %s first", clusterv1.PausedAnnotation)
 		}
 	case i.ID.IsCore("Machine"):
@@ -40,7 +53,7 @@ func checkItem(i graph.Item) []string {
 }
 
 func checkCluster(o *unstructured.Unstructured, add func(string, ...any)) {
-	if isClusterPaused(o) {
+	if IsClusterPaused(o) {
 		add("is paused already: set spec.paused to false first")
 	}
 	if !isTrueAt(o, "status", "initialization", "infrastructureProvisioned") && !isTrueAt(o, "status", "infrastructureReady") {
@@ -51,8 +64,8 @@ func checkCluster(o *unstructured.Unstructured, add func(string, ...any)) {
 	}
 }
 
-// checkHost says which objects stand for something on the host of the management cluster, which does not go along.
-func checkHost(i graph.Item) string {
+// Host says which objects stand for something on the host of the management cluster, which does not go along.
+func Host(i graph.Item) string {
 	if i.Copy || strings.HasSuffix(i.ID.Kind, "Template") {
 		return ""
 	}
@@ -68,14 +81,14 @@ func checkHost(i graph.Item) string {
 	return ""
 }
 
-// checkProviders says which providers the target lacks. A target without inventory is judged by its kinds alone.
-func checkProviders(source, target []provider) []string {
+// Providers says which providers the target lacks. A target without inventory is judged by its kinds alone.
+func Providers(source, target []Provider) []string {
 	if len(target) == 0 {
 		return nil
 	}
 	var out []string
 	for _, s := range source {
-		at := slices.IndexFunc(target, func(t provider) bool { return t.Name == s.Name && t.Type == s.Type })
+		at := slices.IndexFunc(target, func(t Provider) bool { return t.Name == s.Name && t.Type == s.Type })
 		if at < 0 {
 			out = append(out, fmt.Sprintf("the target does not have the %s %s %s: install it there first", s.Type, s.Name, s.Version))
 			continue
@@ -89,11 +102,11 @@ func checkProviders(source, target []provider) []string {
 	return out
 }
 
-// blocked are the objects that a provider does not let go yet.
-func blocked(items []graph.Item) []string {
+// Blocked are the objects that a provider does not let go yet.
+func Blocked(items []graph.Item) []string {
 	var out []string
 	for _, i := range items {
-		if _, has := i.GetAnnotations()[clusterctlBlockMove]; has {
+		if _, has := i.GetAnnotations()[BlockMove]; has {
 			out = append(out, i.ID.String())
 		}
 	}
@@ -111,10 +124,11 @@ func isTrueAt(o *unstructured.Unstructured, path ...string) bool {
 }
 
 func hasTrueCondition(o *unstructured.Unstructured, name string) bool {
-	return conditionStatus(o, name) == "True"
+	return ConditionStatus(o, name) == "True"
 }
 
-func conditionStatus(o *unstructured.Unstructured, name string) string {
+// ConditionStatus is the status of a condition; empty: there is none.
+func ConditionStatus(o *unstructured.Unstructured, name string) string {
 	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, one := range all {
 		if c, ok := one.(map[string]any); ok && c["type"] == name {
@@ -125,9 +139,11 @@ func conditionStatus(o *unstructured.Unstructured, name string) string {
 	return ""
 }
 
-func isClusterPaused(o *unstructured.Unstructured) bool { return isTrueAt(o, "spec", "paused") }
+// IsClusterPaused reports whether a Cluster is paused.
+func IsClusterPaused(o *unstructured.Unstructured) bool { return isTrueAt(o, "spec", "paused") }
 
-func isClassPaused(o *unstructured.Unstructured) bool {
+// IsClassPaused reports whether an object has the annotation that pauses it.
+func IsClassPaused(o *unstructured.Unstructured) bool {
 	_, paused := o.GetAnnotations()[clusterv1.PausedAnnotation]
 	return paused
 }
