@@ -29,6 +29,7 @@ func otherKinds() map[string]otherKind {
 	const none = "" // only for the projection to v1beta1
 	return map[string]otherKind{
 		"internal/loop.pauseTable":                     {kind: "every kind"},
+		"internal/loop.tableWhilePaused":               {kind: "Cluster", types: []string{"TopologyReconciled"}},
 		"internal/loop.troubleTable":                   {kind: "every kind"},
 		"internal/machines.setConditions":              {kind: "Machine"},
 		"internal/controllers/machinepool.judge":       {kind: "Machine"},
@@ -42,8 +43,9 @@ func otherKinds() map[string]otherKind {
 // sharedConditions have several writers, each with the reason why only one of them writes the condition of one object.
 func sharedConditions() map[string]string {
 	return map[string]string{
-		"Machine UpToDate":        "of a Machine of a MachineDeployment the Machine controller; of others that of their owner, a MachineSet (package machines) or a MachinePool",
-		"Machine OwnerRemediated": "a MachineHealthCheck makes it False where the owner has to remediate; the owner, a MachineSet (package machines), reports how that proceeds",
+		"Cluster TopologyReconciled": "the driver makes it False with the reason Paused while it keeps the topology controller from reconciling",
+		"Machine UpToDate":           "of a Machine of a MachineDeployment the Machine controller; of others that of their owner, a MachineSet (package machines) or a MachinePool",
+		"Machine OwnerRemediated":    "a MachineHealthCheck makes it False where the owner has to remediate; the owner, a MachineSet (package machines), reports how that proceeds",
 	}
 }
 

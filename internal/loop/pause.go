@@ -45,12 +45,12 @@ func (r *Reconciler[O, S]) isPaused(ctx context.Context, o O) (bool, error) {
 	if _, p.byAnnotation = o.GetAnnotations()[clusterv1.PausedAnnotation]; p == (pause{}) {
 		return false, nil
 	}
-	conditions := r.pauseTable(o).Evaluate(p, r.moment(o))
+	conditions := r.tableWhilePaused(o).Evaluate(p, r.moment(o))
 	return true, r.Writer.As(r.Name+"-pause").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
 }
 
-// pauseTable is pauseTable with the conditions of the controller that say so, too.
-func (r *Reconciler[O, S]) pauseTable(o O) condition.Table[pause] {
+// tableWhilePaused is pauseTable with the conditions of the controller that say so, too.
+func (r *Reconciler[O, S]) tableWhilePaused(o O) condition.Table[pause] {
 	table := slices.Clone(pauseTable)
 	if r.FalseWhilePaused != nil {
 		for _, t := range r.FalseWhilePaused(o) {
