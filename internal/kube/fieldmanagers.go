@@ -97,16 +97,36 @@ func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) e
 	if err != nil || !moves {
 		return err
 	}
+	if err := w.setManagers(ctx, live, entries); err != nil {
+		return fmt.Errorf("handing fields of %s %s over to %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), h.To, err)
+	}
+	return nil
+}
+
+// RestoreManagers gives an object that this writer created from another one the managers of that one's fields. An API server takes
+// who creates an object for the manager of every field, and then those who apply theirs could not remove them any more. It
+// writes nothing where this writer manages no field of the object, which was read past any cache.
+func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) error {
+	own := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == w.owner }
+	entries = slices.DeleteFunc(slices.Clone(entries), own)
+	if len(entries) == 0 || !slices.ContainsFunc(live.GetManagedFields(), own) {
+		return nil
+	}
+	if err := w.setManagers(ctx, live, entries); err != nil {
+		return fmt.Errorf("restoring the field managers of %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
+	}
+	return nil
+}
+
+func (w *Writer) setManagers(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"managedFields": entries, "resourceVersion": live.GetResourceVersion(),
 	}})
 	if err != nil {
 		return fault.New(fault.Bug, "InvalidPatch", "managed fields of %T cannot be encoded", live).From(err)
 	}
-	if _, err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("handing fields of %s %s over to %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), h.To, err)
-	}
-	return nil
+	_, err = w.send(ctx, live, "", client.RawPatch(types.MergePatchType, patch))
+	return err
 }
 
 // apply returns the entries after the handover, and whether that changes anything.

@@ -124,7 +124,7 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (S
 		return Stored{}, paused(err)
 	}
 	if len(holders) > 0 {
-		return Stored{}, fault.New(fault.Transient, "MoveBlocked", "these objects are check.Blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was written",
+		return Stored{}, fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was written",
 			check.BlockMove, m.Patience, strings.Join(holders, ", "))
 	}
 	return Stored{Written: written}, nil

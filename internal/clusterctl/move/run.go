@@ -78,7 +78,7 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 	if _, err := m.carryOut(ctx, j); err != nil {
 		return "", err
 	}
-	return "", fault.New(fault.Transient, "MoveBlocked", "these objects are check.Blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was moved",
+	return "", fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was moved",
 		check.BlockMove, m.Patience, strings.Join(holders, ", "))
 }
 
@@ -110,7 +110,7 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	}
 }
 
-// unobserved are the Clusters of which their controller has not said yet that it is paused. Where none runs nobody ever says it.
+// unobserved are the Clusters of which their controller has not said yet that it is paused. Where none runs, none ever says it.
 func unobserved(items []graph.Item, waited time.Duration) []string {
 	const enough = 15 * time.Second
 	if waited >= enough {

@@ -121,11 +121,12 @@ func (t *transfer) one(ctx context.Context, e Entry) error {
 	if err != nil {
 		return err
 	}
+	managers := want.GetManagedFields()
+	want.SetManagedFields(nil)
 	if there {
 		if isCovered(want, live.Unstructured) {
-			return nil
+			return t.to.writer.RestoreManagers(ctx, live.Unstructured, managers)
 		}
-		want.SetManagedFields(nil)
 		return t.to.writer.Apply(ctx, live.Unstructured, want)
 	}
 	if err := t.to.writer.Create(ctx, want); err != nil {
@@ -135,9 +136,9 @@ func (t *transfer) one(ctx context.Context, e Entry) error {
 		return fault.New(fault.Conflict, "AlreadyExists", "%s was created at the %s by another client", t.there(e), t.to.name)
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.uids[t.there(e)] = want.GetUID()
-	return nil
+	t.mu.Unlock()
+	return t.to.writer.RestoreManagers(ctx, want, managers)
 }
 
 // desired is an object as it is to be on the other side: without status, with the owners that it has there.

@@ -1,0 +1,143 @@
+package move_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+)
+
+var source *apiserver.Server // set once, by TestMain
+
+func TestMain(m *testing.M) {
+	os.Exit(apiserver.Main(m, apiserver.Options{}, func(s *apiserver.Server) { source = s }))
+}
+
+func liveClient(t *testing.T, s *apiserver.Server) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), localv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(s.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// fill creates a simulated Cluster with a Secret, as its controllers would have left them.
+func fill(t *testing.T, c client.Client) {
+	t.Helper()
+	ctx := t.Context()
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "live", Name: "a", Finalizers: []string{clusterv1.ClusterFinalizer}}}
+	cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: localv1.GroupVersion.Group, Kind: "LocalCluster", Name: "a"}
+	create := func(o client.Object) {
+		t.Helper()
+		if err := c.Create(ctx, o, client.FieldOwner("kubectl")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "live"}})
+	create(cluster)
+	owner := []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "a", UID: cluster.UID}}
+	local := &localv1.LocalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "live", Name: "a", OwnerReferences: owner}}
+	local.Spec.Backend.Simulated = &localv1.SimulatedCluster{}
+	create(local)
+	create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "live", Name: "a-kubeconfig", OwnerReferences: owner}, Data: map[string][]byte{"value": []byte("x")}})
+	yes := true
+	cluster.Status.Initialization.InfrastructureProvisioned, cluster.Status.Initialization.ControlPlaneInitialized = &yes, &yes
+	if err := c.Status().Update(ctx, cluster); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// held is what a management cluster has of the namespace; the owner of each object has to be there.
+func heldBy(t *testing.T, c client.Client) []string {
+	t.Helper()
+	objects, err := move.Snapshot(t.Context(), c, graph.What{Namespace: "live"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, o := range objects {
+		out = append(out, graph.IDOf(o).String())
+		for _, ref := range o.GetOwnerReferences() {
+			if !slices.ContainsFunc(objects, func(p *unstructured.Unstructured) bool { return p.GetUID() == ref.UID }) {
+				t.Errorf("the owner of %s is not there", graph.IDOf(o))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// provision sets the status again, as the controllers at the target would.
+func provision(t *testing.T, c client.Client) {
+	t.Helper()
+	var cluster clusterv1.Cluster
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "live", Name: "a"}, &cluster); err != nil {
+		t.Fatal(err)
+	}
+	if cluster.Spec.Paused != nil || !slices.Contains(cluster.Finalizers, clusterv1.ClusterFinalizer) {
+		t.Errorf("paused %v, finalizers %v", cluster.Spec.Paused, cluster.Finalizers)
+	}
+	if !slices.ContainsFunc(cluster.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "kubectl" }) {
+		t.Error("the owner of the fields is lost")
+	}
+	yes := true
+	cluster.Status.Initialization.InfrastructureProvisioned, cluster.Status.Initialization.ControlPlaneInitialized = &yes, &yes
+	if err := c.Status().Update(t.Context(), &cluster); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// MV-01, MV-05, MV-07, MV-09, MV-10: there and back between two real API servers with the real kinds, killed on the way.
+func TestBetweenServers(t *testing.T) {
+	kinds := []string{"Cluster", "ClusterClass", "Machine", "LocalCluster"}
+	if err := source.Install(t.Context(), apiserver.Options{Objects: apiserver.CRDs(t, kinds...)}); err != nil {
+		t.Fatal(err)
+	}
+	other := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t, kinds...)})
+	here, there := liveClient(t, source), liveClient(t, other)
+	fill(t, here)
+	want := []string{"Cluster live/a", "LocalCluster live/a", "Secret live/a-kubeconfig"}
+	for _, kill := range []int{0, 4, 8, 11, 13, 16, 18, 20} {
+		p := &process{killAt: kill}
+		run := func() error {
+			_, err := move.New(p.through(here), p.through(there), move.Options{What: graph.What{Namespace: "live"}}).Run(t.Context())
+			return err
+		}
+		err := run()
+		if errors.Is(err, errKilled) {
+			*p = process{}
+			err = run()
+		}
+		if err != nil {
+			t.Fatalf("write %d: %v", kill, err)
+		}
+		if got := heldBy(t, here); len(got) > 0 {
+			t.Fatalf("write %d: left behind: %s", kill, strings.Join(got, ", "))
+		}
+		if diff := cmp.Diff(want, heldBy(t, there)); diff != "" {
+			t.Fatalf("write %d:\n%s", kill, diff)
+		}
+		provision(t, there)
+		here, there = there, here
+	}
+}
