@@ -140,6 +140,13 @@ func TestHooksOverAPIServer(t *testing.T) { // LH-01 to LH-09, LH-11, LH-15, LH-
 	}
 	reconcileClass(t, c)
 	untilReconciled(t, c, "managed")
+	// It holds nothing back: an upgrade that is asked for at once may begin before it is called.
+	eventually(t, "AfterControlPlaneInitialized is called", func() error {
+		if released := g.list(); !slices.Contains(released, "AfterControlPlaneInitialized") {
+			return fmt.Errorf("released %v", released)
+		}
+		return nil
+	})
 
 	cluster := &clusterv1.Cluster{}
 	key := client.ObjectKey{Namespace: "default", Name: "managed"}
