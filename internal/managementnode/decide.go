@@ -92,7 +92,7 @@ func decideJoin(s Snapshot) Plan {
 		return Plan{Wait: s.Bootstrap.Log}
 	}
 	switch {
-	case s.Node == nil: // somebody deleted it: the kubelet of a node that has joined does not register again until it is restarted
+	case s.Node == nil: // it was deleted: the kubelet of a node that has joined does not register again until it is restarted
 		return Plan{Actions: []Action{DeleteMachine{"Node " + Name + " was deleted"}}}
 	case !isReady(s.Node):
 		return Plan{Wait: "waiting for Node " + Name + " to become Ready"}
