@@ -27,6 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/extension"
 	"github.com/slipwayhq/slipway/internal/cli/get"
 	"github.com/slipwayhq/slipway/internal/cli/image"
+	"github.com/slipwayhq/slipway/internal/cli/initialize"
 	"github.com/slipwayhq/slipway/internal/cli/kubectl"
 	"github.com/slipwayhq/slipway/internal/cli/manager"
 	"github.com/slipwayhq/slipway/internal/cli/move"
@@ -87,6 +88,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		extension.Command,
 		get.Command,
 		image.Command,
+		initialize.Command,
 		kubectl.Command,
 		manager.Command,
 		manager.EmbeddedCommand,

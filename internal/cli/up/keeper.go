@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/managerproc"
@@ -59,6 +60,9 @@ func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready
 	if err != nil {
 		return err
 	}
+	if err := k.keepCertificates(ctx, e); err != nil {
+		return err
+	}
 	err = managerproc.Run(ctx, managerproc.Config{
 		Command: []string{executable, ManagerVerb},
 		Instructions: Instructions{
@@ -84,6 +88,22 @@ func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready
 		err = errors.Join(err, cause)
 	}
 	return err
+}
+
+// keepCertificates satisfies the Certificates of providers that were installed with --cert-manager=builtin, until ctx ends.
+func (k *keeper) keepCertificates(ctx context.Context, e env.Env) error {
+	certificates, err := certificates.NewKeeper(k.root, e.Now, func(err error) {
+		if err != nil {
+			klog.ErrorS(err, "issue the certificates of providers")
+			return
+		}
+		klog.InfoS("the certificates of providers are issued")
+	})
+	if err != nil {
+		return err
+	}
+	go certificates.Run(ctx)
+	return nil
 }
 
 // ready waits until the management cluster is ready, too.

@@ -1,0 +1,153 @@
+package initialize
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/initialize/images"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/cli/providers"
+	"github.com/slipwayhq/slipway/internal/cli/screen"
+	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Install Cluster API providers into a management cluster",
+		Long: `Install providers into a management cluster. The first time, cluster-api is installed, and kubeadm for bootstrap and
+control plane, unless others are named, or "-" for none; later, only what is named is added. What "slipway up" runs is
+built in and not installed again. Interrupted at any point, the same command completes the installation.`,
+		Example: `  slipway init --infrastructure aws
+  slipway init --infrastructure aws:v2.13.0 --dry-run
+  slipway init list-images --infrastructure aws`,
+		Args: cobra.NoArgs,
+	}
+	f := &flags{connection: management.AddClusterScoped(cmd.Flags()), named: providers.Add(cmd.Flags(), "install"), config: providers.AddConfig(cmd.PersistentFlags())}
+	cmd.Flags().StringVarP(&f.namespace, "target-namespace", "n", "", "namespace of the providers (default: that of their components)")
+	cmd.Flags().BoolVar(&f.wait, "wait-providers", false, "wait until the providers are available")
+	cmd.Flags().IntVar(&f.timeout, "wait-provider-timeout", 300, "how many seconds to wait for each provider, and for all of them together")
+	cmd.Flags().BoolVar(&f.validate, "validate", true, "check that the providers go together before anything is installed")
+	cmd.Flags().StringVar(&f.certManager, "cert-manager", "", "who satisfies the objects of cert-manager: builtin (slipway's own certificate authority; default where \"slipway up\" runs), install (cert-manager), external (it is there; default elsewhere where its kinds are)")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and do nothing")
+	f.format = output.Flag(cmd.Flags())
+	cmd.AddCommand(images.Command(e, f.config))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if f.timeout < 0 {
+			return fault.New(fault.Invalid, "Usage", "--wait-provider-timeout cannot be negative")
+		}
+		c, err := f.connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		return c.Explain(f.run(cmd.Context(), e, c))
+	}
+	return cmd
+}
+
+type flags struct {
+	connection  *management.Flags
+	named       *providers.Flags
+	config      *string
+	namespace   string
+	wait        bool
+	timeout     int
+	validate    bool
+	certManager string
+	dryRun      bool
+	format      *output.Format
+}
+
+func (f *flags) run(ctx context.Context, e env.Env, connection *management.Connection) error {
+	c, err := providers.Client(connection)
+	if err != nil {
+		return err
+	}
+	loader, err := providers.Loader(ctx, e, *f.config)
+	if err != nil {
+		return err
+	}
+	cluster, err := selection.ReadCluster(ctx, c)
+	if err != nil {
+		return err
+	}
+	choices, notes, err := installation.Choose(f.named.Named(), cluster.Installed, cluster.Builtin)
+	if err != nil {
+		return err
+	}
+	items, err := loader.Items(ctx, choices, f.namespace)
+	if err != nil {
+		return err
+	}
+	settings := installation.Settings{SkipChecks: !f.validate, Wait: f.wait, UpdatedAt: e.Now().UTC().Format(time.RFC3339)}
+	if installation.UsesCertManager(items) {
+		mode, err := certificates.ParseMode(cmp.Or(f.certManager, f.usualCertManager(cluster)))
+		if err != nil {
+			return err
+		}
+		if settings.Before, settings.Builtin, err = certificates.Steps(ctx, c, mode, loader.Config); err != nil {
+			return err
+		}
+	}
+	plan, err := installation.Install(items, cluster.State, settings)
+	if err != nil {
+		return err
+	}
+	if note := installation.BuiltInNote(cluster.Builtin); note != "" {
+		plan.Notes = append(plan.Notes, note)
+	}
+	plan.Notes = append(plan.Notes, notes...)
+	if f.dryRun {
+		return f.format.Print(e.Out, providers.Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return providers.PrintPlan(w, plan) })
+	}
+	runner := installation.Runner{
+		Client: c, Timeout: time.Duration(f.timeout) * time.Second, Progress: screen.Reporter(e),
+		Certify: func(ctx context.Context) error { return certificates.Reconcile(ctx, c, e.Now()) },
+	}
+	if err := runner.Run(ctx, plan); err != nil {
+		return err
+	}
+	return f.format.Print(e.Out, providers.Shown{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return said(w, plan, items) })
+}
+
+// usualCertManager is who satisfies the objects of cert-manager where nothing is said.
+func (f *flags) usualCertManager(c selection.Cluster) string {
+	if c.Embedded {
+		return string(certificates.Builtin)
+	}
+	return string(certificates.Automatic)
+}
+
+func said(w io.Writer, plan installation.Plan, items []installation.Item) error {
+	for _, note := range plan.Notes {
+		if _, err := fmt.Fprintln(w, note); err != nil {
+			return err
+		}
+	}
+	for _, i := range items {
+		if _, err := fmt.Fprintf(w, "Installed provider %s %s in namespace %s.\n", i.Provider.Label(), i.Version, i.TargetNamespace); err != nil {
+			return err
+		}
+	}
+	if len(items) == 0 {
+		_, err := fmt.Fprintln(w, "There is nothing to install.")
+		return err
+	}
+	if !slices.ContainsFunc(plan.Steps, func(s installation.Step) bool { return s.Verb == installation.Await }) {
+		_, err := fmt.Fprintln(w, "Their Deployments may still be starting; --wait-providers waits for them.")
+		return err
+	}
+	return nil
+}

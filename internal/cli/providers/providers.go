@@ -1,0 +1,143 @@
+// Package providers is what the verbs about providers have in common on the command line.
+//
+// Does: the flags that name providers of each type, and --config; loads the configuration file; says which client installs
+// quickly; prints plans.
+//
+// Never: knows what a verb does with the providers.
+//
+// Read first: [Flags].
+package providers
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/configfile"
+	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
+)
+
+// Flags name providers.
+type Flags struct{ named map[provider.Type]*[]string }
+
+// Add adds a flag for each type; use says what is done with the providers.
+func Add(flags *pflag.FlagSet, use string) *Flags {
+	f := &Flags{named: map[provider.Type]*[]string{}}
+	short := map[provider.Type]string{provider.Bootstrap: "b", provider.ControlPlane: "c", provider.Infrastructure: "i"}
+	for _, t := range provider.Types() {
+		what := strings.ReplaceAll(t.Flag(), "-", " ") + " providers to " + use + ", as NAME or NAME:VERSION"
+		if t == provider.Core {
+			one := &[]string{}
+			flags.Var((*single)(one), t.Flag(), "core provider to "+use+", as cluster-api or cluster-api:VERSION")
+			f.named[t] = one
+			continue
+		}
+		f.named[t] = flags.StringSliceP(t.Flag(), short[t], nil, what)
+	}
+	return f
+}
+
+// single is a flag with one value.
+type single []string
+
+func (s *single) String() string { return strings.Join(*s, ",") }
+func (s *single) Type() string   { return "string" }
+func (s *single) Set(value string) error {
+	*s = single{value}
+	return nil
+}
+
+// Named are the values of the flags by type.
+func (f *Flags) Named() map[provider.Type][]string {
+	out := map[provider.Type][]string{}
+	for t, names := range f.named {
+		if len(*names) > 0 {
+			out[t] = *names
+		}
+	}
+	return out
+}
+
+// AddConfig adds --config.
+func AddConfig(flags *pflag.FlagSet) *string {
+	return flags.String("config", "", "path or https address of clusterctl's configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
+}
+
+// Loader reads the configuration file.
+func Loader(ctx context.Context, e env.Env, config string) (selection.Loader, error) {
+	file, err := configfile.Load(ctx, configfile.Environment{Lookup: func(name string) (string, bool) {
+		value := e.Getenv(name)
+		return value, value != ""
+	}}, config)
+	if err != nil {
+		return selection.Loader{}, err
+	}
+	return selection.New(file), nil
+}
+
+// Client of a management cluster that does not wait between its requests: the API server limits them itself, and hundreds of
+// objects are to be installed.
+func Client(c *management.Connection) (client.WithWatch, error) {
+	scheme, err := management.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	for _, add := range []func() error{
+		func() error { return appsv1.AddToScheme(scheme) },
+		func() error { return admissionregistrationv1.AddToScheme(scheme) },
+		func() error { return apiextensionsv1.AddToScheme(scheme) },
+	} {
+		if err := add(); err != nil {
+			return nil, err
+		}
+	}
+	config := rest.CopyConfig(c.Config)
+	config.QPS, config.Burst = -1, 0
+	return client.NewWithWatch(config, client.Options{Scheme: scheme})
+}
+
+// Kinds are those of a management cluster.
+func Kinds(c *management.Connection) ([]schema.GroupVersionKind, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	return installation.Kinds(d)
+}
+
+// Shown is a plan as it is printed with -o.
+type Shown struct {
+	Steps []installation.Shown `json:"steps"`
+	Notes []string             `json:"notes,omitempty"`
+	// Done: the plan was carried out.
+	Done bool `json:"done"`
+}
+
+// PrintPlan prints a plan for people.
+func PrintPlan(w io.Writer, p installation.Plan) error {
+	for _, note := range p.Notes {
+		if _, err := fmt.Fprintln(w, note); err != nil {
+			return err
+		}
+	}
+	if len(p.Steps) == 0 {
+		_, err := fmt.Fprintln(w, "There is nothing to do.")
+		return err
+	}
+	_, err := fmt.Fprintln(w, strings.Join(p.Lines(), "\n"))
+	return err
+}

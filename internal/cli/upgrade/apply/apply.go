@@ -1,0 +1,166 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/cli/providers"
+	"github.com/slipwayhq/slipway/internal/cli/screen"
+	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Upgrade the providers of a management cluster",
+		Long: `Upgrade the providers that are named, or with --contract all of them to their newest versions. Namespaces, CRDs and their objects
+stay. What others have set on components and the new version sets differently is listed before it is lost. With
+--wait-providers, the former versions are installed again when the new ones do not become available. Interrupted at any
+point, the same command completes the upgrade.`,
+		Example: `  slipway upgrade apply --contract v1beta2 --dry-run
+  slipway upgrade apply --infrastructure aws:v2.13.0 --wait-providers`,
+		Args: cobra.NoArgs,
+	}
+	f := &flags{connection: management.AddClusterScoped(cmd.Flags()), named: providers.Add(cmd.Flags(), "upgrade"), config: providers.AddConfig(cmd.Flags())}
+	cmd.Flags().StringVar(&f.contract, "contract", "", "upgrade all providers to the newest versions with this contract, for example v1beta2")
+	cmd.Flags().BoolVar(&f.wait, "wait-providers", false, "wait until the providers are available")
+	cmd.Flags().IntVar(&f.timeout, "wait-provider-timeout", 300, "how many seconds to wait for each provider, and for all of them together")
+	cmd.Flags().BoolVar(&f.rollback, "rollback", true, "install the former versions again when the new ones do not become available (with --wait-providers)")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and do nothing")
+	f.format = output.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if f.timeout < 0 {
+			return fault.New(fault.Invalid, "Usage", "--wait-provider-timeout cannot be negative")
+		}
+		c, err := f.connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		return c.Explain(f.run(cmd.Context(), e, c))
+	}
+	return cmd
+}
+
+type flags struct {
+	connection *management.Flags
+	named      *providers.Flags
+	config     *string
+	contract   string
+	wait       bool
+	timeout    int
+	rollback   bool
+	dryRun     bool
+	format     *output.Format
+}
+
+// shown is what is printed with -o.
+type shown struct {
+	providers.Shown
+	CertManager    certificates.Upgrade            `json:"certManager"`
+	Customisations []providerupgrade.Customisation `json:"customisations,omitempty"`
+}
+
+func (f *flags) run(ctx context.Context, e env.Env, connection *management.Connection) error {
+	c, err := providers.Client(connection)
+	if err != nil {
+		return err
+	}
+	w := work{flags: f, env: e, client: c}
+	if w.loader, err = providers.Loader(ctx, e, *f.config); err != nil {
+		return err
+	}
+	if w.kinds, err = providers.Kinds(connection); err != nil {
+		return err
+	}
+	if err := w.read(ctx); err != nil {
+		return err
+	}
+	if f.dryRun {
+		return f.format.Print(e.Out, w.shown(false), w.print)
+	}
+	if err := w.warn(); err != nil {
+		return err
+	}
+	if err := w.carryOut(ctx); err != nil {
+		return err
+	}
+	return f.format.Print(e.Out, w.shown(true), w.said)
+}
+
+func (w *work) shown(done bool) shown {
+	return shown{
+		Shown:       providers.Shown{Steps: w.plan.Shown(), Notes: w.plan.Notes, Done: done},
+		CertManager: w.certManager, Customisations: w.customisations,
+	}
+}
+
+// print prints a dry run.
+func (w *work) print(out io.Writer) error {
+	for _, c := range w.customisations {
+		if _, err := fmt.Fprintf(out, "%s.\n", c); err != nil {
+			return err
+		}
+	}
+	return providers.PrintPlan(out, w.plan)
+}
+
+// warn lists on standard error what will be lost.
+func (w *work) warn() error {
+	for _, c := range w.customisations {
+		if c.Kept {
+			continue
+		}
+		if _, err := fmt.Fprintf(w.env.Err, "%s.\n", c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *work) said(out io.Writer) error {
+	lines := append([]string{}, w.plan.Notes...)
+	for _, c := range w.changes {
+		lines = append(lines, fmt.Sprintf("Upgraded provider %s in namespace %s from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version))
+	}
+	if len(w.changes) == 0 {
+		lines = append(lines, "There is nothing to upgrade.")
+	}
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}
+
+// carryOut carries the plan out, and goes back when providers do not become available.
+func (w *work) carryOut(ctx context.Context) error {
+	runner := installation.Runner{
+		Client: w.client, Timeout: time.Duration(w.flags.timeout) * time.Second, Progress: screen.Reporter(w.env),
+		Certify: func(ctx context.Context) error { return certificates.Reconcile(ctx, w.client, w.env.Now()) },
+	}
+	err := runner.Run(ctx, w.plan)
+	if err == nil || !w.flags.rollback || !installation.HasReason(err, installation.ReasonUnavailable) {
+		return err
+	}
+	if w.noWayBack != "" {
+		return fault.New(fault.Invalid, reasonUpgrade, "%s; the former versions are not installed again, because %s", fault.UserMessage(err), w.noWayBack).From(err)
+	}
+	_, _ = fmt.Fprintf(w.env.Err, "The providers do not become available: %s. Installing the former versions again.\n", fault.UserMessage(err))
+	if back := runner.Run(ctx, w.back); back != nil {
+		return fault.New(fault.KindOf(back), reasonUpgrade, "the providers do not become available (%s), and the former versions are not installed again: %s; name them with `slipway upgrade apply` to install them",
+			fault.UserMessage(err), fault.UserMessage(back)).From(back)
+	}
+	return fault.New(fault.Invalid, reasonUpgrade, "the providers did not become available, and their former versions are installed again: %s", fault.UserMessage(err)).From(err)
+}
+
+// reasonUpgrade says that an upgrade did not end as it should.
+const reasonUpgrade = "UpgradeFailed"

@@ -1,0 +1,142 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
+	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// work is one upgrade.
+type work struct {
+	flags  *flags
+	env    env.Env
+	client client.Client
+	loader selection.Loader
+	kinds  []schema.GroupVersionKind
+
+	changes        []providerupgrade.Change
+	certManager    certificates.Upgrade
+	customisations []providerupgrade.Customisation
+	plan           installation.Plan
+	// back is the plan that undoes it; noWayBack says why there is none.
+	back      installation.Plan
+	noWayBack string
+}
+
+// read reads everything, checks it, and makes the plans. Nothing is written.
+func (w *work) read(ctx context.Context) error {
+	cluster, err := selection.ReadCluster(ctx, w.client)
+	if err != nil {
+		return err
+	}
+	request := providerupgrade.Request{Contract: w.flags.contract, Named: w.flags.named.Named()}
+	targets, notes, err := providerupgrade.Choose(ctx, request, cluster, w.loader.Latest)
+	if err != nil {
+		return err
+	}
+	if err := w.readChanges(ctx, targets, cluster); err != nil {
+		return err
+	}
+	if w.certManager, err = certificates.PlanUpgrade(ctx, w.client, w.kinds, w.loader.Config); err != nil {
+		return err
+	}
+	settings := installation.Settings{
+		Wait: w.flags.wait, Builtin: w.certManager.Provisioner == certificates.Slipway, Before: w.certManager.Steps,
+		UpdatedAt: w.env.Now().UTC().Format(time.RFC3339),
+	}
+	stored, err := providerupgrade.ReadStored(ctx, w.client, w.changes)
+	if err != nil {
+		return err
+	}
+	if w.plan, err = providerupgrade.Plan(w.changes, stored, settings); err != nil {
+		return err
+	}
+	if w.back, w.noWayBack, err = providerupgrade.Back(w.changes, settings); err != nil {
+		return err
+	}
+	w.plan.Notes = append(w.plan.Notes, notes...)
+	if len(w.certManager.Steps) > 0 {
+		w.plan.Notes = append(w.plan.Notes, w.certManager.String())
+	}
+	if w.noWayBack != "" && w.flags.wait && w.flags.rollback {
+		w.plan.Notes = append(w.plan.Notes, fmt.Sprintf("If the providers do not become available, their former versions cannot be installed again: %s.", w.noWayBack))
+	}
+	w.customisations, err = providerupgrade.ReadCustomisations(ctx, w.client, w.changes)
+	return err
+}
+
+// readChanges reads the components of both versions of each provider, what is there of it, and checks that they go together.
+func (w *work) readChanges(ctx context.Context, targets []providerupgrade.Target, cluster selection.Cluster) error {
+	for _, t := range targets {
+		next, err := w.item(ctx, t, t.To)
+		if err != nil {
+			return err
+		}
+		change := providerupgrade.Change{From: t.From, To: next}
+		former, err := w.item(ctx, t, t.From.Version)
+		switch fault.KindOf(err) {
+		case fault.Gone, fault.Invalid:
+		default:
+			if err != nil {
+				return err
+			}
+			change.Former = &former
+		}
+		w.changes = append(w.changes, change)
+	}
+	if err := w.readPresent(ctx); err != nil {
+		return err
+	}
+	others := providerupgrade.Others{}
+	for _, p := range cluster.Installed {
+		if w.isChanged(p.Label()) {
+			continue
+		}
+		contract, err := w.loader.ContractOf(ctx, p)
+		if err != nil {
+			return err
+		}
+		others[p.Label()] = contract
+	}
+	if len(w.changes) == 0 {
+		return nil
+	}
+	return providerupgrade.Check(w.changes, others, cluster.Contract)
+}
+
+func (w *work) isChanged(label string) bool {
+	for _, c := range w.changes {
+		if c.From.Label() == label {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *work) item(ctx context.Context, t providerupgrade.Target, version string) (installation.Item, error) {
+	ref := provider.Reference{Namespace: t.From.Namespace, Name: t.From.Name, Version: version}
+	return w.loader.Item(ctx, installation.Choice{Type: t.From.Type, Reference: ref}, t.From.Namespace)
+}
+
+// readPresent reads what is there of the providers.
+func (w *work) readPresent(ctx context.Context) error {
+	found, err := installation.Objects(ctx, w.client, w.kinds, providerupgrade.Records(w.changes))
+	if err != nil {
+		return err
+	}
+	for i := range found {
+		w.changes[i].Present = found[i].Objects
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+// Package plan is the verb "upgrade plan".
+//
+// Does: lists the versions to which the installed providers, and cert-manager, can be upgraded, for each contract, with the
+// command that does it.
+//
+// Never: changes anything.
+//
+// Read first: Command.
+package plan
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/cli/providers"
+	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "List the versions to which the providers of a management cluster can be upgraded",
+		Long: `List, for each contract, the newest version of every provider that is installed, and what would be done about cert-manager. Nothing
+is changed.`,
+		Example: "  slipway upgrade plan",
+		Args:    cobra.NoArgs,
+	}
+	connection := management.AddClusterScoped(cmd.Flags())
+	config := providers.AddConfig(cmd.Flags())
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		found, err := read(cmd.Context(), e, c, *config)
+		if err != nil {
+			return c.Explain(err)
+		}
+		return format.Print(e.Out, found, func(w io.Writer) error { return text(w, found) })
+	}
+	return cmd
+}
+
+// shown is what is printed with -o.
+type shown struct {
+	Builtin     string                  `json:"builtIn,omitempty"`
+	CertManager certificates.Upgrade    `json:"certManager"`
+	Offers      []providerupgrade.Offer `json:"offers"`
+}
+
+func read(ctx context.Context, e env.Env, connection *management.Connection, config string) (shown, error) {
+	c, err := providers.Client(connection)
+	if err != nil {
+		return shown{}, err
+	}
+	loader, err := providers.Loader(ctx, e, config)
+	if err != nil {
+		return shown{}, err
+	}
+	cluster, err := selection.ReadCluster(ctx, c)
+	if err != nil {
+		return shown{}, err
+	}
+	out := shown{Builtin: installation.BuiltInNote(cluster.Builtin)}
+	kinds, err := providers.Kinds(connection)
+	if err != nil {
+		return out, err
+	}
+	if out.CertManager, err = certificates.PlanUpgrade(ctx, c, kinds, loader.Config); err != nil {
+		return out, err
+	}
+	if len(cluster.Installed) > 0 {
+		out.Offers, err = providerupgrade.Offers(ctx, cluster.Installed, cluster.Contract, loader.Latest)
+	}
+	return out, err
+}
+
+func text(w io.Writer, s shown) error {
+	if s.Builtin != "" {
+		_, _ = fmt.Fprintln(w, s.Builtin, "They are upgraded with the slipway binary.")
+	}
+	_, _ = fmt.Fprintln(w, s.CertManager)
+	if len(s.Offers) == 0 {
+		_, err := fmt.Fprintln(w, "No provider is installed; `slipway init` installs some.")
+		return err
+	}
+	for _, o := range s.Offers {
+		_, _ = fmt.Fprintf(w, "\nLatest releases for the contract %s:\n\n", o.Contract)
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(t, "NAME\tNAMESPACE\tTYPE\tCURRENT VERSION\tNEXT VERSION")
+		for _, p := range o.Providers {
+			next := p.NextVersion
+			if next == "" {
+				next = "Already up to date"
+			}
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", p.Label(), p.Namespace, p.Type, p.Version, next)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		switch {
+		case !o.Upgrades:
+			_, _ = fmt.Fprintf(w, "\nAll providers are up to date for the contract %s.\n", o.Contract)
+		case o.Contract != repository.Contract:
+			_, _ = fmt.Fprintf(w, "\nThis version of slipway upgrades to the contract %s alone.\n", repository.Contract)
+		default:
+			_, _ = fmt.Fprintf(w, "\nUpgrade with:\n\n  slipway upgrade apply --contract %s\n", o.Contract)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package certificates
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+func certificate(r Request) Certificate {
+	return Certificate{ObjectMeta: metav1.ObjectMeta{Name: "serving", Namespace: "acme-system"}, Spec: r}
+}
+
+func secretOf(c Certificate, out Issued) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{certificateName: c.Name, requestHash: c.Spec.hash()}},
+		Data:       map[string][]byte{"tls.crt": out.Certificate, "tls.key": out.Key, "ca.crt": out.Authority},
+	}
+}
+
+func mustIssue(t *testing.T, r Request, authority *tls.Certificate, now time.Time) (Issued, *tls.Certificate) {
+	t.Helper()
+	out, err := issue(r, authority, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(out.Certificate, out.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, &pair
+}
+
+var now = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+// CX-26: what is issued without cert-manager serves its names, by its own authority or by one of the cluster.
+func TestIssue(t *testing.T) {
+	ca := Request{CommonName: "authority", IsCA: true, PrivateKey: &PrivateKey{Algorithm: "ECDSA", Size: 256}}
+	_, authority := mustIssue(t, ca, nil, now)
+	for name, tc := range map[string]struct {
+		request   Request
+		authority *tls.Certificate
+	}{
+		"self-signed RSA": {Request{DNSNames: []string{"a.ns.svc", "b.ns.svc"}}, nil},
+		"of an authority": {Request{DNSNames: []string{"a.ns.svc"}, PrivateKey: &PrivateKey{Algorithm: "Ed25519"}}, authority},
+		"larger curve":    {Request{DNSNames: []string{"a.ns.svc"}, PrivateKey: &PrivateKey{Algorithm: "ECDSA", Size: 384}}, authority},
+	} {
+		out, pair := mustIssue(t, tc.request, tc.authority, now)
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(out.Authority) {
+			t.Fatalf("%s: no authority", name)
+		}
+		for _, dns := range tc.request.DNSNames {
+			if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: dns, Roots: roots, CurrentTime: now}); err != nil {
+				t.Errorf("%s: %s: %v", name, dns, err)
+			}
+		}
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: "other", Roots: roots, CurrentTime: now}); err == nil {
+			t.Errorf("%s: it serves any name", name)
+		}
+	}
+	for name, r := range map[string]Request{
+		"no name":     {},
+		"bad address": {IPAddresses: []string{"here"}},
+		"small key":   {CommonName: "a", PrivateKey: &PrivateKey{Size: 512}},
+		"unknown key": {CommonName: "a", PrivateKey: &PrivateKey{Algorithm: "DSA"}},
+	} {
+		if _, err := issue(r, nil, now); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// CX-26: a certificate is issued again when it has to be, and not before.
+func TestDue(t *testing.T) {
+	_, first := mustIssue(t, Request{CommonName: "authority", IsCA: true}, nil, now)
+	_, second := mustIssue(t, Request{CommonName: "authority", IsCA: true}, nil, now)
+	c := certificate(Request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: 90 * time.Hour}})
+	out, _ := mustIssue(t, c.Spec, first, now)
+	other := certificate(Request{DNSNames: []string{"b"}})
+	cases := map[string]struct {
+		c         Certificate
+		secret    *corev1.Secret
+		authority *tls.Certificate
+		now       time.Time
+		want      string
+	}{
+		"nothing there":         {c, nil, first, now, "there is no Secret"},
+		"up to date":            {c, secretOf(c, out), first, now, ""},
+		"before the last third": {c, secretOf(c, out), first, now.Add(59 * time.Hour), ""},
+		"in the last third":     {c, secretOf(c, out), first, now.Add(61 * time.Hour), "it is about to end"},
+		"clock set back":        {c, secretOf(c, out), first, now.Add(-time.Hour), "it is not valid yet"},
+		"other names":           {other, secretOf(c, out), first, now, "something else is asked for"},
+		"other authority":       {c, secretOf(c, out), second, now, "its authority was renewed"},
+		"unreadable":            {c, &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("x")}}, first, now, "the Secret has no certificate that can be read"},
+	}
+	for name, tc := range cases {
+		if got := due(tc.c, tc.secret, tc.authority, tc.now); got != tc.want {
+			t.Errorf("%s: %q, not %q", name, got, tc.want)
+		}
+	}
+	if belongs(&corev1.Secret{}, c) || !belongs(secretOf(c, out), c) || !belongs(nil, c) {
+		t.Error("a Secret of someone else may be overwritten")
+	}
+}

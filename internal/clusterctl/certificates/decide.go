@@ -1,0 +1,89 @@
+package certificates
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	usualDuration = 90 * 24 * time.Hour
+	leastDuration = time.Hour
+)
+
+// lifetime of a certificate, and how long before its end it is renewed.
+func (r Request) lifetime() (duration, before time.Duration) {
+	duration = usualDuration
+	if r.Duration != nil && r.Duration.Duration >= leastDuration {
+		duration = r.Duration.Duration
+	}
+	before = duration / 3
+	if r.RenewBefore != nil && r.RenewBefore.Duration > 0 && r.RenewBefore.Duration < duration {
+		before = r.RenewBefore.Duration
+	}
+	return duration, before
+}
+
+// hash of what a certificate is issued for: another one is issued when it changes.
+func (r Request) hash() string {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(data))[:16]
+}
+
+// due says why a certificate has to be issued; empty: the Secret has it. The authority is nil for one that signs itself.
+//
+//	no Secret, or nothing readable in it
+//	issued for other names, another issuer, another lifetime
+//	about to end
+//	signed by an authority that was renewed
+func due(c Certificate, secret *corev1.Secret, authority *tls.Certificate, now time.Time) string {
+	if secret == nil {
+		return "there is no Secret"
+	}
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return "the Secret has no certificate that can be read"
+	}
+	leaf := pair.Leaf
+	_, before := c.Spec.lifetime()
+	switch {
+	case secret.Annotations[requestHash] != c.Spec.hash():
+		return "something else is asked for"
+	case now.After(leaf.NotAfter.Add(-before)):
+		return "it is about to end"
+	case now.Before(leaf.NotBefore):
+		return "it is not valid yet"
+	case len(authorityOf(secret)) == 0:
+		return "the Secret has no authority"
+	}
+	if authority == nil {
+		return ""
+	}
+	if leaf.CheckSignatureFrom(authority.Leaf) != nil || !bytes.Equal(bytes.TrimSpace(authorityOf(secret)), bytes.TrimSpace(encoded(authority.Leaf))) {
+		return "its authority was renewed"
+	}
+	return ""
+}
+
+// authorityOf is the certificate of the authority of a Secret.
+func authorityOf(s *corev1.Secret) []byte { return s.Data["ca.crt"] }
+
+func encoded(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
+}
+
+// belongs reports whether a Secret was issued for the Certificate, or may be taken: one that says nothing else.
+func belongs(s *corev1.Secret, c Certificate) bool {
+	return s == nil || cmp.Or(s.Annotations[certificateName], "") == c.Name
+}

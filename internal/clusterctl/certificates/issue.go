@@ -1,0 +1,146 @@
+package certificates
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// skew is how much earlier than now certificates begin: clocks differ.
+const skew = 5 * time.Minute
+
+// Issued is a certificate with its key and its authority, as PEM.
+type Issued struct{ Certificate, Key, Authority []byte }
+
+// issue makes a certificate; authority is nil for one that signs itself.
+func issue(r Request, authority *tls.Certificate, now time.Time) (Issued, error) {
+	template, err := r.template(now)
+	if err != nil {
+		return Issued{}, err
+	}
+	key, err := r.key()
+	if err != nil {
+		return Issued{}, err
+	}
+	parent, signer := template, key
+	if authority != nil {
+		parent = authority.Leaf
+		if signer, _ = authority.PrivateKey.(crypto.Signer); signer == nil {
+			return Issued{}, fault.New(fault.Invalid, ReasonIssuer, "the key of the authority cannot sign")
+		}
+		if parent.NotAfter.Before(template.NotAfter) {
+			template.NotAfter = parent.NotAfter
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return Issued{}, fault.New(fault.Invalid, ReasonIssuer, "the certificate cannot be signed: %v", err).From(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return Issued{}, fault.New(fault.Bug, ReasonIssuer, "a key cannot be encoded").From(err)
+	}
+	out := Issued{
+		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		Key:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+	}
+	out.Authority = out.Certificate
+	if authority != nil {
+		out.Authority = encoded(authority.Leaf)
+	}
+	return out, nil
+}
+
+func (r Request) template(now time.Time) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	duration, _ := r.lifetime()
+	t := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: r.CommonName}, DNSNames: r.DNSNames,
+		NotBefore: now.Add(-skew), NotAfter: now.Add(duration), IsCA: r.IsCA, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+	}
+	if r.Subject != nil {
+		t.Subject.Organization = r.Subject.Organizations
+	}
+	if r.IsCA {
+		t.KeyUsage |= x509.KeyUsageCertSign
+	}
+	t.ExtKeyUsage = extended(r.Usages)
+	if len(t.ExtKeyUsage) == 0 && !r.IsCA {
+		t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	}
+	for _, text := range r.IPAddresses {
+		ip := net.ParseIP(text)
+		if ip == nil {
+			return nil, fault.New(fault.Invalid, ReasonRequest, "spec.ipAddresses has %q, which is no address", text)
+		}
+		t.IPAddresses = append(t.IPAddresses, ip)
+	}
+	for _, text := range r.URIs {
+		u, err := url.Parse(text)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, ReasonRequest, "spec.uris has an entry that is no URI")
+		}
+		t.URIs = append(t.URIs, u)
+	}
+	if t.Subject.CommonName == "" && len(t.DNSNames)+len(t.IPAddresses)+len(t.URIs) == 0 {
+		return nil, fault.New(fault.Invalid, ReasonRequest, "it asks for no name; set spec.dnsNames or spec.commonName")
+	}
+	return t, nil
+}
+
+func extended(usages []string) []x509.ExtKeyUsage {
+	var out []x509.ExtKeyUsage
+	for _, u := range usages {
+		switch u {
+		case "server auth":
+			out = append(out, x509.ExtKeyUsageServerAuth)
+		case "client auth":
+			out = append(out, x509.ExtKeyUsageClientAuth)
+		}
+	}
+	return out
+}
+
+// key makes a private key.
+func (r Request) key() (crypto.Signer, error) {
+	algorithm, size := "RSA", 2048
+	if r.PrivateKey != nil {
+		if r.PrivateKey.Algorithm != "" {
+			algorithm, size = r.PrivateKey.Algorithm, 0
+		}
+		if r.PrivateKey.Size != 0 {
+			size = r.PrivateKey.Size
+		}
+	}
+	switch {
+	case algorithm == "RSA" && (size == 0 || size >= 2048 && size <= 8192):
+		return rsa.GenerateKey(rand.Reader, max(size, 2048))
+	case algorithm == "ECDSA" && (size == 0 || size == 256):
+		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case algorithm == "ECDSA" && size == 384:
+		return ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	case algorithm == "ECDSA" && size == 521:
+		return ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
+	case algorithm == "Ed25519":
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		return key, err
+	}
+	return nil, fault.New(fault.Invalid, ReasonRequest, "spec.privateKey asks for %s of %d bits; use RSA of 2048 to 8192 bits, ECDSA of 256, 384 or 521, or Ed25519", algorithm, size)
+}

@@ -1,0 +1,174 @@
+package certificates
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// renewEvery is the time after which certificates are checked where nothing changes: a small part of the shortest lifetime.
+	renewEvery = leastDuration / 12
+	// retryAfter is the time after which what failed is retried.
+	retryAfter = 30 * time.Second
+	// settle is how long it waits for further changes: components come with dozens of objects.
+	settle = 500 * time.Millisecond
+)
+
+// Keeper keeps the Certificates of a management cluster satisfied.
+type Keeper struct {
+	client client.WithWatch
+	now    func() time.Time
+	// report is called with what a reconciliation ended in, when that is another error than before; nil: nothing is wrong any more.
+	report func(error)
+}
+
+// NewKeeper returns a keeper that connects with the configuration.
+func NewKeeper(config *rest.Config, now func() time.Time, report func(error)) (*Keeper, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	c, err := client.NewWithWatch(rest.CopyConfig(config), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to keep certificates: %w", err)
+	}
+	return &Keeper{client: c, now: now, report: report}, nil
+}
+
+// Run reconciles until ctx ends: at once, when a Certificate, an issuer, or what authorities are written into changes, and in
+// time for what is to be renewed. Where the kinds are not ours, it waits until they are.
+func (k *Keeper) Run(ctx context.Context) {
+	said := ""
+	for ctx.Err() == nil {
+		err := k.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != said {
+			k.report(err)
+			said = text
+		}
+	}
+}
+
+// round reconciles once, and returns when it is time for the next one. The watches begin before it reads, so that no change is
+// missed.
+func (k *Keeper) round(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := make(chan struct{}, 1)
+	who, err := Who(ctx, k.client)
+	if err == nil {
+		err = k.watch(ctx, who, changed)
+	}
+	if err == nil {
+		err = Reconcile(ctx, k.client, k.now())
+	}
+	after := renewEvery
+	if err != nil {
+		after = retryAfter
+	}
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return err
+	case <-timer.C:
+		return err
+	case <-changed:
+	}
+	settled := time.NewTimer(settle)
+	defer settled.Stop()
+	select {
+	case <-ctx.Done():
+	case <-settled.C:
+	}
+	return err
+}
+
+// watch sends to changed when something changes that counts.
+func (k *Keeper) watch(ctx context.Context, who Provisioner, changed chan<- struct{}) error {
+	crds := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+	kinds := []schema.GroupVersionKind{crds}
+	if who == Slipway {
+		kinds = []schema.GroupVersionKind{kindOf("Certificate"), kindOf("Issuer"), kindOf("ClusterIssuer"), secretKind()}
+		for _, t := range targets() {
+			kinds = append(kinds, t.kind)
+		}
+	}
+	for _, kind := range kinds {
+		if err := k.watchKind(ctx, kind, changed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watchKind watches the objects of a kind from now on. A watch that ends counts as a change.
+func (k *Keeper) watchKind(ctx context.Context, kind schema.GroupVersionKind, changed chan<- struct{}) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := k.client.List(ctx, list, client.Limit(1)); err != nil {
+		return fmt.Errorf("listing %ss: %w", kind.Kind, err)
+	}
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
+	events, err := k.client.Watch(ctx, list, from)
+	if err != nil {
+		return fmt.Errorf("watching %ss: %w", kind.Kind, err)
+	}
+	go func() {
+		defer events.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e, open := <-events.ResultChan():
+				if open && !counts(kind, e.Object) {
+					continue
+				}
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+				if !open {
+					return
+				}
+			}
+		}
+	}()
+	return nil
+}
+
+// counts reports whether a change of an object may make something to do.
+func counts(kind schema.GroupVersionKind, o runtime.Object) bool {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return true // the watch reports an error
+	}
+	switch {
+	case kind.Group == group, m.GetName() == certificatesCRD:
+		return true
+	case kind == secretKind():
+		return m.GetAnnotations()[certificateName] != ""
+	}
+	return m.GetAnnotations()[injectFrom] != ""
+}
+
+func secretKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Secret") }

@@ -1,0 +1,135 @@
+package certificates
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
+)
+
+const (
+	group = "cert-manager.io"
+	// ownLabel marks our CRDs, so that those of cert-manager are never taken for them.
+	ownLabel = "clusterctl.slipway.dev/cert-manager"
+	// ownValue is its value.
+	ownValue = "builtin"
+	// certificatesCRD is the CRD by which it is known who satisfies Certificates.
+	certificatesCRD = "certificates.cert-manager.io"
+	// injectFrom names the Certificate whose authority is written into an object.
+	injectFrom = "cert-manager.io/inject-ca-from"
+	// certificateName is the annotation of a Secret with the Certificate that it was issued for.
+	certificateName = "cert-manager.io/certificate-name"
+	// requestHash is the annotation of a Secret with a hash of what it was issued for.
+	requestHash = "clusterctl.slipway.dev/request-hash"
+	// coreCertManager is the value of [inventory.CoreLabel] on the objects of cert-manager.
+	coreCertManager = "cert-manager"
+	// clusterNamespace has the Secrets of ClusterIssuers.
+	clusterNamespace = "cert-manager"
+)
+
+func kindOf(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
+}
+
+// Certificate is what is read of one.
+type Certificate struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              Request `json:"spec"`
+}
+
+// Request is what a Certificate asks for.
+type Request struct {
+	SecretName  string           `json:"secretName"`
+	CommonName  string           `json:"commonName,omitempty"`
+	DNSNames    []string         `json:"dnsNames,omitempty"`
+	IPAddresses []string         `json:"ipAddresses,omitempty"`
+	URIs        []string         `json:"uris,omitempty"`
+	IsCA        bool             `json:"isCA,omitempty"`
+	Duration    *metav1.Duration `json:"duration,omitempty"`
+	RenewBefore *metav1.Duration `json:"renewBefore,omitempty"`
+	Usages      []string         `json:"usages,omitempty"`
+	IssuerRef   IssuerRef        `json:"issuerRef"`
+	Subject     *Subject         `json:"subject,omitempty"`
+	PrivateKey  *PrivateKey      `json:"privateKey,omitempty"`
+	Template    *SecretTemplate  `json:"secretTemplate,omitempty"`
+}
+
+// IssuerRef names an Issuer or a ClusterIssuer.
+type IssuerRef struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind,omitempty"`
+	Group string `json:"group,omitempty"`
+}
+
+// Subject of a certificate.
+type Subject struct {
+	Organizations []string `json:"organizations,omitempty"`
+}
+
+// PrivateKey says which key is made.
+type PrivateKey struct {
+	Algorithm string `json:"algorithm,omitempty"`
+	Size      int    `json:"size,omitempty"`
+	Encoding  string `json:"encoding,omitempty"`
+}
+
+// SecretTemplate has what a Secret gets besides.
+type SecretTemplate struct {
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// Issuer is what is read of an Issuer or a ClusterIssuer.
+type Issuer struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		SelfSigned *struct{} `json:"selfSigned,omitempty"`
+		CA         *struct {
+			SecretName string `json:"secretName"`
+		} `json:"ca,omitempty"`
+	} `json:"spec"`
+}
+
+// decode reads an object as a Go type.
+func decode(o *unstructured.Unstructured, into any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
+}
+
+// CRDs are ours, for the kinds of cert-manager that providers use. What they do not know of a specification they keep.
+func CRDs() []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{
+		crd("Certificate", "certificates", "Namespaced"), crd("Issuer", "issuers", "Namespaced"), crd("ClusterIssuer", "clusterissuers", "Cluster"),
+	}
+}
+
+func crd(kind, plural, scope string) *unstructured.Unstructured {
+	open := func(description string) map[string]any {
+		return map[string]any{"type": "object", "description": description, "x-kubernetes-preserve-unknown-fields": true}
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": group, "scope": scope,
+		"names": map[string]any{"kind": kind, "listKind": kind + "List", "plural": plural, "singular": plural[:len(plural)-1]},
+		"versions": []any{map[string]any{
+			"name": "v1", "served": true, "storage": true,
+			"subresources": map[string]any{"status": map[string]any{}},
+			"additionalPrinterColumns": []any{
+				map[string]any{"name": "Ready", "type": "string", "jsonPath": `.status.conditions[?(@.type=="Ready")].status`},
+				map[string]any{"name": "Status", "type": "string", "jsonPath": `.status.conditions[?(@.type=="Ready")].message`},
+			},
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{
+				"type": "object", "description": "Satisfied by Slipway in the place of cert-manager.", "required": []any{"spec"},
+				"properties": map[string]any{
+					"apiVersion": map[string]any{"type": "string"}, "kind": map[string]any{"type": "string"}, "metadata": map[string]any{"type": "object"},
+					"spec": open("What is asked for."), "status": open("What was done."),
+				},
+			}},
+		}},
+	}}}
+	o.SetAPIVersion("apiextensions.k8s.io/v1")
+	o.SetKind("CustomResourceDefinition")
+	o.SetName(plural + "." + group)
+	o.SetLabels(map[string]string{ownLabel: ownValue, inventory.CoreLabel: coreCertManager})
+	return o
+}

@@ -1,0 +1,227 @@
+package installation
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/component"
+	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// skipCRDName is the annotation of a CRD whose name is not checked.
+const skipCRDName = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check"
+
+// Item is a provider to install: its objects, and the contract of its version.
+type Item struct {
+	*component.Components
+	Contract string
+}
+
+// Record of the provider.
+func (i Item) Record() inventory.Provider {
+	return inventory.Provider{Namespace: i.TargetNamespace, Name: i.Provider.Name, Type: i.Provider.Type, Version: i.Version}
+}
+
+// State is what the management cluster has.
+type State struct {
+	Installed []inventory.Provider
+	// Contract of the core that is installed or built in; empty: there is none.
+	Contract string
+}
+
+// Settings say how providers are installed.
+type Settings struct {
+	// SkipChecks leaves out whether the providers fit together.
+	SkipChecks bool
+	// Wait until all Deployments are available.
+	Wait bool
+	// Builtin satisfies the objects of cert-manager without cert-manager.
+	Builtin bool
+	// Before are steps that come after the record was begun, and before any provider: cert-manager's.
+	Before []Step
+	// UpdatedAt goes into the records.
+	UpdatedAt string
+}
+
+// Install plans the installation of providers.
+//
+//	the CRD of the record, namespaces, records that are not complete
+//	what the providers need: cert-manager
+//	each provider: its objects in their order, its certificates, its record
+//	if asked for: wait until Deployments are available
+func Install(items []Item, state State, s Settings) (Plan, error) {
+	items = slices.Clone(items)
+	slices.SortStableFunc(items, func(a, b Item) int { return provider.Compare(a.Provider, b.Provider) })
+	if err := checkInstalled(items, state.Installed); err != nil {
+		return Plan{}, err
+	}
+	if !s.SkipChecks {
+		if err := Check(items, state.Contract); err != nil {
+			return Plan{}, err
+		}
+	}
+	var p Plan
+	if len(items) == 0 {
+		return p, nil
+	}
+	p.add(Step{Verb: Apply, Object: inventory.CRD()}, Step{Verb: Serve, Object: inventory.CRD()})
+	for _, i := range items {
+		for _, o := range i.Objects {
+			if o.GetKind() == "Namespace" {
+				p.add(Step{Verb: Apply, Provider: i.Provider.Label(), Object: o})
+			}
+		}
+		begun := i.Record()
+		begun.Installing, begun.UpdatedAt = true, s.UpdatedAt
+		p.add(Step{Verb: Apply, Provider: i.Provider.Label(), Object: begun.Object(), Why: "the installation begins"})
+	}
+	p.add(s.Before...)
+	for _, i := range items {
+		p.add(Components(i, s.Builtin)...)
+		done := i.Record()
+		done.UpdatedAt = s.UpdatedAt
+		p.add(Step{Verb: Apply, Provider: i.Provider.Label(), Object: done.Object(), Why: "the installation is complete"})
+	}
+	if s.Wait {
+		for _, i := range items {
+			p.add(Waits(i)...)
+		}
+	}
+	return p, nil
+}
+
+// Components are the steps of the objects of a provider, without its Namespace.
+func Components(i Item, builtin bool) []Step {
+	var out, serve []Step
+	flush := func() { out, serve = append(out, serve...), nil }
+	certify := Step{Verb: Certify, Provider: i.Provider.Label()}
+	certificates := false
+	for _, o := range component.InstallOrder(i.Objects) {
+		if o.GetKind() == "Namespace" {
+			continue
+		}
+		if o.GetKind() != "CustomResourceDefinition" {
+			flush()
+		}
+		isCertificate := usesCertManager(o)
+		if certificates && !isCertificate && out[len(out)-1].Verb == Apply && usesCertManager(out[len(out)-1].Object) && builtin {
+			out = append(out, certify) // before the Pods that use the Secrets
+		}
+		certificates = certificates || isCertificate
+		out = append(out, Step{Verb: Apply, Provider: i.Provider.Label(), Object: o})
+		if o.GetKind() == "CustomResourceDefinition" {
+			serve = append(serve, Step{Verb: Serve, Provider: i.Provider.Label(), Object: o})
+		}
+	}
+	flush()
+	if certificates && builtin {
+		out = append(out, certify) // into the webhook configurations, too
+	}
+	return out
+}
+
+// Waits are the steps that wait for a provider.
+func Waits(i Item) []Step {
+	var out []Step
+	for _, o := range i.Objects {
+		if o.GetKind() == "Deployment" {
+			out = append(out, Step{Verb: Await, Provider: i.Provider.Label(), Object: o})
+		}
+	}
+	return out
+}
+
+// UsesCertManager reports whether a provider needs cert-manager, or someone in its place.
+func UsesCertManager(items []Item) bool {
+	return slices.ContainsFunc(items, func(i Item) bool { return slices.ContainsFunc(i.Objects, usesCertManager) })
+}
+
+func usesCertManager(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().Group == "cert-manager.io"
+}
+
+// checkInstalled refuses a provider that is there twice, and one that is installed already.
+func checkInstalled(items []Item, installed []inventory.Provider) error {
+	for n, i := range items {
+		if n > 0 && items[n-1].Provider.Label() == i.Provider.Label() {
+			return fault.New(fault.Invalid, ReasonRequest, "provider %s is named twice; a management cluster can have it once", i.Provider.Label())
+		}
+		if n > 0 && i.Provider.Type == provider.Core && items[n-1].Provider.Type == provider.Core {
+			return fault.New(fault.Invalid, ReasonRequest, "two core providers are named; a management cluster can have one")
+		}
+		for _, p := range inventory.Find(installed, i.Provider.Type, i.Provider.Name) {
+			switch {
+			case p.Installing && p.Version == i.Version && p.Namespace == i.TargetNamespace:
+			case p.Installing:
+				return fault.New(fault.Invalid, ReasonInstalled,
+					"the installation of provider %s %s in namespace %s has begun and not ended; run init without a version and a namespace for it to complete it, or delete it with `slipway delete --%s %s`",
+					p.Label(), p.Version, p.Namespace, p.Type.Flag(), p.Name)
+			case p.Namespace == i.TargetNamespace:
+				return fault.New(fault.Invalid, ReasonInstalled, "provider %s is installed already in namespace %s, in version %s; `slipway upgrade apply` changes its version",
+					p.Label(), p.Namespace, p.Version)
+			default:
+				return fault.New(fault.Invalid, ReasonInstalled, "provider %s is installed already, in namespace %s; a management cluster can have it once", p.Label(), p.Namespace)
+			}
+		}
+	}
+	return nil
+}
+
+// Check refuses providers that do not fit together, and CRDs that cannot be found by their kinds. The contract is that of
+// the core that is there; a core among the items takes its place.
+func Check(items []Item, core string) error {
+	for _, i := range items {
+		if i.Provider.Type == provider.Core {
+			core = i.Contract
+		}
+	}
+	if core == "" {
+		return fault.New(fault.Invalid, ReasonRequest, "there is no core provider in the management cluster, and none is to be installed; name one with --core %s", provider.CoreName)
+	}
+	fits := repository.CompatibleContracts(core)
+	var problems []string
+	for _, i := range items {
+		if !slices.Contains(fits, i.Contract) {
+			problems = append(problems, i.Provider.Label()+" "+i.Version+" has the contract "+i.Contract)
+		}
+	}
+	if len(problems) > 0 {
+		return fault.New(fault.Invalid, ReasonContract, "the core has the contract %s, which goes together with %s, but %s; name other versions",
+			core, strings.Join(fits, " and "), strings.Join(problems, "; "))
+	}
+	if core != repository.Contract {
+		return fault.New(fault.Invalid, ReasonContract, "the core has the contract %s; this version of slipway works with %s: name another version of the core", core, repository.Contract)
+	}
+	return checkCRDNames(items)
+}
+
+func checkCRDNames(items []Item) error {
+	var problems []string
+	for _, i := range items {
+		for _, o := range i.Objects {
+			if o.GetKind() != "CustomResourceDefinition" {
+				continue
+			}
+			if _, skip := o.GetAnnotations()[skipCRDName]; skip {
+				continue
+			}
+			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+			if want := contract.CRDName(group, kind); want != o.GetName() {
+				problems = append(problems, i.Provider.Label()+" has "+o.GetName()+" in the place of "+want)
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, ReasonCRDName,
+		"CRDs have names that are not made from their kinds, by which the core finds them: %s; use a version with other names, or set the annotation %s on CRDs that no Cluster refers to",
+		strings.Join(problems, "; "), skipCRDName)
+}

@@ -1,0 +1,188 @@
+package providerupgrade
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providerset"
+)
+
+// Reasons of the faults of this package.
+const (
+	// ReasonNotInstalled says that a provider is not installed; Gone.
+	ReasonNotInstalled = "ProviderNotInstalled"
+	// ReasonVersion says that a provider cannot go from its version to the one that was named; Invalid.
+	ReasonVersion = "UnsupportedUpgrade"
+	// ReasonStoredVersion says that stored objects could not be read after an upgrade; Invalid.
+	ReasonStoredVersion = "StoredVersion"
+)
+
+// mostMinors is how many minor versions the providers of the core's own releases may be upgraded over at once.
+const mostMinors = 3
+
+// Target is a provider that is installed, and the version that it is to have.
+type Target struct {
+	From inventory.Provider
+	To   string
+}
+
+// Request says what an upgrade is about: all providers with a contract, or those that are named.
+type Request struct {
+	Contract string
+	Named    map[provider.Type][]string
+}
+
+// Choose says which providers get which versions, with notes about those that stay. What an earlier command has begun and not
+// ended is among them.
+func Choose(ctx context.Context, r Request, cluster selection.Cluster, latest Latest) ([]Target, []string, error) {
+	installed := cluster.Installed
+	if (r.Contract == "") == (len(r.Named) == 0) {
+		return nil, nil, fault.New(fault.Invalid, installation.ReasonRequest,
+			"name either a contract, for example --contract %s, or providers, for example --infrastructure NAME:VERSION; `slipway upgrade plan` lists what there is", repository.Contract)
+	}
+	for _, p := range installed {
+		if p.Installing {
+			return nil, nil, fault.New(fault.Invalid, installation.ReasonInstalled,
+				"the installation of provider %s has begun and not ended; run `slipway init` again to complete it, then upgrade", p.Label())
+		}
+	}
+	var out []Target
+	var err error
+	if r.Contract != "" {
+		out, err = ofContract(ctx, r.Contract, installed, latest)
+	} else {
+		out, err = ofNames(ctx, r.Named, cluster, latest)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	out = pending(out, installed)
+	var notes []string
+	out = slices.DeleteFunc(out, func(t Target) bool {
+		same := t.To == t.From.Version && t.From.Next == ""
+		if same {
+			notes = append(notes, fmt.Sprintf("Provider %s has version %s already.", t.From.Label(), t.To))
+		}
+		return same
+	})
+	for _, t := range out {
+		if err := checkVersions(t); err != nil {
+			return nil, nil, err
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Target) int { return inventory.Compare(a.From, b.From) })
+	return out, notes, nil
+}
+
+func ofContract(ctx context.Context, contract string, installed []inventory.Provider, latest Latest) ([]Target, error) {
+	if contract != repository.Contract {
+		return nil, fault.New(fault.Invalid, installation.ReasonContract, "this version of slipway upgrades to the contract %s alone; --contract %s needs an older one", repository.Contract, contract)
+	}
+	var out []Target
+	var lacking []string
+	for _, p := range installed {
+		version, err := latest(ctx, p, contract)
+		if err != nil {
+			return nil, err
+		}
+		if version == "" {
+			lacking = append(lacking, p.Label())
+			continue
+		}
+		if newer(version, p.Version) < 0 {
+			version = p.Version // a pre-release is installed
+		}
+		out = append(out, Target{p, version})
+	}
+	if len(lacking) > 0 {
+		return nil, fault.New(fault.Invalid, installation.ReasonContract, "there is no release that goes together with the contract %s of: %s; name the providers to upgrade, or delete these", contract, strings.Join(lacking, ", "))
+	}
+	return out, nil
+}
+
+func ofNames(ctx context.Context, named map[provider.Type][]string, cluster selection.Cluster, latest Latest) ([]Target, error) {
+	var out []Target
+	for _, t := range provider.Types() {
+		for _, name := range named[t] {
+			ref, err := provider.ParseReference(name)
+			if err != nil {
+				return nil, err
+			}
+			target, err := ofName(ctx, t, ref, cluster, latest)
+			if err != nil {
+				return nil, err
+			}
+			if slices.ContainsFunc(out, func(other Target) bool { return other.From.Label() == target.From.Label() }) {
+				return nil, fault.New(fault.Invalid, installation.ReasonRequest, "provider %s is named twice", target.From.Label())
+			}
+			out = append(out, target)
+		}
+	}
+	return out, nil
+}
+
+func ofName(ctx context.Context, t provider.Type, ref provider.Reference, cluster selection.Cluster, latest Latest) (Target, error) {
+	label := t.Label(ref.Name)
+	if slices.Contains(cluster.Builtin, providerset.Name(label)) {
+		return Target{}, fault.New(fault.Invalid, installation.ReasonBuiltIn,
+			"provider %s is built into this management cluster; it is upgraded with the slipway binary: `slipway down`, then `slipway up` of the new version", label)
+	}
+	found := slices.DeleteFunc(inventory.Find(cluster.Installed, t, ref.Name), func(p inventory.Provider) bool {
+		return ref.Namespace != "" && p.Namespace != ref.Namespace
+	})
+	if len(found) == 0 {
+		return Target{}, fault.New(fault.Gone, ReasonNotInstalled, "provider %s is not installed; `slipway init --%s %s` installs it", label, t.Flag(), ref)
+	}
+	if ref.Version != "" {
+		return Target{found[0], ref.Version}, nil
+	}
+	version, err := latest(ctx, found[0], repository.Contract)
+	if err == nil && version == "" {
+		err = fault.New(fault.Invalid, installation.ReasonContract, "provider %s has no release that goes together with the contract %s; name a version", label, repository.Contract)
+	}
+	return Target{found[0], version}, err
+}
+
+// pending adds the upgrades that an earlier command has begun.
+func pending(out []Target, installed []inventory.Provider) []Target {
+	for _, p := range installed {
+		if p.Next != "" && !slices.ContainsFunc(out, func(t Target) bool { return t.From.Label() == p.Label() }) {
+			out = append(out, Target{p, p.Next})
+		}
+	}
+	return out
+}
+
+// checkVersions refuses what the releases of the core are not made for: going back, and going over more than three minor
+// versions at once.
+func checkVersions(t Target) error {
+	to, err := repository.ParseVersion(t.To)
+	if err != nil {
+		return fault.New(fault.Invalid, ReasonVersion, "%q of provider %s is no version; write it as v1.2.3", t.To, t.From.Label())
+	}
+	from, err := repository.ParseVersion(t.From.Version)
+	if err != nil || !isOfCore(t.From) {
+		return nil //nolint:nilerr // whatever is there, it cannot be compared
+	}
+	switch {
+	case to.LT(from):
+		return fault.New(fault.Invalid, ReasonVersion, "provider %s has version %s, and %s is older; it cannot go back", t.From.Label(), t.From.Version, t.To)
+	case to.Major != from.Major, to.Minor > from.Minor+mostMinors:
+		return fault.New(fault.Invalid, ReasonVersion, "provider %s has version %s; it can go to v%d.%d at most in one upgrade: upgrade to a version in between first",
+			t.From.Label(), t.From.Version, from.Major, from.Minor+mostMinors)
+	}
+	return nil
+}
+
+// isOfCore reports whether a provider is released with the core.
+func isOfCore(p inventory.Provider) bool {
+	return slices.Contains([]string{"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-docker"}, p.Label())
+}

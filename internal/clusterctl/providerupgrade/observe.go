@@ -1,0 +1,91 @@
+package providerupgrade
+
+import (
+	"context"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+func decode(o *unstructured.Unstructured, into any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
+}
+
+// ReadStored reads in which versions the CRDs of the changes store objects.
+func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[string]Stored, error) {
+	out := map[string]Stored{}
+	for _, change := range changes {
+		for _, o := range change.To.Objects {
+			if o.GetKind() != "CustomResourceDefinition" {
+				continue
+			}
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			err := c.Get(ctx, client.ObjectKeyFromObject(o), crd)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("reading CRD %s: %w", o.GetName(), err)
+			}
+			out[crd.Name] = Stored{Now: storage(crd), Ever: crd.Status.StoredVersions}
+		}
+	}
+	return out, nil
+}
+
+// ReadCustomisations says what others have set of the components, and what of it would be lost. Nothing is written.
+func ReadCustomisations(ctx context.Context, c client.Client, changes []Change) ([]Customisation, error) {
+	w := kube.NewWriter(c, installation.Manager)
+	var out []Customisation
+	for _, change := range changes {
+		objects := change.To.Objects
+		for _, o := range change.Present {
+			if !has(objects, o) && o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition" {
+				objects = append(objects[:len(objects):len(objects)], o)
+			}
+		}
+		for _, o := range objects {
+			found, err := customised(ctx, c, w, o, has(change.To.Objects, o))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		}
+	}
+	return out, nil
+}
+
+// customised are the customisations of one object. One that cannot become what it is to be is replaced.
+func customised(ctx context.Context, c client.Reader, w *kube.Writer, o *unstructured.Unstructured, stays bool) ([]Customisation, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(o.GroupVersionKind())
+	err := c.Get(ctx, client.ObjectKeyFromObject(o), live)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	if len(Customisations(live, nil)) == 0 {
+		return nil, nil
+	}
+	if !stays {
+		return Customisations(live, nil), nil
+	}
+	after, err := w.DryRun(ctx, live, o)
+	if apierrors.IsInvalid(err) {
+		return Customisations(live, nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Customisations(live, after), nil
+}
