@@ -16,8 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/alpha"
 	"github.com/slipwayhq/slipway/internal/cli/completion"
+	"github.com/slipwayhq/slipway/internal/cli/config"
 	"github.com/slipwayhq/slipway/internal/cli/controlplane"
+	"github.com/slipwayhq/slipway/internal/cli/convert"
 	"github.com/slipwayhq/slipway/internal/cli/create"
 	"github.com/slipwayhq/slipway/internal/cli/delete"
 	"github.com/slipwayhq/slipway/internal/cli/describe"
@@ -25,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/explain"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
+	"github.com/slipwayhq/slipway/internal/cli/generate"
 	"github.com/slipwayhq/slipway/internal/cli/get"
 	"github.com/slipwayhq/slipway/internal/cli/image"
 	"github.com/slipwayhq/slipway/internal/cli/initialize"
@@ -33,7 +37,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/move"
 	"github.com/slipwayhq/slipway/internal/cli/plan"
 	"github.com/slipwayhq/slipway/internal/cli/plane"
+	"github.com/slipwayhq/slipway/internal/cli/plugin"
 	"github.com/slipwayhq/slipway/internal/cli/provider"
+	"github.com/slipwayhq/slipway/internal/cli/rollout"
 	"github.com/slipwayhq/slipway/internal/cli/status"
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/cli/upgrade"
@@ -46,13 +52,29 @@ import (
 // Run runs the command line args (without the program's name) and returns the
 // exit code.
 func Run(ctx context.Context, args []string, e env.Env) int {
-	root := Root(e)
+	root, plugins := Root(e), []string{"slipway", clusterctlName}
+	if e.Program == clusterctlName {
+		root, plugins = Clusterctl(e), []string{clusterctlName}
+	}
+	if err := plugin.Run(root, args, plugins); err != nil {
+		return report(e.Err, err)
+	}
 	root.SetArgs(args)
 	return report(e.Err, root.ExecuteContext(ctx))
 }
 
 // Root builds the whole command tree.
 func Root(e env.Env) *cobra.Command {
+	root := base(e)
+	for _, verb := range verbs() {
+		root.AddCommand(verb(e))
+	}
+	acceptFlags(root)
+	return root
+}
+
+// base is a root without verbs.
+func base(e env.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "slipway",
 		Short:         "Kubernetes clusters from one binary, with the Cluster API",
@@ -70,22 +92,23 @@ func Root(e env.Env) *cobra.Command {
 	root.SetOut(e.Out)
 	root.SetErr(e.Err)
 	root.SetFlagErrorFunc(usageError)
-	for _, verb := range verbs() {
-		root.AddCommand(verb(e))
-	}
 	return root
 }
 
 func verbs() []func(env.Env) *cobra.Command {
 	return []func(env.Env) *cobra.Command{
+		alpha.Command,
 		completion.Command,
+		config.Command,
 		controlplane.Command,
+		convert.Command,
 		create.Command,
 		delete.Command,
 		describe.Command,
 		func(e env.Env) *cobra.Command { return down.Command(e, removeInstance) },
 		explain.Command,
 		extension.Command,
+		generate.Command,
 		get.Command,
 		image.Command,
 		initialize.Command,
@@ -96,6 +119,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		plan.Command,
 		plane.Command,
 		provider.Command,
+		rollout.Command,
 		status.Command,
 		func(e env.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
 		upgrade.Command,

@@ -106,6 +106,9 @@ func TestVerbsAgainstAnAPIServer(t *testing.T) {
 		u.run(t.Context(), "__complete", "describe", "cluster", "--kubeconfig="+u.kubeconfig, "").wants(t, cli.ExitOK, "demo\nfirst\nlate\n:4")
 	})
 	t.Run("describe", u.describe)
+	t.Run("describe and watch", u.watch)
+	t.Run("get clusters", u.getClusters)
+	t.Run("rollout", u.rollout)
 	t.Run("get kubeconfig", u.getKubeconfig)
 	t.Run("classes and versions", u.classes)
 	t.Run("delete", u.delete)
@@ -204,6 +207,108 @@ func (u user) describe(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(r.out), &root); err != nil || root.Kind != "Cluster" || len(root.Children) != 3 {
 		t.Errorf("the tree as data: %+v, %v", root, err)
+	}
+}
+
+// lines are what a verb prints while it runs.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+// next is the next text with the content, of those that come.
+func (l lines) next(t *testing.T, content string) {
+	t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		select {
+		case text := <-l:
+			if strings.Contains(text, content) {
+				return
+			}
+		case <-limit:
+			t.Fatalf("%q does not come", content)
+		}
+	}
+}
+
+// watch shows the tree again when something in it changes, and ends with the cluster. CX-09
+func (u user) watch(t *testing.T) {
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "seen"}, Spec: clusterv1.ClusterSpec{
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: localv1.GroupVersion.Group, Kind: "LocalCluster", Name: "seen"}}}
+	if err := u.client.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	out, code := make(lines, 100), make(chan int, 1)
+	go func() {
+		e := env.Env{In: strings.NewReader(""), Out: out, Err: io.Discard, Getenv: func(string) string { return "" }, Now: time.Now}
+		code <- cli.Run(t.Context(), []string{"describe", "cluster", "seen", "--watch", "--kubeconfig", u.kubeconfig}, e)
+	}()
+	out.next(t, "Cluster/seen")
+	c.Status.Conditions = []metav1.Condition{{Type: "Available", Status: "False", Reason: "Seen", Message: "a change was seen", LastTransitionTime: metav1.Now()}}
+	if err := u.client.Status().Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	out.next(t, "a change was seen")
+	if err := u.client.Delete(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	out.next(t, "Cluster default/seen is gone.")
+	if got := <-code; got != cli.ExitOK {
+		t.Errorf("exit code %d", got)
+	}
+	u.run(t.Context(), "describe", "cluster", "demo", "--watch", "-o", "json").wants(t, cli.ExitInvalid, "does not go with --output")
+}
+
+func (u user) getClusters(t *testing.T) {
+	u.run(t.Context(), "get", "clusters").wants(t, cli.ExitOK, "NAME   CLASS", "demo   local", "True", "first  local", "Unknown")
+	u.run(t.Context(), "get", "clusters", "-A").wants(t, cli.ExitOK, "NAMESPACE  NAME", "default    demo")
+	u.run(t.Context(), "get", "clusters", "-n", "kube-system").wants(t, cli.ExitOK, "There are no clusters in namespace kube-system; -A lists")
+	u.run(t.Context(), "get", "clusters", "-n", "kube-system", "-o", "json").wants(t, cli.ExitOK, "[]")
+	r := u.run(t.Context(), "get", "clusters", "-o", "json")
+	var rows []struct{ Name, Available string }
+	if err := json.Unmarshal([]byte(r.out), &rows); err != nil || len(rows) != 3 || rows[0].Name != "demo" || rows[0].Available != "True" {
+		t.Errorf("as data: %+v, %v", rows, err)
+	}
+}
+
+// rollout plays the controller of a MachineDeployment while the verb follows it. CX-17
+func (u user) rollout(t *testing.T) {
+	one := int32(1)
+	d := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "md"}, Spec: clusterv1.MachineDeploymentSpec{
+		ClusterName: "demo", Replicas: &one, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}
+	d.Spec.Template.Labels = map[string]string{"a": "b"}
+	d.Spec.Template.Spec = clusterv1.MachineSpec{
+		ClusterName:       "demo",
+		Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate", Name: "md"}},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: localv1.GroupVersion.Group, Kind: "LocalMachineTemplate", Name: "md"},
+	}
+	if err := u.client.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	u.run(t.Context(), "rollout", "pause", "md/md").wants(t, cli.ExitOK, "machinedeployment/md paused")
+	u.run(t.Context(), "alpha", "rollout", "restart", "md/md").wants(t, cli.ExitInvalid, "resume it first")
+	u.run(t.Context(), "rollout", "status", "md/md").wants(t, cli.ExitInvalid, "is paused by spec.paused")
+	u.run(t.Context(), "alpha", "rollout", "resume", "machinedeployment", "md").wants(t, cli.ExitOK, "machinedeployment/md resumed")
+	u.run(t.Context(), "rollout", "restart", "md/md").wants(t, cli.ExitOK, "machinedeployment/md restarted")
+	u.run(t.Context(), "rollout", "status", "md/md", "--watch=false").wants(t, cli.ExitOK, "to be observed...")
+	u.run(t.Context(), "rollout", "status", "md/md", "--timeout", "100ms").wants(t, cli.ExitError, "the time to wait is over")
+	u.run(t.Context(), "rollout", "status", "md/md", "-o", "json").wants(t, cli.ExitOK, `"observed": false`)
+	done := make(chan result, 1)
+	go func() { done <- u.run(t.Context(), "rollout", "status", "machinedeployments.cluster.x-k8s.io/md") }()
+	if err := u.client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Fatal(err)
+	}
+	d.Status.ObservedGeneration = d.Generation
+	d.Status.Replicas, d.Status.UpToDateReplicas, d.Status.AvailableReplicas = &one, &one, &one
+	if err := u.client.Status().Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	(<-done).wants(t, cli.ExitOK, "machinedeployment \"md\" successfully rolled out")
+	if err := u.client.Delete(t.Context(), d); err != nil {
+		t.Fatal(err)
 	}
 }
 

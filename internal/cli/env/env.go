@@ -13,6 +13,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/term"
@@ -27,13 +28,15 @@ type Env struct {
 	Err    io.Writer // progress, warnings, errors
 	Getenv func(string) string
 	Now    func() time.Time
+	// Program is the name by which this program was called.
+	Program string
 	// Executable is the path of this binary, for commands that start it again.
 	Executable func() (string, error)
 }
 
 // System is the environment of the running process.
 func System() Env {
-	return Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Now: time.Now, Executable: os.Executable}
+	return Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Now: time.Now, Program: filepath.Base(os.Args[0]), Executable: os.Executable}
 }
 
 // Terminal tells whether w is a terminal.

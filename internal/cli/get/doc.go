@@ -4,5 +4,5 @@
 //
 // Never: does anything itself.
 //
-// Read first: the packages classes and kubeconfig.
+// Read first: the packages classes, clusters and kubeconfig.
 package get

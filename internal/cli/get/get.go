@@ -6,6 +6,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/get/classes"
+	"github.com/slipwayhq/slipway/internal/cli/get/clusters"
 	"github.com/slipwayhq/slipway/internal/cli/get/kubeconfig"
 )
 
@@ -15,7 +16,7 @@ func Command(e env.Env) *cobra.Command {
 		Use:   "get",
 		Short: "Get a kubeconfig, or what there is",
 	}
-	cmd.AddCommand(classes.Command(e), kubeconfig.Command(e))
+	cmd.AddCommand(classes.Command(e), clusters.Command(e), kubeconfig.Command(e))
 	argument.Group(cmd)
 	return cmd
 }

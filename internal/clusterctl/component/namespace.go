@@ -46,17 +46,31 @@ func ownScopes(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	return out
 }
 
+// SetNamespace puts every object of a kind that lives in namespaces into the namespace.
+func SetNamespace(objects []*unstructured.Unstructured, namespace string) {
+	own := ownScopes(objects)
+	for _, o := range objects {
+		if isNamespaced(o, own) {
+			o.SetNamespace(namespace)
+		}
+	}
+}
+
+// isNamespaced reports whether objects of the kind live in namespaces.
+func isNamespaced(o *unstructured.Unstructured, own map[schema.GroupKind]bool) bool {
+	if namespaced, known := own[o.GroupVersionKind().GroupKind()]; known {
+		return namespaced
+	}
+	return !slices.Contains(clusterScoped(), o.GetKind())
+}
+
 // move brings one object, and what it refers to, into the target namespace.
 func move(o *unstructured.Unstructured, target string, own map[schema.GroupKind]bool) error {
 	before := o.GetNamespace()
 	if isNamespace(o) {
 		o.SetName(target)
 	}
-	namespaced, known := own[o.GroupVersionKind().GroupKind()]
-	if !known {
-		namespaced = !slices.Contains(clusterScoped(), o.GetKind())
-	}
-	if namespaced {
+	if isNamespaced(o, own) {
 		o.SetNamespace(target)
 	}
 	switch o.GetKind() {

@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/screen"
 	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // Command builds the verb.
@@ -30,24 +31,33 @@ what it should be and has a message, unless another row says the same.`,
 		Example: `  slipway describe cluster demo
   slipway describe cluster demo --show-conditions=all
   slipway describe cluster demo --show-conditions=MachinePool,Machine/demo-workers-x2c9f
+  slipway describe cluster demo --watch
   slipway describe cluster demo -o json`,
 		Args: argument.One("CLUSTER"),
 	}
 	connection := management.Add(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
-	show := addFlags(cmd.Flags())
+	chosen := addFlags(cmd.Flags())
+	watch := cmd.Flags().BoolP("watch", "w", false, "show the tree again whenever it changes, until the command is interrupted or the cluster is gone")
 	format := output.Flag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *watch && format.String() != "" {
+			return fault.New(fault.Invalid, "Usage", "--watch shows the tree for people; it does not go with --output")
+		}
 		c, err := connection.Connect(e)
 		if err != nil {
 			return err
 		}
-		root, err := show.read(cmd.Context(), c.Client, client.ObjectKey{Namespace: c.Namespace, Name: args[0]})
+		key := client.ObjectKey{Namespace: c.Namespace, Name: args[0]}
+		if *watch {
+			return c.Explain(chosen.watch(cmd.Context(), e, c.Client, key, cmd.Flags().Changed("color")))
+		}
+		root, err := chosen.read(cmd.Context(), c.Client, key)
 		if err != nil {
 			return c.Explain(err)
 		}
 		return format.Print(e.Out, root, func(w io.Writer) error {
-			_, err := io.WriteString(w, tree.Render(root, show.style(e, cmd.Flags().Changed("color"))))
+			_, err := io.WriteString(w, tree.Render(root, chosen.style(e, cmd.Flags().Changed("color"))))
 			return err
 		})
 	}
@@ -59,6 +69,8 @@ type flags struct {
 	tree.Options
 	color   bool
 	v1beta2 bool
+	// ungrouped is the flag that --grouping has replaced.
+	ungrouped *bool
 }
 
 func addFlags(set *pflag.FlagSet) *flags {
@@ -71,11 +83,16 @@ func addFlags(set *pflag.FlagSet) *flags {
 	set.BoolVar(&f.Grouping, "grouping", true, "show machines in the same state as one row")
 	set.BoolVarP(&f.color, "color", "c", false, "paint the state of conditions (default: on a terminal, unless NO_COLOR is set)")
 	set.BoolVar(&f.v1beta2, "v1beta2", true, "show the conditions of API version v1beta2; false: the deprecated ones of v1beta1")
+	set.BoolVar(&f.Echo, "disable-no-echo", false, "")
+	_ = set.MarkDeprecated("disable-no-echo", "use --echo")
+	f.ungrouped = set.Bool("disable-grouping", false, "")
+	_ = set.MarkDeprecated("disable-grouping", "use --grouping=false")
 	return f
 }
 
 func (f *flags) read(ctx context.Context, c tree.Reader, key client.ObjectKey) (*tree.Object, error) {
 	f.Deprecated = !f.v1beta2
+	f.Grouping = f.Grouping && !*f.ungrouped
 	snapshot, err := tree.Read(ctx, c, key, f.Options)
 	if apierrors.IsNotFound(err) {
 		_, err = cluster.Get(ctx, c, key) // says which clusters there are

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+)
+
+// clusterctlName is the name of a symbolic link to this program that makes it clusterctl.
+const clusterctlName = "clusterctl"
+
+// clusterctlVerbs are the verbs of clusterctl.
+func clusterctlVerbs() []string {
+	return []string{
+		"alpha rollout pause", "alpha rollout restart", "alpha rollout resume", "completion", "config repositories", "convert", "delete",
+		"describe cluster", "generate cluster", "generate provider", "generate yaml", "get kubeconfig", "init", "init list-images", "move",
+		"upgrade apply", "upgrade plan", "version",
+	}
+}
+
+// Clusterctl builds the tree of the verbs that clusterctl has, and no others.
+func Clusterctl(e env.Env) *cobra.Command {
+	root := base(e)
+	root.Use, root.Short = clusterctlName, "The verbs of clusterctl, by slipway "+buildinfo.Version()
+	root.PersistentFlags().String("config", "", "path or https address of the configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
+	root.PersistentFlags().IntP("v", "v", 0, "accepted as by clusterctl; what is printed does not depend on it")
+	for _, verb := range verbs() {
+		cmd := verb(e)
+		if prune(cmd, cmd.Name()) {
+			root.AddCommand(cmd)
+		}
+	}
+	return root
+}
+
+// prune removes what clusterctl does not have below a verb, and reports whether anything is left. Hidden verbs stay: they answer for
+// what clusterctl had once.
+func prune(cmd *cobra.Command, path string) bool {
+	isGroup := cmd.HasSubCommands() && !cmd.HasLocalFlags()
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden && !prune(sub, path+" "+sub.Name()) {
+			cmd.RemoveCommand(sub)
+		}
+	}
+	cmd.Example, cmd.Long, cmd.Short = renamed(cmd.Example), renamed(cmd.Long), renamed(cmd.Short)
+	if isGroup && !cmd.HasSubCommands() {
+		return false
+	}
+	return slices.ContainsFunc(clusterctlVerbs(), func(v string) bool { return v == path || strings.HasPrefix(v, path+" ") })
+}
+
+// renamed names the program as it was called, where a text shows one of its verbs.
+func renamed(text string) string {
+	var pairs []string
+	for _, verb := range clusterctlVerbs() {
+		first, _, _ := strings.Cut(verb, " ")
+		pairs = append(pairs, "slipway "+first+" ", clusterctlName+" "+first+" ")
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// acceptFlags adds to the verbs of clusterctl the flags that all of them have there.
+func acceptFlags(root *cobra.Command) {
+	for _, verb := range clusterctlVerbs() {
+		cmd, rest, err := root.Find(strings.Fields(verb))
+		if err != nil || len(rest) > 0 {
+			continue // a verb of clusterctl that this build does not have
+		}
+		flags := cmd.Flags()
+		if cmd.Flag("config") == nil {
+			flags.String("config", "", "accepted as by clusterctl; this verb reads no configuration file")
+			_ = flags.MarkHidden("config")
+		}
+		if cmd.Flag("v") == nil {
+			flags.IntP("v", "v", 0, "accepted as by clusterctl; what is printed does not depend on it")
+			_ = flags.MarkHidden("v")
+		}
+	}
+}

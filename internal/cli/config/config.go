@@ -1,0 +1,80 @@
+// Package config is the verb "config".
+//
+// Does: shows what the configuration file of clusterctl leads to: the repositories of all providers.
+//
+// Never: reads a repository.
+//
+// Read first: Command.
+package config
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/cli/source"
+)
+
+// row is a provider as clusterctl prints it.
+type row struct {
+	File         string
+	Name         string
+	ProviderType string
+	URL          string
+}
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Show the configuration of providers"}
+	cmd.AddCommand(repositories(e))
+	argument.Group(cmd)
+	return cmd
+}
+
+func repositories(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "repositories",
+		Short:   "List the providers that can be installed, and where their releases are",
+		Example: "  slipway config repositories\n  slipway config repositories -o yaml",
+		Args:    cobra.NoArgs,
+	}
+	configuration := source.Add(cmd.Flags())
+	format := output.Flag(cmd.Flags(), "text")
+	_ = format.Set("text") // clusterctl shows it as the default
+	cmd.Flags().Lookup("output").DefValue = format.String()
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		file, err := configuration.Load(cmd.Context(), e)
+		if err != nil {
+			return err
+		}
+		var rows []row
+		for _, p := range file.Providers() {
+			url, name := split(p.URL)
+			rows = append(rows, row{Name: p.Name, ProviderType: string(p.Type), URL: url, File: name})
+		}
+		return format.Print(e.Out, rows, func(w io.Writer) error { return text(w, rows) })
+	}
+	return cmd
+}
+
+// split parts an address from the file at its end.
+func split(url string) (address, file string) {
+	file = path.Base(url)
+	return strings.TrimSuffix(url, file), file
+}
+
+func text(w io.Writer, rows []row) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "NAME\tTYPE\tURL\tFILE")
+	for _, r := range rows {
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Name, r.ProviderType, r.URL, r.File)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,64 @@
+// Package convert is the verb "convert".
+//
+// Does: converts a manifest to the newest version of Cluster API's own kinds, and writes it.
+//
+// Never: calls a management cluster, or writes over its input before all of it was converted.
+//
+// Read first: Command.
+package convert
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/source"
+	"github.com/slipwayhq/slipway/internal/clusterctl/convert"
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "convert [FILE]",
+		Short: "Convert a manifest to the newest version of Cluster API",
+		Long: `Convert the objects of the group cluster.x-k8s.io in a file, or in the standard input, to another version of the API.
+Everything else stays as it is. Not converted are patches in a ClusterClass: check their paths. Comments in objects that are
+converted are lost.`,
+		Example: "  slipway convert cluster.yaml > cluster-v1beta2.yaml\n  slipway convert cluster.yaml --output cluster.yaml",
+	}
+	to := cmd.Flags().String("to-version", clusterv1.GroupVersion.Version, "version to convert to; "+clusterv1.GroupVersion.Version+" is the only one")
+	out := cmd.Flags().StringP("output", "o", "", "file to write to instead of the standard output")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return argument.One("FILE")(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		from := "-"
+		if len(args) == 1 {
+			from = args[0]
+		}
+		data, err := template.Source{In: e.In, Variable: func(string) (string, bool) { return "", false }}.Read(cmd.Context(), from)
+		if err != nil {
+			return err
+		}
+		r, err := convert.Manifest(data, *to)
+		if err != nil {
+			return err
+		}
+		if err := source.Write(e, *out, r.YAML); err != nil {
+			return err
+		}
+		for _, note := range r.Notes {
+			_, _ = fmt.Fprintln(e.Err, note)
+		}
+		_, err = fmt.Fprintf(e.Err, "%d objects converted to %s, %d left as they are.\n", r.Converted, *to, r.Unchanged)
+		return err
+	}
+	return cmd
+}

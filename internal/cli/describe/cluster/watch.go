@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/screen"
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// erase moves to the upper left corner of a terminal and clears it.
+const erase = "\x1b[H\x1b[2J"
+
+// patience is how many reads in a row may find the management cluster unreachable: it may be restarting.
+const patience = 15
+
+// watch shows the tree whenever something in it changes, apart from the time that passes. It ends without an error when the
+// cluster is gone after it was seen.
+func (f *flags) watch(ctx context.Context, e env.Env, c client.WithWatch, key client.ObjectKey, asked bool) error {
+	changes := progress.NewAPI(ctx, c, key)
+	shown, failures := "", 0
+	for {
+		root, err := f.read(ctx, c, key)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case fault.KindOf(err) == fault.Gone && shown != "":
+			_, err := fmt.Fprintf(e.Out, "Cluster %s is gone.\n", key)
+			return err
+		case fault.KindOf(err) == fault.Unreachable && shown != "" && failures < patience:
+			failures++
+		case err != nil:
+			return err
+		default:
+			failures = 0
+			if shown, err = show(e, root, f.style(e, asked), shown); err != nil {
+				return err
+			}
+		}
+		if err := changes.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// show prints the tree unless it is the one that was shown, and returns what was shown. On a terminal it takes the place of the one
+// before, with the ages of now.
+func show(e env.Env, root *tree.Object, style tree.Style, shown string) (string, error) {
+	ageless := style
+	ageless.Now = time.Time{}
+	state := tree.Render(root, ageless)
+	text := tree.Render(root, style)
+	switch {
+	case screen.Of(e, e.Out).Live:
+		text = erase + text
+	case state == shown:
+		return shown, nil
+	case shown != "":
+		text = "\n" + text
+	}
+	_, err := io.WriteString(e.Out, text)
+	return state, err
+}

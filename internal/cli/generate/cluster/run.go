@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/source"
+	"github.com/slipwayhq/slipway/internal/clusterctl/configfile"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
+)
+
+// generation is one run of the verb.
+type generation struct {
+	*options
+	e    env.Env
+	file *configfile.File
+	// cluster is nil where there is none, which is why in missing.
+	cluster *management.Connection
+	missing error
+	// builtin says that the template is one of this build.
+	builtin bool
+}
+
+func (o *options) run(ctx context.Context, e env.Env) error {
+	file, err := o.source.Load(ctx, e)
+	if err != nil {
+		return err
+	}
+	g := &generation{options: o, e: e, file: file}
+	g.cluster, g.missing = o.management.Connect(e)
+	if o.namespace == "" {
+		o.namespace = "default"
+		if g.cluster != nil {
+			o.namespace = g.cluster.Namespace
+		}
+	}
+	if o.from != "" || o.configMap != "" {
+		text, err := g.text(ctx)
+		if err != nil {
+			return err
+		}
+		if o.list {
+			return g.variables(text)
+		}
+		t, err := template.New(text, g.template())
+		return g.print(t, err)
+	}
+	release, err := g.release(ctx)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		text, err := release.Text(ctx)
+		if err != nil {
+			return err
+		}
+		return g.variables(text)
+	}
+	var existing client.Reader
+	if g.cluster != nil {
+		existing = g.cluster.Client
+	}
+	t, err := release.Template(ctx, existing, g.template())
+	return g.print(t, err)
+}
+
+// text is that of a template which is in no release.
+func (g *generation) text(ctx context.Context) ([]byte, error) {
+	if g.from != "" {
+		return template.Source{In: g.e.In, Variable: g.file.Variable}.Read(ctx, g.from)
+	}
+	if g.missing != nil {
+		return nil, g.missing
+	}
+	key := client.ObjectKey{Namespace: g.mapNamespace, Name: g.configMap}
+	if key.Namespace == "" {
+		key.Namespace = g.cluster.Namespace
+	}
+	text, err := template.FromConfigMap(ctx, g.cluster.Client, key, cmp.Or(g.mapKey, template.DefaultKey))
+	return text, g.cluster.Explain(err)
+}
+
+// release is the version of the provider whose template is used.
+func (g *generation) release(ctx context.Context) (template.Release, error) {
+	named, err := g.named(ctx)
+	if err != nil {
+		return template.Release{}, err
+	}
+	if named == template.BuiltinName && g.isBuiltin() {
+		g.builtin = true
+		s, err := template.Builtin()
+		return template.Release{Source: s, Version: template.BuiltinVersion(), Flavor: g.flavor}, err
+	}
+	s, version, err := source.Find(ctx, g.file, provider.Infrastructure, named)
+	return template.Release{Source: s, Version: version, Flavor: g.flavor}, err
+}
+
+// isBuiltin reports whether the provider of this build was not replaced by one of the configuration file.
+func (g *generation) isBuiltin() bool {
+	_, err := g.file.Provider(provider.Infrastructure, template.BuiltinName)
+	return err != nil
+}
+
+// named is the provider of the flag, with the version that is installed where it gives none; without a flag it is the one that is
+// installed.
+func (g *generation) named(ctx context.Context) (string, error) {
+	reference := provider.Reference{}
+	if g.infrastructure != "" {
+		var err error
+		if reference, err = provider.ParseReference(g.infrastructure); err != nil || reference.Version != "" || reference.Name == template.BuiltinName {
+			return g.infrastructure, err
+		}
+	}
+	if g.missing != nil {
+		if reference.Name != "" {
+			return reference.Name, nil // the latest version
+		}
+		return "", g.missing
+	}
+	installed, err := template.Installed(ctx, g.cluster.Client, reference.Name)
+	if err != nil {
+		if reference.Name != "" {
+			return reference.Name, nil
+		}
+		return "", g.cluster.Explain(err)
+	}
+	return installed.String(), nil
+}
+
+// template are the choices for the cluster.
+func (g *generation) template() template.Options {
+	out := template.Options{Name: g.name, Namespace: g.namespace, KubernetesVersion: g.version, Lookup: g.lookup()}
+	if g.controlPlaneGiven {
+		out.ControlPlaneMachines = &g.controlPlane
+	}
+	if g.workersGiven {
+		out.WorkerMachines = &g.workers
+	}
+	return out
+}
+
+// lookup knows the version of Kubernetes of this build, for templates of this build.
+func (g *generation) lookup() substitution.Lookup {
+	return func(name string) (string, bool) {
+		value, ok := g.file.Variable(name)
+		if !ok && g.builtin && name == "KUBERNETES_VERSION" {
+			return buildinfo.Get().Kubernetes, true
+		}
+		return value, ok
+	}
+}
+
+func (g *generation) variables(text []byte) error {
+	variables, err := substitution.Envsubst{}.Variables(text)
+	if err != nil {
+		return err
+	}
+	return source.List(g.e.Out, variables)
+}
+
+func (g *generation) print(t *template.Template, err error) error {
+	if err != nil && g.cluster != nil {
+		err = g.cluster.Explain(err)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := t.YAML()
+	if err != nil {
+		return err
+	}
+	return source.Write(g.e, g.write, data)
+}

@@ -1,0 +1,55 @@
+// Package yaml is the verb "generate yaml".
+//
+// Does: replaces the variables of a text, or lists them.
+//
+// Never: calls a management cluster, or changes anything else of the text.
+//
+// Read first: Command.
+package yaml
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/source"
+	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "yaml",
+		Short: "Replace the variables of a template",
+		Long: `Replace variables like ${NAME} and ${NAME:=default} in any text. Values are those of the environment, then those of
+the configuration file of clusterctl. All variables without a value are named together.`,
+		Example: "  slipway generate yaml --from template.yaml > manifest.yaml\n  slipway generate yaml --from template.yaml --list-variables",
+		Args:    cobra.NoArgs,
+	}
+	configuration := source.Add(cmd.Flags())
+	from := cmd.Flags().String("from", "-", "where the template is: a path, an https address, or - for the standard input")
+	list := cmd.Flags().Bool("list-variables", false, "list the variables of the template, and print nothing else")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		file, err := configuration.Load(cmd.Context(), e)
+		if err != nil {
+			return err
+		}
+		text, err := template.Source{In: e.In, Variable: file.Variable}.Read(cmd.Context(), *from)
+		if err != nil {
+			return err
+		}
+		if *list {
+			variables, err := substitution.Envsubst{}.Variables(text)
+			if err != nil {
+				return err
+			}
+			return source.List(e.Out, variables)
+		}
+		out, err := substitution.Envsubst{}.Process(text, file.Variable)
+		if err != nil {
+			return err
+		}
+		return source.Write(e, "", out)
+	}
+	return cmd
+}

@@ -1,0 +1,174 @@
+// Package clusters is the verb "get clusters".
+//
+// Does: lists the clusters with their class, version, and how many of their nodes are there.
+//
+// Never: writes.
+//
+// Read first: Command.
+package clusters
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+)
+
+// row is one cluster.
+type row struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Class is empty for a cluster without one.
+	Class   string `json:"class,omitempty"`
+	Version string `json:"version,omitempty"`
+	Phase   string `json:"phase"`
+	// ControlPlane counts machines; a control plane without machines has none.
+	ControlPlane *count `json:"controlPlane,omitempty"`
+	Workers      *count `json:"workers,omitempty"`
+	// Available is the status of the condition of this name.
+	Available string    `json:"available"`
+	Message   string    `json:"message,omitempty"`
+	Paused    bool      `json:"paused,omitempty"`
+	Created   time.Time `json:"created"`
+}
+
+type count struct {
+	Available int32 `json:"available"`
+	Desired   int32 `json:"desired"`
+}
+
+func (c *count) String() string {
+	if c == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", c.Available, c.Desired)
+}
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "clusters",
+		Aliases: []string{"cluster"},
+		Short:   "List the clusters",
+		Example: "  slipway get clusters\n  slipway get clusters -A -o json",
+		Args:    cobra.NoArgs,
+	}
+	connection := management.Add(cmd.Flags())
+	all := cmd.Flags().BoolP("all-namespaces", "A", false, "list the clusters of all namespaces")
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		var options []client.ListOption
+		if !*all {
+			options = append(options, client.InNamespace(c.Namespace))
+		}
+		var list clusterv1.ClusterList
+		if err := c.Client.List(cmd.Context(), &list, options...); err != nil {
+			return c.Explain(err)
+		}
+		rows := rowsOf(list.Items)
+		return format.Print(e.Out, rows, func(w io.Writer) error {
+			if len(rows) == 0 {
+				return none(e.Err, c.Namespace, *all)
+			}
+			return text(w, rows, e.Now(), *all)
+		})
+	}
+	return cmd
+}
+
+func none(w io.Writer, namespace string, all bool) error {
+	if all {
+		_, err := fmt.Fprintln(w, "There are no clusters; \"slipway create cluster NAME\" creates one.")
+		return err
+	}
+	_, err := fmt.Fprintf(w, "There are no clusters in namespace %s; -A lists those of all namespaces.\n", namespace)
+	return err
+}
+
+func rowsOf(clusters []clusterv1.Cluster) []row {
+	rows := []row{}
+	for i := range clusters {
+		rows = append(rows, rowOf(&clusters[i]))
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return rows
+}
+
+func rowOf(c *clusterv1.Cluster) row {
+	r := row{
+		Namespace: c.Namespace, Name: c.Name, Class: c.Spec.Topology.ClassRef.Name, Version: c.Spec.Topology.Version,
+		Phase: c.Status.Phase, Available: "Unknown", Created: c.CreationTimestamp.Time,
+		Paused: c.Spec.Paused != nil && *c.Spec.Paused,
+	}
+	if p := c.Status.ControlPlane; p != nil {
+		if r.Version == "" {
+			r.Version = versions(p.Versions)
+		}
+		if p.DesiredReplicas != nil {
+			r.ControlPlane = counts(p.AvailableReplicas, p.DesiredReplicas)
+		}
+	}
+	if w := c.Status.Workers; w != nil && w.DesiredReplicas != nil {
+		r.Workers = counts(w.AvailableReplicas, w.DesiredReplicas)
+	}
+	if available := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterAvailableCondition); available != nil {
+		r.Available, r.Message = string(available.Status), available.Message
+	}
+	return r
+}
+
+// versions are those that machines of the control plane have; more than one during an upgrade.
+func versions(found []clusterv1.StatusVersion) string {
+	var out []string
+	for _, v := range found {
+		out = append(out, v.Version)
+	}
+	return strings.Join(out, ", ")
+}
+
+func counts(available, desired *int32) *count {
+	c := &count{Desired: *desired}
+	if available != nil {
+		c.Available = *available
+	}
+	return c
+}
+
+func text(w io.Writer, rows []row, now time.Time, all bool) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	space := func(s string) string {
+		if all {
+			return s + "\t"
+		}
+		return ""
+	}
+	_, _ = fmt.Fprintln(t, space("NAMESPACE")+"NAME\tCLASS\tVERSION\tPHASE\tAVAILABLE\tCONTROL PLANE\tWORKERS\tAGE")
+	for _, r := range rows {
+		phase := cmp.Or(r.Phase, "-")
+		if r.Paused {
+			phase += " (paused)"
+		}
+		_, _ = fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", space(r.Namespace), r.Name, cmp.Or(r.Class, "-"), cmp.Or(r.Version, "-"),
+			phase, r.Available, r.ControlPlane, r.Workers, duration.HumanDuration(now.Sub(r.Created)))
+	}
+	return t.Flush()
+}

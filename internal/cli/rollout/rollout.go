@@ -1,0 +1,102 @@
+// Package rollout is the verb "rollout", and the same below "alpha", where clusterctl has it.
+//
+// Does: restarts, pauses and resumes rollouts, and follows one until it is over.
+//
+// Never: decides what a rollout is; package clusterctl/rollout does.
+//
+// Read first: Command.
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/rollout"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "Restart, follow, pause and resume the rollout of a MachineDeployment or control plane",
+	}
+	cmd.AddCommand(changes(e)...)
+	cmd.AddCommand(status(e))
+	argument.Group(cmd)
+	return cmd
+}
+
+// Alpha builds the verb as clusterctl has it.
+func Alpha(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "Restart, pause and resume the rollout of a MachineDeployment or control plane, as \"slipway rollout\" does",
+	}
+	cmd.AddCommand(changes(e)...)
+	argument.Group(cmd)
+	return cmd
+}
+
+// change is one of the verbs that write.
+type change struct {
+	name, done, short, long string
+	act                     func(context.Context, env.Env, client.Client, string, rollout.Resource) error
+}
+
+func changes(e env.Env) []*cobra.Command {
+	var out []*cobra.Command
+	for _, c := range []change{
+		{"restart", "restarted", "Replace all machines of a MachineDeployment or KubeadmControlPlane",
+			"Replace all machines, as the strategy of the MachineDeployment or KubeadmControlPlane says: spec.rollout.after is set to now, and\nmachines that are older are out of date. \"slipway rollout status\" follows it.",
+			func(ctx context.Context, e env.Env, c client.Client, namespace string, r rollout.Resource) error {
+				return rollout.Restart(ctx, c, namespace, r, e.Now())
+			}},
+		{"pause", "paused", "Stop a rollout where it is", "Stop a rollout where it is: a MachineDeployment gets spec.paused, a KubeadmControlPlane the annotation cluster.x-k8s.io/paused,\nwith which it is not reconciled at all.",
+			func(ctx context.Context, _ env.Env, c client.Client, namespace string, r rollout.Resource) error {
+				return rollout.Pause(ctx, c, namespace, r)
+			}},
+		{"resume", "resumed", "Let a rollout that was paused continue", "Let a rollout that was paused continue.",
+			func(ctx context.Context, _ env.Env, c client.Client, namespace string, r rollout.Resource) error {
+				return rollout.Resume(ctx, c, namespace, r)
+			}},
+	} {
+		out = append(out, c.command(e))
+	}
+	return out
+}
+
+func (c change) command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     c.name + " KIND/NAME",
+		Short:   c.short,
+		Long:    c.long,
+		Example: fmt.Sprintf("  slipway rollout %s machinedeployment/demo-md-0\n  slipway rollout %s kcp/demo -n team-a", c.name, c.name),
+	}
+	connection := management.Add(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		resources, err := rollout.Parse(args, rollout.Changeable())
+		if err != nil {
+			return err
+		}
+		m, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		for _, r := range resources {
+			if err := c.act(cmd.Context(), e, m.Client, m.Namespace, r); err != nil {
+				return m.Explain(err)
+			}
+			if _, err := fmt.Fprintf(e.Out, "%s %s\n", r, c.done); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}

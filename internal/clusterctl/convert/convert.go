@@ -1,0 +1,132 @@
+// Package convert turns manifests of Cluster API into a newer version of its API, without a cluster.
+//
+// Does: converts the objects of the group cluster.x-k8s.io; everything else of a file stays as it is, byte for byte.
+//
+//	an older version of the group      converted
+//	the wanted version, other groups   as it is
+//	a version that is not known        as it is, with a note
+//	a field that is not known          an error: it would be lost
+//
+// Never: talks to a cluster; converts the patches in a ClusterClass, whose paths are those of other kinds.
+//
+// Read first: [Manifest].
+package convert
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/conversion"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonManifest says that a manifest cannot be converted; Invalid.
+const ReasonManifest = "InvalidManifest"
+
+// Result is a manifest that was converted.
+type Result struct {
+	YAML []byte
+	// Converted and Unchanged count objects.
+	Converted, Unchanged int
+	// Notes say what was left as it is although it may have been meant.
+	Notes []string
+}
+
+// Manifest converts the documents of a manifest.
+func Manifest(data []byte, version string) (Result, error) {
+	if version != clusterv1.GroupVersion.Version {
+		return Result{}, fault.New(fault.Invalid, ReasonManifest, "objects cannot be converted to version %q; use %s", version, clusterv1.GroupVersion.Version)
+	}
+	converter, err := conversion.New(nil)
+	if err != nil {
+		return Result{}, err
+	}
+	r := Result{}
+	var documents [][]byte
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for n := 1; ; n++ {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return Result{}, malformed(n, err)
+		}
+		document = bytes.TrimPrefix(document, []byte("---\n"))
+		if len(bytes.TrimSpace(document)) == 0 {
+			continue
+		}
+		if document, err = r.document(converter, document, n); err != nil {
+			return Result{}, err
+		}
+		documents = append(documents, append(bytes.TrimRight(document, "\n"), '\n'))
+	}
+	r.YAML = bytes.Join(documents, []byte("---\n"))
+	return r, nil
+}
+
+func malformed(n int, err error) error {
+	return fault.New(fault.Invalid, ReasonManifest, "document %d cannot be read: %v; where it is a template, replace its variables first (slipway generate yaml)", n, err).From(err)
+}
+
+// document converts one document, where it is to be.
+func (r *Result) document(converter *conversion.Converter, document []byte, n int) ([]byte, error) {
+	head := unstructured.Unstructured{}
+	if err := yaml.Unmarshal(document, &head.Object); err != nil {
+		return nil, malformed(n, err)
+	}
+	if len(head.Object) == 0 {
+		return document, nil // comments
+	}
+	kind := head.GroupVersionKind()
+	if kind.Group != clusterv1.GroupVersion.Group || kind.Version == clusterv1.GroupVersion.Version {
+		r.Unchanged++
+		return document, nil
+	}
+	if !converter.Scheme().Recognizes(kind) || !converter.Scheme().Recognizes(clusterv1.GroupVersion.WithKind(kind.Kind)) {
+		r.Unchanged++
+		r.Notes = append(r.Notes, fmt.Sprintf("Document %d, %s %s, has version %s, which cannot be converted; it is left as it is.", n, kind.Kind, head.GetName(), kind.Version))
+		return document, nil
+	}
+	out, err := object(converter, document, kind)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, ReasonManifest, "document %d, %s %s, cannot be converted: %v", n, kind.Kind, head.GetName(), err).From(err)
+	}
+	r.Converted++
+	return out, nil
+}
+
+func object(converter *conversion.Converter, document []byte, kind schema.GroupVersionKind) ([]byte, error) {
+	spoke, err := converter.Scheme().New(kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.UnmarshalStrict(document, spoke); err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: ")) // of the library, not of the file
+	}
+	hub, err := converter.Convert(spoke, clusterv1.GroupVersion.Version)
+	if err != nil {
+		return nil, err
+	}
+	hub.GetObjectKind().SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind.Kind))
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(hub)
+	if err != nil {
+		return nil, err
+	}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {
+		delete(content, "status")
+	}
+	return yaml.Marshal(content)
+}

@@ -1,0 +1,122 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+// manager is the field manager of the changes.
+const manager = "rollout"
+
+// Restart replaces all Machines of the resource, as its strategy says: those created before now are out of date.
+func Restart(ctx context.Context, c client.Client, namespace string, r Resource, now time.Time) error {
+	o, err := get(ctx, c, namespace, r)
+	if err != nil {
+		return err
+	}
+	if isPaused(o) {
+		return fault.New(fault.Invalid, ReasonState, "%s is paused, so that nothing would be replaced; resume it first", r)
+	}
+	if due := after(o); due.After(now) {
+		return fault.New(fault.Invalid, ReasonState, "%s is to be restarted at %s already; remove spec.rollout.after to restart it now", r, due.UTC().Format(time.RFC3339))
+	}
+	return r.doing("restarting", kube.NewWriter(c, manager).Patch(ctx, o, func(o client.Object) { *after(o) = metav1.NewTime(now.Truncate(time.Second)) }))
+}
+
+// Pause stops the rollout where it is.
+func Pause(ctx context.Context, c client.Client, namespace string, r Resource) error {
+	o, err := get(ctx, c, namespace, r)
+	if err != nil {
+		return err
+	}
+	if isPaused(o) {
+		return fault.New(fault.Invalid, ReasonState, "%s is paused already", r)
+	}
+	return r.doing("pausing", kube.NewWriter(c, manager).Patch(ctx, o, func(o client.Object) { setPaused(o, true) }))
+}
+
+// Resume lets the rollout continue.
+func Resume(ctx context.Context, c client.Client, namespace string, r Resource) error {
+	o, err := get(ctx, c, namespace, r)
+	if err != nil {
+		return err
+	}
+	if !isPaused(o) {
+		return fault.New(fault.Invalid, ReasonState, "%s is not paused", r)
+	}
+	return r.doing("resuming", kube.NewWriter(c, manager).Patch(ctx, o, func(o client.Object) { setPaused(o, false) }))
+}
+
+func get(ctx context.Context, c client.Reader, namespace string, r Resource) (client.Object, error) {
+	var o client.Object
+	switch r.Kind {
+	case MachineDeployment:
+		o = &clusterv1.MachineDeployment{}
+	case KubeadmControlPlane:
+		o = &controlplanev1.KubeadmControlPlane{}
+	default:
+		o = &clusterv1.MachinePool{}
+	}
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: r.Name}, o)
+	if apierrors.IsNotFound(err) {
+		return nil, fault.New(fault.Gone, ReasonNotFound, "there is no %s %q in namespace %q; -n names another namespace", r.Kind, r.Name, namespace).From(err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", r, err)
+	}
+	return o, nil
+}
+
+// doing says what of r failed.
+func (r Resource) doing(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", what, r, err)
+	}
+	return nil
+}
+
+// after is the field that says which Machines are out of date; of no object: one that is empty.
+func after(o client.Object) *metav1.Time {
+	switch o := o.(type) {
+	case *clusterv1.MachineDeployment:
+		return &o.Spec.Rollout.After
+	case *controlplanev1.KubeadmControlPlane:
+		return &o.Spec.Rollout.After
+	}
+	return &metav1.Time{}
+}
+
+func isPaused(o client.Object) bool {
+	if d, ok := o.(*clusterv1.MachineDeployment); ok {
+		return d.Spec.Paused != nil && *d.Spec.Paused
+	}
+	_, paused := o.GetAnnotations()[clusterv1.PausedAnnotation]
+	return paused
+}
+
+func setPaused(o client.Object, paused bool) {
+	if d, ok := o.(*clusterv1.MachineDeployment); ok {
+		d.Spec.Paused = &paused
+		return
+	}
+	annotations := o.GetAnnotations()
+	if !paused {
+		delete(annotations, clusterv1.PausedAnnotation)
+		return
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[clusterv1.PausedAnnotation] = "true"
+	o.SetAnnotations(annotations)
+}

@@ -1,0 +1,114 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Reasons of the faults of this package.
+const (
+	// ReasonResource says that something cannot be rolled out, or not in this way; Invalid.
+	ReasonResource = "InvalidRolloutResource"
+	// ReasonNotFound says that there is no such object; Gone.
+	ReasonNotFound = "RolloutResourceNotFound"
+	// ReasonState says that the object does not allow it now; Invalid.
+	ReasonState = "InvalidRolloutState"
+)
+
+// Kind is what rolls out.
+type Kind string
+
+// Kinds with rollouts.
+const (
+	MachineDeployment   Kind = "MachineDeployment"
+	KubeadmControlPlane Kind = "KubeadmControlPlane"
+	MachinePool         Kind = "MachinePool"
+)
+
+// Resource is an object that rolls out.
+type Resource struct {
+	Kind Kind
+	Name string
+}
+
+// String is the resource as kubectl writes it.
+func (r Resource) String() string { return strings.ToLower(string(r.Kind)) + "/" + r.Name }
+
+// names are what people write for a kind.
+func names(k Kind) []string {
+	singular := strings.ToLower(string(k))
+	out := []string{singular, singular + "s"}
+	switch k {
+	case MachineDeployment:
+		return append(out, "md")
+	case KubeadmControlPlane:
+		return append(out, "kcp")
+	}
+	return append(out, "mp")
+}
+
+// Changeable are the kinds whose rollout can be restarted, paused and resumed.
+func Changeable() []Kind { return []Kind{MachineDeployment, KubeadmControlPlane} }
+
+// Readable are the kinds whose rollout can be followed.
+func Readable() []Kind { return append(Changeable(), MachinePool) }
+
+// Parse reads resources as kubectl does: "md/a", "md/a kcp/b", or "md a b".
+func Parse(args []string, kinds []Kind) ([]Resource, error) {
+	if len(args) == 0 {
+		return nil, fault.New(fault.Invalid, ReasonResource, "name what rolls out, for example machinedeployment/NAME; the kinds are: %s", list(kinds))
+	}
+	if !strings.Contains(args[0], "/") {
+		kind, err := find(args[0], kinds)
+		if err != nil {
+			return nil, err
+		}
+		if len(args) == 1 {
+			return nil, fault.New(fault.Invalid, ReasonResource, "the name is missing: write %s/NAME", args[0])
+		}
+		var out []Resource
+		for _, name := range args[1:] {
+			if strings.Contains(name, "/") {
+				return nil, fault.New(fault.Invalid, ReasonResource, "%q is no name: write either %s NAME, or KIND/NAME for each", name, args[0])
+			}
+			out = append(out, Resource{kind, name})
+		}
+		return out, nil
+	}
+	var out []Resource
+	for _, arg := range args {
+		kindName, name, found := strings.Cut(arg, "/")
+		if !found || name == "" || strings.Contains(name, "/") {
+			return nil, fault.New(fault.Invalid, ReasonResource, "%q is not KIND/NAME, for example machinedeployment/NAME", arg)
+		}
+		kind, err := find(kindName, kinds)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Resource{kind, name})
+	}
+	return out, nil
+}
+
+func find(name string, kinds []Kind) (Kind, error) {
+	short, _, _ := strings.Cut(strings.ToLower(name), ".") // a group may follow, as in machinedeployments.cluster.x-k8s.io
+	for _, k := range kinds {
+		for _, n := range names(k) {
+			if n == short {
+				return k, nil
+			}
+		}
+	}
+	return "", fault.New(fault.Invalid, ReasonResource, "%q has no rollout that this verb knows; the kinds are: %s", name, list(kinds))
+}
+
+func list(kinds []Kind) string {
+	var out []string
+	for _, k := range kinds {
+		n := names(k)
+		out = append(out, fmt.Sprintf("%s (%s)", n[0], n[len(n)-1]))
+	}
+	return strings.Join(out, ", ")
+}

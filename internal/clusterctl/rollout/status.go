@@ -1,0 +1,111 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// State is how far a rollout is.
+type State struct {
+	Kind Kind   `json:"kind"`
+	Name string `json:"name"`
+	// Desired, Replicas, UpToDate and Available count Machines.
+	Desired   int32 `json:"desired"`
+	Replicas  int32 `json:"replicas"`
+	UpToDate  int32 `json:"upToDate"`
+	Available int32 `json:"available"`
+	// Observed: the status is of the newest spec.
+	Observed bool `json:"observed"`
+	// Paused is what pauses it; empty: nothing.
+	Paused string `json:"paused,omitempty"`
+	// Reason is what the controller says about a rollout that is going on.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Read reads how far the rollout of a resource is.
+func Read(ctx context.Context, c client.Reader, namespace string, r Resource) (State, error) {
+	o, err := get(ctx, c, namespace, r)
+	if err != nil {
+		return State{}, err
+	}
+	s := State{Kind: r.Kind, Name: r.Name}
+	if isPaused(o) {
+		s.Paused = "the annotation " + clusterv1.PausedAnnotation
+		if r.Kind == MachineDeployment {
+			s.Paused = "spec.paused"
+		}
+	}
+	switch o := o.(type) {
+	case *clusterv1.MachineDeployment:
+		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
+		s.Observed = o.Status.ObservedGeneration >= o.Generation
+		s.says(o.Status.Conditions)
+	case *controlplanev1.KubeadmControlPlane:
+		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
+		s.Observed = o.Status.ObservedGeneration >= o.Generation
+		s.says(o.Status.Conditions)
+	case *clusterv1.MachinePool:
+		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
+		s.Observed = o.Status.ObservedGeneration >= o.Generation
+		s.says(o.Status.Conditions)
+	}
+	return s, nil
+}
+
+func (s *State) counts(desired, replicas, upToDate, available *int32) {
+	value := func(n *int32, unset int32) int32 {
+		if n == nil {
+			return unset
+		}
+		return *n
+	}
+	s.Desired, s.Replicas = value(desired, 1), value(replicas, 0)
+	s.UpToDate, s.Available = value(upToDate, 0), value(available, 0)
+}
+
+// says takes what the conditions say: why the rollout is not over, and that nothing is reconciled.
+func (s *State) says(conditions []metav1.Condition) {
+	if c := meta.FindStatusCondition(conditions, clusterv1.RollingOutCondition); c != nil && c.Status == metav1.ConditionTrue {
+		first, _, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
+		s.Reason = strings.TrimPrefix(first, "* ")
+	}
+	if s.Paused == "" && meta.IsStatusConditionTrue(conditions, clusterv1.PausedCondition) {
+		s.Paused = "spec.paused of its Cluster"
+	}
+}
+
+// Done reports whether all Machines are up to date and available, and none is left over.
+func (s State) Done() bool {
+	return s.Observed && s.UpToDate >= s.Desired && s.Replicas == s.Desired && s.Available >= s.Desired
+}
+
+// String says it as kubectl does, and why it waits.
+func (s State) String() string {
+	name := fmt.Sprintf("%s %q", strings.ToLower(string(s.Kind)), s.Name)
+	waiting := "Waiting for rollout of " + name + " to finish: "
+	switch {
+	case s.Done():
+		return name + " successfully rolled out"
+	case !s.Observed:
+		return "Waiting for the spec of " + name + " to be observed..." + s.because()
+	case s.UpToDate < s.Desired:
+		return waiting + fmt.Sprintf("%d of %d machines are up to date...", s.UpToDate, s.Desired) + s.because()
+	case s.Replicas > s.Desired:
+		return waiting + fmt.Sprintf("%d old machines are pending termination...", s.Replicas-s.Desired) + s.because()
+	}
+	return waiting + fmt.Sprintf("%d of %d updated machines are available...", s.Available, s.Desired) + s.because()
+}
+
+func (s State) because() string {
+	if s.Reason == "" {
+		return ""
+	}
+	return " (" + s.Reason + ")"
+}

@@ -1,0 +1,53 @@
+package template
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/examples"
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/release/component"
+	"github.com/slipwayhq/slipway/internal/release/template"
+)
+
+// BuiltinName is the name of the infrastructure provider of this build.
+const BuiltinName = "local"
+
+// Builtin is this build's own infrastructure provider, as a repository with one version: that of the build. Its templates and
+// ClusterClasses are those of a release.
+func Builtin() (*repository.Source, error) {
+	files := map[string]string{}
+	for _, flavor := range template.Flavors() {
+		objects, err := flavor.Objects(examples.Files)
+		if err != nil {
+			return nil, err
+		}
+		text, err := component.YAML(objects)
+		if err != nil {
+			return nil, fmt.Errorf("writing template %s: %w", flavor.File(), err)
+		}
+		files[flavor.File()] = string(text)
+	}
+	for _, name := range classes.Names() {
+		objects, _, err := classes.Objects(name, "")
+		if err != nil {
+			return nil, err
+		}
+		text, err := component.YAML(objects)
+		if err != nil {
+			return nil, fmt.Errorf("writing ClusterClass %s: %w", name, err)
+		}
+		files["clusterclass-"+name+".yaml"] = string(text)
+	}
+	version := BuiltinVersion()
+	p := provider.Provider{Name: BuiltinName, Type: provider.Infrastructure}
+	return repository.New(p, repository.Memory{
+		Default: version, Components: p.Type.ComponentsFile(), Files: map[string]map[string]string{version: files},
+	}, repository.Options{}), nil
+}
+
+// BuiltinVersion is the version of the providers of this build.
+func BuiltinVersion() string { return strings.ReplaceAll(buildinfo.Version(), "/", "-") }

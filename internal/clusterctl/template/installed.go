@@ -1,0 +1,71 @@
+package template
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonProvider says that no infrastructure provider can be chosen; Invalid.
+const ReasonProvider = "NoInfrastructureProvider"
+
+// Installed is the infrastructure provider of the management cluster with its version: the one of a name, else the only one. Where
+// none is noted as installed and the management cluster has the kinds of this build, it is that of this build.
+func Installed(ctx context.Context, c client.Client, name string) (provider.Reference, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "ProviderList"})
+	if err := c.List(ctx, list); err != nil && !meta.IsNoMatchError(err) {
+		return provider.Reference{}, fmt.Errorf("listing the providers of the management cluster: %w", err)
+	}
+	found := infrastructure(list.Items, name)
+	if len(found) == 0 && name == "" && isOwn(c) {
+		return provider.Reference{Name: BuiltinName}, nil
+	}
+	return only(found, name)
+}
+
+// infrastructure are the infrastructure providers of an inventory, each version of each once.
+func infrastructure(inventory []unstructured.Unstructured, name string) []provider.Reference {
+	var out []provider.Reference
+	for _, o := range inventory {
+		text := func(field string) string { s, _ := o.Object[field].(string); return s }
+		r := provider.Reference{Name: text("providerName"), Version: text("version")}
+		if text("type") == string(provider.Infrastructure) && (name == "" || name == r.Name) && !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// isOwn reports whether the management cluster has the kinds of this build.
+func isOwn(c client.Client) bool {
+	_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: localv1.GroupVersion.Group, Kind: "LocalCluster"})
+	return err == nil
+}
+
+func only(found []provider.Reference, name string) (provider.Reference, error) {
+	var names []string
+	for _, r := range found {
+		names = append(names, r.String())
+	}
+	slices.Sort(names)
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return provider.Reference{}, fault.New(fault.Invalid, ReasonProvider, "the management cluster has more than one infrastructure provider: %s; choose with --infrastructure", strings.Join(names, ", "))
+	case name != "":
+		return provider.Reference{}, fault.New(fault.Invalid, ReasonProvider, "the infrastructure provider %s is not installed; name its version: --infrastructure %s:VERSION", name, name)
+	}
+	return provider.Reference{}, fault.New(fault.Invalid, ReasonProvider, "the management cluster has no infrastructure provider; name one with --infrastructure NAME:VERSION, or a template with --from")
+}

@@ -1,0 +1,159 @@
+package template
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Reasons of the faults of reading a template.
+const (
+	// ReasonNotFound says that there is no template where it was said to be; Gone.
+	ReasonNotFound = "ClusterTemplateNotFound"
+	// ReasonUnreachable says that a server does not answer, or not with a template; Unreachable.
+	ReasonUnreachable = "ClusterTemplateUnreachable"
+)
+
+// maxTemplate is how many bytes a template may have.
+const maxTemplate = 32 << 20
+
+// DefaultKey is the key of a ConfigMap that holds a template.
+const DefaultKey = "template"
+
+// Source reads templates from addresses.
+type Source struct {
+	// In is what "-" means.
+	In io.Reader
+	// Variable looks up GITHUB_TOKEN.
+	Variable substitution.Lookup
+	// Client reads from servers; nil: [http.DefaultClient].
+	Client *http.Client
+}
+
+// Read returns the text at an address: "-" is the standard input, then https addresses, those of a file in a repository of GitHub
+// among them, then paths of files.
+func (s Source) Read(ctx context.Context, from string) ([]byte, error) {
+	if from == "-" {
+		return bounded(s.In, "the standard input")
+	}
+	u, err := url.Parse(from)
+	if err == nil && (u.Scheme == "https" || u.Scheme == "http") {
+		return s.download(ctx, u)
+	}
+	path := from
+	if err == nil && u.Scheme == "file" {
+		path = u.Path
+	}
+	f, err := os.Open(path) // #nosec G304 -- the user names it
+	if err != nil {
+		return nil, fault.New(fault.Gone, ReasonNotFound, "the template %s cannot be read: %v", path, pathCause(err)).From(err)
+	}
+	defer func() { _ = f.Close() }()
+	return bounded(f, path)
+}
+
+// pathCause is what the operating system says, without the path.
+func pathCause(err error) error {
+	if e := (*os.PathError)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+func bounded(r io.Reader, what string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxTemplate+1))
+	if err != nil {
+		return nil, fault.New(fault.Unreachable, ReasonUnreachable, "the template at %s cannot be read to its end (%v); run the command again", what, pathCause(err)).From(err)
+	}
+	if len(data) > maxTemplate {
+		return nil, fault.New(fault.Invalid, ReasonTemplate, "the template at %s has more than %d MiB; check where it is read from", what, maxTemplate>>20)
+	}
+	return data, nil
+}
+
+const githubHost = "github.com"
+
+// raw is the address of the bytes of a file that GitHub shows as a page.
+func raw(u *url.URL) *url.URL {
+	// /OWNER/REPOSITORY/blob/REF/PATH
+	segments := strings.SplitN(strings.Trim(u.EscapedPath(), "/"), "/", 4)
+	if u.Host != githubHost || len(segments) < 4 || segments[2] != "blob" && segments[2] != "tree" && segments[2] != "raw" {
+		return u
+	}
+	return &url.URL{Scheme: "https", Host: "raw.githubusercontent.com", Path: "/" + segments[0] + "/" + segments[1] + "/" + segments[3]}
+}
+
+// isLoopback reports whether a host is this machine, to which nobody else listens on the way.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (s Source) download(ctx context.Context, page *url.URL) ([]byte, error) {
+	if page.Scheme != "https" && !isLoopback(page.Hostname()) {
+		return nil, invalid("the template at %s would be read without TLS; use an address that begins with https", page.Host)
+	}
+	u := raw(page)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+	if err != nil {
+		return nil, invalid("the address of the template cannot be read; correct it")
+	}
+	if token, _ := s.Variable("GITHUB_TOKEN"); token != "" && u != page {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := http.Client{}
+	if s.Client != nil {
+		client = *s.Client
+	}
+	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		if len(via) >= 10 || r.URL.Scheme != "https" && !isLoopback(r.URL.Hostname()) {
+			return invalid("the template at %s is redirected to an address without TLS, or without end; use the address that it is at", page.Host)
+		}
+		return nil
+	}
+	response, err := client.Do(request)
+	if known := fault.As(err); known != nil {
+		return nil, known
+	}
+	if err != nil {
+		return nil, fault.New(fault.Unreachable, ReasonUnreachable, "%s, which has the template, does not answer; check the network and the address", u.Host).From(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	switch {
+	case response.StatusCode == http.StatusNotFound:
+		return nil, fault.New(fault.Gone, ReasonNotFound, "%s has no template at %s; check the address, and GITHUB_TOKEN where it is private", u.Host, u.Path)
+	case response.StatusCode != http.StatusOK:
+		return nil, fault.New(fault.Unreachable, ReasonUnreachable, "%s answers %s for the template; check the address, or try again", u.Host, response.Status)
+	}
+	return bounded(response.Body, u.Host+u.Path)
+}
+
+// FromConfigMap reads the text in a key of a ConfigMap.
+func FromConfigMap(ctx context.Context, r client.Reader, key client.ObjectKey, dataKey string) ([]byte, error) {
+	found := &corev1.ConfigMap{}
+	err := r.Get(ctx, key, found)
+	if apierrors.IsNotFound(err) {
+		return nil, fault.New(fault.Gone, ReasonNotFound, "there is no ConfigMap %s in namespace %s; name another with --from-config-map and --from-config-map-namespace", key.Name, key.Namespace).From(err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	text, ok := found.Data[dataKey]
+	if !ok {
+		return nil, fault.New(fault.Gone, ReasonNotFound, "ConfigMap %s has no key %q; name another with --from-config-map-key", key, dataKey)
+	}
+	return []byte(text), nil
+}

@@ -1,0 +1,144 @@
+package template
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	apiversion "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/component"
+	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
+	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/whatif/input"
+)
+
+// ReasonOptions says that what was asked for cannot be; Invalid.
+const ReasonOptions = "InvalidTemplateOptions"
+
+// ReasonTemplate says that a template cannot be used; Invalid.
+const ReasonTemplate = "InvalidClusterTemplate"
+
+// Options are the choices for one cluster.
+type Options struct {
+	Name, Namespace string
+	// KubernetesVersion; empty: the variable KUBERNETES_VERSION.
+	KubernetesVersion string
+	// ControlPlaneMachines and WorkerMachines; nil: the variables, else 1 and 0.
+	ControlPlaneMachines, WorkerMachines *int64
+	// Lookup returns values of other variables.
+	Lookup substitution.Lookup
+	// Processor of templates; nil: [substitution.Envsubst].
+	Processor substitution.Processor
+}
+
+func (o Options) processor() substitution.Processor {
+	if o.Processor == nil {
+		return substitution.Envsubst{}
+	}
+	return o.Processor
+}
+
+// count is a number of machines, and how it may be given.
+type count struct {
+	given    *int64
+	variable string
+	least    int64
+}
+
+// values checks the choices, and returns the lookup that knows them.
+func (o Options) values() (substitution.Lookup, error) {
+	if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {
+		return nil, invalid("%q is no name of a namespace; correct --target-namespace", o.Namespace)
+	}
+	if problems := validation.IsDNS1123Subdomain(o.Name); len(problems) > 0 {
+		return nil, invalid("%q is no name of a cluster: use lower-case letters, digits, - and .", o.Name)
+	}
+	set := map[string]string{"CLUSTER_NAME": o.Name, "NAMESPACE": o.Namespace}
+	if o.KubernetesVersion != "" {
+		if _, err := apiversion.ParseSemantic(o.KubernetesVersion); err != nil {
+			return nil, invalid("%q is no version of Kubernetes; write --kubernetes-version as v1.36.3", o.KubernetesVersion)
+		}
+		set["KUBERNETES_VERSION"] = o.KubernetesVersion
+	}
+	for _, c := range []count{{o.ControlPlaneMachines, "CONTROL_PLANE_MACHINE_COUNT", 1}, {o.WorkerMachines, "WORKER_MACHINE_COUNT", 0}} {
+		n, err := c.value(o.Lookup)
+		if err != nil {
+			return nil, err
+		}
+		set[c.variable] = strconv.FormatInt(n, 10)
+	}
+	return func(name string) (string, bool) {
+		if value, ok := set[name]; ok {
+			return value, true
+		}
+		return o.Lookup(name)
+	}, nil
+}
+
+func (c count) value(lookup substitution.Lookup) (int64, error) {
+	n := c.least
+	if c.given != nil {
+		n = *c.given
+	} else if text, ok := lookup(c.variable); ok {
+		var err error
+		if n, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return 0, invalid("the variable %s is no number; correct it", c.variable)
+		}
+	}
+	if n < c.least {
+		return 0, invalid("%d is too few for %s; use %d or more", n, c.variable, c.least)
+	}
+	return n, nil
+}
+
+func invalid(message string, args ...any) error {
+	return fault.New(fault.Invalid, ReasonOptions, message, args...)
+}
+
+// Template is the manifest of a cluster.
+type Template struct {
+	// Variables of the text.
+	Variables []substitution.Variable
+	Objects   []*unstructured.Unstructured
+}
+
+// New makes the manifest from the text of a template.
+func New(data []byte, o Options) (*Template, error) {
+	lookup, err := o.values()
+	if err != nil {
+		return nil, err
+	}
+	t := &Template{}
+	if t.Variables, err = o.processor().Variables(data); err != nil {
+		return nil, err
+	}
+	if data, err = o.processor().Process(data, lookup); err != nil {
+		return nil, err
+	}
+	if t.Objects, err = input.Documents(data); err != nil {
+		return nil, fault.New(fault.Invalid, ReasonTemplate, "the template is no manifest once its variables are replaced; check it, and the values of its variables")
+	}
+	if len(t.Objects) == 0 {
+		return nil, fault.New(fault.Invalid, ReasonTemplate, "the template has no objects; check where it is read from")
+	}
+	component.SetNamespace(t.Objects, o.Namespace)
+	return t, nil
+}
+
+// YAML is the manifest as one stream of documents.
+func (t *Template) YAML() ([]byte, error) { return manifest.YAML(t.Objects) }
+
+// Merge adds the variables and objects of another template before those of this.
+func (t *Template) Merge(before *Template) {
+	t.Objects = append(slices.Clone(before.Objects), t.Objects...)
+	for _, v := range before.Variables {
+		if !slices.ContainsFunc(t.Variables, func(w substitution.Variable) bool { return w.Name == v.Name }) {
+			t.Variables = append(t.Variables, v)
+		}
+	}
+	slices.SortFunc(t.Variables, func(a, b substitution.Variable) int { return strings.Compare(a.Name, b.Name) })
+}
