@@ -4,8 +4,6 @@ SHELL := bash
 
 KUBERNETES_VERSION := $(shell sed -nE 's|^\tk8s.io/kubernetes (v[0-9.]+).*|\1|p' go.mod)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0)
-BIN ?= bin/slipway
-DIST ?= dist
 DATA_DIR ?= $(CURDIR)/dist/demo
 export CGO_ENABLED := 0
 
@@ -35,14 +33,14 @@ crds:
 
 .PHONY: build
 build: crds ## build bin/slipway
-	@go build -trimpath -ldflags '$(ldflags)' -o $(BIN) ./cmd/slipway
+	@go build -trimpath -ldflags '$(ldflags)' -o bin/slipway ./cmd/slipway
 
 IMAGE ?= slipway.dev/manager
 
 # The same packages are compiled for the program and for what writes the release, so that nothing is compiled twice.
 .PHONY: release
 release: build ## write dist/ as provider repositories, with the program: VERSION=vX.Y.Z IMAGE=name
-	@go run -trimpath -pgo=cmd/slipway/default.pgo ./hack/release -dir '$(DIST)' -version '$(VERSION)' -image '$(IMAGE)' -binary '$(BIN)' \
+	@go run -trimpath -pgo=cmd/slipway/default.pgo ./hack/release -dir dist -version '$(VERSION)' -image '$(IMAGE)' -binary bin/slipway \
 		-time '$(shell git log -1 --format=%cI)'
 
 .PHONY: image

@@ -3,6 +3,7 @@ package certificates
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,11 +69,21 @@ func TestIssue(t *testing.T) {
 		"no name":     {},
 		"bad address": {IPAddresses: []string{"here"}},
 		"small key":   {CommonName: "a", PrivateKey: &PrivateKey{Size: 512}},
+		"large key":   {CommonName: "a", PrivateKey: &PrivateKey{Size: 8192}},
 		"unknown key": {CommonName: "a", PrivateKey: &PrivateKey{Algorithm: "DSA"}},
 	} {
 		if _, err := issue(r, nil, now); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// An authority that has ended issues nothing: it would be issued again and again.
+func TestEndedAuthority(t *testing.T) {
+	_, authority := mustIssue(t, Request{CommonName: "authority", IsCA: true}, nil, now)
+	_, err := issue(Request{CommonName: "a"}, authority, now.Add(91*24*time.Hour))
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), "renew it") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -83,6 +94,10 @@ func TestDue(t *testing.T) {
 	c := certificate(Request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: 90 * time.Hour}})
 	out, _ := mustIssue(t, c.Spec, first, now)
 	other := certificate(Request{DNSNames: []string{"b"}})
+	long := certificate(Request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: 365 * 24 * time.Hour}})
+	cut, _ := mustIssue(t, long.Spec, first, now) // it ends with its authority, and so would the next one
+	eager := certificate(Request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: time.Hour}, RenewBefore: &metav1.Duration{Duration: time.Hour - time.Second}})
+	young, _ := mustIssue(t, eager.Spec, first, now)
 	cases := map[string]struct {
 		c         Certificate
 		secret    *corev1.Secret
@@ -95,6 +110,10 @@ func TestDue(t *testing.T) {
 		"before the last third": {c, secretOf(c, out), first, now.Add(59 * time.Hour), ""},
 		"in the last third":     {c, secretOf(c, out), first, now.Add(61 * time.Hour), "it is about to end"},
 		"clock set back":        {c, secretOf(c, out), first, now.Add(-time.Hour), "it is not valid yet"},
+		"with its authority":    {long, secretOf(long, cut), first, now.Add(89 * 24 * time.Hour), ""},
+		"after its authority":   {long, secretOf(long, cut), first, now.Add(91 * 24 * time.Hour), "it has ended"},
+		"renewed at once":       {eager, secretOf(eager, young), first, now.Add(19 * time.Minute), ""},
+		"renewed often":         {eager, secretOf(eager, young), first, now.Add(21 * time.Minute), "it is about to end"},
 		"other names":           {other, secretOf(c, out), first, now, "something else is asked for"},
 		"other authority":       {c, secretOf(c, out), second, now, "its authority was renewed"},
 		"unreadable":            {c, &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("x")}}, first, now, "the Secret has no certificate that can be read"},

@@ -2,7 +2,6 @@ package certificates
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -17,6 +16,8 @@ import (
 const (
 	usualDuration = 90 * 24 * time.Hour
 	leastDuration = time.Hour
+	// leastAge is how old a certificate is before it is renewed, whatever is asked for: each renewal writes a Secret.
+	leastAge = leastDuration / 3
 )
 
 // lifetime of a certificate, and how long before its end it is renewed.
@@ -27,7 +28,7 @@ func (r Request) lifetime() (duration, before time.Duration) {
 	}
 	before = duration / 3
 	if r.RenewBefore != nil && r.RenewBefore.Duration > 0 && r.RenewBefore.Duration < duration {
-		before = r.RenewBefore.Duration
+		before = min(r.RenewBefore.Duration, duration-leastAge)
 	}
 	return duration, before
 }
@@ -45,7 +46,7 @@ func (r Request) hash() string {
 //
 //	no Secret, or nothing readable in it
 //	issued for other names, another issuer, another lifetime
-//	about to end
+//	about to end, unless it ends with its authority: so would the next one
 //	signed by an authority that was renewed
 func due(c Certificate, secret *corev1.Secret, authority *tls.Certificate, now time.Time) string {
 	if secret == nil {
@@ -60,7 +61,9 @@ func due(c Certificate, secret *corev1.Secret, authority *tls.Certificate, now t
 	switch {
 	case secret.Annotations[requestHash] != c.Spec.hash():
 		return "something else is asked for"
-	case now.After(leaf.NotAfter.Add(-before)):
+	case now.After(leaf.NotAfter):
+		return "it has ended"
+	case now.After(leaf.NotAfter.Add(-before)) && (authority == nil || leaf.NotAfter.Before(authority.Leaf.NotAfter)):
 		return "it is about to end"
 	case now.Before(leaf.NotBefore):
 		return "it is not valid yet"
@@ -83,7 +86,7 @@ func encoded(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// belongs reports whether a Secret was issued for the Certificate, or may be taken: one that says nothing else.
+// belongs reports whether a Secret may be written for the Certificate: there is none, or it was issued for it.
 func belongs(s *corev1.Secret, c Certificate) bool {
-	return s == nil || cmp.Or(s.Annotations[certificateName], "") == c.Name
+	return s == nil || s.Annotations[certificateName] == c.Name
 }

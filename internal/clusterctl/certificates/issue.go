@@ -22,6 +22,9 @@ import (
 // skew is how much earlier than now certificates begin: clocks differ.
 const skew = 5 * time.Minute
 
+// mostRSA is the size of the largest RSA key in bits: a larger one takes many seconds, in which no other is issued.
+const mostRSA = 4096
+
 // Issued is a certificate with its key and its authority, as PEM.
 type Issued struct{ Certificate, Key, Authority []byte }
 
@@ -40,6 +43,9 @@ func issue(r Request, authority *tls.Certificate, now time.Time) (Issued, error)
 		parent = authority.Leaf
 		if signer, _ = authority.PrivateKey.(crypto.Signer); signer == nil {
 			return Issued{}, fault.New(fault.Invalid, ReasonIssuer, "the key of the authority cannot sign")
+		}
+		if now.After(parent.NotAfter) {
+			return Issued{}, fault.New(fault.Invalid, ReasonIssuer, "its authority has ended at %s; renew it", parent.NotAfter.UTC().Format(time.RFC3339))
 		}
 		if parent.NotAfter.Before(template.NotAfter) {
 			template.NotAfter = parent.NotAfter
@@ -130,7 +136,7 @@ func (r Request) key() (crypto.Signer, error) {
 		}
 	}
 	switch {
-	case algorithm == "RSA" && (size == 0 || size >= 2048 && size <= 8192):
+	case algorithm == "RSA" && (size == 0 || size >= 2048 && size <= mostRSA):
 		return rsa.GenerateKey(rand.Reader, max(size, 2048))
 	case algorithm == "ECDSA" && (size == 0 || size == 256):
 		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -142,5 +148,5 @@ func (r Request) key() (crypto.Signer, error) {
 		_, key, err := ed25519.GenerateKey(rand.Reader)
 		return key, err
 	}
-	return nil, fault.New(fault.Invalid, ReasonRequest, "spec.privateKey asks for %s of %d bits; use RSA of 2048 to 8192 bits, ECDSA of 256, 384 or 521, or Ed25519", algorithm, size)
+	return nil, fault.New(fault.Invalid, ReasonRequest, "spec.privateKey asks for %s of %d bits; use RSA of 2048 to %d bits, ECDSA of 256, 384 or 521, or Ed25519", algorithm, size, mostRSA)
 }

@@ -52,8 +52,8 @@ type Provisioner string
 
 // The provisioners.
 const (
-	// Nobody: the kinds of cert-manager are not there.
-	Nobody Provisioner = ""
+	// Unsatisfied: the kinds of cert-manager are not there.
+	Unsatisfied Provisioner = ""
 	// Slipway: the kinds are ours.
 	Slipway Provisioner = "slipway"
 	// CertManager was installed by init, of this program or of clusterctl.
@@ -69,9 +69,9 @@ func Who(ctx context.Context, c client.Reader) (Provisioner, error) {
 	err := c.Get(ctx, client.ObjectKey{Name: certificatesCRD}, crd)
 	switch {
 	case apierrors.IsNotFound(err):
-		return Nobody, nil
+		return Unsatisfied, nil
 	case err != nil:
-		return Nobody, fmt.Errorf("reading who satisfies Certificates: %w", err)
+		return Unsatisfied, fmt.Errorf("reading who satisfies Certificates: %w", err)
 	case crd.Labels[ownLabel] == ownValue:
 		return Slipway, nil
 	case crd.Labels[inventory.CoreLabel] == coreCertManager:
@@ -125,7 +125,7 @@ func automatic(ctx context.Context, c client.Client, who Provisioner, external b
 		return Builtin, nil
 	case who == Other || external:
 		return External, nil
-	case who == Nobody:
+	case who == Unsatisfied:
 		return Install, nil
 	}
 	if _, err := kube.NewWriter(c, installation.Manager).DryRun(ctx, &unstructured.Unstructured{}, probe()); err != nil {

@@ -72,7 +72,7 @@ func (r reconciler) certificate(ctx context.Context, o *unstructured.Unstructure
 		err = fmt.Errorf("certificate %s: %w", client.ObjectKeyFromObject(o), err)
 	}
 	if fault.KindOf(err) != fault.Invalid && err != nil {
-		return err // it is tried again; the status stays
+		return err // it is retried; the status stays
 	}
 	return errors.Join(err, r.report(ctx, o, status, message))
 }

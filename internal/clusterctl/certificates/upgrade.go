@@ -39,7 +39,7 @@ func (u Upgrade) String() string {
 		return "Slipway satisfies the objects of cert-manager itself."
 	case u.Provisioner == Other:
 		return "Cert-manager was not installed by init, and is left alone."
-	case u.Provisioner == Nobody:
+	case u.Provisioner == Unsatisfied:
 		return "Cert-manager is not installed."
 	case u.Why == "":
 		return "Cert-manager is up to date."

@@ -281,7 +281,7 @@ func killedAfterOne(inner client.WithWatch) client.Client {
 	})
 }
 
-// version is the resource version of an object; empty: there is none, or it is read by nobody.
+// version is the resource version of an object; empty: there is none, or it cannot be read.
 func version(ctx context.Context, c client.Client, o client.Object) string {
 	kind, err := c.GroupVersionKindFor(o)
 	if err != nil {

@@ -2,7 +2,7 @@
 // for each, in the namespace of the provider.
 //
 // Does: reads the record; says what it is of a version of a provider, and which CRD it needs. An installation that has begun
-// and not ended is marked as such, so that whoever comes next can complete or delete it.
+// and not ended is marked as such, so that the next command can complete or delete it.
 //
 // Owns: kind Provider of clusterctl.cluster.x-k8s.io, and its CRD.
 //

@@ -88,7 +88,7 @@ func classOf(o *unstructured.Unstructured) client.ObjectKey {
 }
 
 // class is the manifest of a ClusterClass; nil: the management cluster has it. It is refused where the management cluster has
-// parts of it: of these nobody knows whose they are.
+// parts of it: it is not known whose they are.
 func (r Release) class(ctx context.Context, existing client.Reader, key client.ObjectKey, o Options) (*Template, error) {
 	there, err := exists(ctx, existing, clusterv1.GroupVersion.String(), "ClusterClass", key)
 	if there || err != nil {

@@ -96,7 +96,7 @@ func raw(u *url.URL) *url.URL {
 	return &url.URL{Scheme: "https", Host: "raw.githubusercontent.com", Path: "/" + segments[0] + "/" + segments[1] + "/" + segments[3]}
 }
 
-// isLoopback reports whether a host is this machine, to which nobody else listens on the way.
+// isLoopback reports whether a host is this machine, whose traffic leaves no network interface.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
