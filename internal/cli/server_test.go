@@ -26,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
+	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -405,7 +406,7 @@ func eventually(t *testing.T, try func() error) {
 		if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
-		if env.Sleep(t.Context(), 50*time.Millisecond) != nil {
+		if pause.For(t.Context(), 50*time.Millisecond) != nil {
 			t.Fatal(t.Context().Err())
 		}
 	}

@@ -50,12 +50,12 @@ func repositories(e env.Env) *cobra.Command {
 	_ = format.Set("text") // clusterctl shows it as the default
 	cmd.Flags().Lookup("output").DefValue = format.String()
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		file, err := configuration.Load(cmd.Context(), e)
+		loader, err := configuration.Load(cmd.Context(), e)
 		if err != nil {
 			return err
 		}
 		var rows []row
-		for _, p := range file.Providers() {
+		for _, p := range loader.Config.Providers() {
 			url, name := split(p.URL)
 			rows = append(rows, row{Name: p.Name, ProviderType: string(p.Type), URL: url, File: name})
 		}

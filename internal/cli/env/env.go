@@ -10,7 +10,6 @@
 package env
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -53,14 +52,3 @@ func (e Env) DataDir(flag string) (datadir.Dir, error) {
 	return datadir.Absolute(flag)
 }
 
-// Sleep waits for d or until ctx ends, which it reports.
-func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -13,13 +13,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/initialize/images"
 	"github.com/slipwayhq/slipway/internal/cli/management"
-	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/cli/providers"
-	"github.com/slipwayhq/slipway/internal/cli/screen"
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
-	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // Command builds the verb.
@@ -35,39 +32,20 @@ built in and not installed again. Interrupted at any point, the same command com
   slipway init list-images --infrastructure aws`,
 		Args: cobra.NoArgs,
 	}
-	f := &flags{connection: management.AddClusterScoped(cmd.Flags()), named: providers.Add(cmd.Flags(), "install"), config: providers.AddConfig(cmd.PersistentFlags())}
+	f := &flags{Change: providers.AddChange(cmd.Flags(), cmd.PersistentFlags(), "install")}
 	cmd.Flags().StringVarP(&f.namespace, "target-namespace", "n", "", "namespace of the providers (default: that of their components)")
-	cmd.Flags().BoolVar(&f.wait, "wait-providers", false, "wait until the providers are available")
-	cmd.Flags().IntVar(&f.timeout, "wait-provider-timeout", 300, "how many seconds to wait for each provider, and for all of them together")
 	cmd.Flags().BoolVar(&f.validate, "validate", true, "check that the providers go together before anything is installed")
 	cmd.Flags().StringVar(&f.certManager, "cert-manager", "", "who satisfies the objects of cert-manager: builtin (slipway's own certificate authority; default where \"slipway up\" runs), install (cert-manager), external (it is there; default elsewhere where its kinds are)")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and do nothing")
-	f.format = output.Flag(cmd.Flags())
-	cmd.AddCommand(images.Command(e, f.config))
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if f.timeout < 0 {
-			return fault.New(fault.Invalid, "Usage", "--wait-provider-timeout cannot be negative")
-		}
-		c, err := f.connection.Connect(e)
-		if err != nil {
-			return err
-		}
-		return c.Explain(f.run(cmd.Context(), e, c))
-	}
+	cmd.AddCommand(images.Command(e, f.Config))
+	cmd.RunE = f.Run(e, f.run)
 	return cmd
 }
 
 type flags struct {
-	connection  *management.Flags
-	named       *providers.Flags
-	config      *string
+	*providers.Change
 	namespace   string
-	wait        bool
-	timeout     int
 	validate    bool
 	certManager string
-	dryRun      bool
-	format      *output.Format
 }
 
 func (f *flags) run(ctx context.Context, e env.Env, connection *management.Connection) error {
@@ -75,7 +53,7 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 	if err != nil {
 		return err
 	}
-	loader, err := providers.Loader(ctx, e, *f.config)
+	loader, err := f.Config.Load(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -83,7 +61,7 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 	if err != nil {
 		return err
 	}
-	choices, notes, err := installation.Choose(f.named.Named(), cluster.Installed, cluster.Builtin)
+	choices, notes, err := installation.Choose(f.Named.Named(), cluster.Installed, cluster.Builtin)
 	if err != nil {
 		return err
 	}
@@ -91,7 +69,7 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 	if err != nil {
 		return err
 	}
-	settings := installation.Settings{SkipChecks: !f.validate, Wait: f.wait, UpdatedAt: e.Now().UTC().Format(time.RFC3339)}
+	settings := installation.Settings{SkipChecks: !f.validate, Wait: f.Wait, UpdatedAt: e.Now().UTC().Format(time.RFC3339)}
 	if installation.UsesCertManager(items) {
 		mode, err := certificates.ParseMode(cmp.Or(f.certManager, f.usualCertManager(cluster)))
 		if err != nil {
@@ -109,17 +87,13 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 		plan.Notes = append(plan.Notes, note)
 	}
 	plan.Notes = append(plan.Notes, notes...)
-	if f.dryRun {
-		return f.format.Print(e.Out, providers.Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return providers.PrintPlan(w, plan) })
+	if f.DryRun {
+		return f.Format.Print(e.Out, providers.Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return providers.PrintPlan(w, plan) })
 	}
-	runner := installation.Runner{
-		Client: c, Timeout: time.Duration(f.timeout) * time.Second, Progress: screen.Reporter(e),
-		Certify: func(ctx context.Context) error { return certificates.Reconcile(ctx, c, e.Now()) },
-	}
-	if err := runner.Run(ctx, plan); err != nil {
+	if err := f.Runner(e, c).Run(ctx, plan); err != nil {
 		return err
 	}
-	return f.format.Print(e.Out, providers.Shown{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return said(w, plan, items) })
+	return f.Format.Print(e.Out, providers.Shown{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return said(w, plan, items) })
 }
 
 // usualCertManager is who satisfies the objects of cert-manager where nothing is said.

@@ -1,15 +1,14 @@
 // Package providers is what the verbs about providers have in common on the command line.
 //
-// Does: the flags that name providers of each type, and --config; loads the configuration file; says which client installs
-// quickly; prints plans.
+// Does: the flags that name providers of each type, and those of a verb that installs them; says which client installs quickly;
+// prints plans.
 //
 // Never: knows what a verb does with the providers.
 //
-// Read first: [Flags].
+// Read first: [Flags], then [Change].
 package providers
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -23,12 +22,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
-	"github.com/slipwayhq/slipway/internal/clusterctl/configfile"
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
-	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 )
 
 // Flags name providers.
@@ -70,23 +66,6 @@ func (f *Flags) Named() map[provider.Type][]string {
 		}
 	}
 	return out
-}
-
-// AddConfig adds --config.
-func AddConfig(flags *pflag.FlagSet) *string {
-	return flags.String("config", "", "path or https address of clusterctl's configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
-}
-
-// Loader reads the configuration file.
-func Loader(ctx context.Context, e env.Env, config string) (selection.Loader, error) {
-	file, err := configfile.Load(ctx, configfile.Environment{Lookup: func(name string) (string, bool) {
-		value := e.Getenv(name)
-		return value, value != ""
-	}}, config)
-	if err != nil {
-		return selection.Loader{}, err
-	}
-	return selection.New(file), nil
 }
 
 // Client of a management cluster that does not wait between its requests: the API server limits them itself, and hundreds of

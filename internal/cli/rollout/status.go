@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/clusterctl/rollout"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // interval is the time between two reads of one object.
@@ -98,7 +99,7 @@ func (f *following) follow(ctx context.Context, e env.Env, m *management.Connect
 				return fault.New(fault.Invalid, rollout.ReasonState, "the rollout of %s is paused by %s; remove that to continue it", r, s.Paused)
 			}
 		}
-		if err := env.Sleep(ctx, interval); err != nil {
+		if err := pause.For(ctx, interval); err != nil {
 			return over(ctx, said)
 		}
 	}

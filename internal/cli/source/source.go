@@ -1,8 +1,8 @@
 // Package source is the flag --config of the verbs of clusterctl, and what it leads to.
 //
-// Does: reads the configuration file, and opens the repositories of the providers that it names.
+// Does: reads the configuration file; writes results, and lists of variables.
 //
-// Never: writes.
+// Never: writes to a cluster.
 //
 // Read first: [Flags].
 package source
@@ -19,8 +19,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/clusterctl/configfile"
-	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
-	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -38,35 +37,16 @@ func Add(flags *pflag.FlagSet) *Flags {
 	return f
 }
 
-// Load reads the configuration file, with the environment in front of it.
-func (f *Flags) Load(ctx context.Context, e env.Env) (*configfile.File, error) {
-	return configfile.Load(ctx, configfile.Environment{Lookup: func(name string) (string, bool) {
+// Load reads the configuration file, with the environment in front of it, and returns what reads the providers that it names.
+func (f *Flags) Load(ctx context.Context, e env.Env) (selection.Loader, error) {
+	file, err := configfile.Load(ctx, configfile.Environment{Lookup: func(name string) (string, bool) {
 		value := e.Getenv(name)
 		return value, value != "" // a variable without content counts as none, as for clusterctl
 	}}, f.Config)
-}
-
-// Open returns the repository of a provider.
-func Open(file *configfile.File, p provider.Provider) (*repository.Source, error) {
-	return repository.Open(p, repository.Options{Variable: file.Variable, Overrides: file.OverridesFolder()})
-}
-
-// Find returns the repository and the version of the provider that a flag names; without a version it is the latest one.
-func Find(ctx context.Context, file *configfile.File, t provider.Type, named string) (*repository.Source, string, error) {
-	r, err := provider.ParseReference(named)
 	if err != nil {
-		return nil, "", err
+		return selection.Loader{}, err
 	}
-	p, err := file.Provider(t, r.Name)
-	if err != nil {
-		return nil, "", err
-	}
-	s, err := Open(file, p)
-	if err != nil {
-		return nil, "", err
-	}
-	version, err := s.Version(ctx, r.Version, repository.Contract)
-	return s, version, err
+	return selection.New(file), nil
 }
 
 // Write writes a result to the file that a flag names; without one, to the standard output.

@@ -19,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/whatif/input"
@@ -163,7 +164,7 @@ func Installed(objects []*unstructured.Unstructured, timeout time.Duration) []in
 // it is found again.
 func Manifest(ctx context.Context, config *configfile.File) ([]*unstructured.Unstructured, error) {
 	p := provider.Provider{Name: "cert-manager", Type: provider.Core, URL: config.CertManager.URL}
-	source, err := repository.Open(p, repository.Options{Variable: config.Variable, Overrides: config.OverridesFolder()})
+	source, err := repository.Open(p, selection.New(config).Options)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // Manager is the field manager of what is installed, after the prefix that all have.
@@ -52,7 +53,7 @@ type Runner struct {
 // Run carries out a plan. The error says how far it came; the same plan may be run again.
 func (r Runner) Run(ctx context.Context, p Plan) error {
 	if r.Pause == nil {
-		r.Pause = pause
+		r.Pause = pause.For
 	}
 	w := kube.NewWriter(r.Client, Manager)
 	waits := time.Duration(0)
@@ -65,17 +66,6 @@ func (r Runner) Run(ctx context.Context, p Plan) error {
 	}
 	r.show(p.Steps, len(p.Steps))
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // incomplete says at which step a plan has ended.

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // Options of a move.
@@ -40,20 +41,9 @@ func (o Options) withDefaults() Options {
 		o.Patience = 2 * time.Minute
 	}
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = pause.For
 	}
 	return o
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // Move is one move between two management clusters.

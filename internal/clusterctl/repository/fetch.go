@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // fetcher reads from servers.
@@ -25,20 +26,9 @@ func pauses() []time.Duration { return []time.Duration{time.Second, 4 * time.Sec
 func (o Options) fetcher() fetcher {
 	f := fetcher{client: &http.Client{Transport: o.transport()}, pause: o.Pause}
 	if f.pause == nil {
-		f.pause = sleep
+		f.pause = pause.For
 	}
 	return f
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // request is what is read from a server, and with which token for that host.

@@ -33,6 +33,16 @@ func (l Loader) Source(t provider.Type, name string) (*repository.Source, error)
 	return repository.Open(p, l.Options)
 }
 
+// Find is the repository of a provider and the version that is meant: without one, the latest with the contract of this build.
+func (l Loader) Find(ctx context.Context, t provider.Type, r provider.Reference) (*repository.Source, string, error) {
+	source, err := l.Source(t, r.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	version, err := source.Version(ctx, r.Version, repository.Contract)
+	return source, version, err
+}
+
 // Item reads a provider: the named version, or the latest one with the contract of this build.
 func (l Loader) Item(ctx context.Context, c installation.Choice, namespace string) (installation.Item, error) {
 	return l.item(ctx, c, component.Options{TargetNamespace: cmp.Or(c.Reference.Namespace, namespace)})
@@ -44,11 +54,7 @@ func (l Loader) ImagesOf(ctx context.Context, c installation.Choice) (installati
 }
 
 func (l Loader) item(ctx context.Context, c installation.Choice, o component.Options) (installation.Item, error) {
-	source, err := l.Source(c.Type, c.Reference.Name)
-	if err != nil {
-		return installation.Item{}, err
-	}
-	version, err := source.Version(ctx, c.Reference.Version, repository.Contract)
+	source, version, err := l.Find(ctx, c.Type, c.Reference)
 	if err != nil {
 		return installation.Item{}, err
 	}

@@ -2,16 +2,14 @@ package template
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -22,12 +20,11 @@ const ReasonProvider = "NoInfrastructureProvider"
 // Installed is the infrastructure provider of the management cluster with its version: the one of a name, else the only one. Where
 // none is noted as installed and the management cluster has the kinds of this build, it is that of this build.
 func Installed(ctx context.Context, c client.Client, name string) (provider.Reference, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "ProviderList"})
-	if err := c.List(ctx, list); err != nil && !meta.IsNoMatchError(err) {
-		return provider.Reference{}, fmt.Errorf("listing the providers of the management cluster: %w", err)
+	installed, err := inventory.Read(ctx, c)
+	if err != nil {
+		return provider.Reference{}, err
 	}
-	found := infrastructure(list.Items, name)
+	found := infrastructure(installed, name)
 	if len(found) == 0 && name == "" && isOwn(c) {
 		return provider.Reference{Name: BuiltinName}, nil
 	}
@@ -35,12 +32,11 @@ func Installed(ctx context.Context, c client.Client, name string) (provider.Refe
 }
 
 // infrastructure are the infrastructure providers of an inventory, each version of each once.
-func infrastructure(inventory []unstructured.Unstructured, name string) []provider.Reference {
+func infrastructure(installed []inventory.Provider, name string) []provider.Reference {
 	var out []provider.Reference
-	for _, o := range inventory {
-		text := func(field string) string { s, _ := o.Object[field].(string); return s }
-		r := provider.Reference{Name: text("providerName"), Version: text("version")}
-		if text("type") == string(provider.Infrastructure) && (name == "" || name == r.Name) && !slices.Contains(out, r) {
+	for _, p := range installed {
+		r := provider.Reference{Name: p.Name, Version: p.Version}
+		if p.Type == provider.Infrastructure && (name == "" || name == r.Name) && !slices.Contains(out, r) {
 			out = append(out, r)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/source"
-	"github.com/slipwayhq/slipway/internal/clusterctl/configfile"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
@@ -19,8 +19,8 @@ import (
 // generation is one run of the verb.
 type generation struct {
 	*options
-	e    env.Env
-	file *configfile.File
+	e      env.Env
+	loader selection.Loader
 	// cluster is nil where there is none, which is why in missing.
 	cluster *management.Connection
 	missing error
@@ -29,11 +29,11 @@ type generation struct {
 }
 
 func (o *options) run(ctx context.Context, e env.Env) error {
-	file, err := o.source.Load(ctx, e)
+	loader, err := o.source.Load(ctx, e)
 	if err != nil {
 		return err
 	}
-	g := &generation{options: o, e: e, file: file}
+	g := &generation{options: o, e: e, loader: loader}
 	g.cluster, g.missing = o.management.Connect(e)
 	if o.namespace == "" {
 		o.namespace = "default"
@@ -74,7 +74,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 // text is that of a template which is in no release.
 func (g *generation) text(ctx context.Context) ([]byte, error) {
 	if g.from != "" {
-		return template.Source{In: g.e.In, Variable: g.file.Variable}.Read(ctx, g.from)
+		return template.Source{In: g.e.In, Variable: g.loader.Config.Variable}.Read(ctx, g.from)
 	}
 	if g.missing != nil {
 		return nil, g.missing
@@ -98,13 +98,17 @@ func (g *generation) release(ctx context.Context) (template.Release, error) {
 		s, err := template.Builtin()
 		return template.Release{Source: s, Version: template.BuiltinVersion(), Flavor: g.flavor}, err
 	}
-	s, version, err := source.Find(ctx, g.file, provider.Infrastructure, named)
+	reference, err := provider.ParseReference(named)
+	if err != nil {
+		return template.Release{}, err
+	}
+	s, version, err := g.loader.Find(ctx, provider.Infrastructure, reference)
 	return template.Release{Source: s, Version: version, Flavor: g.flavor}, err
 }
 
 // isBuiltin reports whether the provider of this build was not replaced by one of the configuration file.
 func (g *generation) isBuiltin() bool {
-	_, err := g.file.Provider(provider.Infrastructure, template.BuiltinName)
+	_, err := g.loader.Config.Provider(provider.Infrastructure, template.BuiltinName)
 	return err != nil
 }
 
@@ -149,7 +153,7 @@ func (g *generation) template() template.Options {
 // lookup knows the version of Kubernetes of this build, for templates of this build.
 func (g *generation) lookup() substitution.Lookup {
 	return func(name string) (string, bool) {
-		value, ok := g.file.Variable(name)
+		value, ok := g.loader.Config.Variable(name)
 		if !ok && g.builtin && name == "KUBERNETES_VERSION" {
 			return buildinfo.Get().Kubernetes, true
 		}

@@ -67,16 +67,20 @@ func (o options) run(ctx context.Context, e env.Env) error {
 	if err != nil {
 		return err
 	}
-	file, err := o.Load(ctx, e)
+	reference, err := provider.ParseReference(name)
 	if err != nil {
 		return err
 	}
-	s, version, err := source.Find(ctx, file, t, name)
+	loader, err := o.Load(ctx, e)
+	if err != nil {
+		return err
+	}
+	s, version, err := loader.Find(ctx, t, reference)
 	if err != nil {
 		return err
 	}
 	c, err := component.Load(ctx, s, version, component.Options{
-		TargetNamespace: o.namespace, Raw: o.raw || o.describe, Lookup: file.Variable, AlterImage: file.AlterImage,
+		TargetNamespace: o.namespace, Raw: o.raw || o.describe, Lookup: loader.Config.Variable, AlterImage: loader.Config.AlterImage,
 	})
 	if err != nil {
 		return err

@@ -30,11 +30,11 @@ the configuration file of clusterctl. All variables without a value are named to
 	from := cmd.Flags().String("from", "-", "where the template is: a path, an https address, or - for the standard input")
 	list := cmd.Flags().Bool("list-variables", false, "list the variables of the template, and print nothing else")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		file, err := configuration.Load(cmd.Context(), e)
+		loader, err := configuration.Load(cmd.Context(), e)
 		if err != nil {
 			return err
 		}
-		text, err := template.Source{In: e.In, Variable: file.Variable}.Read(cmd.Context(), *from)
+		text, err := template.Source{In: e.In, Variable: loader.Config.Variable}.Read(cmd.Context(), *from)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ the configuration file of clusterctl. All variables without a value are named to
 			}
 			return source.List(e.Out, variables)
 		}
-		out, err := substitution.Envsubst{}.Process(text, file.Variable)
+		out, err := substitution.Envsubst{}.Process(text, loader.Config.Variable)
 		if err != nil {
 			return err
 		}

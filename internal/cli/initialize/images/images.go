@@ -20,12 +20,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/cli/providers"
+	"github.com/slipwayhq/slipway/internal/cli/source"
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
 )
 
 // Command builds the verb.
-func Command(e env.Env, config *string) *cobra.Command {
+func Command(e env.Env, config *source.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list-images",
 		Short: "List the container images that init needs",
@@ -44,7 +45,7 @@ file, and those of cert-manager where a provider needs it.`,
 		if err != nil {
 			return err
 		}
-		found, err := list(cmd.Context(), e, named, listed{*config, mode})
+		found, err := list(cmd.Context(), e, named, listed{config, mode})
 		if err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ file, and those of cert-manager where a provider needs it.`,
 
 // listed says what images are listed for.
 type listed struct {
-	config      string
+	config      *source.Flags
 	certManager certificates.Mode
 }
 
@@ -68,7 +69,7 @@ func (l listed) needsCertManager(external bool) bool {
 }
 
 func list(ctx context.Context, e env.Env, named *providers.Flags, l listed) ([]string, error) {
-	loader, err := providers.Loader(ctx, e, l.config)
+	loader, err := l.config.Load(ctx, e)
 	if err != nil {
 		return nil, err
 	}

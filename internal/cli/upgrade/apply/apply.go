@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
-	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/cli/providers"
-	"github.com/slipwayhq/slipway/internal/cli/screen"
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
@@ -33,36 +30,17 @@ point, the same command completes the upgrade.`,
   slipway upgrade apply --infrastructure aws:v2.13.0 --wait-providers`,
 		Args: cobra.NoArgs,
 	}
-	f := &flags{connection: management.AddClusterScoped(cmd.Flags()), named: providers.Add(cmd.Flags(), "upgrade"), config: providers.AddConfig(cmd.Flags())}
+	f := &flags{Change: providers.AddChange(cmd.Flags(), cmd.Flags(), "upgrade")}
 	cmd.Flags().StringVar(&f.contract, "contract", "", "upgrade all providers to the newest versions with this contract, for example v1beta2")
-	cmd.Flags().BoolVar(&f.wait, "wait-providers", false, "wait until the providers are available")
-	cmd.Flags().IntVar(&f.timeout, "wait-provider-timeout", 300, "how many seconds to wait for each provider, and for all of them together")
 	cmd.Flags().BoolVar(&f.rollback, "rollback", true, "install the former versions again when the new ones do not become available (with --wait-providers)")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and do nothing")
-	f.format = output.Flag(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if f.timeout < 0 {
-			return fault.New(fault.Invalid, "Usage", "--wait-provider-timeout cannot be negative")
-		}
-		c, err := f.connection.Connect(e)
-		if err != nil {
-			return err
-		}
-		return c.Explain(f.run(cmd.Context(), e, c))
-	}
+	cmd.RunE = f.Run(e, f.run)
 	return cmd
 }
 
 type flags struct {
-	connection *management.Flags
-	named      *providers.Flags
-	config     *string
-	contract   string
-	wait       bool
-	timeout    int
-	rollback   bool
-	dryRun     bool
-	format     *output.Format
+	*providers.Change
+	contract string
+	rollback bool
 }
 
 // shown is what is printed with -o.
@@ -78,7 +56,7 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 		return err
 	}
 	w := work{flags: f, env: e, client: c}
-	if w.loader, err = providers.Loader(ctx, e, *f.config); err != nil {
+	if w.loader, err = f.Config.Load(ctx, e); err != nil {
 		return err
 	}
 	if w.kinds, err = providers.Kinds(connection); err != nil {
@@ -87,8 +65,8 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 	if err := w.read(ctx); err != nil {
 		return err
 	}
-	if f.dryRun {
-		return f.format.Print(e.Out, w.shown(false), w.print)
+	if f.DryRun {
+		return f.Format.Print(e.Out, w.shown(false), w.print)
 	}
 	if err := w.warn(); err != nil {
 		return err
@@ -96,7 +74,7 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 	if err := w.carryOut(ctx); err != nil {
 		return err
 	}
-	return f.format.Print(e.Out, w.shown(true), w.said)
+	return f.Format.Print(e.Out, w.shown(true), w.said)
 }
 
 func (w *work) shown(done bool) shown {
@@ -143,10 +121,7 @@ func (w *work) said(out io.Writer) error {
 
 // carryOut carries the plan out, and goes back when providers do not become available.
 func (w *work) carryOut(ctx context.Context) error {
-	runner := installation.Runner{
-		Client: w.client, Timeout: time.Duration(w.flags.timeout) * time.Second, Progress: screen.Reporter(w.env),
-		Certify: func(ctx context.Context) error { return certificates.Reconcile(ctx, w.client, w.env.Now()) },
-	}
+	runner := w.flags.Runner(w.env, w.client)
 	err := runner.Run(ctx, w.plan)
 	if err == nil || !w.flags.rollback || !installation.HasReason(err, installation.ReasonUnavailable) {
 		return err

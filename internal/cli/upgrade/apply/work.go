@@ -40,7 +40,7 @@ func (w *work) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	request := providerupgrade.Request{Contract: w.flags.contract, Named: w.flags.named.Named()}
+	request := providerupgrade.Request{Contract: w.flags.contract, Named: w.flags.Named.Named()}
 	targets, notes, err := providerupgrade.Choose(ctx, request, cluster, w.loader.Latest)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (w *work) read(ctx context.Context) error {
 		return err
 	}
 	settings := installation.Settings{
-		Wait: w.flags.wait, Builtin: w.certManager.Provisioner == certificates.Slipway, Before: w.certManager.Steps,
+		Wait: w.flags.Wait, Builtin: w.certManager.Provisioner == certificates.Slipway, Before: w.certManager.Steps,
 		UpdatedAt: w.env.Now().UTC().Format(time.RFC3339),
 	}
 	stored, err := providerupgrade.ReadStored(ctx, w.client, w.changes)
@@ -69,7 +69,7 @@ func (w *work) read(ctx context.Context) error {
 	if len(w.certManager.Steps) > 0 {
 		w.plan.Notes = append(w.plan.Notes, w.certManager.String())
 	}
-	if w.noWayBack != "" && w.flags.wait && w.flags.rollback {
+	if w.noWayBack != "" && w.flags.Wait && w.flags.rollback {
 		w.plan.Notes = append(w.plan.Notes, fmt.Sprintf("If the providers do not become available, their former versions cannot be installed again: %s.", w.noWayBack))
 	}
 	w.customisations, err = providerupgrade.ReadCustomisations(ctx, w.client, w.changes)

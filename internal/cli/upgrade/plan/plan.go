@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/cli/providers"
+	"github.com/slipwayhq/slipway/internal/cli/source"
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
@@ -38,14 +39,14 @@ is changed.`,
 		Args:    cobra.NoArgs,
 	}
 	connection := management.AddClusterScoped(cmd.Flags())
-	config := providers.AddConfig(cmd.Flags())
+	config := source.Add(cmd.Flags())
 	format := output.Flag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := connection.Connect(e)
 		if err != nil {
 			return err
 		}
-		found, err := read(cmd.Context(), e, c, *config)
+		found, err := read(cmd.Context(), e, c, config)
 		if err != nil {
 			return c.Explain(err)
 		}
@@ -61,12 +62,12 @@ type shown struct {
 	Offers      []providerupgrade.Offer `json:"offers"`
 }
 
-func read(ctx context.Context, e env.Env, connection *management.Connection, config string) (shown, error) {
+func read(ctx context.Context, e env.Env, connection *management.Connection, config *source.Flags) (shown, error) {
 	c, err := providers.Client(connection)
 	if err != nil {
 		return shown{}, err
 	}
-	loader, err := providers.Loader(ctx, e, config)
+	loader, err := config.Load(ctx, e)
 	if err != nil {
 		return shown{}, err
 	}

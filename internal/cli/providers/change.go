@@ -1,0 +1,62 @@
+package providers
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/cli/screen"
+	"github.com/slipwayhq/slipway/internal/cli/source"
+	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Change are the flags of a verb that installs versions of providers.
+type Change struct {
+	Named      *Flags
+	Config     *source.Flags
+	Format     *output.Format
+	Wait       bool
+	DryRun     bool
+	connection *management.Flags
+	timeout    int
+}
+
+// AddChange adds the flags; use says what is done with the providers, and --config is added to config.
+func AddChange(flags, config *pflag.FlagSet, use string) *Change {
+	f := &Change{connection: management.AddClusterScoped(flags), Named: Add(flags, use), Config: source.Add(config)}
+	flags.BoolVar(&f.Wait, "wait-providers", false, "wait until the providers are available")
+	flags.IntVar(&f.timeout, "wait-provider-timeout", 300, "how many seconds to wait for each provider, and for all of them together")
+	flags.BoolVar(&f.DryRun, "dry-run", false, "print the steps and do nothing")
+	f.Format = output.Flag(flags)
+	return f
+}
+
+// Run is the verb: run is called with the management cluster.
+func (f *Change) Run(e env.Env, run func(ctx context.Context, e env.Env, c *management.Connection) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		if f.timeout < 0 {
+			return fault.New(fault.Invalid, "Usage", "--wait-provider-timeout cannot be negative")
+		}
+		c, err := f.connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		return c.Explain(run(cmd.Context(), e, c))
+	}
+}
+
+// Runner carries out the plan.
+func (f *Change) Runner(e env.Env, c client.Client) installation.Runner {
+	return installation.Runner{
+		Client: c, Timeout: time.Duration(f.timeout) * time.Second, Progress: screen.Reporter(e),
+		Certify: func(ctx context.Context) error { return certificates.Reconcile(ctx, c, e.Now()) },
+	}
+}
