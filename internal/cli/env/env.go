@@ -51,4 +51,3 @@ func (e Env) DataDir(flag string) (datadir.Dir, error) {
 	}
 	return datadir.Absolute(flag)
 }
-

@@ -56,6 +56,9 @@ func Check(changes []Change, others Others, core string) error {
 			core = c.To.Contract
 		}
 	}
+	if core == "" {
+		return installation.Check(items, core) // which says that there is none
+	}
 	var problems []string
 	for label, contract := range others {
 		if !slices.Contains(repository.CompatibleContracts(core), contract) {

@@ -229,6 +229,10 @@ func TestCheck(t *testing.T) {
 	if fault.As(err) == nil || fault.As(err).Reason != installation.ReasonContract || !strings.Contains(err.Error(), "ipam-old stays") {
 		t.Errorf("one that stays: %v", err)
 	}
+	err = providerupgrade.Check([]providerupgrade.Change{c}, providerupgrade.Others{"ipam-old": "v1beta1"}, "")
+	if fault.As(err) == nil || !strings.Contains(err.Error(), "there is no core provider") {
+		t.Errorf("without a core: %v", err)
+	}
 	c.To.Contract = "v1alpha4"
 	if err := providerupgrade.Check([]providerupgrade.Change{c}, nil, "v1beta2"); fault.As(err) == nil || fault.As(err).Reason != installation.ReasonContract {
 		t.Errorf("one that is upgraded: %v", err)
