@@ -74,7 +74,7 @@ func (f *following) follow(ctx context.Context, e env.Env, m *management.Connect
 	}
 	said, failures := "", 0
 	for {
-		s, err := rollout.Read(ctx, m.Client, m.Namespace, r)
+		s, err := rollout.Read(ctx, m.Client, m.Namespace, r, e.Now())
 		switch {
 		case ctx.Err() != nil:
 			return over(ctx, said)

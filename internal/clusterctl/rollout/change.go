@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,41 +21,52 @@ const manager = "rollout"
 
 // Restart replaces all Machines of the resource, as its strategy says: those created before now are out of date.
 func Restart(ctx context.Context, c client.Client, namespace string, r Resource, now time.Time) error {
-	o, err := get(ctx, c, namespace, r)
-	if err != nil {
-		return err
-	}
-	if isPaused(o) {
-		return fault.New(fault.Invalid, ReasonState, "%s is paused, so that nothing would be replaced; resume it first", r)
-	}
-	if due := after(o); due.After(now) {
-		return fault.New(fault.Invalid, ReasonState, "%s is to be restarted at %s already; remove spec.rollout.after to restart it now", r, due.UTC().Format(time.RFC3339))
-	}
-	return r.doing("restarting", kube.NewWriter(c, manager).Patch(ctx, o, func(o client.Object) { *after(o) = metav1.NewTime(now.Truncate(time.Second)) }))
+	return r.change(ctx, c, namespace, func(o client.Object) error {
+		if isPaused(o) {
+			return fault.New(fault.Invalid, ReasonState, "%s is paused, so that nothing would be replaced; resume it first", r)
+		}
+		if due := after(o); due.After(now) {
+			return fault.New(fault.Invalid, ReasonState, "%s is to be restarted at %s already; remove spec.rollout.after to restart it now", r, due.UTC().Format(time.RFC3339))
+		}
+		return nil
+	}, func(o client.Object) { *after(o) = metav1.NewTime(now.Truncate(time.Second)) })
 }
 
 // Pause stops the rollout where it is.
 func Pause(ctx context.Context, c client.Client, namespace string, r Resource) error {
-	o, err := get(ctx, c, namespace, r)
-	if err != nil {
-		return err
-	}
-	if isPaused(o) {
-		return fault.New(fault.Invalid, ReasonState, "%s is paused already", r)
-	}
-	return r.doing("pausing", kube.NewWriter(c, manager).Patch(ctx, o, func(o client.Object) { setPaused(o, true) }))
+	return r.change(ctx, c, namespace, func(o client.Object) error {
+		if isPaused(o) {
+			return fault.New(fault.Invalid, ReasonState, "%s is paused already", r)
+		}
+		return nil
+	}, func(o client.Object) { setPaused(o, true) })
 }
 
 // Resume lets the rollout continue.
 func Resume(ctx context.Context, c client.Client, namespace string, r Resource) error {
-	o, err := get(ctx, c, namespace, r)
-	if err != nil {
-		return err
-	}
-	if !isPaused(o) {
-		return fault.New(fault.Invalid, ReasonState, "%s is not paused", r)
-	}
-	return r.doing("resuming", kube.NewWriter(c, manager).Patch(ctx, o, func(o client.Object) { setPaused(o, false) }))
+	return r.change(ctx, c, namespace, func(o client.Object) error {
+		if !isPaused(o) {
+			return fault.New(fault.Invalid, ReasonState, "%s is not paused", r)
+		}
+		return nil
+	}, func(o client.Object) { setPaused(o, false) })
+}
+
+// change reads the object, checks it and changes it; again, where its controller has written meanwhile.
+func (r Resource) change(ctx context.Context, c client.Client, namespace string, check func(client.Object) error, change func(client.Object)) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		o, err := get(ctx, c, namespace, r)
+		if err != nil {
+			return err
+		}
+		if err := check(o); err != nil {
+			return err
+		}
+		if err := kube.NewWriter(c, manager).Patch(ctx, o, change); err != nil {
+			return fmt.Errorf("changing %s: %w", r, err)
+		}
+		return nil
+	})
 }
 
 func get(ctx context.Context, c client.Reader, namespace string, r Resource) (client.Object, error) {
@@ -75,14 +87,6 @@ func get(ctx context.Context, c client.Reader, namespace string, r Resource) (cl
 		return nil, fmt.Errorf("reading %s: %w", r, err)
 	}
 	return o, nil
-}
-
-// doing says what of r failed.
-func (r Resource) doing(what string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", what, r, err)
-	}
-	return nil
 }
 
 // after is the field that says which Machines are out of date; of no object: one that is empty.

@@ -1,17 +1,22 @@
 package rollout_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/rollout"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -19,7 +24,7 @@ import (
 
 func now() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 5, time.UTC) }
 
-func world(t *testing.T, objects ...client.Object) client.Client {
+func world(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, controlplanev1.AddToScheme} {
@@ -119,6 +124,56 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// set is the MachineSet of md that was created so long before now, with its Machines.
+func set(before time.Duration, replicas int32) *clusterv1.MachineSet {
+	return &clusterv1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: "md-" + before.String(), CreationTimestamp: metav1.NewTime(now().Add(-before)),
+			Labels: map[string]string{clusterv1.MachineDeploymentNameLabel: "md"},
+		},
+		Status: clusterv1.MachineSetStatus{Replicas: &replicas},
+	}
+}
+
+// CX-17: straight after a change, Machines still say that they are up to date; status does not believe them.
+func TestStatusBeforeMachinesAreJudged(t *testing.T) {
+	n := func(i int32) *int32 { return &i }
+	d := deployment(func(d *clusterv1.MachineDeployment) {
+		d.Generation, d.Spec.Replicas, d.Spec.Rollout.After = 2, n(3), metav1.NewTime(now())
+		d.Status = clusterv1.MachineDeploymentStatus{ObservedGeneration: 2, Replicas: n(3), UpToDateReplicas: n(3), AvailableReplicas: n(3)}
+	})
+	for name, tc := range map[string]struct {
+		sets []client.Object
+		want int32
+	}{
+		"none yet": {[]client.Object{set(time.Hour, 3)}, 0},
+		"one of 3": {[]client.Object{set(time.Hour, 2), set(-time.Second, 1)}, 1},
+		"over":     {[]client.Object{set(-time.Second, 3)}, 3},
+	} {
+		got, err := rollout.Read(t.Context(), world(t, append(tc.sets, d.DeepCopy())...), "team", rollout.Resource{Kind: rollout.MachineDeployment, Name: "md"}, now().Add(time.Minute))
+		if err != nil || got.UpToDate != tc.want || got.Done() != (tc.want == 3) {
+			t.Errorf("%s: %+v, %v; want %d up to date", name, got, err, tc.want)
+		}
+	}
+}
+
+// The controller writes at the same time: what it wrote is read, and the change is made again.
+func TestConflict(t *testing.T) {
+	failed := false
+	c := interceptor.NewClient(world(t, deployment(func(*clusterv1.MachineDeployment) {})), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if !failed {
+				failed = true
+				return apierrors.NewConflict(schema.GroupResource{Resource: "machinedeployments"}, o.GetName(), errors.New("modified"))
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	if err := rollout.Pause(t.Context(), c, "team", rollout.Resource{Kind: rollout.MachineDeployment, Name: "md"}); err != nil || !failed {
+		t.Error(err)
+	}
+}
+
 // CX-17: what is said of a rollout, in the order in which it happens.
 func TestStatus(t *testing.T) {
 	n := func(i int32) *int32 { return &i }
@@ -152,7 +207,7 @@ func TestStatus(t *testing.T) {
 					change(d)
 				}
 			})
-			got, err := rollout.Read(t.Context(), world(t, d), "team", rollout.Resource{Kind: rollout.MachineDeployment, Name: "md"})
+			got, err := rollout.Read(t.Context(), world(t, d, set(0, 3)), "team", rollout.Resource{Kind: rollout.MachineDeployment, Name: "md"}, now())
 			if err != nil || !strings.Contains(got.String(), tc.want) || got.Done() != tc.done || got.Paused != tc.paused {
 				t.Errorf("got %q, done %v, paused %q, %v; want %q, %v, %q", got, got.Done(), got.Paused, err, tc.want, tc.done, tc.paused)
 			}

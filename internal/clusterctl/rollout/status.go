@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
 // State is how far a rollout is.
@@ -30,7 +33,7 @@ type State struct {
 }
 
 // Read reads how far the rollout of a resource is.
-func Read(ctx context.Context, c client.Reader, namespace string, r Resource) (State, error) {
+func Read(ctx context.Context, c client.Reader, namespace string, r Resource, now time.Time) (State, error) {
 	o, err := get(ctx, c, namespace, r)
 	if err != nil {
 		return State{}, err
@@ -47,6 +50,9 @@ func Read(ctx context.Context, c client.Reader, namespace string, r Resource) (S
 		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
 		s.Observed = o.Status.ObservedGeneration >= o.Generation
 		s.says(o.Status.Conditions)
+		most, err := current(ctx, c, o, now)
+		s.UpToDate = min(s.UpToDate, most)
+		return s, err
 	case *controlplanev1.KubeadmControlPlane:
 		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
 		s.Observed = o.Status.ObservedGeneration >= o.Generation
@@ -57,6 +63,24 @@ func Read(ctx context.Context, c client.Reader, namespace string, r Resource) (S
 		s.says(o.Status.Conditions)
 	}
 	return s, nil
+}
+
+// current counts the Machines of MachineSets that are what the MachineDeployment asks for now: straight after it was changed, its
+// status still counts Machines that are not.
+func current(ctx context.Context, c client.Reader, d *clusterv1.MachineDeployment, now time.Time) (int32, error) {
+	sets := &clusterv1.MachineSetList{}
+	if err := c.List(ctx, sets, client.InNamespace(d.Namespace), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: d.Name}); err != nil {
+		return 0, fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", d.Name, err)
+	}
+	var out int32
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		expired := rollout.Expired(d.Spec.Rollout.After.Time, set.CreationTimestamp.Time, now)
+		if !expired && len(rollout.Differences(set.Spec.Template, d.Spec.Template)) == 0 && set.Status.Replicas != nil {
+			out += *set.Status.Replicas
+		}
+	}
+	return out, nil
 }
 
 func (s *State) counts(desired, replicas, upToDate, available *int32) {
