@@ -298,8 +298,21 @@ func (u user) rollout(t *testing.T) {
 	u.run(t.Context(), "rollout", "status", "md/md", "--timeout", "100ms").wants(t, cli.ExitError, "the time to wait is over")
 	u.run(t.Context(), "rollout", "status", "md/md", "-o", "json").wants(t, cli.ExitOK, `"observed": false`)
 	done := make(chan result, 1)
-	go func() { done <- u.run(t.Context(), "rollout", "status", "machinedeployments.cluster.x-k8s.io/md") }()
+	go func() {
+		done <- u.run(t.Context(), "rollout", "status", "machinedeployments.cluster.x-k8s.io/md", "--timeout", "1m")
+	}()
 	if err := u.client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Fatal(err)
+	}
+	set := &clusterv1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "md-new", Labels: map[string]string{"a": "b", clusterv1.MachineDeploymentNameLabel: "md"}},
+		Spec:       clusterv1.MachineSetSpec{ClusterName: "demo", Replicas: &one, Selector: d.Spec.Selector, Template: d.Spec.Template},
+	}
+	if err := u.client.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	set.Status.Replicas = &one
+	if err := u.client.Status().Update(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	d.Status.ObservedGeneration = d.Generation
