@@ -38,6 +38,7 @@ replace (
 )
 
 require (
+	filippo.io/age v1.3.2
 	github.com/Azure/go-ansiterm v0.0.0-20250102033503-faa5f7b0171c // indirect
 	github.com/CycloneDX/cyclonedx-go v0.11.0
 	github.com/blakesmith/ar v0.0.0-20190502131153-809d4375e1fb
@@ -103,6 +104,7 @@ require (
 )
 
 require (
+	filippo.io/hpke v0.4.0 // indirect
 	github.com/docker/cli v29.7.2+incompatible // indirect
 	github.com/docker/docker-credential-helpers v0.9.3 // indirect
 )

@@ -60,6 +60,7 @@ func TestUnstructured(t *testing.T) {
 		"internal/clusterctl/manifest":            "manifests of people",
 		"internal/clusterctl/convert":             "manifests of people",
 		"internal/clusterctl/template":            "manifests of people, and objects of releases",
+		"internal/clusterctl/backup":              "objects of any kind",
 		"internal/clusterctl/move":                "objects of any kind",
 		"internal/clusterctl/move/check":          "objects of any kind",
 		"internal/clusterctl/move/files":          "objects of any kind",

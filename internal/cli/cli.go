@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/alpha"
+	"github.com/slipwayhq/slipway/internal/cli/backup"
 	"github.com/slipwayhq/slipway/internal/cli/completion"
 	"github.com/slipwayhq/slipway/internal/cli/config"
 	"github.com/slipwayhq/slipway/internal/cli/controlplane"
@@ -39,6 +40,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/plane"
 	"github.com/slipwayhq/slipway/internal/cli/plugin"
 	"github.com/slipwayhq/slipway/internal/cli/provider"
+	"github.com/slipwayhq/slipway/internal/cli/restore"
 	"github.com/slipwayhq/slipway/internal/cli/rollout"
 	"github.com/slipwayhq/slipway/internal/cli/status"
 	"github.com/slipwayhq/slipway/internal/cli/up"
@@ -98,6 +100,7 @@ func base(e env.Env) *cobra.Command {
 func verbs() []func(env.Env) *cobra.Command {
 	return []func(env.Env) *cobra.Command{
 		alpha.Command,
+		backup.Command,
 		completion.Command,
 		config.Command,
 		controlplane.Command,
@@ -119,6 +122,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		plan.Command,
 		plane.Command,
 		provider.Command,
+		restore.Command,
 		rollout.Command,
 		status.Command,
 		func(e env.Env) *cobra.Command { return up.Command(e, manager.Prepare) },

@@ -26,6 +26,7 @@ import (
 type operator struct {
 	user
 	config string
+	server *apiserver.Server
 }
 
 func startOperator(t *testing.T, releases ...providerrelease.Release) operator {
@@ -40,7 +41,7 @@ func startOperator(t *testing.T, releases ...providerrelease.Release) operator {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return operator{user{kubeconfig: server.Kubeconfig, client: server.Client(t, scheme)}, config}
+	return operator{user{kubeconfig: server.Kubeconfig, client: server.Client(t, scheme)}, config, server}
 }
 
 // wants runs a verb, and looks for credentials in what it prints.
@@ -138,7 +139,9 @@ func (o operator) upgrade(t *testing.T) {
 func (o operator) rollback(t *testing.T) {
 	providerrelease.Write(t, filepath.Dir(o.config), providerrelease.Release{Label: "infrastructure-acme", Version: "v2.2.0"})
 	o.wants(t, "upgrade apply --contract v1beta2 --wait-providers", cli.ExitInvalid, "slipway up --node") // and nothing is rolled back
-	o.wants(t, "upgrade apply --contract v1beta2 --wait-providers", cli.ExitOK, "There is nothing to upgrade.")
+	o.wants(t, "upgrade apply --contract v1beta2 --wait-providers", cli.ExitInvalid, "slipway up --node") // it waits again
+	o.wants(t, "upgrade apply --contract v1beta2", cli.ExitOK, "Upgraded provider infrastructure-acme in namespace acme-system from v2.1.0 to v2.2.0.")
+	o.wants(t, "upgrade apply --contract v1beta2", cli.ExitOK, "There is nothing to upgrade.")
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 	if err := o.client.Create(t.Context(), node); err != nil {
 		t.Fatal(err)

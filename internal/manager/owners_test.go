@@ -21,6 +21,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/move"
+	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
@@ -224,9 +226,34 @@ func disown(t *testing.T, c client.Client, objects []unstructured.Unstructured) 
 	}
 }
 
+// isFound: everything in the namespace that a provider has made is found from the Clusters, by who owns it.
+func isFound(t *testing.T, c client.Client, namespace string) {
+	t.Helper()
+	moved, err := move.Snapshot(t.Context(), c, movegraph.What{Namespace: namespace})
+	must(t, err)
+	found := map[movegraph.ID]bool{}
+	for _, o := range moved {
+		found[movegraph.IDOf(o)] = true
+	}
+	providers := 0
+	for _, o := range sweep(t, c, namespace) {
+		group := o.GroupVersionKind().Group
+		if !strings.HasPrefix(group, "infrastructure.") && !strings.HasPrefix(group, "bootstrap.") && !strings.HasPrefix(group, "controlplane.") {
+			continue
+		}
+		providers++
+		if id := movegraph.IDOf(&o); !found[id] {
+			t.Errorf("%s belongs to no Cluster", id)
+		}
+	}
+	if providers < 10 {
+		t.Errorf("only %d objects of providers", providers)
+	}
+}
+
 // TestOwnersComeBack: whoever owned something owns it again after all owner references were lost, and nothing is made or
 // deleted meanwhile.
-func TestOwnersComeBack(t *testing.T) { // OR-01
+func TestOwnersComeBack(t *testing.T) { // OR-01, CC2-13, CC2-15
 	server := apiserver.Start(t, apiserver.Options{})
 	c := newClient(t, server)
 	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}))
@@ -236,6 +263,7 @@ func TestOwnersComeBack(t *testing.T) { // OR-01
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"resources": "fleet"}}}`)))) // for the ClusterResourceSet
 	createFile(t, c, "ns", filepath.Join("testdata", "owners.yaml"))
 	before := whole(t, c, "ns")
+	isFound(t, c, "ns")
 	disown(t, c, sweep(t, c, "ns"))
 	eventually(t, "whoever owned something owns it again", func() error {
 		if diff := cmp.Diff(before, owners(sweep(t, c, "ns"))); diff != "" {

@@ -1,13 +1,14 @@
 // Package version is the verb "version".
 //
-// Does: prints which build this is.
+// Does: prints which build this is, and, for people, that there is a newer release.
 //
-// Never: asks a server.
+// Never: asks a management cluster.
 //
 // Read first: Command.
 package version
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -16,21 +17,42 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/clusterctl/newer"
 )
+
+// module is the Go module of this program.
+const module = "github.com/slipwayhq/slipway"
 
 // Command builds the verb.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of slipway and of what it carries",
-		Args:  cobra.NoArgs,
+		Long: `Print the version of slipway and of what it carries. A release asks the Go module proxy once a day at most whether there is a
+newer one; CLUSTERCTL_DISABLE_VERSIONCHECK=1 or GOPROXY=off turns that off.`,
+		Args: cobra.NoArgs,
 	}
 	format := output.Flag(cmd.Flags(), "short")
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		info := buildinfo.Get()
-		return format.Print(e.Out, info, func(w io.Writer) error { return text(w, info, format.String()) })
+		if err := format.Print(e.Out, info, func(w io.Writer) error { return text(w, info, format.String()) }); err != nil {
+			return err
+		}
+		if hint := Hint(cmd.Context(), e, info.Version); hint != "" && format.String() == "" {
+			_, _ = fmt.Fprintln(e.Err, hint)
+		}
+		return nil
 	}
 	return cmd
+}
+
+// Hint says that there is a release newer than a version; empty: there is none, or that is not known.
+func Hint(ctx context.Context, e env.Env, version string) string {
+	found := newer.Check{Module: module, Current: version, Getenv: e.Getenv, Now: e.Now}.Release(ctx)
+	if found == "" {
+		return ""
+	}
+	return fmt.Sprintf("Release %s of slipway is available; this is %s.", found, version)
 }
 
 func text(w io.Writer, i buildinfo.Info, format string) error {

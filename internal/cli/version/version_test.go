@@ -3,8 +3,12 @@ package version_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
@@ -45,5 +49,27 @@ func TestFormats(t *testing.T) {
 	}
 	if _, err := run(t, "-o", "xml"); err == nil || !strings.Contains(err.Error(), "json, yaml, short") {
 		t.Errorf("an unknown format: %v", err)
+	}
+}
+
+// CX-15: a newer release is named.
+func TestHint(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/github.com/slipwayhq/slipway/@v/list" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, "v0.1.0\nv0.2.0\n")
+	}))
+	defer proxy.Close()
+	cache := t.TempDir()
+	e := env.Env{Now: time.Now, Getenv: func(name string) string {
+		return map[string]string{"GOPROXY": proxy.URL, "XDG_CACHE_HOME": cache}[name]
+	}}
+	if got := version.Hint(t.Context(), e, "v0.1.0"); got != "Release v0.2.0 of slipway is available; this is v0.1.0." {
+		t.Error(got)
+	}
+	if got := version.Hint(t.Context(), e, "v0.2.0"); got != "" {
+		t.Error(got)
 	}
 }

@@ -50,7 +50,7 @@ func Named(named map[provider.Type][]string, all bool, installed []inventory.Pro
 					"provider %s is built into this management cluster; start it with `slipway up --without %s` to be without it", t.Label(ref.Name), t.Label(ref.Name))
 			}
 			found := slices.DeleteFunc(inventory.Find(installed, t, ref.Name), func(p inventory.Provider) bool {
-				return ref.Namespace != "" && p.Namespace != ref.Namespace || ref.Version != "" && p.Version != ref.Version
+				return ref.Namespace != "" && p.Namespace != ref.Namespace || ref.Version != "" && p.Current() != ref.Version
 			})
 			if len(found) == 0 {
 				return nil, fault.New(fault.Gone, "ProviderNotInstalled", "provider %s is not installed; there are: %s", t.Label(ref.String()), listed(installed))
@@ -70,7 +70,7 @@ func listed(installed []inventory.Provider) string {
 		if n > 0 {
 			out += ", "
 		}
-		out += p.Label() + " " + p.Version
+		out += p.Label() + " " + p.Current()
 	}
 	return out
 }

@@ -53,8 +53,9 @@ type Settings struct {
 //
 //	the CRD of the record, namespaces, records that are not complete
 //	what the providers need: cert-manager
-//	each provider: its objects in their order, its certificates, its record
+//	each provider: its objects in their order, its certificates
 //	if asked for: wait until Deployments are available
+//	each provider: its record is complete; without a wait, right after its objects
 func Install(items []Item, state State, s Settings) (Plan, error) {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b Item) int { return provider.Compare(a.Provider, b.Provider) })
@@ -84,16 +85,26 @@ func Install(items []Item, state State, s Settings) (Plan, error) {
 	p.add(s.Before...)
 	for _, i := range items {
 		p.add(Components(i, s.Builtin)...)
-		done := i.Record()
-		done.UpdatedAt = s.UpdatedAt
-		p.add(Step{Verb: Apply, Provider: i.Provider.Label(), Object: done.Object(), Why: "the installation is complete"})
+		if !s.Wait {
+			p.add(i.complete(s))
+		}
 	}
 	if s.Wait {
 		for _, i := range items {
 			p.add(Waits(i)...)
 		}
+		for _, i := range items {
+			p.add(i.complete(s)) // so that a wait that was interrupted is repeated by the same command
+		}
 	}
 	return p, nil
+}
+
+// complete is the step that ends the installation of a provider.
+func (i Item) complete(s Settings) Step {
+	done := i.Record()
+	done.UpdatedAt = s.UpdatedAt
+	return Step{Verb: Apply, Provider: i.Provider.Label(), Object: done.Object(), Why: "the installation is complete"}
 }
 
 // Components are the steps of the objects of a provider, without its Namespace.

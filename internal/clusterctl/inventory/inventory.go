@@ -28,6 +28,8 @@ const (
 	stateInstalling = "Installing"
 	// nextAnnotation has the version on a record that an upgrade has begun to install and not ended.
 	nextAnnotation = "clusterctl.slipway.dev/next-version"
+	// formerAnnotation has the version on a record that an upgrade has replaced, until the new one is available.
+	formerAnnotation = "clusterctl.slipway.dev/former-version"
 	// updatedAnnotation says when the record was written last.
 	updatedAnnotation = "clusterctl.slipway.dev/updated-at"
 )
@@ -47,6 +49,8 @@ type Provider struct {
 	Installing bool `json:"installing,omitempty"`
 	// Next is the version that an upgrade has begun to install and not ended.
 	Next string `json:"next,omitempty"`
+	// Applied: the components of Next are installed, and not yet known to be available.
+	Applied bool `json:"applied,omitempty"`
 	// UpdatedAt is when the record was written last, in the form of RFC 3339; empty: another program wrote it.
 	UpdatedAt string `json:"updatedAt,omitempty"`
 }
@@ -54,10 +58,18 @@ type Provider struct {
 // Label of the provider, which is the name of its record.
 func (p Provider) Label() string { return p.Type.Label(p.Name) }
 
-// Object is the record as it is applied.
+// Current is the version of the components that are installed.
+func (p Provider) Current() string {
+	if p.Applied {
+		return p.Next
+	}
+	return p.Version
+}
+
+// Object is the record as it is applied. Its version is the current one, which other programs read.
 func (p Provider) Object() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"providerName": p.Name, "type": string(p.Type), "version": p.Version,
+		"providerName": p.Name, "type": string(p.Type), "version": p.Current(),
 	}}
 	o.SetGroupVersionKind(Kind())
 	o.SetNamespace(p.Namespace)
@@ -69,6 +81,9 @@ func (p Provider) Object() *unstructured.Unstructured {
 	}
 	if p.Next != "" {
 		annotations[nextAnnotation] = p.Next
+	}
+	if p.Applied {
+		annotations[formerAnnotation] = p.Version
 	}
 	if p.UpdatedAt != "" {
 		annotations[updatedAnnotation] = p.UpdatedAt
@@ -112,6 +127,9 @@ func providerOf(o *unstructured.Unstructured) (Provider, error) {
 	p.Installing = o.GetAnnotations()[stateAnnotation] == stateInstalling
 	p.Next = o.GetAnnotations()[nextAnnotation]
 	p.UpdatedAt = o.GetAnnotations()[updatedAnnotation]
+	if former := o.GetAnnotations()[formerAnnotation]; former != "" && p.Version != "" {
+		p.Version, p.Next, p.Applied = former, p.Version, true
+	}
 	if p.Name == "" || p.Version == "" || !slices.Contains(provider.Types(), p.Type) {
 		return p, fault.New(fault.Invalid, "InvalidProviderRecord",
 			"Provider %s in namespace %s has the providerName %q, the type %q and the version %q, which is no provider; correct or delete it",

@@ -50,6 +50,10 @@ type RestoreOptions struct {
 	DryRun bool
 	// PausedStay: what is paused in its file stays paused.
 	PausedStay bool
+	// Each is called for each object before the first is written, with whether it exists and is kept; it may be nil.
+	Each func(id graph.ID, kept bool)
+	// Creating is called before an object is created, by several goroutines; it may be nil.
+	Creating func()
 }
 
 // FromDirectory creates the objects that [ToDirectory] wrote, paused, and resumes them when all are there. What exists is kept.
@@ -66,12 +70,17 @@ func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOp
 func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o RestoreOptions) (Stored, error) {
 	s := newSide("management cluster", c)
 	report := Options{Report: o.Report}.withDefaults().Report
-	t, namespaces, err := s.restoration(ctx, objects)
+	t, namespaces, err := s.restoration(ctx, objects, o.Creating)
 	if err != nil {
 		return Stored{}, err
 	}
 	if err := t.load(ctx); err != nil {
 		return Stored{}, err
+	}
+	for _, e := range t.entries {
+		if _, kept := t.live[e.ID]; o.Each != nil {
+			o.Each(e.ID, kept)
+		}
 	}
 	result := Stored{Kept: len(t.live), Created: len(t.entries) - len(t.live), DryRun: o.DryRun}
 	if o.DryRun {
@@ -110,7 +119,7 @@ func isPaused(o *unstructured.Unstructured) bool {
 }
 
 // restoration checks all objects before the first is written.
-func (s *side) restoration(ctx context.Context, objects []*unstructured.Unstructured) (*transfer, []string, error) {
+func (s *side) restoration(ctx context.Context, objects []*unstructured.Unstructured, creating func()) (*transfer, []string, error) {
 	kinds, err := s.kinds(ctx, nil)
 	if err != nil {
 		return nil, nil, err
@@ -140,7 +149,12 @@ func (s *side) restoration(ctx context.Context, objects []*unstructured.Unstruct
 	if problems = append(problems, selection.Problems...); len(problems) > 0 {
 		return nil, nil, fault.New(fault.Invalid, "CannotRestore", "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
-	t := &transfer{to: s, old: map[graph.ID]graph.Object{}, change: markRestoring}
+	t := &transfer{to: s, old: map[graph.ID]graph.Object{}, change: func(object *unstructured.Unstructured) error {
+		if creating != nil {
+			creating()
+		}
+		return markRestoring(object)
+	}}
 	t.here = func(e Entry) graph.ID { return e.ID }
 	t.there = t.here
 	for level, items := range selection.Levels {

@@ -85,7 +85,7 @@ func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (
 	add := func(steps ...installation.Step) { p.Steps = append(p.Steps, steps...) }
 	for _, c := range changes {
 		begun := c.From
-		begun.Next, begun.UpdatedAt = c.To.Version, s.UpdatedAt
+		begun.Next, begun.Applied, begun.UpdatedAt = c.To.Version, c.isApplied(), s.UpdatedAt
 		add(installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: begun.Object(), Why: "the upgrade to " + c.To.Version + " begins"})
 	}
 	for _, c := range changes {
@@ -98,7 +98,7 @@ func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (
 	add(s.Before...)
 	for _, c := range changes {
 		for _, o := range c.Present {
-			if o.GetKind() == "Deployment" {
+			if o.GetKind() == "Deployment" && (!c.isApplied() || !has(c.To.Objects, o)) {
 				add(installation.Step{Verb: installation.Stop, Provider: c.From.Label(), Object: o, Why: "no two versions run at once"})
 			}
 		}
@@ -106,16 +106,38 @@ func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (
 	for _, c := range changes {
 		add(surplus(c)...)
 		add(running(installation.Components(c.To, s.Builtin))...)
-		done := c.To.Record()
-		done.UpdatedAt = s.UpdatedAt
-		add(installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: done.Object(), Why: "the upgrade is complete"})
+		if s.Wait {
+			add(c.applied(s))
+		} else {
+			add(c.complete(s))
+		}
 	}
 	if s.Wait {
 		for _, c := range changes {
 			add(installation.Waits(c.To)...)
 		}
+		for _, c := range changes {
+			add(c.complete(s)) // so that a wait that was interrupted is repeated by the same command, which knows the way back
+		}
 	}
 	return p, nil
+}
+
+// isApplied reports whether an earlier command has installed the new version, and was interrupted while it waited.
+func (c Change) isApplied() bool { return c.From.Applied && c.From.Next == c.To.Version }
+
+// applied is the step that notes that the components of the new version are installed.
+func (c Change) applied(s installation.Settings) installation.Step {
+	record := c.From
+	record.Next, record.Applied, record.UpdatedAt = c.To.Version, true, s.UpdatedAt
+	return installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: record.Object(), Why: c.To.Version + " is installed and has to become available"}
+}
+
+// complete is the step that ends the upgrade of a provider.
+func (c Change) complete(s installation.Settings) installation.Step {
+	record := c.To.Record()
+	record.UpdatedAt = s.UpdatedAt
+	return installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: record.Object(), Why: "the upgrade is complete"}
 }
 
 // Back makes the plan that undoes an upgrade, from the versions that it was to. Where it cannot be undone, it says why instead.

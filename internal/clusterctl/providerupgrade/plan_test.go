@@ -174,8 +174,9 @@ func TestPlan(t *testing.T) {
 		"serve CustomResourceDefinition things.infrastructure.cluster.x-k8s.io",
 		"apply ConfigMap v1.1.0 in namespace acme-system",
 		"apply Deployment manager in namespace acme-system",
-		"apply Provider infrastructure-acme in namespace acme-system: the upgrade is complete",
+		"apply Provider infrastructure-acme in namespace acme-system: v1.1.0 is installed and has to become available",
 		"await Deployment manager in namespace acme-system",
+		"apply Provider infrastructure-acme in namespace acme-system: the upgrade is complete",
 	}
 	var got []string
 	for _, s := range p.Steps {

@@ -93,3 +93,17 @@ func (m moduleProxy) list(ctx context.Context, base string, major int) ([]string
 	}
 	return out, nil
 }
+
+// NewestModule is the newest release of a Go module that the proxies of GOPROXY know, pre-releases aside; empty: they know none.
+func NewestModule(ctx context.Context, path string, o Options) (string, error) {
+	tags, err := moduleProxy{o.fetcher(), o.variable("GOPROXY")}.versions(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range semantic(tags) {
+		if len(r.version.Pre) == 0 {
+			return r.tag, nil
+		}
+	}
+	return "", nil
+}

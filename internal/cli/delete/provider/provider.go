@@ -93,7 +93,7 @@ func said(w io.Writer, plan installation.Plan, deleted []installation.Installed)
 		}
 	}
 	for _, p := range deleted {
-		if _, err := fmt.Fprintf(w, "Deleted provider %s %s from namespace %s.\n", p.Label(), p.Version, p.Namespace); err != nil {
+		if _, err := fmt.Fprintf(w, "Deleted provider %s %s from namespace %s.\n", p.Label(), p.Current(), p.Namespace); err != nil {
 			return err
 		}
 	}

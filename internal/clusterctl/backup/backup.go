@@ -1,0 +1,179 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Take reads what belongs to Cluster API in a management cluster. Nothing is paused or written.
+func Take(ctx context.Context, c client.Client, what graph.What, now time.Time) (Archive, error) {
+	var system corev1.Namespace
+	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
+		return Archive{}, fmt.Errorf("reading Namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	providers, err := inventory.Read(ctx, c)
+	if err != nil {
+		return Archive{}, err
+	}
+	objects, err := move.Snapshot(ctx, c, what)
+	if err != nil {
+		return Archive{}, err
+	}
+	if len(objects) == 0 {
+		return Archive{}, fault.New(fault.Gone, "NothingToSave", "there are no objects of Cluster API, so that there is nothing to save: check --kubeconfig and --namespace")
+	}
+	a := Archive{Objects: objects, Info: Info{
+		Format: format, CreatedAt: now.UTC().Truncate(time.Second), Version: buildinfo.Version(), Source: string(system.UID), Namespace: what.Namespace,
+		Objects: len(objects), Providers: providers,
+	}}
+	for _, o := range objects {
+		if graph.IDOf(o).IsCore(graph.Cluster) {
+			a.Info.Clusters++
+		}
+		if isSecret(o) {
+			a.Info.Secrets++
+		}
+	}
+	return a, nil
+}
+
+// Saved is an archive that was written.
+type Saved struct {
+	File string `json:"file"`
+	// SHA256 of the file.
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+	Info
+}
+
+// Save writes the archive to a file that does not exist yet, and that only its owner reads. The file gets its name when it is
+// whole, and was read back.
+func (a Archive) Save(path string, to []age.Recipient) (Saved, error) {
+	if err := CheckNew(path); err != nil {
+		return Saved{}, err
+	}
+	partial := path + ".partial"
+	saved, err := a.save(partial, to)
+	if err == nil {
+		err = os.Rename(partial, path)
+	}
+	if err != nil {
+		_ = os.Remove(partial) // what could not be written is not left behind
+		return Saved{}, ofFile("the backup cannot be written", err)
+	}
+	saved.File = path
+	return saved, nil
+}
+
+// CheckNew refuses a file that exists.
+func CheckNew(path string) error {
+	_, err := os.Lstat(path)
+	if err == nil {
+		return fault.New(fault.Invalid, ReasonFile, "%s exists already: name another file", path)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ofFile("the backup cannot be written", err)
+	}
+	return nil
+}
+
+func ofFile(what string, err error) error {
+	var path *fs.PathError
+	if !errors.As(err, &path) {
+		return err
+	}
+	return fault.New(fault.Invalid, ReasonFile, "%s: %v", what, err).From(err)
+}
+
+func (a Archive) save(path string, to []age.Recipient) (saved Saved, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return Saved{}, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := a.Write(f, to); err != nil {
+		return Saved{}, err
+	}
+	if err := f.Sync(); err != nil {
+		return Saved{}, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return Saved{}, err
+	}
+	hash := sha256.New()
+	whole := io.TeeReader(f, hash)
+	if saved.Info, _, err = verified(whole); err != nil {
+		return Saved{}, err
+	}
+	if _, err := io.Copy(io.Discard, whole); err != nil {
+		return Saved{}, err
+	}
+	if saved.Bytes, err = f.Seek(0, io.SeekEnd); err != nil {
+		return Saved{}, err
+	}
+	saved.SHA256 = fmt.Sprintf("%x", hash.Sum(nil))
+	return saved, nil
+}
+
+// Open reads the archive of a file.
+func Open(path string, identities []age.Identity) (a Archive, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Archive{}, ofFile("the backup cannot be read", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return Read(f, identities)
+}
+
+// Restore creates the objects in a management cluster, paused, and resumes them when all are there; those that were paused when
+// the backup was taken stay paused. What exists is kept as it is. When it is interrupted, the same call again completes it.
+func (a Archive) Restore(ctx context.Context, c client.Client, o move.RestoreOptions) (move.Stored, error) {
+	installed, err := inventory.Read(ctx, c)
+	if err != nil {
+		return move.Stored{}, err
+	}
+	if problems := check.Providers(providers(a.Info.Providers), providers(installed)); len(problems) > 0 {
+		return move.Stored{}, fault.New(fault.Invalid, ReasonCannotRestore, "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
+	}
+	o.PausedStay = true
+	return move.Restore(ctx, c, a.Objects, o)
+}
+
+func providers(records []inventory.Provider) []check.Provider {
+	var out []check.Provider
+	for _, r := range records {
+		out = append(out, check.Provider{Name: r.Name, Type: string(r.Type), Version: r.Version, Namespace: r.Namespace})
+	}
+	return out
+}
+
+// OnHost are the objects that stand for something on the host of their management cluster, which no archive has.
+func (a Archive) OnHost() []string {
+	var out []string
+	for _, o := range a.Objects {
+		id := graph.IDOf(o)
+		if check.Host(graph.Item{Node: &graph.Node{Object: graph.Object{Unstructured: o}, ID: id}}) != "" {
+			out = append(out, id.String())
+		}
+	}
+	return out
+}

@@ -1,0 +1,47 @@
+package backup
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// sums are the checksums of files, as sha256sum writes them.
+func sums(content map[string][]byte) []byte {
+	var out bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		fmt.Fprintf(&out, "%x  %s\n", sha256.Sum256(content[name]), name)
+	}
+	return out.Bytes()
+}
+
+// compare compares the files of an archive with their checksums: each has one, and each that has one is there.
+func compare(content map[string][]byte) error {
+	text, there := content[sumsFile]
+	if !there {
+		return damaged("it has no %s", sumsFile)
+	}
+	known := map[string]bool{sumsFile: true}
+	for line := range strings.Lines(string(text)) {
+		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
+		data, there := content[name]
+		switch {
+		case !ok || known[name]:
+			return damaged("%s cannot be read", sumsFile)
+		case !there:
+			return damaged("%s is missing", name)
+		case fmt.Sprintf("%x", sha256.Sum256(data)) != sum:
+			return damaged("%s is not as it was written", name)
+		}
+		known[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		if !known[name] {
+			return damaged("%s has no checksum", name)
+		}
+	}
+	return nil
+}
