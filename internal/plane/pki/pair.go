@@ -67,18 +67,30 @@ func Reencode(certPEM, keyPEM []byte) (cert, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if cert, err = ReencodeCerts(certPEM); err != nil {
+		return nil, nil, err
+	}
+	key, err = encodeKey(pair.key)
+	return cert, key, err
+}
+
+// ReencodeCerts returns the certificates of PEM data, at least one, and nothing else of it.
+func ReencodeCerts(certPEM []byte) ([]byte, error) {
+	var out []byte
 	for block, rest := pem.Decode(certPEM); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != certificateBlock {
 			continue
 		}
 		parsed, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		cert = append(cert, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: parsed.Raw})...)
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: parsed.Raw})...)
 	}
-	key, err = encodeKey(pair.key)
-	return cert, key, err
+	if out == nil {
+		return nil, errors.New("no certificate in PEM data")
+	}
+	return out, nil
 }
 
 // Authority describes a certificate authority to be made.

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
@@ -59,16 +59,16 @@ type (
 )
 
 func (a CreateAuthority) String() string {
-	return fmt.Sprintf("create Secret %s: the cluster has no such authority yet", a.Purpose.secret(a.Cluster))
+	return fmt.Sprintf("create Secret %s: the cluster has no such authority yet", a.Purpose.SecretName(a.Cluster))
 }
 func (a CreateKeys) String() string {
-	return fmt.Sprintf("create Secret %s: data in etcd is to be encrypted and there are no keys yet", PurposeEncryption.secret(a.Cluster))
+	return fmt.Sprintf("create Secret %s: data in etcd is to be encrypted and there are no keys yet", PurposeEncryption.SecretName(a.Cluster))
 }
 func (a WriteKubeconfig) String() string {
-	return fmt.Sprintf("write Secret %s: %s", PurposeKubeconfig.secret(a.Cluster), a.Why)
+	return fmt.Sprintf("write Secret %s: %s", PurposeKubeconfig.SecretName(a.Cluster), a.Why)
 }
 func (a OwnSecret) String() string {
-	return fmt.Sprintf("own Secret %s: it lost its owner, so it would stay behind", a.Purpose.secret(a.Cluster))
+	return fmt.Sprintf("own Secret %s: it lost its owner, so it would stay behind", a.Purpose.SecretName(a.Cluster))
 }
 func (a StartProcess) String() string {
 	return fmt.Sprintf("start the control plane at %s: %s", a.Version, a.Why)
@@ -94,7 +94,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	}
 	switch a := action.(type) {
 	case CreateAuthority:
-		data, err := newAuthority(s, a.Purpose)
+		data, err := authority.Generate(a.Purpose, authority.Keys{}, s.Now)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case WriteKubeconfig:
 		return c.writeKubeconfig(ctx, s)
 	case OwnSecret:
-		return c.writer.Patch(ctx, s.Secrets[a.Purpose], func(o client.Object) { own(o, s.Plane) })
+		return c.writer.Patch(ctx, s.Secrets[a.Purpose], ownerOf(s.Plane).Take)
 	case StartProcess, ChangeProcess:
 		content, err := files(s)
 		if err != nil {
@@ -160,7 +160,7 @@ func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
 	if secret := s.Secrets[PurposeKubeconfig]; secret != nil {
 		return c.writer.Patch(ctx, secret, func(o client.Object) {
 			o.(*corev1.Secret).Data = data
-			own(o, s.Plane)
+			ownerOf(s.Plane).Take(o)
 		})
 	}
 	return c.writer.Create(ctx, newSecret(s, PurposeKubeconfig, data))
@@ -172,7 +172,7 @@ func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
 func files(s Snapshot) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, purpose := range s.authorities() {
-		cert, key, err := reencode(purpose, s.Secrets[purpose])
+		cert, key, err := authority.Content(purpose, s.Secrets[purpose])
 		if err != nil {
 			return nil, fault.New(fault.Invalid, "AuthorityInvalid", "Secret %s cannot be used", s.Secrets[purpose].Name).From(err)
 		}
@@ -189,13 +189,6 @@ func files(s Snapshot) (map[string][]byte, error) {
 	keys, err := keyFile(s)
 	out[workload.EncryptionKeys] = keys
 	return out, err
-}
-
-func reencode(p Purpose, secret *corev1.Secret) (cert, key []byte, err error) {
-	if p == PurposeSA {
-		return pki.ReencodeKey(secret.Data[corev1.TLSPrivateKeyKey])
-	}
-	return pki.Reencode(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 }
 
 // fingerprint stands for the content of the authorities.

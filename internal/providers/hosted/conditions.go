@@ -66,7 +66,7 @@ func (j judged) certificates() condition.Verdict {
 		secret, ok := j.Secrets[purpose]
 		if !ok {
 			if j.waiting == "" {
-				return condition.False("NotAvailable", "Secret "+purpose.secret(j.Cluster.Name)+" is being created")
+				return condition.False("NotAvailable", "Secret "+purpose.SecretName(j.Cluster.Name)+" is being created")
 			}
 			return condition.False(j.reason, j.waiting)
 		}

@@ -86,7 +86,7 @@ func decideOwner(s Snapshot, p *loop.Plan) {
 	written := slices.ContainsFunc(p.Actions, func(a loop.Action) bool { _, ok := a.(WriteKubeconfig); return ok })
 	for _, purpose := range append(s.authorities(), PurposeKubeconfig, PurposeEncryption) {
 		secret := s.Secrets[purpose]
-		if secret != nil && lost(secret, s.Plane) && (purpose != PurposeKubeconfig || !written) {
+		if secret != nil && ownerOf(s.Plane).Lost(secret) && (purpose != PurposeKubeconfig || !written) {
 			p.Do(OwnSecret{Purpose: purpose, Cluster: s.Cluster.Name})
 		}
 	}
@@ -108,8 +108,8 @@ func decideAuthorities(s Snapshot, p *loop.Plan) bool {
 		secret, ok := s.Secrets[purpose]
 		switch {
 		case !ok && s.Process.Exists:
-			p.WaitFor("CertificatesMissing", "Secret %s is gone; restore it from a backup: the cluster was made with it", purpose.secret(s.Cluster.Name)).
-				For("Secret", purpose.secret(s.Cluster.Name)).ForPerson()
+			p.WaitFor("CertificatesMissing", "Secret %s is gone; restore it from a backup: the cluster was made with it", purpose.SecretName(s.Cluster.Name)).
+				For("Secret", purpose.SecretName(s.Cluster.Name)).ForPerson()
 			complete = false
 		case !ok:
 			p.Do(CreateAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
@@ -129,15 +129,15 @@ func decideAuthorities(s Snapshot, p *loop.Plan) bool {
 
 func decideKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	secret := s.Secrets[PurposeKubeconfig]
-	if secret != nil && !ours(secret, s.Plane) {
+	if secret != nil && !ownerOf(s.Plane).Manages(secret) {
 		return
 	}
-	if why := s.Kubeconfig.outdated(s, endpoint); why != "" {
+	if why := s.Kubeconfig.Outdated(endpoint, s.Secrets[PurposeCA], s.Now); why != "" {
 		p.Do(WriteKubeconfig{Cluster: s.Cluster.Name, Why: why})
 		return
 	}
 	if !s.Kubeconfig.Until.IsZero() {
-		p.RecheckIn(s.Kubeconfig.halfLife().Sub(s.Now))
+		p.RecheckIn(s.Kubeconfig.HalfLife().Sub(s.Now))
 	}
 }
 

@@ -33,7 +33,7 @@ func (s Snapshot) security() hostedv1.Security {
 
 // encryptionKeys returns the keys of the cluster's Secret; a fault says why they cannot be used.
 func encryptionKeys(s Snapshot) (componentfile.Keys, error) {
-	name, used := PurposeEncryption.secret(s.Cluster.Name), s.Process.Data.EncryptionKeys
+	name, used := PurposeEncryption.SecretName(s.Cluster.Name), s.Process.Data.EncryptionKeys
 	secret := s.Secrets[PurposeEncryption]
 	switch {
 	case secret == nil && used == "":
@@ -67,7 +67,7 @@ func decideKeys(s Snapshot, p *loop.Plan) bool {
 		p.Do(CreateKeys{Cluster: s.Cluster.Name})
 		p.RecheckIn(soon) // Secrets are not watched by name before they exist
 	default:
-		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For("Secret", PurposeEncryption.secret(s.Cluster.Name)).ForPerson()
+		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For("Secret", PurposeEncryption.SecretName(s.Cluster.Name)).ForPerson()
 	}
 	return false
 }

@@ -117,7 +117,7 @@ func TestSecurityIsSaid(t *testing.T) {
 func TestKeysOfASecret(t *testing.T) { // SE-02
 	s := running(t, encrypted)
 	secret := s.Secrets[PurposeEncryption]
-	if secret.Name != "c-encryption" || secret.Type != clusterv1.ClusterSecretType || secret.Labels[clusterv1.ClusterNameLabel] != "c" || !ours(secret, s.Plane) {
+	if secret.Name != "c-encryption" || secret.Type != clusterv1.ClusterSecretType || secret.Labels[clusterv1.ClusterNameLabel] != "c" || !ownerOf(s.Plane).Manages(secret) {
 		t.Errorf("%+v", secret.ObjectMeta)
 	}
 	secret.Data["planted"] = []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\n")

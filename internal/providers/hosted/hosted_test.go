@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -71,7 +72,7 @@ func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 	s.Terms.Versions = []string{version}
 	s.Terms = termsOf(s)
 	for _, p := range authorities() {
-		data, err := newAuthority(s, p)
+		data, err := authority.Generate(p, authority.Keys{}, s.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 		t.Fatal(err)
 	}
 	s.Secrets[PurposeKubeconfig] = newSecret(s, PurposeKubeconfig, data)
-	s.Kubeconfig = inspectKubeconfig(s.Secrets[PurposeKubeconfig])
+	s.Kubeconfig = authority.Inspect(s.Secrets[PurposeKubeconfig])
 	s.Process = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 42, Version: version, Config: configOf(s, endpointOf(s)).Hash()}
 	s.Plane.Status.AddonsHash = addonsOf(s, endpointOf(s)).Hash()
 	s.Addons.At = now
@@ -111,7 +112,7 @@ func older(s *Snapshot) {
 func elsewhere(host string, port int32) func(*Snapshot) {
 	return func(s *Snapshot) {
 		s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: host, Port: port}
-		s.Kubeconfig.Server = server(endpointOf(*s))
+		s.Kubeconfig.Server = authority.Server(endpointOf(*s))
 	}
 }
 
@@ -146,7 +147,7 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: Secret c-sa is gone; restore it from a backup: the cluster was made with it"}},
 		"authority broken": {"SE-02: a user's Secret that cannot be used", running(t, func(s *Snapshot) { s.Secrets[PurposeCA].Data["tls.key"] = []byte("x") }),
 			[]string{"wait: Secret c-ca cannot be used: no private key in PEM data"}},
-		"no kubeconfig": {"CP-14", running(t, func(s *Snapshot) { s.Kubeconfig = Kubeconfig{}; delete(s.Secrets, PurposeKubeconfig) }),
+		"no kubeconfig": {"CP-14", running(t, func(s *Snapshot) { s.Kubeconfig = authority.Kubeconfig{}; delete(s.Secrets, PurposeKubeconfig) }),
 			[]string{"do: write Secret c-kubeconfig: there is none that can be read"}},
 		"half life": {"SE-01: the client certificate is rotated at half life", running(t, func(s *Snapshot) { s.Now = now.Add(183 * 24 * time.Hour) }),
 			[]string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
@@ -371,7 +372,7 @@ func TestStatusStaysAfterARestartOfSlipway(t *testing.T) {
 func TestSecrets(t *testing.T) { // SE-01, SE-02, SE-03
 	s := running(t)
 	for purpose, secret := range s.Secrets {
-		if secret.Type != clusterv1.ClusterSecretType || secret.Labels[clusterv1.ClusterNameLabel] != "c" || secret.Name != "c-"+string(purpose) || !ours(secret, s.Plane) {
+		if secret.Type != clusterv1.ClusterSecretType || secret.Labels[clusterv1.ClusterNameLabel] != "c" || secret.Name != "c-"+string(purpose) || !ownerOf(s.Plane).Manages(secret) {
 			t.Errorf("%s: %+v", purpose, secret.ObjectMeta)
 		}
 	}
@@ -391,7 +392,7 @@ func TestSecrets(t *testing.T) { // SE-01, SE-02, SE-03
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k := inspectKubeconfig(&corev1.Secret{Data: data}); k.Until.Sub(now).Round(time.Hour) != 30*24*time.Hour {
+	if k := authority.Inspect(&corev1.Secret{Data: data}); k.Until.Sub(now).Round(time.Hour) != 30*24*time.Hour {
 		t.Errorf("certificate validity: %v", k.Until.Sub(now))
 	}
 }

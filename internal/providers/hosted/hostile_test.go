@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
@@ -78,13 +79,13 @@ func TestKubeconfigRunsNoCommand(t *testing.T) { // RC-01, SE-02
 			witness := filepath.Join(t.TempDir(), "executed")
 			at := time.Now()
 			s := running(t, func(s *Snapshot) { s.Now = at })
-			authority := s.Secrets[PurposeCA]
-			data, err := newAuthority(s, PurposeCA) // valid now
+			ca := s.Secrets[PurposeCA]
+			data, err := authority.Generate(PurposeCA, authority.Keys{}, s.Now) // valid now
 			if err != nil {
 				t.Fatal(err)
 			}
-			authority.Data = data
-			workload := newWorkloadAPI(t, authority, at)
+			ca.Data = data
+			workload := newWorkloadAPI(t, ca, at)
 			secret := s.Secrets[PurposeKubeconfig]
 			change(secret)
 			secret.Data["value"] = hostileKubeconfig(workload.URL, witness)

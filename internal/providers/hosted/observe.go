@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
@@ -26,7 +27,7 @@ type Snapshot struct {
 	// Secrets by purpose; those that do not exist are missing.
 	Secrets map[Purpose]*corev1.Secret
 	// Kubeconfig says what is in that Secret.
-	Kubeconfig Kubeconfig
+	Kubeconfig authority.Kubeconfig
 	// Terms are what is known of the control plane beforehand, Process what its backend says of it.
 	Terms   backend.Terms
 	Process backend.ControlPlane
@@ -86,7 +87,7 @@ func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
 	reads, ctx := errgroup.WithContext(ctx)
 	for i, purpose := range purposes {
 		reads.Go(func() (err error) {
-			found[i], err = c.readSecret(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: purpose.secret(s.Cluster.Name)})
+			found[i], err = c.readSecret(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: purpose.SecretName(s.Cluster.Name)})
 			return err
 		})
 	}
@@ -98,7 +99,7 @@ func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
 			s.Secrets[purpose] = found[i]
 		}
 	}
-	s.Kubeconfig = inspectKubeconfig(s.Secrets[PurposeKubeconfig])
+	s.Kubeconfig = authority.Inspect(s.Secrets[PurposeKubeconfig])
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -91,7 +92,7 @@ func events(s Snapshot, status hostedv1.HostedControlPlaneStatus, out loop.Outco
 		list = append(list, loop.Warning("ControlPlaneDied", "The control plane died (%s) and was started again", s.Process.LastExit))
 	}
 	if isTrue(status.Initialization.ControlPlaneInitialized) && !isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) {
-		list = append(list, loop.Normal("ControlPlaneInitialized", "The API server answers at %s", server(endpointOf(s))))
+		list = append(list, loop.Normal("ControlPlaneInitialized", "The API server answers at %s", authority.Server(endpointOf(s))))
 	}
 	return list
 }

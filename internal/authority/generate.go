@@ -1,0 +1,95 @@
+package authority
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+)
+
+// Keys is how keys and certificates are made.
+type Keys struct {
+	// Algorithm; empty: ECDSA-P256.
+	Algorithm pki.Algorithm
+	// Authority and Leaf are how long certificates are valid; zero: ten years and one.
+	Authority, Leaf time.Duration
+}
+
+// KeysOf is what the cluster's configuration says about keys.
+func KeysOf(config bootstrapv1.ClusterConfiguration) Keys {
+	const day = 24 * time.Hour
+	return Keys{
+		Algorithm: pki.Algorithm(config.EncryptionAlgorithm),
+		Authority: time.Duration(config.CACertificateValidityPeriodDays) * day,
+		Leaf:      time.Duration(config.CertificateValidityPeriodDays) * day,
+	}
+}
+
+// Generate makes the content of a new authority's Secret, or of the service account keys. The other purposes
+// cannot be generated.
+func Generate(p Purpose, keys Keys, now time.Time) (map[string][]byte, error) {
+	if p == SA {
+		public, private, err := pki.SigningKey(keys.Algorithm)
+		return map[string][]byte{corev1.TLSCertKey: public, corev1.TLSPrivateKeyKey: private}, err
+	}
+	name, ok := map[Purpose]string{CA: "kubernetes", Etcd: "etcd-ca", Proxy: "front-proxy-ca"}[p]
+	if !ok {
+		return nil, fault.New(fault.Bug, "NotGenerated", "a Secret for %s is not generated", p)
+	}
+	pair, err := pki.NewAuthority(pki.Authority{Name: name, Algorithm: keys.Algorithm, Lifetime: keys.Authority}, now)
+	return map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM}, err
+}
+
+// Owner is the object that Secrets belong to: the control plane, or the KubeadmConfig of a control plane without one.
+type Owner struct {
+	// Ref is a controller reference.
+	Ref metav1.OwnerReference
+	// Replaces are kinds of controllers whose Secrets the owner takes over. Its own earlier lives are always among them.
+	Replaces []string
+}
+
+// NewSecret returns a Secret of the cluster with the content.
+func NewSecret(cluster client.ObjectKey, p Purpose, owner Owner, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster.Namespace, Name: p.SecretName(cluster.Name),
+			Labels:          map[string]string{clusterv1.ClusterNameLabel: cluster.Name},
+			OwnerReferences: []metav1.OwnerReference{owner.Ref},
+		},
+		Type: clusterv1.ClusterSecretType, Data: data,
+	}
+}
+
+// Manages reports whether the owner may change the Secret: those that users bring are left alone. One that has
+// lost its owner is told by its type.
+func (o Owner) Manages(secret *corev1.Secret) bool {
+	controller := metav1.GetControllerOf(secret)
+	if controller == nil {
+		return secret.Type == clusterv1.ClusterSecretType
+	}
+	return o.precededBy(*controller)
+}
+
+// Lost reports whether a Secret that the owner manages does not belong to it, or to it in an earlier life.
+func (o Owner) Lost(secret *corev1.Secret) bool {
+	controller := metav1.GetControllerOf(secret)
+	return o.Manages(secret) && (controller == nil || controller.UID != o.Ref.UID || controller.APIVersion != o.Ref.APIVersion)
+}
+
+// Take makes the owner the controller of the Secret.
+func (o Owner) Take(secret client.Object) {
+	others := slices.DeleteFunc(slices.Clone(secret.GetOwnerReferences()), o.precededBy)
+	secret.SetOwnerReferences(append(others, o.Ref))
+}
+
+// precededBy reports whether the reference is to the owner, in this life or an earlier one, or to what it replaces.
+func (o Owner) precededBy(ref metav1.OwnerReference) bool {
+	return ref.Kind == o.Ref.Kind && ref.Name == o.Ref.Name || slices.Contains(o.Replaces, ref.Kind)
+}

@@ -1,0 +1,97 @@
+package authority
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+)
+
+// State is what there is of the required Secrets.
+type State struct {
+	// Create are the purposes whose Secret is missing and can be generated.
+	Create []Purpose
+	// Problems are what a person has to correct, in the order of the requirements.
+	Problems []Problem
+}
+
+// Problem is a Secret that is missing and cannot be generated, or that cannot be used.
+type Problem struct {
+	Purpose Purpose
+	// Secret is its name.
+	Secret string
+	// Missing: the Secret does not exist.
+	Missing bool
+	// Text says what is the case and what to do.
+	Text string
+}
+
+// Complete reports whether every required Secret exists and can be used.
+func (s State) Complete() bool { return len(s.Create) == 0 && len(s.Problems) == 0 }
+
+// Judge says what there is of the required Secrets. generate is false once the cluster's first node may exist:
+// from then on a missing Secret is a problem, because a new authority would not be the one that signed it.
+func Judge(cluster string, required []Requirement, found Found, generate bool) State {
+	var s State
+	for _, r := range required {
+		name := r.Purpose.SecretName(cluster)
+		secret := found[r.Purpose]
+		switch {
+		case secret != nil:
+			if text := Unusable(r, secret); text != "" {
+				s.Problems = append(s.Problems, Problem{Purpose: r.Purpose, Secret: name, Text: text})
+			}
+		case r.Brought:
+			s.Problems = append(s.Problems, Problem{r.Purpose, name, true, fmt.Sprintf(
+				"Secret %s does not exist; create it with %s of the external etcd", name, contentOf(r))})
+		case !generate:
+			s.Problems = append(s.Problems, Problem{r.Purpose, name, true, fmt.Sprintf(
+				"Secret %s is gone; restore it from a backup: the cluster was made with it", name)})
+		default:
+			s.Create = append(s.Create, r.Purpose)
+		}
+	}
+	return s
+}
+
+func contentOf(r Requirement) string {
+	switch {
+	case r.Purpose == EtcdClient:
+		return "the client certificate (tls.crt) and its key (tls.key)"
+	case r.Keyless:
+		return "the CA certificate (tls.crt)"
+	}
+	return "the certificate (tls.crt) and its key (tls.key)"
+}
+
+// Unusable says what is wrong with the content of a Secret; empty: nothing.
+func Unusable(r Requirement, secret *corev1.Secret) string {
+	cert, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
+	// A user may keep the key of the cluster's CA elsewhere. Service account tokens have to be signed.
+	keyless := r.Keyless || r.Purpose == CA || r.Purpose == Etcd || r.Purpose == Proxy
+	switch {
+	case len(cert) == 0:
+		return fmt.Sprintf("Secret %s has no certificate in key tls.crt; add it", secret.Name)
+	case len(key) == 0 && !keyless:
+		return fmt.Sprintf("Secret %s must have the keys tls.crt and tls.key", secret.Name)
+	}
+	if _, _, err := Content(r.Purpose, secret); err != nil {
+		return fmt.Sprintf("Secret %s cannot be used: %s", secret.Name, err)
+	}
+	return ""
+}
+
+// Content returns certificate and key of a Secret, parsed and encoded again, so that nothing else travels with
+// them. Of a service account the certificate is the public key. Key is nil where the Secret has none.
+func Content(p Purpose, secret *corev1.Secret) (cert, key []byte, err error) {
+	cert, key = secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
+	switch {
+	case p == SA:
+		return pki.ReencodeKey(key)
+	case len(key) == 0:
+		cert, err = pki.ReencodeCerts(cert)
+		return cert, nil, err
+	}
+	return pki.Reencode(cert, key)
+}
