@@ -72,7 +72,7 @@ func validateFormat(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *fiel
 	ignition := spec.Format == bootstrapv1.Ignition
 	var errs field.ErrorList
 	if !gates.KubeadmBootstrapFormatIgnition {
-		const use = "this version of Slipway renders cloud-config only: "
+		const use = "this needs the feature gate KubeadmBootstrapFormatIgnition: "
 		if ignition {
 			errs = append(errs, field.Forbidden(path.Child("format"), use+"leave it out, or set cloud-config"))
 		}

@@ -282,7 +282,7 @@ func (f fleet) add(mgr manager.Manager) {
 		func() error { return machinepool.Add(setup, clusters, policy.Default()) },
 		func() error { return machineset.Add(setup, clusters, machineset.Settings{}) },
 		func() error { return machinedeployment.Add(setup, policy.Configuration{}) },
-		func() error { return bootstrap.Add(setup, clusters, 0) },
+		func() error { return bootstrap.Add(setup, clusters, bootstrap.Settings{}) },
 		func() error {
 			return hosted.Add(setup, hosted.Config{
 				Backends: hostedbackend.Set{hostedv1.BackendProcess: {ControlPlanes: newPlanes(f.local)}}, Gateways: gateways{host}, Workloads: clusters,

@@ -199,7 +199,9 @@ func run(all []func() error) error {
 }
 
 func (p *parts) addBootstrap() error {
-	return bootstrap.Add(p.setup(bootstrap.Name), p.clusters, p.cfg.BootstrapTokenTTL)
+	return bootstrap.Add(p.setup(bootstrap.Name), p.clusters, bootstrap.Settings{
+		TokenTTL: p.cfg.BootstrapTokenTTL, Ignition: p.cfg.Gates.Enabled(GateKubeadmBootstrapIgnition),
+	})
 }
 
 func (p *parts) addLocal() error {

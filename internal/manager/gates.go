@@ -43,7 +43,7 @@ func NewGates() (featuregate.MutableFeatureGate, error) {
 // unavailableGates are the gates of features that this version does not have. Their names are known, so that the
 // arguments of existing Deployments are accepted as long as they turn the gates off.
 func unavailableGates() []featuregate.Feature {
-	return []featuregate.Feature{GateInPlaceUpdates, GateKubeadmBootstrapIgnition}
+	return []featuregate.Feature{GateInPlaceUpdates}
 }
 
 // UnavailableGates says in one sentence which gates cannot be enabled, for the help of the flag.
@@ -52,8 +52,7 @@ func UnavailableGates() string {
 	for _, gate := range unavailableGates() {
 		names = append(names, string(gate))
 	}
-	last := len(names) - 1
-	return fmt.Sprintf("This version does not have what %s and %s stand for: they cannot be enabled.", strings.Join(names[:last], ", "), names[last])
+	return fmt.Sprintf("Not in this version, and so cannot be enabled: %s.", strings.Join(names, ", "))
 }
 
 // checkGates refuses gates that would enable nothing, and gates that contradict each other.

@@ -110,11 +110,10 @@ func TestGatesThatContradict(t *testing.T) { // FG-03
 func TestGatesOfUnavailableFeatures(t *testing.T) { // FG-01
 	for name, tc := range map[string]struct{ gates, refused string }{
 		"in-place updates":      {"InPlaceUpdates=true", "InPlaceUpdates"},
-		"Ignition":              {"KubeadmBootstrapFormatIgnition=true", "KubeadmBootstrapFormatIgnition"},
 		"all alpha gates":       {"AllAlpha=true", "InPlaceUpdates"},
 		"off, as by default":    {"ClusterTopology=false,InPlaceUpdates=false,KubeadmBootstrapFormatIgnition=false", ""},
-		"all that there are":    {"AllAlpha=true,InPlaceUpdates=false,KubeadmBootstrapFormatIgnition=false", ""},
-		"what this version has": {"ClusterTopology=true,RuntimeSDK=true,MachineTaintPropagation=true", ""},
+		"all that there are":    {"AllAlpha=true,InPlaceUpdates=false", ""},
+		"what this version has": {"ClusterTopology=true,RuntimeSDK=true,MachineTaintPropagation=true,KubeadmBootstrapFormatIgnition=true", ""},
 	} {
 		gates, err := NewGates()
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -41,6 +42,12 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 		return c.writeData(ctx, s)
 	case OwnData:
 		return c.ownData(ctx, s)
+	case TakeLock:
+		return c.takeLock(ctx, s)
+	case ReleaseLock:
+		return c.releaseLock(ctx, s)
+	case CreateAuthority:
+		return c.createAuthority(ctx, s, a.Purpose)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "unknown action %T", a)
 }
@@ -97,6 +104,15 @@ func (c *Controller) extendToken(ctx context.Context, s Snapshot) error {
 		c.tokens.remember(s.tokenKey(), life.State(), s.Now)
 	}
 	return err
+}
+
+// createAuthority creates one of the Secrets that all machines of the control plane share.
+func (c *Controller) createAuthority(ctx context.Context, s Snapshot, purpose authority.Purpose) error {
+	data, err := authority.Generate(purpose, authority.KeysOf(s.Config.Spec.ClusterConfiguration), s.Now)
+	if err != nil {
+		return err
+	}
+	return c.writer.Create(ctx, authority.NewSecret(client.ObjectKeyFromObject(s.Cluster), purpose, s.authorityOwner(), data))
 }
 
 func (c *Controller) deleteToken(ctx context.Context, s Snapshot, name string) error {

@@ -110,7 +110,7 @@ func newWorld(t *testing.T, c client.Client) *world {
 // pass reconciles once, with a controller that has no memory of earlier passes, and returns when it wants to
 // be called again.
 func (w *world) pass() (time.Duration, error) {
-	ctl := &Controller{client: w.client, cache: w.client, refs: kube.NewReferences(w.client, nil), workloads: w.remote, ttl: ttl, now: func() time.Time { return w.clock }}
+	ctl := &Controller{client: w.client, cache: w.client, live: w.client, refs: kube.NewReferences(w.client, nil), workloads: w.remote, ttl: ttl, now: func() time.Time { return w.clock }}
 	r := &loop.Reconciler[*bootstrapv1.KubeadmConfig, Snapshot]{Controller: ctl.definition(), Client: w.client, Writer: kube.NewWriter(w.client, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	result, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "w"}})
@@ -141,8 +141,9 @@ func (w *world) settle() time.Duration {
 
 func (w *world) fingerprint() string {
 	w.t.Helper()
-	configs, secrets := &bootstrapv1.KubeadmConfigList{}, &corev1.SecretList{}
-	if err := errors.Join(w.client.List(context.Background(), configs), w.client.List(context.Background(), secrets)); err != nil {
+	configs, secrets, locks := &bootstrapv1.KubeadmConfigList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}
+	if err := errors.Join(w.client.List(context.Background(), configs), w.client.List(context.Background(), secrets),
+		w.client.List(context.Background(), locks)); err != nil {
 		w.t.Fatal(err)
 	}
 	var b strings.Builder
@@ -151,6 +152,9 @@ func (w *world) fingerprint() string {
 	}
 	for _, s := range secrets.Items {
 		b.WriteString(s.Name + s.ResourceVersion + " ")
+	}
+	for _, l := range locks.Items {
+		b.WriteString(l.Name + l.ResourceVersion + " ")
 	}
 	return b.String()
 }

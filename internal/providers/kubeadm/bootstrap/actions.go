@@ -1,6 +1,43 @@
 package bootstrap
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+)
+
+// TakeLock makes the Machine the one that initializes the control plane.
+type TakeLock struct{ Cluster, Machine string }
+
+// String implements loop.Action.
+func (a TakeLock) String() string {
+	return fmt.Sprintf("let Machine %s initialize the control plane of Cluster %s: no other one does", a.Machine, a.Cluster)
+}
+
+// ReleaseLock deletes the lock on the initialization of the control plane.
+type ReleaseLock struct{ Cluster, Why string }
+
+// String implements loop.Action.
+func (a ReleaseLock) String() string {
+	return fmt.Sprintf("release the lock on the initialization of Cluster %s: %s", a.Cluster, a.Why)
+}
+
+// CreateAuthority creates the Secret of a certificate authority, or of the service account keys.
+type CreateAuthority struct {
+	Purpose authority.Purpose
+	Cluster string
+}
+
+// String implements loop.Action.
+func (a CreateAuthority) String() string {
+	return fmt.Sprintf("create Secret %s: the control plane needs it, and has no control plane object that would create it", a.Purpose.SecretName(a.Cluster))
+}
+
+// AskLock asks for Snapshot.Lock.
+type AskLock struct{}
+
+// String implements loop.Question.
+func (AskLock) String() string { return "which Machine initializes the control plane" }
 
 // ChooseToken writes a new random token into the spec.
 type ChooseToken struct{ Why string }

@@ -35,24 +35,36 @@ type Workloads interface {
 type Controller struct {
 	client client.Client
 	// cache has the Secrets of clusters.
-	cache     client.Reader
+	cache client.Reader
+	// live reads from the API server.
+	live      client.Reader
 	refs      *kube.References
 	workloads Workloads
 	writer    *kube.Writer
 	now       func() time.Time
 	ttl       time.Duration
+	ignition  bool
 	tokens    tokens
+	released  releases
 }
 
-// Add adds the controller to the manager. tokenTTL is the life of a bootstrap token; zero:
-// [discovery.DefaultTTL].
-func Add(s loop.Setup, clusters remote.Workloads, tokenTTL time.Duration) error {
-	if tokenTTL == 0 {
-		tokenTTL = discovery.DefaultTTL
+// Settings of the controller.
+type Settings struct {
+	// TokenTTL is the life of a bootstrap token; zero: [discovery.DefaultTTL].
+	TokenTTL time.Duration
+	// Ignition allows that format.
+	Ignition bool
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
+	if settings.TokenTTL == 0 {
+		settings.TokenTTL = discovery.DefaultTTL
 	}
 	reader := s.Manager.GetClient()
 	c := &Controller{
-		client: reader, cache: s.Manager.GetCache(), workloads: clusters, now: time.Now, ttl: tokenTTL, refs: kube.NewReferences(reader, nil),
+		client: reader, cache: s.Manager.GetCache(), live: s.Manager.GetAPIReader(), refs: kube.NewReferences(reader, nil),
+		workloads: clusters, now: time.Now, ttl: settings.TokenTTL, ignition: settings.Ignition,
 	}
 	if err := s.IndexByCluster(Name, &bootstrapv1.KubeadmConfig{}); err != nil {
 		return err

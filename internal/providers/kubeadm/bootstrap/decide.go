@@ -28,6 +28,12 @@ const (
 // unwatched is how often Secrets are checked that nothing watches.
 const unwatched = 15 * time.Second
 
+// whileLocked is how often the lock of another Machine is checked.
+const whileLocked = 30 * time.Second
+
+// afterCreating is when to go on after the lock or certificates were created, which nothing watches.
+const afterCreating = 100 * time.Millisecond
+
 // afterOwning is when to go on after a Secret was given its owner, by when the cache has it.
 const afterOwning = time.Second
 
@@ -49,17 +55,26 @@ func Decide(s Snapshot) loop.Plan {
 	case updating:
 		p.WaitFor(waitUpdate, "Waiting for the in-place update of %s %s to end", s.Owner.Kind, s.Owner.Name).For(kindKubeadmConfig, s.Config.Name).
 			ToChange("metadata.annotations")
+	default:
+		decideRelease(s, &p)
+		decideMachine(s, &p)
+	}
+	return p
+}
+
+// decideMachine says what to do about the data of a machine of a Cluster that stays.
+func decideMachine(s Snapshot, p *loop.Plan) {
+	switch {
 	case !s.made():
-		decideFirst(s, &p)
+		decideFirst(s, p)
 	case lost(s):
 		p.Do(OwnData{Name: s.Written.Name})
 		p.RecheckIn(afterOwning)
 	case s.Owner.pool():
-		decideRotation(s, &p)
+		decideRotation(s, p)
 	default:
-		decideRefresh(s, &p)
+		decideRefresh(s, p)
 	}
-	return p
 }
 
 // lost reports whether the data Secret should belong to this KubeadmConfig, and does not: a backup has no
@@ -75,20 +90,22 @@ func lost(s Snapshot) bool {
 // decideFirst makes the data for the first time.
 func decideFirst(s Snapshot, p *loop.Plan) {
 	switch {
-	case s.Owner.ControlPlane:
-		p.WaitFor(waitCorrection, "Machine %s is of the control plane, and this version of Slipway makes bootstrap data "+
-			"for workers only; use a HostedControlPlane as the Cluster's control plane", s.Owner.Name).For(s.Owner.Kind, s.Owner.Name).ForPerson()
 	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
 		p.WaitFor(waitInfrastructure, "Waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
 			ToChange("status.initialization.infrastructureProvisioned")
-	case !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized):
+	case !s.initialized() && !s.Owner.ControlPlane:
 		p.WaitFor(waitControlPlane, "Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
 			ToChange("status.initialization.controlPlaneInitialized")
 	case !s.Cluster.Spec.ControlPlaneEndpoint.IsValid():
 		p.WaitFor(waitControlPlane, "Waiting for the control plane endpoint of Cluster %s to be set", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
 			ToChange("spec.controlPlaneEndpoint")
+	case s.initializes() && !decideLock(s, p):
 	case s.Material == nil:
 		p.Ask = append(p.Ask, AskMaterial{})
+	case s.initializes():
+		if usable(s, p) {
+			p.Do(WriteData{Name: s.Config.Name})
+		}
 	default:
 		decideData(s, p)
 	}
@@ -113,10 +130,7 @@ func decideData(s Snapshot, p *loop.Plan) {
 
 // usable reports whether data can be made from the material, else why not.
 func usable(s Snapshot, p *loop.Plan) bool {
-	if _, err := discovery.Hashes(s.Material.CA); err != nil {
-		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", caSecret(s.Cluster.Name), caKey).
-			For("Secret", caSecret(s.Cluster.Name)).ToChange("data")
-		p.RecheckIn(unwatched)
+	if !certificatesThere(s, p) {
 		return false
 	}
 	if _, err := s.data(); err != nil {
@@ -163,7 +177,7 @@ func connected(s Snapshot, p *loop.Plan) bool {
 
 // decideRefresh keeps the token of a Machine alive until it has a Node.
 func decideRefresh(s Snapshot, p *loop.Plan) {
-	if s.Owner.Joined || !discovery.Valid(s.token()) || !connected(s, p) {
+	if s.Owner.Joined || s.initializes() || !discovery.Valid(s.token()) || !connected(s, p) {
 		return
 	}
 	if s.Token == nil {

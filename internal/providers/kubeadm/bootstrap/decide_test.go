@@ -134,8 +134,6 @@ func TestDecide(t *testing.T) {
 		"no infrastructure": {"first the network", []change{func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }}, nil, nil, waitInfrastructure, "infrastructure of Cluster c", 0},
 		"no control plane":  {"workers wait for it", []change{func(s *Snapshot) { s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr(false) }}, nil, nil, waitControlPlane, "control plane of Cluster c", 0},
 		"no endpoint":       {"nowhere to join", []change{func(s *Snapshot) { s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{} }}, nil, nil, waitControlPlane, "endpoint", 0},
-		// KB-06: its place is left.
-		"control plane machine": {"is told what this version can do", []change{func(s *Snapshot) { s.Owner.ControlPlane = true }}, nil, nil, waitCorrection, "HostedControlPlane", 0},
 
 		"no material": {"it is asked for when it is needed", []change{func(s *Snapshot) { s.Material = nil }}, nil, []loop.Question{AskMaterial{}}, "", "", 0},
 		"no CA":       {"its Secret is named", []change{func(s *Snapshot) { s.Material.CA = nil }}, nil, nil, waitCertificates, "Secret c-ca", unwatched}, // KB-23
@@ -145,7 +143,7 @@ func TestDecide(t *testing.T) {
 			s.Config.Spec.Files = []bootstrapv1.File{{Path: "/f", ContentFrom: bootstrapv1.FileSource{Secret: bootstrapv1.SecretFileSource{Name: "x", Key: "y"}}}}
 		}}, nil, nil, waitCorrection, "File /f comes from Secret x, which does not exist", unwatched},
 		"no version":                 {"kubeadm's API depends on it", []change{func(s *Snapshot) { s.Owner.Version = "" }}, nil, nil, waitCorrection, "Machine m does not say which version", unwatched},
-		"unknown format":             {"Ignition has its place, later", []change{func(s *Snapshot) { s.Config.Spec.Format = bootstrapv1.Ignition }}, nil, nil, waitCorrection, `"ignition" is not available`, unwatched},
+		"unknown format":             {"there are two", []change{func(s *Snapshot) { s.Config.Spec.Format = "x" }}, nil, nil, waitCorrection, `"x" is not available`, unwatched},
 		"worker that controls":       {"a contradiction", []change{func(s *Snapshot) { s.Config.Spec.JoinConfiguration.ControlPlane = &bootstrapv1.JoinControlPlane{} }}, nil, nil, waitCorrection, "is a worker", unwatched},
 		"secret of somebody":         {"it is not taken away", []change{controlled("Machine", "x")}, nil, nil, waitCorrection, "belongs to Machine x", unwatched},
 		"secret of another config":   {"nor this", []change{controlled("KubeadmConfig", "x")}, nil, nil, waitCorrection, "belongs to KubeadmConfig x", unwatched},
@@ -248,12 +246,13 @@ func TestRender(t *testing.T) {
 }
 
 func TestSentences(t *testing.T) {
-	for _, a := range []loop.Action{ChooseToken{Why: "x"}, CreateToken{ID: "x"}, ExtendToken{ID: "x"}, DeleteToken{Name: "x"}, WriteData{Name: "x"}} {
+	for _, a := range []loop.Action{ChooseToken{Why: "x"}, CreateToken{ID: "x"}, ExtendToken{ID: "x"}, DeleteToken{Name: "x"}, WriteData{Name: "x"},
+		OwnData{Name: "x"}, TakeLock{}, ReleaseLock{Why: "x"}, CreateAuthority{}} {
 		if before, why, ok := strings.Cut(a.String(), ": "); !ok || before == "" || why == "" {
 			t.Errorf("%T must say what and why, says %q", a, a)
 		}
 	}
-	for _, q := range []loop.Question{AskMaterial{}, AskToken{ID: "x"}, AskLeftovers{}} {
+	for _, q := range []loop.Question{AskMaterial{}, AskToken{ID: "x"}, AskLeftovers{}, AskLock{}} {
 		if q.String() == "" {
 			t.Errorf("%T says nothing", q)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/cloudinit"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/ignition"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
 )
 
@@ -15,18 +16,24 @@ import (
 type Format interface {
 	// Name is the value of spec.format that asks for it.
 	Name() bootstrapv1.Format
+	// ConfigPath is where kubeadm's configuration has to be; empty: where [payload] puts it.
+	ConfigPath() string
 	// Render returns the data. An Invalid fault says what of the payload the format cannot express.
 	Render(payload.Payload) ([]byte, error)
 }
 
 // formats are the known formats; the first is the default.
-func formats() []Format { return []Format{cloudinit.Format{}} }
+func formats() []Format { return []Format{cloudinit.Format{}, ignition.Format{}} }
 
 // formatOf returns the format that the spec asks for.
-func formatOf(spec bootstrapv1.KubeadmConfigSpec) (Format, error) {
-	all := formats()
+func formatOf(s Snapshot) (Format, error) {
+	spec, all := s.Config.Spec, formats()
 	if spec.Format == "" {
 		return all[0], nil
+	}
+	if spec.Format == bootstrapv1.Ignition && !s.Ignition {
+		return nil, fault.New(fault.Invalid, payload.ReasonInvalid,
+			"spec.format %q needs the feature gate KubeadmBootstrapFormatIgnition; enable it, or use %q", spec.Format, all[0].Name())
 	}
 	for _, f := range all {
 		if f.Name() == spec.Format {
@@ -43,35 +50,51 @@ type Data struct {
 	Format bootstrapv1.Format
 }
 
-// render makes the data of a joining worker. It needs Material, and a token unless discovery is by file.
+// render makes the data of a machine for its role. It needs Material, and to join a token unless discovery is by file.
 func render(s Snapshot) (Data, error) {
-	format, err := formatOf(s.Config.Spec)
+	format, err := formatOf(s)
 	if err != nil {
 		return Data{}, err
-	}
-	if s.Config.Spec.JoinConfiguration.ControlPlane != nil {
-		return Data{}, fault.New(fault.Invalid, payload.ReasonInvalid,
-			"spec.joinConfiguration.controlPlane is set, but %s %s is a worker; remove it", s.Owner.Kind, s.Owner.Name)
 	}
 	if s.Owner.Version == "" {
 		return Data{}, fault.New(fault.Invalid, payload.ReasonInvalid,
 			"%s %s does not say which version of Kubernetes it runs; set its version", s.Owner.Kind, s.Owner.Name)
 	}
-	hashes, err := discovery.Hashes(s.Material.CA)
-	if err != nil {
-		return Data{}, fmt.Errorf("reading the CA of Cluster %s: %w", s.Cluster.Name, err)
+	in := payload.Input{
+		Spec: *s.Config.Spec.DeepCopy(), KubernetesVersion: s.Owner.Version, ControlPlaneVersion: s.Material.ControlPlaneVersion,
+		Secrets: s.Material.Secrets, Endpoint: s.endpoint(), CA: s.Material.CA, ConfigPath: format.ConfigPath(),
 	}
-	spec := *s.Config.Spec.DeepCopy()
-	endpoint := s.Cluster.Spec.ControlPlaneEndpoint.String()
-	spec.JoinConfiguration.Discovery = discovery.Complete(spec.JoinConfiguration.Discovery,
-		discovery.Facts{Endpoint: endpoint, CACertHashes: hashes})
-	p, err := payload.Join(payload.Input{
-		Spec: spec, KubernetesVersion: s.Owner.Version, ControlPlaneVersion: s.Material.ControlPlaneVersion,
-		Secrets: s.Material.Secrets, Endpoint: endpoint, CA: s.Material.CA,
-	})
+	p, err := payloadOf(s, in)
 	if err != nil {
 		return Data{}, err
 	}
 	value, err := format.Render(p)
 	return Data{Value: value, Format: format.Name()}, err
+}
+
+// payloadOf is what the machine does in its role. The input's spec is a copy.
+func payloadOf(s Snapshot, in payload.Input) (payload.Payload, error) {
+	if s.Owner.ControlPlane {
+		var err error
+		if in.Certificates, err = payload.CertificateFiles(in.Spec.ClusterConfiguration, s.Material.Authorities); err != nil {
+			return payload.Payload{}, err
+		}
+	}
+	if s.initializes() {
+		return payload.Init(in, s.Cluster)
+	}
+	hashes, err := discovery.Hashes(s.Material.CA)
+	if err != nil {
+		return payload.Payload{}, fmt.Errorf("reading the CA of Cluster %s: %w", s.Cluster.Name, err)
+	}
+	join := &in.Spec.JoinConfiguration
+	join.Discovery = discovery.Complete(join.Discovery, discovery.Facts{Endpoint: in.Endpoint, CACertHashes: hashes})
+	switch {
+	case s.Owner.ControlPlane:
+		return payload.JoinControlPlane(in)
+	case join.ControlPlane != nil:
+		return payload.Payload{}, fault.New(fault.Invalid, payload.ReasonInvalid,
+			"spec.joinConfiguration.controlPlane is set, but %s %s is a worker; remove it", s.Owner.Kind, s.Owner.Name)
+	}
+	return payload.Join(in)
 }

@@ -12,9 +12,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/initlock"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -33,7 +35,7 @@ func caSecret(cluster string) string { return cluster + "-ca" }
 
 // observe reads what every pass needs.
 func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config}
+	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition}
 	owner, err := c.ownerOf(ctx, config)
 	if err != nil || owner == nil {
 		return s, err
@@ -46,11 +48,18 @@ func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmCon
 	cluster := &clusterv1.Cluster{}
 	switch err := c.client.Get(ctx, key, cluster); {
 	case apierrors.IsNotFound(err):
+		c.released.forget(key)
 		return s, nil
 	case err != nil:
 		return s, fmt.Errorf("reading Cluster %s: %w", key, err)
 	}
 	s.Cluster = cluster
+	switch {
+	case !cluster.DeletionTimestamp.IsZero():
+		c.released.forget(key)
+	case c.released.has(cluster):
+		s.Lock = &initlock.State{}
+	}
 	health := c.workloads.Health(key)
 	s.Connected, s.Problem = health.Connected, health.Problem
 	return s, c.readWritten(ctx, &s)
@@ -138,6 +147,10 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 		state, err := c.tokenState(ctx, s)
 		s.Token = state
 		return s, err
+	case AskLock:
+		lock, err := c.readLock(ctx, s)
+		s.Lock = lock
+		return s, err
 	case AskLeftovers:
 		list, err := c.leftovers(ctx, s)
 		s.Leftovers = &list
@@ -149,7 +162,15 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 func (c *Controller) material(ctx context.Context, s Snapshot) (*Material, error) {
 	m := &Material{Secrets: payload.Secrets{}}
 	var err error
-	if m.CA, err = c.ca(ctx, s); err != nil {
+	if s.Owner.ControlPlane {
+		m.Authorities, err = authority.Read(ctx, client.ObjectKeyFromObject(s.Cluster), authority.Purposes(s.required()), c.cache, c.client)
+		if ca := m.Authorities[authority.CA]; ca != nil {
+			m.CA = ca.Data[caKey]
+		}
+	} else {
+		m.CA, err = c.ca(ctx, s)
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, name := range payload.SecretsOf(s.Config.Spec) {

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
@@ -48,7 +50,7 @@ func startLive(t *testing.T) live {
 	srv := apiserver.Start(t, apiserver.Options{Objects: objs})
 	mgr, err := ctrl.NewManager(srv.Config, manager.Options{
 		Scheme: newScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}, // RC-07
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}}, // RC-07
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +62,7 @@ func startLive(t *testing.T) live {
 	if err := clusters.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, clusters, serverTTL); err != nil {
+	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, clusters, Settings{TokenTTL: serverTTL}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -157,7 +159,7 @@ func (l live) tokens(config string) int {
 	return len(list.Items)
 }
 
-// KB-01, KB-02, KB-04, KB-09, KB-11, BC-10: against a real API server, with its validation, field ownership and
+// KB-01, KB-02, KB-04, KB-05, KB-09, KB-11, BC-10: against a real API server, with its validation, field ownership and
 // watches.
 func TestAgainstServer(t *testing.T) {
 	l := startLive(t)
@@ -196,8 +198,63 @@ func TestAgainstServer(t *testing.T) {
 		return ""
 	})
 
+	l.initializes()
 	l.rotates()
 	l.hasTemplates()
+}
+
+// initializes sees one of two Machines of a control plane win the lock (KB-05), and the lock go afterwards.
+func (l live) initializes() {
+	ctx := l.t.Context()
+	c := cluster()
+	c.Name = "n"
+	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i.example", Kind: "Infra", Name: "n"}
+	l.must(l.Create(ctx, c))
+	c.Status.Initialization.InfrastructureProvisioned = ptr(true)
+	l.must(l.Status().Update(ctx, c))
+	names := []string{"cp1", "cp2"}
+	for _, name := range names {
+		m := controlPlaneMachine()
+		m.Name, m.UID, m.Spec.ClusterName, m.Spec.Bootstrap.ConfigRef.Name = name, "", "n", name
+		m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i.example", Kind: "Infra", Name: name}
+		l.must(l.Create(ctx, m))
+		k := config()
+		k.Name, k.UID, k.Generation, k.Labels[clusterv1.ClusterNameLabel] = name, "", 0, "n"
+		k.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: name, UID: m.UID}}
+		l.must(l.Create(ctx, k))
+	}
+	l.eventually("one Machine initializes, the other waits for it", func() string {
+		winners, waits := 0, 0
+		for _, name := range names {
+			k := l.get(name)
+			if k.Status.DataSecretName != "" {
+				winners++
+			}
+			for _, condition := range k.Status.Conditions {
+				if condition.Type == "DataSecretAvailable" && strings.HasPrefix(condition.Message, "Waiting for Machine cp") {
+					waits++
+				}
+			}
+		}
+		if winners != 1 || waits != 1 {
+			return fmt.Sprintf("%d have data, %d wait", winners, waits)
+		}
+		return ""
+	})
+	lock := &corev1.ConfigMap{}
+	l.must(l.Client.Get(ctx, client.ObjectKey{Namespace: "ns", Name: "n-lock"}, lock))
+	if len(lock.OwnerReferences) != 1 || lock.OwnerReferences[0].UID != c.UID {
+		l.t.Errorf("owners of the lock: %v", lock.OwnerReferences)
+	}
+	l.must(l.Client.Get(ctx, client.ObjectKeyFromObject(c), c))
+	c.Status.Initialization.ControlPlaneInitialized = ptr(true)
+	l.must(l.Status().Update(ctx, c))
+	l.eventually("the lock goes", func() string {
+		if err := l.Client.Get(ctx, client.ObjectKeyFromObject(lock), lock); !apierrors.IsNotFound(err) {
+			return fmt.Sprint(err)
+		}
+		return ""
+	})
 }
 
 // rotates sees the token of a pool replaced.

@@ -7,7 +7,9 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/initlock"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
 )
 
@@ -31,6 +33,10 @@ type Snapshot struct {
 	Material *Material
 	// Token is the state of the token in the spec; nil until read.
 	Token *discovery.State
+	// Lock is the lock on the initialization of the control plane; nil until read.
+	Lock *initlock.State
+	// Ignition: the feature gate of that format is enabled.
+	Ignition bool
 	// Leftovers are the Secrets of all tokens created for this KubeadmConfig; nil until read.
 	Leftovers *[]corev1.Secret
 }
@@ -60,6 +66,8 @@ func (o Owner) pool() bool { return o.Kind == kindMachinePool }
 type Material struct {
 	// CA is the bundle of the cluster's CA Secret; nil: there is no such Secret, or it has no certificate.
 	CA []byte
+	// Authorities are the Secrets of the control plane's certificates; read for its Machines alone.
+	Authorities authority.Found
 	// Secrets that the spec refers to.
 	Secrets payload.Secrets
 	// ControlPlaneVersion for templates; may be empty.
@@ -81,6 +89,17 @@ func (s Snapshot) data() (Data, error) {
 
 // made reports whether bootstrap data exists and the status or the owner says so.
 func (s Snapshot) made() bool { return s.dataSecretName() != "" }
+
+// initialized reports whether the control plane of the Cluster is.
+func (s Snapshot) initialized() bool {
+	return isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized)
+}
+
+// initializes reports whether the machine makes the control plane, instead of joining it.
+func (s Snapshot) initializes() bool { return s.Owner.ControlPlane && !s.initialized() }
+
+// endpoint of the API server as host:port.
+func (s Snapshot) endpoint() string { return s.Cluster.Spec.ControlPlaneEndpoint.String() }
 
 // dataSecretName is the name that is reported: what was reported before, else what the owner uses already
 // (a status does not survive a restore or a move, a spec does), else none.

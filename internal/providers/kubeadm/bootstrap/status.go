@@ -73,6 +73,10 @@ func (v view) certificates() condition.Verdict {
 	if wait := v.wait(waitCertificates); wait != nil {
 		return condition.False(bootstrapv1.KubeadmConfigCertificatesAvailableInternalErrorReason, wait.Message)
 	}
+	if failed, ok := v.out.Failed.(CreateAuthority); ok {
+		return condition.False(bootstrapv1.KubeadmConfigCertificatesAvailableInternalErrorReason,
+			"Secret "+failed.Purpose.SecretName(failed.Cluster)+" could not be created; retrying")
+	}
 	return condition.True(bootstrapv1.KubeadmConfigCertificatesAvailableReason)
 }
 

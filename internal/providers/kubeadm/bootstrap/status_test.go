@@ -9,6 +9,7 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
@@ -96,6 +97,14 @@ func TestReport(t *testing.T) {
 				"DataSecretAvailable":   "False NotAvailable An attempt to write bootstrap data into Secret w did not succeed; trying again",
 				"Ready":                 "False NotReady * DataSecretAvailable: An attempt to write bootstrap data into Secret w did not succeed; trying again"},
 			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}}},
+		"a certificate could not be created": {"it is named", []change{uninitialized, only()},
+			loop.Outcome{Failed: CreateAuthority{Purpose: authority.CA, Cluster: "c"}, Err: errors.New("refused")}, said{
+				Conditions: map[string]string{
+					"CertificatesAvailable": "False InternalError Secret c-ca could not be created; retrying",
+					"DataSecretAvailable":   "False NotAvailable An attempt to create Secret c-ca did not succeed; trying again",
+					"Ready": "False NotReady * CertificatesAvailable: Secret c-ca could not be created; retrying\n" +
+						"* DataSecretAvailable: An attempt to create Secret c-ca did not succeed; trying again"},
+				Legacy: map[string]string{"CertificatesAvailable": "False CertificatesCorrupted Error", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}}},
 		"written":  {"said in the same pass", []change{chosen, noToken}, loop.Outcome{Done: []loop.Action{CreateToken{ID: "abcdef"}, write}}, announced},
 		"made":     {"and stays", []change{made, func(s *Snapshot) { s.Owner.Joined, s.Material = true, nil }}, loop.Outcome{}, done},
 		"restored": {"from the Machine's spec (KB-27)", []change{func(s *Snapshot) { s.Owner.DataSecretName, s.Owner.Joined, s.Material = "w", true, nil }}, loop.Outcome{}, done},

@@ -113,13 +113,7 @@ func controlPlaneOf(in *bootstrapv1.JoinControlPlane) *joinControlPlane {
 	if in == nil {
 		return nil
 	}
-	out := &joinControlPlane{}
-	if in.LocalAPIEndpoint.IsDefined() {
-		out.LocalAPIEndpoint = &apiEndpoint{
-			AdvertiseAddress: in.LocalAPIEndpoint.AdvertiseAddress, BindPort: in.LocalAPIEndpoint.BindPort,
-		}
-	}
-	return out
+	return &joinControlPlane{LocalAPIEndpoint: endpointOf(in.LocalAPIEndpoint)}
 }
 
 func timeoutsOf(in bootstrapv1.Timeouts) *timeouts {

@@ -20,6 +20,9 @@ type Format struct{}
 // Name returns the value of KubeadmConfig.spec.format that asks for this format.
 func (Format) Name() bootstrapv1.Format { return bootstrapv1.CloudConfig }
 
+// ConfigPath is empty: kubeadm's configuration is where its payload puts it.
+func (Format) ConfigPath() string { return "" }
+
 // Render implements the controller's format with [Render].
 func (Format) Render(p payload.Payload) ([]byte, error) { return Render(p) }
 

@@ -12,7 +12,7 @@ import (
 
 // Input is what a payload is made from.
 type Input struct {
-	// Spec of the KubeadmConfig, its discovery complete.
+	// Spec of the KubeadmConfig, its discovery complete where the machine joins.
 	Spec bootstrapv1.KubeadmConfigSpec
 	// KubernetesVersion of the machine, such as v1.36.3.
 	KubernetesVersion string
@@ -23,11 +23,52 @@ type Input struct {
 	// Endpoint of the API server as host:port, and its CA in PEM: for the kubeconfig of file discovery.
 	Endpoint string
 	CA       []byte
+	// Certificates are the files of a control plane's certificates, see [CertificateFiles]; a worker has none.
+	Certificates []File
+	// ConfigPath is where kubeadm's configuration is written to; empty: [InitConfigPath] or [JoinConfigPath].
+	ConfigPath string
 }
 
-// Join returns what a worker does to join the cluster. Sections of the spec that belong to kubeadm init are
-// ignored. Errors are Invalid faults: the KubeadmConfig or what it refers to has to change.
+// Join returns what a worker does to join the cluster. Sections of the spec that belong to kubeadm init or to a
+// control plane are ignored. Errors are Invalid faults: the KubeadmConfig or what it refers to has to change.
 func Join(in Input) (Payload, error) {
+	join := in.Spec.JoinConfiguration
+	join.ControlPlane = nil
+	join.NodeRegistration = WithUninitializedTaint(join.NodeRegistration)
+	return in.join(join)
+}
+
+// JoinControlPlane returns what a machine does to join the control plane. Errors are as those of [Join].
+func JoinControlPlane(in Input) (Payload, error) {
+	join := in.Spec.JoinConfiguration
+	if join.ControlPlane == nil {
+		join.ControlPlane = &bootstrapv1.JoinControlPlane{}
+	}
+	return in.join(join)
+}
+
+func (in Input) join(join bootstrapv1.JoinConfiguration) (Payload, error) {
+	p, err := in.ofUser()
+	if err != nil {
+		return Payload{}, err
+	}
+	p.Files = append(p.Files, in.Certificates...)
+	if file := join.Discovery.File; file.KubeConfig.IsDefined() {
+		kubeconfig, err := discoveryKubeconfig(file.KubeConfig, in.Endpoint, in.CA)
+		if err != nil {
+			return Payload{}, err
+		}
+		p.Files = append(p.Files, ownFile(file.KubeConfigPath, kubeconfig))
+	}
+	config, err := kubeadmapi.MarshalJoin(join, in.KubernetesVersion)
+	if err != nil {
+		return Payload{}, err
+	}
+	return in.withKubeadm(p, "join", config), nil
+}
+
+// ofUser is what the user wants of any machine.
+func (in Input) ofUser() (Payload, error) {
 	files, err := in.files()
 	if err != nil {
 		return Payload{}, err
@@ -36,41 +77,28 @@ func Join(in Input) (Payload, error) {
 	if err != nil {
 		return Payload{}, err
 	}
-	own, err := in.joinFiles()
-	if err != nil {
-		return Payload{}, err
-	}
 	return Payload{
 		BootCommands:        in.Spec.BootCommands,
-		Files:               append(files, own...),
+		Files:               files,
 		DiskSetup:           in.Spec.DiskSetup,
 		Mounts:              in.Spec.Mounts,
 		NTP:                 in.Spec.NTP,
 		Users:               users,
 		PreKubeadmCommands:  in.Spec.PreKubeadmCommands,
-		Kubeadm:             kubeadmLine("join", JoinConfigPath, in.Spec.Verbosity),
 		PostKubeadmCommands: in.Spec.PostKubeadmCommands,
+		Ignition:            in.Spec.Ignition,
 	}, nil
 }
 
-// joinFiles are the files that joining itself needs. They come after the user's, so that they win.
-func (in Input) joinFiles() ([]File, error) {
-	var out []File
-	file := in.Spec.JoinConfiguration.Discovery.File
-	if file.KubeConfig.IsDefined() {
-		kubeconfig, err := discoveryKubeconfig(file.KubeConfig, in.Endpoint, in.CA)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, ownFile(file.KubeConfigPath, kubeconfig))
+// withKubeadm adds the files and the command that kubeadm needs. They come after the user's, so that they win.
+func (in Input) withKubeadm(p Payload, command string, config []byte) Payload {
+	path := in.ConfigPath
+	if path == "" {
+		path = map[string]string{"init": InitConfigPath, "join": JoinConfigPath}[command]
 	}
-	join := in.Spec.JoinConfiguration
-	join.NodeRegistration = WithUninitializedTaint(join.NodeRegistration)
-	config, err := kubeadmapi.MarshalJoin(join, in.KubernetesVersion)
-	if err != nil {
-		return nil, err
-	}
-	return append(out, ownFile(JoinConfigPath, config), ownFile(markerPath, []byte(markerContent))), nil
+	p.Files = append(p.Files, ownFile(path, config), ownFile(MarkerPath, []byte(markerContent)))
+	p.Kubeadm = kubeadmLine(command, path, in.Spec.Verbosity)
+	return p
 }
 
 func ownFile(path string, content []byte) File {

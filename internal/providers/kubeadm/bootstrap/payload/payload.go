@@ -10,12 +10,13 @@ import (
 const (
 	// SentinelPath is the file whose presence means that kubeadm succeeded.
 	SentinelPath = "/run/cluster-api/bootstrap-success.complete"
-	// JoinConfigPath is the configuration file of kubeadm join.
+	// InitConfigPath and JoinConfigPath are the configuration files of kubeadm init and kubeadm join.
+	InitConfigPath = "/run/kubeadm/kubeadm.yaml"
 	JoinConfigPath = "/run/kubeadm/kubeadm-join-config.yaml"
 
-	// markerPath exists so that the directory of the sentinel does: writing a file makes the directories
+	// MarkerPath exists so that the directory of the sentinel does: writing a file makes the directories
 	// above it on every operating system, which a shell command does not.
-	markerPath    = "/run/cluster-api/placeholder"
+	MarkerPath    = "/run/cluster-api/placeholder"
 	markerContent = "Makes the directory in which the sentinel file appears when the machine has become a node.\n"
 
 	ownFileOwner = "root:root"
@@ -40,6 +41,8 @@ type Payload struct {
 	// Kubeadm is the shell line that runs kubeadm and, if that succeeds, writes the sentinel.
 	Kubeadm             string
 	PostKubeadmCommands []string
+	// Ignition is what is for that format alone.
+	Ignition bootstrapv1.IgnitionSpec
 }
 
 // File is a file to write, content resolved.

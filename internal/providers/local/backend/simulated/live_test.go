@@ -135,7 +135,7 @@ func (l *live) run() (stop func()) {
 		func() error { return cluster.Add(setup(""), clusters, cluster.Settings{}) },
 		func() error { return machine.Add(setup(""), clusters, machine.Settings{}) },
 		func() error { return machinepool.Add(setup(""), clusters, policy.Default()) },
-		func() error { return bootstrap.Add(setup(""), clusters, 15*time.Minute) },
+		func() error { return bootstrap.Add(setup(""), clusters, bootstrap.Settings{}) },
 		func() error {
 			return hosted.Add(setup(""), hosted.Config{
 				Backends: hostedbackend.Set{hostedv1.BackendSimulated: hostedsimulated.New(sim)}, Workloads: clusters,

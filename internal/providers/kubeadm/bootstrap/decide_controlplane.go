@@ -1,0 +1,103 @@
+package bootstrap
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/initlock"
+)
+
+// decideLock reports whether this Machine may initialize the control plane. What follows is done in another reconcile,
+// which has read that the lock is its own.
+func decideLock(s Snapshot, p *loop.Plan) bool {
+	switch {
+	case s.Lock == nil:
+		p.Ask = append(p.Ask, AskLock{})
+	case !s.Lock.Found():
+		p.Do(TakeLock{Cluster: s.Cluster.Name, Machine: s.Owner.Name})
+		p.RecheckIn(afterCreating)
+	case s.Lock.Holder == s.Owner.Name:
+		return true
+	case s.Lock.Holder == "":
+		p.WaitFor(waitCorrection, "ConfigMap %s does not say which Machine initializes the control plane; delete it", initlock.Name(s.Cluster.Name)).
+			For("ConfigMap", initlock.Name(s.Cluster.Name)).ForPerson()
+		p.RecheckIn(whileLocked)
+	case s.Lock.HolderGone:
+		p.Do(ReleaseLock{Cluster: s.Cluster.Name, Why: fmt.Sprintf("Machine %s is gone", s.Lock.Holder)})
+		p.RecheckIn(afterCreating)
+	default:
+		p.WaitFor(waitControlPlane, "Waiting for Machine %s to initialize the control plane of Cluster %s", s.Lock.Holder, s.Cluster.Name).
+			For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("status.initialization.controlPlaneInitialized")
+		p.RecheckIn(whileLocked)
+	}
+	return false
+}
+
+// decideRelease releases the lock of a control plane that is initialized, whichever of its Machines held it.
+func decideRelease(s Snapshot, p *loop.Plan) {
+	switch {
+	case !s.Owner.ControlPlane || !s.initialized():
+	case s.Lock == nil:
+		p.Ask = append(p.Ask, AskLock{})
+	case s.Lock.Found():
+		p.Do(ReleaseLock{Cluster: s.Cluster.Name, Why: "its control plane is initialized"})
+	}
+}
+
+// certificatesThere reports whether the certificates that the machine needs exist and can be used. Those of a cluster
+// without a control plane object are created before its first machine; all others are waited for.
+func certificatesThere(s Snapshot, p *loop.Plan) bool {
+	if !s.Owner.ControlPlane {
+		return caThere(s, p)
+	}
+	// Once there is data, a machine may have been started with it: a new authority would not be the one that it has.
+	written := s.Material.Data != nil && takenBy(s) == ""
+	generate := s.managed() || s.initializes() && !written
+	state := authority.Judge(s.Cluster.Name, s.required(), s.Material.Authorities, generate)
+	switch {
+	case len(state.Problems) > 0:
+		problem := state.Problems[0]
+		p.WaitFor(waitCertificates, "%s", problem.Text).For("Secret", problem.Secret).ForPerson()
+		p.RecheckIn(unwatched)
+	case len(state.Create) > 0 && s.managed():
+		ref, name := s.Cluster.Spec.ControlPlaneRef, state.Create[0].SecretName(s.Cluster.Name)
+		p.WaitFor(waitCertificates, "Waiting for %s %s to create Secret %s", ref.Kind, ref.Name, name).For("Secret", name).ToChange("")
+		p.RecheckIn(unwatched)
+	case len(state.Create) > 0:
+		for _, purpose := range state.Create {
+			p.Do(CreateAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
+		}
+		p.RecheckIn(afterCreating)
+	}
+	return state.Complete()
+}
+
+// caThere reports whether there is a CA by which a worker can verify the cluster. It gets no key.
+func caThere(s Snapshot, p *loop.Plan) bool {
+	if _, err := discovery.Hashes(s.Material.CA); err != nil {
+		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", caSecret(s.Cluster.Name), caKey).
+			For("Secret", caSecret(s.Cluster.Name)).ToChange("data")
+		p.RecheckIn(unwatched)
+		return false
+	}
+	return true
+}
+
+// required are the Secrets that a machine of the control plane needs.
+func (s Snapshot) required() []authority.Requirement {
+	return authority.Required(s.Config.Spec.ClusterConfiguration)
+}
+
+// managed reports whether the certificates are those of a control plane object.
+func (s Snapshot) managed() bool { return s.Cluster.Spec.ControlPlaneRef.IsDefined() }
+
+// authorityOwner is whom the authorities belong to that this controller creates.
+func (s Snapshot) authorityOwner() authority.Owner {
+	return authority.Owner{Ref: *metav1.NewControllerRef(s.Config, bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))}
+}

@@ -1,0 +1,115 @@
+package ignition
+
+import (
+	"encoding/json"
+	"path"
+	"reflect"
+	"strings"
+
+	"github.com/flatcar/ignition/config/v2_3/types"
+	"github.com/flatcar/ignition/config/validate"
+	"github.com/flatcar/ignition/config/validate/report"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
+)
+
+const (
+	// ConfigPath is kubeadm's configuration file. It is moved to /tmp when kubeadm has succeeded.
+	ConfigPath = "/etc/kubeadm.yml"
+	// ScriptPath is the script that runs kubeadm and the commands before and after it.
+	ScriptPath = "/etc/kubeadm.sh"
+	// UnitName is the unit that runs the script. A user's configuration may add drop-ins to it.
+	UnitName = "kubeadm.service"
+)
+
+// Format writes Ignition. The zero value is ready to use.
+type Format struct{}
+
+// Name returns the value of KubeadmConfig.spec.format that asks for this format.
+func (Format) Name() bootstrapv1.Format { return bootstrapv1.Ignition }
+
+// ConfigPath is where kubeadm's configuration is written to.
+func (Format) ConfigPath() string { return ConfigPath }
+
+// Render implements the controller's format with [Render].
+func (Format) Render(p payload.Payload) ([]byte, error) { return Render(p) }
+
+// Render returns the configuration as JSON. Errors are Invalid faults: the payload has what Ignition cannot express,
+// or the user's own configuration cannot be used.
+func Render(p payload.Payload) ([]byte, error) {
+	config, err := build(p)
+	if err != nil {
+		return nil, err
+	}
+	if config, err = withAdditional(config, p.Ignition.ContainerLinuxConfig); err != nil {
+		return nil, err
+	}
+	if problems := problemsOf(validate.ValidateWithoutSource(reflect.ValueOf(config)), false); problems != "" {
+		return nil, invalid("the Ignition configuration would not be valid: %s", problems)
+	}
+	out, err := json.Marshal(config)
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidIgnition", "the Ignition configuration cannot be encoded").From(err)
+	}
+	return out, nil
+}
+
+func build(p payload.Payload) (types.Config, error) {
+	config := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}}
+	if len(p.BootCommands) > 0 {
+		return config, invalid("spec.bootCommands are not possible with the format ignition; use a unit in spec.ignition")
+	}
+	p.Files = append(p.Files, payload.File{Path: ScriptPath, Owner: "root:root", Permissions: "0700", Content: script(p)})
+	config.Systemd.Units = []types.Unit{kubeadmUnit()}
+	for _, add := range []func(*types.Config, payload.Payload) error{addUsers, addNTP, addDisks, addMounts, addFiles} {
+		if err := add(&config, p); err != nil {
+			return config, err
+		}
+	}
+	return config, nil
+}
+
+// script runs the commands one after the other and ends with the first that fails. The directory of the sentinel is
+// below /run, which does not exist yet while Ignition writes files.
+func script(p payload.Payload) []byte {
+	lines := []string{"#!/bin/bash", "set -e", "mkdir -p " + path.Dir(payload.SentinelPath)}
+	lines = append(lines, p.PreKubeadmCommands...)
+	lines = append(lines, p.Kubeadm+" || exit 1", "mv "+ConfigPath+" /tmp/")
+	lines = append(lines, p.PostKubeadmCommands...)
+	return []byte(strings.Join(lines, "\n") + "\n")
+}
+
+// kubeadmUnit runs the script at the first boot, and again at the next one where kubeadm has not succeeded.
+func kubeadmUnit() types.Unit {
+	enabled := true
+	return types.Unit{Name: UnitName, Enabled: &enabled, Contents: `[Unit]
+Description=Makes this machine a Kubernetes node
+Wants=network-online.target
+After=network-online.target
+ConditionPathExists=` + ConfigPath + `
+
+[Service]
+Type=oneshot
+ExecStart=` + ScriptPath + `
+
+[Install]
+WantedBy=multi-user.target
+`}
+}
+
+// problemsOf returns the errors of a report in one line, and its warnings where they count.
+func problemsOf(r report.Report, warnings bool) string {
+	var out []string
+	for _, e := range r.Entries {
+		if e.Kind == report.EntryError || warnings && e.Kind == report.EntryWarning {
+			out = append(out, e.Message)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func invalid(message string, args ...any) *fault.Fault {
+	return fault.New(fault.Invalid, payload.ReasonInvalid, message, args...)
+}

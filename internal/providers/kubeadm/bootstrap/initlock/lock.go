@@ -1,0 +1,65 @@
+package initlock
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// dataKey of the ConfigMap.
+const dataKey = "lock-information"
+
+// information is what the key holds as JSON.
+type information struct {
+	MachineName string `json:"machineName"`
+}
+
+// State is what there is of the lock of a Cluster. The zero value is a lock that no Machine holds.
+type State struct {
+	// ConfigMap as read; nil: there is none.
+	ConfigMap *corev1.ConfigMap
+	// Holder is the name of the Machine; empty where the ConfigMap does not say.
+	Holder string
+	// HolderGone: there is no such Machine.
+	HolderGone bool
+}
+
+// Found reports whether the lock exists.
+func (s State) Found() bool { return s.ConfigMap != nil }
+
+// Name is the name of the ConfigMap.
+func Name(cluster string) string { return cluster + "-lock" }
+
+// New returns the lock of the Cluster, held by the Machine. It goes with its Cluster.
+func New(cluster *clusterv1.Cluster, machine string) (*corev1.ConfigMap, error) {
+	data, err := json.Marshal(information{MachineName: machine})
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidLock", "the name of Machine %s cannot be encoded", machine).From(err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster.Namespace, Name: Name(cluster.Name),
+			Labels: map[string]string{clusterv1.ClusterNameLabel: cluster.Name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: cluster.Name, UID: cluster.UID,
+			}},
+		},
+		Data: map[string]string{dataKey: string(data)},
+	}, nil
+}
+
+// StateOf reads the ConfigMap; nil is one that does not exist. Whether the holder is gone is not known here.
+func StateOf(lock *corev1.ConfigMap) State {
+	if lock == nil {
+		return State{}
+	}
+	var in information
+	if err := json.Unmarshal([]byte(lock.Data[dataKey]), &in); err != nil {
+		return State{ConfigMap: lock}
+	}
+	return State{ConfigMap: lock, Holder: in.MachineName}
+}

@@ -1,0 +1,71 @@
+package payload
+
+import (
+	"path"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+)
+
+// defaultCertificatesDir is where kubeadm looks for certificates unless it is told otherwise.
+const defaultCertificatesDir = "/etc/kubernetes/pki"
+
+// Permissions of the files of a certificate and of its key.
+const (
+	certificateMode = "0640"
+	keyMode         = "0600"
+)
+
+// pairPaths are the files of a certificate and its key; an empty one is not written.
+type pairPaths struct{ cert, key string }
+
+// pathsOf returns where kubeadm expects what has the purpose.
+func pathsOf(p authority.Purpose, config bootstrapv1.ClusterConfiguration) pairPaths {
+	dir := config.CertificatesDir
+	if dir == "" {
+		dir = defaultCertificatesDir
+	}
+	external := config.Etcd.External
+	switch p {
+	case authority.CA:
+		return pairPaths{path.Join(dir, "ca.crt"), path.Join(dir, "ca.key")}
+	case authority.Proxy:
+		return pairPaths{path.Join(dir, "front-proxy-ca.crt"), path.Join(dir, "front-proxy-ca.key")}
+	case authority.SA:
+		return pairPaths{path.Join(dir, "sa.pub"), path.Join(dir, "sa.key")}
+	case authority.Etcd:
+		if external.IsDefined() {
+			return pairPaths{cert: external.CAFile}
+		}
+		return pairPaths{path.Join(dir, "etcd", "ca.crt"), path.Join(dir, "etcd", "ca.key")}
+	case authority.EtcdClient:
+		return pairPaths{external.CertFile, external.KeyFile}
+	}
+	return pairPaths{}
+}
+
+// CertificateFiles returns the files of the authorities that a machine of the control plane needs, in the order of
+// [authority.Required]: certificates and keys, parsed and encoded again, so that nothing else of a Secret travels with
+// them. Of an authority whose key is kept elsewhere only the certificate is written. Errors are Invalid faults.
+func CertificateFiles(config bootstrapv1.ClusterConfiguration, found authority.Found) ([]File, error) {
+	var out []File
+	for _, r := range authority.Required(config) {
+		secret := found[r.Purpose]
+		if secret == nil {
+			return nil, invalid("the Secret for %s of the control plane does not exist", r.Purpose)
+		}
+		cert, key, err := authority.Content(r.Purpose, secret)
+		if err != nil {
+			return nil, invalid("Secret %s cannot be used", secret.Name).From(err)
+		}
+		paths := pathsOf(r.Purpose, config)
+		if paths.cert != "" {
+			out = append(out, File{Path: paths.cert, Owner: ownFileOwner, Permissions: certificateMode, Content: cert})
+		}
+		if paths.key != "" && len(key) > 0 {
+			out = append(out, File{Path: paths.key, Owner: ownFileOwner, Permissions: keyMode, Content: key})
+		}
+	}
+	return out, nil
+}
