@@ -34,6 +34,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/image"
 	"github.com/slipwayhq/slipway/internal/cli/initialize"
 	"github.com/slipwayhq/slipway/internal/cli/kubectl"
+	"github.com/slipwayhq/slipway/internal/cli/loadbalancer"
 	"github.com/slipwayhq/slipway/internal/cli/manager"
 	"github.com/slipwayhq/slipway/internal/cli/move"
 	"github.com/slipwayhq/slipway/internal/cli/plan"
@@ -116,6 +117,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		image.Command,
 		initialize.Command,
 		kubectl.Command,
+		loadbalancer.Command,
 		manager.Command,
 		manager.EmbeddedCommand,
 		move.Command,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/featuregate"
 
 	"github.com/slipwayhq/slipway/config/rbac"
+	"github.com/slipwayhq/slipway/internal/balancer"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -137,6 +138,14 @@ type Host struct {
 	Instance string
 	// Executable is started for every hosted control plane.
 	Executable string
+}
+
+// balancers keeps the load balancers on the host; nil: nothing is kept there.
+func (h Host) balancers() *balancer.Keeper {
+	if h.DataDir == "" || h.Executable == "" {
+		return nil
+	}
+	return &balancer.Keeper{Root: datadir.Dir(h.DataDir).Balancers(), Command: []string{h.Executable, "load-balancer", "run", "--folder"}}
 }
 
 func (c Config) home() string { return cmp.Or(c.Home, Namespace) }

@@ -206,7 +206,8 @@ func (p *parts) addBootstrap() error {
 
 func (p *parts) addLocal() error {
 	return local.Add(p.setup, local.Config{
-		Instance: p.cfg.Host.Instance, Simulated: p.simulated, Policy: p.cfg.Policy, DataDir: p.cfg.Host.DataDir,
+		Instance: p.cfg.Host.Instance, Simulated: p.simulated, Policy: p.cfg.Policy, DataDir: p.cfg.Host.DataDir, ReservedPorts: p.cfg.reservedPorts(),
+		Balancers: p.cfg.Host.balancers(),
 	})
 }
 

@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -35,28 +32,6 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "ListenAddress", "cannot listen on %s; choose another address with --listen", address).From(err)
-	}
-	return l, nil
-}
-
-// listenFree opens a port on an address that need not exist on this machine
-// yet: the bridge of a cluster's network may appear after its control plane,
-// and may disappear and reappear while it runs.
-func listenFree(ctx context.Context, address string) (net.Listener, error) {
-	config := net.ListenConfig{Control: func(network, _ string, conn syscall.RawConn) error {
-		var opt error
-		err := conn.Control(func(fd uintptr) {
-			if network == "tcp6" {
-				opt = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1)
-				return
-			}
-			opt = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
-		})
-		return errors.Join(err, opt)
-	}}
-	l, err := config.Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return l, nil
 }

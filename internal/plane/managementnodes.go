@@ -11,6 +11,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/componentflag"
+	"github.com/slipwayhq/slipway/internal/freebind"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/handover"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
@@ -132,7 +133,7 @@ func (n *Nodes) listen(ctx context.Context, own net.Listener) (net.Listener, err
 	if n == nil {
 		return own, nil
 	}
-	l, err := listenFree(ctx, n.Endpoint.String())
+	l, err := freebind.Listen(ctx, n.Endpoint.String())
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/componentflag"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/freebind"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
@@ -293,7 +294,7 @@ func TestListenLoopback(t *testing.T) {
 
 // A control plane may start before its network's bridge exists.
 func TestListenFreeNeedsNoInterface(t *testing.T) {
-	l, err := listenFree(t.Context(), "192.0.2.1:0") // an address for documentation, on no machine
+	l, err := freebind.Listen(t.Context(), "192.0.2.1:0") // an address for documentation, on no machine
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/freebind"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/plane/components"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -145,7 +146,7 @@ func workloadListeners(g *group.Group, cfg WorkloadConfig) ([]*net.TCPListener, 
 	if err != nil {
 		return nil, err
 	}
-	l, err := listenFree(g.Context(), cfg.Endpoint)
+	l, err := freebind.Listen(g.Context(), cfg.Endpoint)
 	if err != nil {
 		return nil, err
 	}

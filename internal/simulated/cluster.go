@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/simulated/api"
+	"github.com/slipwayhq/slipway/internal/simulated/etcd"
 )
 
 // cluster is one simulated control plane that runs.
@@ -26,6 +31,7 @@ type cluster struct {
 	cancel context.CancelFunc
 	server *http.Server
 	leaf   *leaf
+	etcd   *etcd.Cluster // nil: there are no members
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -33,7 +39,8 @@ type cluster struct {
 
 func (s Spec) equal(o Spec) bool {
 	return s.Cluster == o.Cluster && s.Version == o.Version && s.Address == o.Address &&
-		bytes.Equal(s.CACert, o.CACert) && bytes.Equal(s.CAKey, o.CAKey)
+		bytes.Equal(s.CACert, o.CACert) && bytes.Equal(s.CAKey, o.CAKey) &&
+		bytes.Equal(s.EtcdCert, o.EtcdCert) && bytes.Equal(s.EtcdKey, o.EtcdKey)
 }
 
 func (c *cluster) status() Status {
@@ -61,6 +68,9 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	}
 	c := &cluster{spec: spec, since: s.cfg.Now(), faults: f, leaf: l, conns: map[net.Conn]struct{}{}}
 	c.tenant = api.NewTenant(keys, spec.Version, authority.Cert, f.delay)
+	if err := c.openEtcd(s.cfg.Now); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	c.cancel = cancel
 	if err := s.life.Join(ctx, name, c.tenant); err != nil {
@@ -68,7 +78,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 		return nil, fmt.Errorf("beginning the simulated cluster %s: %w", name, err)
 	}
 	c.server = &http.Server{
-		Handler: failing{newCrowded(s.api), f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
+		Handler: failing{newCrowded(agreeing{s.api, c}), f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
 		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return api.Into(ctx, c.tenant) },
 		TLSConfig: &tls.Config{
@@ -76,6 +86,46 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 		},
 	}
 	return c, nil
+}
+
+// openEtcd prepares the members, to which the Pods named etcd-NODE lead.
+func (c *cluster) openEtcd(now func() time.Time) error {
+	if len(c.spec.EtcdCert) == 0 {
+		return nil
+	}
+	authority, err := pki.ParsePair(c.spec.EtcdCert, c.spec.EtcdKey)
+	if err != nil {
+		return fault.New(fault.Invalid, "AuthorityInvalid", "the etcd authority of Cluster %s cannot be used", c.spec.Cluster).From(err)
+	}
+	c.etcd = etcd.New(&Notes{c.tenant.Keys}, authority, now)
+	c.tenant.Forward = func(_ context.Context, namespace, pod string, port int32, conn net.Conn) error {
+		node, ok := strings.CutPrefix(pod, "etcd-")
+		if !ok || namespace != metav1.NamespaceSystem || port != etcd.Port {
+			return fmt.Errorf("connection refused: nothing listens at port %d of Pod %s", port, pod)
+		}
+		return c.etcd.Serve(node, conn)
+	}
+	return nil
+}
+
+// agreeing is the API server of a cluster with members of etcd: without a quorum it answers nothing that it would ask them.
+type agreeing struct {
+	http.Handler
+	cluster *cluster
+}
+
+// ServeHTTP implements http.Handler.
+func (a agreeing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if etcd := a.cluster.etcd; etcd == nil || etcd.HasQuorum() {
+		a.Handler.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusInternalServerError)
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // a client that is gone needs no answer
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Reason: metav1.StatusReasonInternalError, Message: "etcdserver: request timed out",
+	})
 }
 
 // serve answers until the context ends or close is called.

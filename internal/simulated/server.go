@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/simulated/api"
 	"github.com/slipwayhq/slipway/internal/simulated/behaviour"
+	"github.com/slipwayhq/slipway/internal/simulated/etcd"
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
@@ -41,6 +42,8 @@ type Spec struct {
 	Address string
 	// CACert and CAKey are the cluster's authority, in PEM.
 	CACert, CAKey []byte
+	// EtcdCert and EtcdKey are the authority of its etcd, where its control plane runs on machines with members.
+	EtcdCert, EtcdKey []byte
 }
 
 // Status of a simulated control plane.
@@ -230,6 +233,16 @@ func (s *Server) Notes(cluster types.NamespacedName) *Notes {
 	defer s.mu.Unlock()
 	if c := s.byCluster[cluster]; c != nil {
 		return &Notes{c.tenant.Keys}
+	}
+	return nil
+}
+
+// Etcd returns the etcd of a Cluster whose control plane runs on machines; nil while it does not run, or has none.
+func (s *Server) Etcd(cluster types.NamespacedName) *etcd.Cluster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.byCluster[cluster]; c != nil {
+		return c.etcd
 	}
 	return nil
 }

@@ -92,6 +92,12 @@ const (
 	// the annotation it becomes Ready again.
 	NotReadyAfterAnnotation = "simulated.infrastructure.slipway.dev/not-ready-after"
 
+	// ControlPlaneFaultsAnnotation on a LocalMachine that runs a control plane says what is wrong with it, for as long as the
+	// annotation is there: etcd-down, etcd-learner, etcd-alarm=NOSPACE, etcd-alarm=CORRUPT, etcd-delay=3s (its disk is slow),
+	// pod-down=kube-apiserver (or another static Pod: kube-controller-manager, kube-scheduler, etcd). Several are separated by
+	// commas.
+	ControlPlaneFaultsAnnotation = "simulated.infrastructure.slipway.dev/control-plane-faults"
+
 	// NeverProvisionsAnnotation on a LocalCluster, with any value but "false", keeps it from being provisioned for as
 	// long as the annotation is there.
 	NeverProvisionsAnnotation = "simulated.infrastructure.slipway.dev/never-provisions"

@@ -12,6 +12,10 @@ const LocalClusterFinalizer = "localcluster.infrastructure.slipway.dev"
 const (
 	// NetworkReadyCondition is true when the network of the cluster exists as asked for.
 	NetworkReadyCondition = "NetworkReady"
+	// LoadBalancerReadyCondition is true while the load balancer runs and the API server of a control plane Machine answers.
+	// Clusters with a hosted control plane, or an endpoint elsewhere, do not have it. It is no part of Ready: machines wait for
+	// that, and it waits for machines.
+	LoadBalancerReadyCondition = "LoadBalancerReady"
 )
 
 // LocalClusterSpec is the desired state of a LocalCluster.
@@ -41,8 +45,8 @@ type LocalClusterSpec struct {
 // LocalClusterStatus is the observed state of a LocalCluster.
 // +kubebuilder:validation:MinProperties=1
 type LocalClusterStatus struct {
-	// conditions tell about the state of the cluster's infrastructure. Known types: Ready, NetworkReady, Deleting,
-	// Paused.
+	// conditions tell about the state of the cluster's infrastructure. Known types: Ready, NetworkReady,
+	// LoadBalancerReady, Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -1,6 +1,6 @@
 // Package down is the verb "down".
 //
-// Does: stops the management cluster and every hosted control plane, also those
+// Does: stops the management cluster, every hosted control plane and every load balancer, also those
 // whose slipway was killed; with --delete it also removes what workload clusters
 // left on this machine, then the data directory.
 //
@@ -13,6 +13,7 @@ package down
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipwayhq/slipway/internal/balancer"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -86,7 +88,7 @@ func stop(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) 
 	if _, err := process.Terminate(ctx, dir.Lock(), patience); err != nil {
 		return fmt.Errorf("stop the management cluster: %w", err)
 	}
-	return process.StopAll(ctx, dir.Planes())
+	return errors.Join(process.StopAll(ctx, dir.Planes()), balancer.StopAll(ctx, dir.Balancers()))
 }
 
 func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/balancer"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/heap"
@@ -105,9 +106,9 @@ func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes) 
 	return m, nil
 }
 
-// stop ends the hosted control planes, then the management cluster.
+// stop ends the hosted control planes and the load balancers, then the management cluster.
 func (s service) stop(m *plane.Management) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
-	return errors.Join(process.StopAll(ctx, s.dir.Planes()), m.Stop())
+	return errors.Join(process.StopAll(ctx, s.dir.Planes()), balancer.StopAll(ctx, s.dir.Balancers()), m.Stop())
 }

@@ -58,6 +58,9 @@ func (d Dir) Etcd() string { return d.Path("etcd") }
 // Planes holds one folder per hosted control plane.
 func (d Dir) Planes() string { return d.Path("planes") }
 
+// Balancers holds one folder per load balancer of a cluster whose control plane runs on machines.
+func (d Dir) Balancers() string { return d.Path("balancers") }
+
 // Kubernetes holds one folder per added Kubernetes version.
 func (d Dir) Kubernetes() string { return d.Path(kubernetes) }
 

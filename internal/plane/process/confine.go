@@ -3,10 +3,12 @@ package process
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +25,14 @@ func environment(own []string) []string {
 
 // maxFiles is how many descriptors a control plane may have open: connections of nodes and clients, and watches.
 const maxFiles = 65536
+
+// Detach starts a command that outlives this process: in a session of its own, with an environment that holds nothing of the
+// operator's, and confined.
+func Detach(cmd *exec.Cmd) error {
+	cmd.Env = environment(os.Environ())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return startConfined(cmd)
+}
 
 // startConfined starts the command as a process that cannot gain rights by executing a file, leaves no core behind, which
 // would contain keys, and has a bounded number of descriptors.

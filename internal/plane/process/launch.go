@@ -75,9 +75,7 @@ func launch(command []string, f workload.Folder) (*launched, error) {
 	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], f.Config())...)
 	cmd.Dir = string(f)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = environment(os.Environ())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := startConfined(cmd); err != nil {
+	if err := Detach(cmd); err != nil {
 		return nil, err
 	}
 	l := &launched{process: cmd.Process, ended: make(chan struct{})}

@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/balancer"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -38,6 +39,10 @@ type Config struct {
 	Policy policy.Configuration
 	// DataDir is the data directory of the management cluster, which no node may mount; empty: there is none.
 	DataDir string
+	// Balancers keeps the load balancers of control planes on machines; nil: this process offers none.
+	Balancers *balancer.Keeper
+	// ReservedPorts are those of the management cluster itself, which no load balancer listens at.
+	ReservedPorts []uint16
 }
 
 // Add adds all controllers of the provider to the manager. Setup is asked for each controller by its name. It fails
@@ -52,14 +57,21 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 		return fmt.Errorf("local provider: %w", err)
 	}
 	s := setup(cluster.Name)
-	backends := backend.Set{infrav1.ContainerBackend: engine.Backend()}
+	backends := backend.Set{infrav1.ContainerBackend: engine.Backend(cfg.balancers())}
 	if cfg.Simulated != nil {
 		backends[infrav1.SimulatedBackend] = simulatedbackend.New(cfg.Simulated, s.Manager.GetClient())
 	}
 	hub := wake.NewHub(backends)
+	if cfg.Balancers != nil {
+		cfg.Balancers.Ended = func(name string) {
+			if o, ok := container.BalancedBy(name); ok {
+				hub.Tell(backend.Event{Balancer: o})
+			}
+		}
+	}
 	for _, add := range []func() error{
 		func() error {
-			return cluster.Add(s, cluster.Config{Instance: cfg.Instance, Backends: backends, Hub: hub, Policy: cfg.Policy})
+			return cluster.Add(s, cluster.Config{Instance: cfg.Instance, Backends: backends, Hub: hub, Policy: cfg.Policy, ReservedPorts: cfg.ReservedPorts})
 		},
 		func() error {
 			return machine.Add(setup(machine.Name), machine.Config{
@@ -76,6 +88,13 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 		}
 	}
 	return nil
+}
+
+func (c Config) balancers() backend.Balancers {
+	if c.Balancers == nil {
+		return nil
+	}
+	return container.Balancers{Keeper: c.Balancers}
 }
 
 // sweeper removes, once at the start, what this instance made on the host for objects that do not exist any more: a

@@ -142,6 +142,7 @@ func (p parts) machines(stores map[string]rest.Storage) error {
 	stores["nodes"], stores["nodes/status"] = nodes.Node, nodes.Status
 	stores["pods"], stores["pods/status"], stores["pods/binding"] = pods.Pod, pods.Status, pods.Binding
 	stores["pods/eviction"], stores["pods/ephemeralcontainers"] = evictions{pods.Eviction, p.api, p}, pods.EphemeralContainers
+	stores["pods/portforward"] = forwards{pods.Pod}
 	stores["bindings"] = pods.LegacyBinding
 	return nil
 }

@@ -26,6 +26,9 @@ type Tenant struct {
 	// Delay is how long a request waits before it is answered; nil: not at all.
 	Delay func() time.Duration
 
+	// Forward serves connections to ports of Pods; nil: none does.
+	Forward Forward
+
 	certificates *certificates
 
 	mu sync.Mutex

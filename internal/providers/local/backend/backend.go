@@ -74,6 +74,8 @@ type Event struct {
 	Machine types.NamespacedName
 	// Network is the name of a network.
 	Network string
+	// Balancer is the LocalCluster whose load balancer ended.
+	Balancer types.NamespacedName
 	// Cluster is a Cluster all of whose machines may have changed.
 	Cluster types.NamespacedName
 }
@@ -127,6 +129,12 @@ type MachineSpec struct {
 	Hostname string
 	// ProviderID and Zone (the failure domain; may be empty) of the Node, and the Kubernetes version asked for.
 	ProviderID, Zone, Version string
+	// ControlPlane tells that the node runs a control plane.
+	ControlPlane bool
+	// Endpoint of the cluster, host and port; empty while there is none.
+	Endpoint string
+	// Files returns those in the machine's bootstrap data, by their paths. They may hold secrets.
+	Files func(ctx context.Context) (map[string][]byte, error)
 	// Startup is how long the machine is to take to start, where the backend can choose.
 	Startup time.Duration
 	// Network the machine is on: that of its LocalCluster.
@@ -196,6 +204,8 @@ type Machine struct {
 	Since time.Time
 	// Degraded tells that something is wrong with the machine on purpose.
 	Degraded bool
+	// Faults are what is wrong with the control plane on it on purpose, as it was asked for.
+	Faults string
 	// Pending is what Create would change about a machine that runs, as a reason; empty: nothing.
 	Pending string
 }

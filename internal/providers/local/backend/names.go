@@ -20,6 +20,8 @@ const (
 	LabelUID = "dev.slipway.uid"
 	// LabelAddress is the address that a node keeps over restarts.
 	LabelAddress = "dev.slipway.address"
+	// LabelControlPlane is there, and "true", where the node runs a control plane.
+	LabelControlPlane = "dev.slipway.control-plane"
 	// LabelVersion is the Kubernetes version that a node image carries, by package nodeimage.
 	LabelVersion = "dev.slipway.node.kubernetes"
 )
@@ -58,6 +60,19 @@ func MachineOf(providerID string, o types.NamespacedName) (string, bool) {
 	return name, ok && isNameOf(name, o)
 }
 
+// MachineNameOf returns the name in the provider ID of a LocalMachine, where there is one: it outlives a move to another
+// management cluster. It returns an empty one for an ID that this object cannot have.
+func MachineNameOf(instance, providerID string, o types.NamespacedName) string {
+	if providerID == "" {
+		return MachineName(instance, o)
+	}
+	name, ok := MachineOf(providerID, o)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
 // isNameOf reports whether the name is that of the object's machine or network in some instance: all but the digest
 // at its end follows from the object.
 func isNameOf(name string, o types.NamespacedName) bool {
@@ -78,6 +93,8 @@ type Ref struct {
 	Name string
 	// ID that it had when it was looked at before; empty: any.
 	ID string
+	// ControlPlane tells that the machine runs a control plane, so that it can be looked for before there is one.
+	ControlPlane bool
 	// Cluster is the name of the Cluster that the object says it belongs to. It may come from others too.
 	Cluster string
 }

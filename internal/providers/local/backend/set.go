@@ -14,6 +14,8 @@ type Backend struct {
 	// Scripts is nil where no machine is scripted.
 	Scripts Scripts
 	Watcher Watcher
+	// Balancers is nil where nothing leads to control planes on machines.
+	Balancers Balancers
 	// Sweeper is nil where nothing outlives its object.
 	Sweeper Sweeper
 	// Faults returns the backend with what the annotations of an object ask to go wrong; nil: nothing can be asked for.

@@ -19,6 +19,11 @@ type AskTaken struct{}
 
 func (AskTaken) String() string { return "which ranges the host uses already" }
 
+// AskEndpoint asks which endpoint the cluster can have.
+type AskEndpoint struct{}
+
+func (AskEndpoint) String() string { return "which endpoint the cluster can have" }
+
 // EnsureNetwork creates the network.
 type EnsureNetwork struct {
 	Name string
@@ -50,6 +55,22 @@ func endpoint(a SetEndpoint) *clusterv1.APIEndpoint {
 	return &clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
 }
 
+// Balance starts the load balancer, or tells it of other members.
+type Balance struct {
+	Listen  netip.AddrPort
+	Members string
+	Why     string
+}
+
+func (a Balance) String() string {
+	return fmt.Sprintf("lead connections to %s to %s: %s", a.Listen, a.Members, a.Why)
+}
+
+// DeleteBalancer stops the load balancer.
+type DeleteBalancer struct{ Why string }
+
+func (a DeleteBalancer) String() string { return "stop the load balancer: " + a.Why }
+
 func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	b, err := c.backendOf(s)
 	if err != nil {
@@ -66,6 +87,10 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 		ref := s.ref()
 		ref.ID = s.Network.ID
 		return b.Networks.DeleteNetwork(ctx, ref)
+	case Balance:
+		return b.Balancers.Balance(ctx, backend.BalancerSpec{Ref: s.ref(), Listen: a.Listen, Members: s.Members})
+	case DeleteBalancer:
+		return b.Balancers.DeleteBalancer(ctx, s.ref())
 	case SetEndpoint:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) {
 			o.(*infrav1.LocalCluster).Spec.ControlPlaneEndpoint = *endpoint(a)

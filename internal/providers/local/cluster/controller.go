@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -38,6 +39,8 @@ type Config struct {
 	Hub *wake.Hub
 	// Policy is what the operator allows.
 	Policy policy.Configuration
+	// ReservedPorts are those of the management cluster itself.
+	ReservedPorts []uint16
 }
 
 // Controller reconciles LocalClusters.
@@ -47,6 +50,7 @@ type Controller struct {
 	backends backend.Set
 	instance string
 	policy   policy.Configuration
+	reserved []uint16
 	// noHosted: the management cluster had no such kind as HostedControlPlane when the manager started.
 	noHosted bool
 	now      func() time.Time
@@ -54,7 +58,7 @@ type Controller struct {
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, cfg Config) error {
-	c := &Controller{client: s.Manager.GetClient(), backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, now: time.Now}
+	c := &Controller{client: s.Manager.GetClient(), backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, reserved: cfg.ReservedPorts, now: time.Now}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
 		return err
 	}
@@ -62,7 +66,8 @@ func Add(s loop.Setup, cfg Config) error {
 	c.writer = r.Writer
 	b := s.Builder(Name, &infrav1.LocalCluster{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(membership.ClusterChanged())).
-		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(gone())).
+		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(predicate.Or(gone(), controlPlaneChanged()))).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(controlPlaneChanged())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
 	_, err := s.Manager.GetRESTMapper().RESTMapping(controlplanev1.GroupVersion.WithKind(hostedKind).GroupKind())
 	if err != nil && !meta.IsNoMatchError(err) {
@@ -99,6 +104,36 @@ func gone() predicate.Predicate {
 	}
 }
 
+// controlPlaneChanged lets through what may change to which machines the endpoint leads: one of the control plane that comes,
+// gets its address, or goes. A LocalMachine has the label of its Machine where a control plane made both.
+func controlPlaneChanged() predicate.Predicate {
+	has := func(o client.Object) bool {
+		_, ok := o.GetLabels()[clusterv1.MachineControlPlaneLabel]
+		return ok
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return has(e.Object) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return has(e.Object) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return has(e.ObjectNew) && placeOf(e.ObjectOld) != placeOf(e.ObjectNew)
+		},
+	}
+}
+
+// placeOf is what of a Machine or LocalMachine tells where its node is, and whether it stays.
+func placeOf(o client.Object) string {
+	var addresses clusterv1.MachineAddresses
+	instance := ""
+	switch o := o.(type) {
+	case *clusterv1.Machine:
+		addresses = o.Status.Addresses
+	case *infrav1.LocalMachine:
+		addresses, instance = o.Status.Addresses, o.Status.InstanceID
+	}
+	return fmt.Sprint(addresses, instance, o.GetDeletionTimestamp(), o.GetOwnerReferences())
+}
+
 func newList() client.ObjectList { return &infrav1.LocalClusterList{} }
 
 // ofCluster enqueues the LocalCluster that a Cluster refers to.
@@ -126,6 +161,8 @@ func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.
 // ofEvent enqueues the LocalClusters when a network or everything may have changed.
 func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
 	switch {
+	case e.Balancer.Name != "":
+		return []reconcile.Request{{NamespacedName: e.Balancer}}
 	case e.Machine.Name != "", e.Cluster.Name != "":
 		return nil
 	case e.Network == "":

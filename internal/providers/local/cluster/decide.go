@@ -31,6 +31,9 @@ const apiServerPort = 6443
 // fallback is when to look again after the host was asked for something, should its event be lost.
 const fallback = 5 * time.Second
 
+// soon is when to look again after what has taken effect already, and of which no event tells.
+const soon = time.Millisecond
+
 // roomAgain is when to look again where the host has no room, or not for this range.
 const roomAgain = 30 * time.Second
 
@@ -56,11 +59,15 @@ func Decide(s Snapshot) loop.Plan {
 
 func decideDeletion(s Snapshot, p *loop.Plan) {
 	switch {
-	case s.Terms.None:
+	case s.Terms.None && s.Balancer == nil:
 	case len(s.Machines) > 0:
-		p.WaitFor(reasonMachines, "Waiting for LocalMachines %s to be gone: they use the network", condition.Names(s.Machines)).ForAll("LocalMachine", s.Machines).ToChange("")
+		p.WaitFor(reasonMachines, "Waiting for LocalMachines %s to be gone: they use what the cluster has on this host", condition.Names(s.Machines)).ForAll("LocalMachine", s.Machines).ToChange("")
 	case s.Fault != nil:
 		waitForHost(s, p)
+	case s.Balancer != nil:
+		p.Do(DeleteBalancer{Why: "the LocalCluster is being deleted"})
+		p.WaitFor("DeletingLoadBalancer", "The load balancer is being stopped").For(kind, s.Object.Name).ForTime()
+		p.RecheckIn(soon)
 	case s.Network != nil:
 		p.Do(DeleteNetwork{Name: s.Name})
 		p.WaitFor("DeletingNetwork", "The network %s is being deleted", s.Name).For(kind, s.Object.Name).ToChange("status.network")
@@ -75,6 +82,19 @@ func decideWithout(s Snapshot, p *loop.Plan) {
 		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.Plane.Name).
 			For(hostedKind, s.Plane.Name).ForPerson()
 	}
+	if s.Balanced && !hosted(s.Cluster.Spec.ControlPlaneRef) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
+		decideOffered(s, p)
+	}
+}
+
+// decideOffered offers an endpoint to a control plane on machines.
+func decideOffered(s Snapshot, p *loop.Plan) {
+	if !s.Offered.IsValid() {
+		p.Ask = append(p.Ask, AskEndpoint{})
+		return
+	}
+	p.Do(SetEndpoint{Host: s.Offered.Addr().String(), Port: int32(s.Offered.Port())})
+	p.WaitFor(reasonEndpoint, "The control plane endpoint is being set").For(kind, s.Object.Name).ToChange("spec.controlPlaneEndpoint")
 }
 
 // waitForHost waits until the host answers as it should.
@@ -95,6 +115,7 @@ func decideNetwork(s Snapshot, p *loop.Plan) {
 		return
 	}
 	decideEndpoint(s, p)
+	decideBalancer(s, p)
 }
 
 // decideNew makes the network if the operator allows it and the host has room for it.

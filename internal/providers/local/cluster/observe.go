@@ -40,11 +40,23 @@ type Snapshot struct {
 	Fault *fault.Fault
 	// Machines are the names of the LocalMachines that still need the network, sorted.
 	Machines []string
-	Now      time.Time
+	// Members are the machines that run the control plane and have an address, sorted by name. Pending tells that there are
+	// others, which will have one.
+	Members []backend.Member
+	Pending bool
+	// Balancer in front of them as it is; nil if there is none.
+	Balancer *backend.Balancer
+	// Balanced tells that there can be one.
+	Balanced bool
+	// Offered is the endpoint that a cluster without a network can have; invalid while it was not asked for.
+	Offered netip.AddrPort
+	// ReservedPorts are those of the management cluster itself.
+	ReservedPorts []uint16
+	Now           time.Time
 }
 
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.instance, client.ObjectKeyFromObject(o)), Policy: c.policy}
+	s := Snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.instance, client.ObjectKeyFromObject(o)), Policy: c.policy, ReservedPorts: c.reserved}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}
 	if err := c.readCluster(ctx, &s, key); err != nil {
 		return s, err
@@ -64,6 +76,9 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 		if n, found, err = b.Networks.FindNetwork(ctx, s.ref()); found {
 			s.Network, s.Name = &n, n.Name
 		}
+		if err == nil {
+			err = c.readBalancer(ctx, b, &s, machines.Items)
+		}
 	}
 	if s.Fault = fault.As(err); s.Fault != nil {
 		err = nil
@@ -78,13 +93,20 @@ func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
 // ref is how the network is found: by its labels. The name that was recorded first tells which one it is after a move
 // from another management cluster of this host; others can write it, so that it alone tells nothing.
 func (s Snapshot) ref() backend.Ref {
-	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Object.Status.Network.Name}
+	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Object.Status.Network.Name, Cluster: ownerName(s.Object)}
 }
 
-// answer asks what the host uses already.
-func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
+// answer asks what the host uses already, or which endpoint the cluster can have.
+func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {
+		return s, err
+	}
+	if _, ok := q.(AskEndpoint); ok {
+		s.Offered, err = b.Balancers.Offer(ctx, s.ref())
+		if s.Fault = fault.As(err); s.Fault != nil {
+			err = nil
+		}
 		return s, err
 	}
 	taken, err := b.Networks.TakenRanges(ctx)

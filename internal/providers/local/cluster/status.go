@@ -23,6 +23,7 @@ type judged struct {
 // conditions of a LocalCluster.
 var conditions = condition.Table[judged]{
 	{Type: infrav1.NetworkReadyCondition, Of: judged.networkReady},
+	{Type: infrav1.LoadBalancerReadyCondition, Of: judged.balancerReady},
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	condition.Ready[judged](infrav1.NetworkReadyCondition),
 }
@@ -50,7 +51,7 @@ func (j judged) networkReady() condition.Verdict {
 }
 
 func aboutEndpoint(w loop.Wait) bool {
-	return w.Reason == reasonEndpoint || w.Reason == reasonControlPlane
+	return w.Reason == reasonEndpoint || w.Reason == reasonControlPlane || w.Reason == reasonPort
 }
 
 func (j judged) deleting() condition.Verdict {
@@ -78,12 +79,24 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 			Name: s.Network.Name, Subnet: s.Network.Subnet.String(), Gateway: s.Network.Gateway.String(),
 		}
 	}
-	idle := len(p.Wait) == 0 && len(p.Actions) == 0 && s.Object.DeletionTimestamp.IsZero()
+	idle := len(p.Wait) == 0 && !changes(p) && s.Object.DeletionTimestamp.IsZero()
 	if idle && (s.Network != nil || s.Terms.None) {
 		yes := true
 		status.Initialization.Provisioned = &yes
 	}
 	return loop.Report{Status: status, Events: events(s, status, out)}
+}
+
+// changes reports whether the plan changes what the cluster's infrastructure is. A load balancer follows its members, and is no
+// reason to wait for those that wait for the infrastructure.
+func changes(p loop.Plan) bool {
+	return slices.ContainsFunc(p.Actions, func(a loop.Action) bool {
+		switch a.(type) {
+		case Balance, DeleteBalancer:
+			return false
+		}
+		return true
+	})
 }
 
 // events tells of a network that was made or removed, and of a trouble when it begins.
@@ -93,6 +106,10 @@ func events(s Snapshot, status infrav1.LocalClusterStatus, out loop.Outcome) []l
 		switch a := a.(type) {
 		case EnsureNetwork:
 			list = append(list, loop.Normal("NetworkCreated", "Created network %s", a.Name))
+		case Balance:
+			if s.Balancer == nil || !s.Balancer.Running {
+				list = append(list, loop.Normal("LoadBalancerStarted", "Started the load balancer at %s", a.Listen))
+			}
 		case DeleteNetwork:
 			list = append(list, loop.Normal("NetworkDeleted", "Deleted network %s", a.Name))
 		}

@@ -42,14 +42,7 @@ type Node struct {
 
 // Render returns the script. All errors are faults of kind Invalid.
 func Render(data Data, node Node, timeout time.Duration) (backend.Script, error) {
-	if data.Format != "" && data.Format != FormatCloudConfig {
-		return backend.Script{}, fault.New(fault.Invalid, ReasonFormat,
-			"the bootstrap data has the format %q; the container backend carries out %q only", data.Format, FormatCloudConfig)
-	}
-	doc, err := cloudconfig.Parse(data.Value, cloudconfig.Metadata{
-		InstanceID: node.Name, LocalHostname: node.Hostname,
-		Values: map[string]string{"provider_id": node.ProviderID, "local_ipv4": node.Address.String()},
-	})
+	doc, err := parse(data, node)
 	if err != nil {
 		return backend.Script{}, err
 	}
@@ -68,6 +61,32 @@ func Render(data Data, node Node, timeout time.Duration) (backend.Script, error)
 	}
 	b.WriteString(kubelet)
 	return backend.Script{Body: b.Bytes(), Sentinel: Sentinel, Timeout: timeout}, nil
+}
+
+func parse(data Data, node Node) (cloudconfig.Document, error) {
+	if data.Format != "" && data.Format != FormatCloudConfig {
+		return cloudconfig.Document{}, fault.New(fault.Invalid, ReasonFormat,
+			"the bootstrap data has the format %q; the Local provider carries out %q only", data.Format, FormatCloudConfig)
+	}
+	return cloudconfig.Parse(data.Value, cloudconfig.Metadata{
+		InstanceID: node.Name, LocalHostname: node.Hostname,
+		Values: map[string]string{"provider_id": node.ProviderID, "local_ipv4": node.Address.String()},
+	})
+}
+
+// Files returns the files that bootstrap data writes, by their paths. What is appended to a file is left out.
+func Files(data Data, node Node) (map[string][]byte, error) {
+	doc, err := parse(data, node)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, step := range doc.Steps {
+		if step.File != nil && !step.File.Append {
+			files[step.File.Path] = step.File.Content
+		}
+	}
+	return files, nil
 }
 
 // prologue waits, for a minute at most, until the services of a node image answer; images without them (no init)

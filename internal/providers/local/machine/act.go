@@ -3,7 +3,9 @@ package machine
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,7 +83,9 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	}
 	switch a := a.(type) {
 	case Create, Change:
-		notes, err := b.Machines.Create(ctx, spec(s))
+		want := spec(s)
+		want.Files = func(ctx context.Context) (map[string][]byte, error) { return c.files(ctx, s) }
+		notes, err := b.Machines.Create(ctx, want)
 		for _, n := range notes {
 			c.note(s.Object, n)
 		}
@@ -102,20 +106,25 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 // spec returns the machine to create.
 func spec(s Snapshot) backend.MachineSpec {
 	m := backend.MachineSpec{
-		Owner:      backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
-		Name:       s.Name,
-		Hostname:   backend.Hostname(s.Object.Name),
-		ProviderID: backend.ProviderID(s.Name),
-		Zone:       s.failureDomain(),
-		Version:    s.version(),
-		Startup:    s.startup(),
-		Image:      s.Terms.Image,
-		Ranges:     ranges(s),
-		Resources:  s.Terms.Resources,
-		Maximum:    s.Terms.Maximum,
+		Owner:        backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
+		Name:         s.Name,
+		Hostname:     backend.Hostname(s.Object.Name),
+		ProviderID:   backend.ProviderID(s.Name),
+		Zone:         s.failureDomain(),
+		Version:      s.version(),
+		Startup:      s.startup(),
+		ControlPlane: s.controlPlane(),
+		Image:        s.Terms.Image,
+		Ranges:       ranges(s),
+		Resources:    s.Terms.Resources,
+		Maximum:      s.Terms.Maximum,
 	}
 	if s.Network != nil { // its status says only under which name another management cluster may have made the network
 		m.Network = backend.Ref{Object: client.ObjectKeyFromObject(s.Network), Name: s.Network.Status.Network.Name}
+	}
+	if s.Cluster != nil && s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
+		at := s.Cluster.Spec.ControlPlaneEndpoint
+		m.Endpoint = net.JoinHostPort(at.Host, strconv.Itoa(int(at.Port)))
 	}
 	if s.Room != nil {
 		m.Mounts = s.Room.Mounts
@@ -141,25 +150,42 @@ func ranges(s Snapshot) []netip.Prefix {
 
 // bootstrap reads the bootstrap data and hands it to the machine. It is never kept in a snapshot, a log or a label.
 func (c *Controller) bootstrap(ctx context.Context, scripts backend.Scripts, s Snapshot, a Bootstrap) error {
-	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: a.Secret}
-	err := c.secrets.Get(ctx, key, secret)
-	if apierrors.IsNotFound(err) {
-		return fault.New(fault.Transient, "BootstrapSecretAbsent", "Secret %s with the bootstrap data does not exist", a.Secret)
-	}
+	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: a.Secret})
 	if err != nil {
-		return fmt.Errorf("reading Secret %s: %w", key, err)
-	}
-	value, ok := secret.Data["value"]
-	if !ok {
-		return fault.New(fault.Invalid, "BootstrapSecretInvalid", "Secret %s with the bootstrap data has no key \"value\"", a.Secret)
+		return err
 	}
 	node := firstboot.Node{
 		Name: a.Name, Hostname: s.Host.Hostname, ProviderID: backend.ProviderID(a.Name), Address: s.Host.Address,
 	}
-	script, err := firstboot.Render(firstboot.Data{Value: value, Format: string(secret.Data["format"])}, node, s.Terms.Timeout)
+	script, err := firstboot.Render(data, node, s.Terms.Timeout)
 	if err != nil {
 		return err
 	}
 	return scripts.Bootstrap(ctx, s.ref(), script)
+}
+
+// files returns those in the machine's bootstrap data.
+func (c *Controller) files(ctx context.Context, s Snapshot) (map[string][]byte, error) {
+	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.secret()})
+	if err != nil {
+		return nil, err
+	}
+	return firstboot.Files(data, firstboot.Node{Name: s.Name, Hostname: backend.Hostname(s.Object.Name), ProviderID: backend.ProviderID(s.Name)})
+}
+
+// bootstrapData reads the Secret with the bootstrap data.
+func (c *Controller) bootstrapData(ctx context.Context, key client.ObjectKey) (firstboot.Data, error) {
+	secret := &corev1.Secret{}
+	err := c.secrets.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return firstboot.Data{}, fault.New(fault.Transient, "BootstrapSecretAbsent", "Secret %s with the bootstrap data does not exist", key.Name)
+	}
+	if err != nil {
+		return firstboot.Data{}, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	value, ok := secret.Data["value"]
+	if !ok {
+		return firstboot.Data{}, fault.New(fault.Invalid, "BootstrapSecretInvalid", "Secret %s with the bootstrap data has no key \"value\"", key.Name)
+	}
+	return firstboot.Data{Value: value, Format: string(secret.Data["format"])}, nil
 }

@@ -53,7 +53,7 @@ type Snapshot struct {
 }
 
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Name: machineName(c.instance, o), Policy: c.policy}
+	s := Snapshot{Object: o, Now: c.now(), Name: backend.MachineNameOf(c.instance, o.Spec.ProviderID, client.ObjectKeyFromObject(o)), Policy: c.policy}
 	if err := c.readOwners(ctx, &s); err != nil {
 		return s, err
 	}
@@ -85,7 +85,7 @@ func (s Snapshot) request() backend.Request {
 
 // ref is how the machine is found: by its name, and once it was, by its ID.
 func (s Snapshot) ref() backend.Ref {
-	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Name, ID: s.Host.ID, Cluster: s.clusterName()}
+	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Name, ID: s.Host.ID, Cluster: s.clusterName(), ControlPlane: s.controlPlane()}
 }
 
 func (s Snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
@@ -181,20 +181,6 @@ func answerRoom(ctx context.Context, machines backend.Machines, s Snapshot) (Sna
 	}
 	s.Room = &room
 	return s, err
-}
-
-// machineName returns the name in the provider ID, where there is one: it outlives a move to another management
-// cluster. It returns an empty one for an ID that this object cannot have.
-func machineName(instance string, o *infrav1.LocalMachine) string {
-	key := client.ObjectKeyFromObject(o)
-	if o.Spec.ProviderID == "" {
-		return backend.MachineName(instance, key)
-	}
-	name, ok := backend.MachineOf(o.Spec.ProviderID, key)
-	if !ok {
-		return ""
-	}
-	return name
 }
 
 func machineOf(o client.Object) string { return ownerOf(o, "Machine") }

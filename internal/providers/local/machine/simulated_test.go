@@ -208,6 +208,8 @@ func (f *played) Create(_ context.Context, spec backend.MachineSpec) ([]string, 
 	return nil, nil
 }
 
+func (f *played) SetFaults(context.Context, backend.Ref, string) error { return nil }
+
 func (f *played) SetReady(_ context.Context, ref backend.Ref, ready bool) error {
 	m := f.machines[ref.Object]
 	m.Degraded = !ready

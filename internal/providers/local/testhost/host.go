@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -20,6 +22,8 @@ type Host struct {
 	mu       sync.Mutex
 	networks map[string]network
 	machines map[string]*Machine
+	// balancers by the LocalCluster that has them.
+	balancers map[types.NamespacedName]*backend.Balancer
 	// paths is where mounts lead that are not resolved to themselves; refused are those that no node may have.
 	paths   map[string]string
 	refused map[string]string
@@ -50,15 +54,16 @@ type Machine struct {
 }
 
 var (
-	_ backend.Networks = (*Host)(nil)
-	_ backend.Machines = (*Host)(nil)
-	_ backend.Scripts  = (*Host)(nil)
+	_ backend.Networks  = (*Host)(nil)
+	_ backend.Machines  = (*Host)(nil)
+	_ backend.Scripts   = (*Host)(nil)
+	_ backend.Balancers = (*Host)(nil)
 )
 
 // New returns an empty host.
 func New() *Host {
 	return &Host{
-		networks: map[string]network{}, machines: map[string]*Machine{}, fail: map[string]error{},
+		networks: map[string]network{}, machines: map[string]*Machine{}, balancers: map[types.NamespacedName]*backend.Balancer{}, fail: map[string]error{},
 		paths: map[string]string{}, refused: map[string]string{},
 	}
 }
@@ -148,7 +153,7 @@ func (h *Host) networkOf(ref backend.Ref) (network, bool) {
 
 // Set returns the host as the backend that is chosen by default.
 func (h *Host) Set() backend.Set {
-	return backend.Set{infrav1.ContainerBackend: {Networks: h, Machines: h, Scripts: h}}
+	return backend.Set{infrav1.ContainerBackend: {Networks: h, Machines: h, Scripts: h, Balancers: h}}
 }
 
 // Terms implements backend.Machines.
@@ -277,6 +282,45 @@ func (h *Host) TakenRanges(context.Context) (out []backend.Taken, err error) {
 		return nil
 	})
 	return out, err
+}
+
+// Offer implements backend.Balancers.
+func (h *Host) Offer(context.Context, backend.Ref) (netip.AddrPort, error) {
+	return netip.AddrPort{}, nil
+}
+
+// Balance implements backend.Balancers; what it starts runs, and no member answers.
+func (h *Host) Balance(_ context.Context, spec backend.BalancerSpec) error {
+	return h.do("Balance", spec.Ref.Object.String(), true, func() error {
+		h.balancers[spec.Ref.Object] = &backend.Balancer{Running: true, Listen: spec.Listen, Members: slices.Clone(spec.Members)}
+		return nil
+	})
+}
+
+// FindBalancer implements backend.Balancers.
+func (h *Host) FindBalancer(_ context.Context, ref backend.Ref) (b backend.Balancer, found bool, err error) {
+	err = h.do("FindBalancer", ref.Object.String(), false, func() error {
+		if have := h.balancers[ref.Object]; have != nil {
+			b, found = *have, true
+		}
+		return nil
+	})
+	return b, found, err
+}
+
+// DeleteBalancer implements backend.Balancers.
+func (h *Host) DeleteBalancer(_ context.Context, ref backend.Ref) error {
+	return h.do("DeleteBalancer", ref.Object.String(), true, func() error {
+		delete(h.balancers, ref.Object)
+		return nil
+	})
+}
+
+// ChangeBalancer changes the load balancer of a LocalCluster, nil where there is none.
+func (h *Host) ChangeBalancer(o types.NamespacedName, change func(*backend.Balancer)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change(h.balancers[o])
 }
 
 // Create implements backend.Machines; addresses count up from 172.16.0.2.

@@ -29,7 +29,7 @@ func NewHub(w backend.Watcher) *Hub { return &Hub{watcher: w} }
 
 // Start implements manager.Runnable; it returns when the context ends. Controllers reconcile everything when they
 // start, so events before their Source is started are not missed.
-func (h *Hub) Start(ctx context.Context) error { return h.watcher.Watch(ctx, h.publish) }
+func (h *Hub) Start(ctx context.Context) error { return h.watcher.Watch(ctx, h.Tell) }
 
 // Source returns a source for controller-runtime that wakes the objects of the map.
 func (h *Hub) Source(of Map) source.Source {
@@ -45,7 +45,8 @@ func (h *Hub) Source(of Map) source.Source {
 	})
 }
 
-func (h *Hub) publish(e backend.Event) {
+// Tell tells all controllers of an event, also of one that the backend does not know of.
+func (h *Hub) Tell(e backend.Event) {
 	h.mu.Lock()
 	subs := h.subs
 	h.mu.Unlock()

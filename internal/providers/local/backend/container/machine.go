@@ -106,6 +106,9 @@ func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) 
 	}
 	labels := e.labels(spec.Owner)
 	labels[backend.LabelAddress] = address.String()
+	if spec.ControlPlane {
+		labels[backend.LabelControlPlane] = "true"
+	}
 	if err := e.deleteVolume(ctx, refOf(spec)); err != nil { // of a container that somebody removed by hand
 		return ownContainer{}, err
 	}
@@ -209,9 +212,10 @@ func buildFlags(image string) string {
 func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	c, _, err := e.container(ctx, ref)
+	c, r, err := e.container(ctx, ref)
 	switch {
 	case err == nil:
+		e.sayGoodbye(ctx, c, r)
 		if err := e.removeContainer(ctx, c); err != nil {
 			return err
 		}
@@ -219,6 +223,21 @@ func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
 		return err
 	}
 	return e.deleteVolume(ctx, ref)
+}
+
+// farewell lets the API server of a control plane node end what it has begun, for five seconds at most: it answers what it was
+// asked, and tells its clients to connect again, which leads them elsewhere.
+const farewell = `manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
+[ -e $manifest ] || exit 0
+rm -f $manifest
+pkill -TERM -x kube-apiserver || exit 0
+tries=0; while pgrep -x kube-apiserver >/dev/null && [ $tries -lt 50 ]; do tries=$((tries+1)); sleep 0.1; done`
+
+// sayGoodbye runs the farewell in a node that is about to be removed. Whatever comes of it, the node is removed.
+func (e *Engine) sayGoodbye(ctx context.Context, c ownContainer, r container.InspectResponse) {
+	if state, _ := stateOf(r.State); state == backend.Running && r.Config.Labels[backend.LabelControlPlane] != "" {
+		_, _ = e.exec(ctx, c, farewell, nil)
+	}
 }
 
 func (e *Engine) deleteVolume(ctx context.Context, ref backend.Ref) error {

@@ -13,9 +13,9 @@ import (
 // defaultTimeout is the API's default, for objects that were stored without it.
 const defaultTimeout = 300 * time.Second
 
-// Backend returns the engine as a backend.
-func (e *Engine) Backend() backend.Backend {
-	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e}
+// Backend returns the engine as a backend, with what balances connections where this host may.
+func (e *Engine) Backend(b backend.Balancers) backend.Backend {
+	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b}
 }
 
 // Terms implements backend.Machines.

@@ -13,6 +13,8 @@ import (
 type Kubelets interface {
 	// SetReady makes the Node of a machine ready or not.
 	SetReady(ctx context.Context, ref backend.Ref, ready bool) error
+	// SetFaults makes this wrong with the control plane on a machine, and nothing else.
+	SetFaults(ctx context.Context, ref backend.Ref, faults string) error
 }
 
 // Around returns the backend with the faults that annotations ask for.
@@ -24,6 +26,7 @@ func Around(inner backend.Backend, kubelets Kubelets, now func() time.Time) back
 		b.Machines = machines{
 			Machines: inner.Machines, kubelets: kubelets, now: now,
 			neverBoots: asked(annotations, infrav1.NeverBootsAnnotation), notReady: limited, after: after,
+			faults: annotations[infrav1.ControlPlaneFaultsAnnotation],
 		}
 		if asked(annotations, infrav1.NeverProvisionsAnnotation) {
 			b.Networks = networks{inner.Networks}
@@ -54,6 +57,8 @@ type machines struct {
 	// notReady tells that the Node is not to be ready this long after the machine was started.
 	notReady bool
 	after    time.Duration
+	// faults of the control plane on it.
+	faults string
 }
 
 // Terms implements backend.Machines.
@@ -82,6 +87,8 @@ func (m machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine
 		out.Pending = "an annotation says that its Node is not ready"
 	case out.State == backend.Running && !m.unready(out) && out.Degraded:
 		out.Pending = "no annotation says any more that its Node is not ready"
+	case out.State == backend.Running && m.faults != out.Faults:
+		out.Pending = "an annotation says what is wrong with its control plane"
 	}
 	return out, err
 }
@@ -92,10 +99,13 @@ func (m machines) Create(ctx context.Context, spec backend.MachineSpec) ([]strin
 	if err != nil {
 		return notes, err
 	}
-	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name, Cluster: spec.Owner.Cluster}
+	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name, Cluster: spec.Owner.Cluster, ControlPlane: spec.ControlPlane}
 	now, err := m.Machines.Inspect(ctx, ref)
 	if unready := m.unready(now); err == nil && now.State == backend.Running && unready != now.Degraded {
 		err = m.kubelets.SetReady(ctx, ref, !unready)
+	}
+	if err == nil && spec.ControlPlane && now.State == backend.Running && m.faults != now.Faults {
+		err = m.kubelets.SetFaults(ctx, ref, m.faults)
 	}
 	return notes, err
 }

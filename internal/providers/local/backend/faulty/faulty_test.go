@@ -49,6 +49,11 @@ func (h *host) SetReady(_ context.Context, _ backend.Ref, ready bool) error {
 	return nil
 }
 
+func (h *host) SetFaults(_ context.Context, _ backend.Ref, faults string) error {
+	h.machine.Faults = faults
+	return nil
+}
+
 // with is the backend for an object with one annotation, this long after its machine was started.
 func (h *host) with(annotation, value string, after time.Duration) backend.Backend {
 	now := func() time.Time { return started.Add(after) }
@@ -97,6 +102,23 @@ func TestNotReadyAfter(t *testing.T) {
 	h := &host{}
 	if terms := h.with(infrav1.NotReadyAfterAnnotation, "1m", 0).Machines.Terms(backend.Request{}); terms.ChangesAfter != time.Minute || !terms.Scripted {
 		t.Errorf("the controller does not look again when the time is up: %+v", terms)
+	}
+}
+
+// What is wrong with a control plane is asked for until it is so, on machines that run one.
+func TestControlPlaneFaults(t *testing.T) {
+	h := &host{machine: backend.Machine{State: backend.Running, Since: started}}
+	b := h.with(infrav1.ControlPlaneFaultsAnnotation, "etcd-down", time.Minute)
+	if got, err := b.Machines.Inspect(t.Context(), backend.Ref{}); got.Pending == "" || err != nil {
+		t.Errorf("nothing is pending: %+v, %v", got, err)
+	}
+	for _, controlPlane := range []bool{false, true} {
+		if _, err := b.Machines.Create(t.Context(), backend.MachineSpec{ControlPlane: controlPlane}); err != nil || (h.machine.Faults != "") != controlPlane {
+			t.Errorf("control plane %t: %q, %v", controlPlane, h.machine.Faults, err)
+		}
+	}
+	if got, err := b.Machines.Inspect(t.Context(), backend.Ref{}); got.Pending != "" || err != nil {
+		t.Errorf("it is as asked, and still pending: %s, %v", got.Pending, err)
 	}
 }
 

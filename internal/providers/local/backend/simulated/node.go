@@ -42,6 +42,9 @@ func newNode(spec backend.MachineSpec, at time.Time) *corev1.Node {
 			},
 		},
 	}
+	if spec.ControlPlane {
+		asControlPlane(node)
+	}
 	now := metav1.NewTime(at)
 	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{

@@ -38,7 +38,7 @@ var (
 // New returns the backend for the clusters of a server, with faults on demand. The reader has all LocalMachines.
 func New(s *simulated.Server, reader client.Reader) backend.Backend {
 	m := &Machines{server: s, reader: reader, now: time.Now}
-	return faulty.Around(backend.Backend{Networks: networks{}, Machines: m, Watcher: m}, m, time.Now)
+	return faulty.Around(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: balancers{s}}, m, time.Now)
 }
 
 // note is what is written down about a machine.
@@ -48,6 +48,9 @@ type note struct {
 	// Joined is when its Node was made.
 	Joined   time.Time `json:"joined,omitzero"`
 	NotReady bool      `json:"notReady,omitempty"`
+	// ControlPlane tells that it runs the control plane, Faults what is wrong with that.
+	ControlPlane bool   `json:"controlPlane,omitempty"`
+	Faults       string `json:"faults,omitempty"`
 }
 
 // Inspect implements backend.Machines. A machine that counts and is not there is orphaned.
@@ -60,6 +63,9 @@ func (m *Machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machin
 		out.State = backend.Orphaned
 	}
 	notes, err := m.notes(clusterOf(ref))
+	if err != nil && ref.ControlPlane { // it makes the cluster
+		return out, nil
+	}
 	if err != nil {
 		return out, err
 	}
@@ -68,7 +74,7 @@ func (m *Machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machin
 	switch {
 	case !n.Joined.IsZero():
 		out = running(out)
-		out.Since, out.Degraded = n.Joined, n.NotReady
+		out.Since, out.Degraded, out.Faults = n.Joined, n.NotReady, n.Faults
 	case !n.Booted.IsZero():
 		out.State, out.Since = backend.Created, n.Booted
 	}
@@ -89,6 +95,11 @@ func (m *Machines) Create(ctx context.Context, spec backend.MachineSpec) ([]stri
 		return nil, fault.New(fault.Invalid, "DeniedByPolicy", "%s", why)
 	}
 	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name, Cluster: spec.Owner.Cluster}
+	if spec.ControlPlane {
+		if err := m.controlPlane(ctx, spec); err != nil {
+			return nil, err
+		}
+	}
 	notes, err := m.notes(clusterOf(ref))
 	if err != nil {
 		return nil, err
@@ -98,7 +109,7 @@ func (m *Machines) Create(ctx context.Context, spec backend.MachineSpec) ([]stri
 	case !n.Joined.IsZero():
 		return nil, nil
 	case n.Booted.IsZero() && spec.Startup > 0:
-		return nil, write(notes, spec.Hostname, note{Owner: spec.Owner.UID, Booted: now})
+		return nil, write(notes, spec.Hostname, note{Owner: spec.Owner.UID, Booted: now, ControlPlane: spec.ControlPlane})
 	case now.Before(n.Booted.Add(spec.Startup)):
 		return nil, nil
 	case n.Booted.IsZero():
@@ -107,7 +118,12 @@ func (m *Machines) Create(ctx context.Context, spec backend.MachineSpec) ([]stri
 	if err := m.createNode(ctx, ref, spec, now); err != nil {
 		return nil, err
 	}
-	n.Owner, n.Joined, n.NotReady = spec.Owner.UID, now, false
+	if spec.ControlPlane {
+		if err := m.join(ctx, ref, spec); err != nil {
+			return nil, err
+		}
+	}
+	n.Owner, n.Joined, n.NotReady, n.ControlPlane = spec.Owner.UID, now, false, spec.ControlPlane
 	return nil, write(notes, spec.Hostname, n)
 }
 
@@ -180,7 +196,7 @@ func (m *Machines) Delete(_ context.Context, ref backend.Ref) error {
 		}
 	}
 	m.crowd.leave(ref.Object)
-	return nil
+	return m.leave(ref)
 }
 
 // Watch implements backend.Watcher: a cluster's machines may have changed when its control plane starts.
@@ -230,5 +246,5 @@ func read(notes *simulated.Notes, name string) note {
 
 func absent(cluster string) error {
 	return fault.New(fault.Unreachable, "WaitingForControlPlane",
-		"Waiting for the simulated control plane of Cluster %s: simulated machines need a HostedControlPlane with spec.backend.simulated", cluster)
+		"Waiting for the simulated control plane of Cluster %s: simulated machines need a HostedControlPlane with spec.backend.simulated, or a control plane on simulated machines", cluster)
 }

@@ -1,0 +1,87 @@
+package balancer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/freebind"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/logfile"
+)
+
+// readEvery is how often a process reads what it is told.
+const readEvery = 200 * time.Millisecond
+
+// Run is the process: it serves what the folder says until the context ends. A folder that another process serves is no
+// error.
+func Run(ctx context.Context, f Folder, now func() time.Time) error {
+	host, _ := os.Hostname()
+	lock, other, held, err := datadir.Acquire(f.Lock(), datadir.Holder{PID: os.Getpid(), Host: host, Since: now(), Version: buildinfo.Version()})
+	if err != nil {
+		return err
+	}
+	if held {
+		slog.Info("another process serves this folder", "pid", other.PID)
+		return nil
+	}
+	defer func() { _ = lock.Release() }()
+	cfg, err := f.Load()
+	if err != nil {
+		return err
+	}
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	l, err := freebind.Listen(ctx, cfg.Listen.String())
+	if err != nil {
+		return err
+	}
+	go logfile.Watch(ctx, f.Log())
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	b := New(now)
+	b.Set(cfg.Members)
+	slog.Info("serving", "address", cfg.Listen, "members", len(cfg.Members))
+	go func() { stop(b.follow(ctx, f, cfg)) }()
+	err = b.Serve(ctx, l)
+	if cause := context.Cause(ctx); err == nil && cause != context.Canceled && cause != context.DeadlineExceeded {
+		err = cause
+	}
+	return err
+}
+
+// follow reads the members again and again, and writes who answers. It ends where the folder is gone: then nothing would
+// ever end the process.
+func (b *Balancer) follow(ctx context.Context, f Folder, before Config) error {
+	said := State{}
+	for pause(ctx, readEvery) {
+		if _, err := os.Stat(string(f)); os.IsNotExist(err) {
+			return fmt.Errorf("the folder %s is gone", f)
+		}
+		now, err := f.Load()
+		switch {
+		case err != nil: // it is written at once or not at all: this passes, or is a person's doing
+			slog.Warn("the members are not readable; those before stay", "error", err)
+			continue
+		case now.Listen != before.Listen:
+			return fmt.Errorf("the address is to be %s instead of %s", now.Listen, before.Listen)
+		case !reflect.DeepEqual(now, before):
+			slog.Info("other members", "members", now.Members)
+			b.Set(now.Members)
+			before = now
+		}
+		if state := b.State(); !reflect.DeepEqual(state, said) {
+			if err := writeJSON(f.state(), state); err != nil {
+				slog.Warn("who answers cannot be written", "error", err)
+				continue
+			}
+			said = state
+		}
+	}
+	return nil
+}

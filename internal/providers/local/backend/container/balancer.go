@@ -1,0 +1,85 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipwayhq/slipway/internal/balancer"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// Balancers are the load balancers of clusters whose nodes run in containers: processes of this host, which listen at its
+// address in the network of the cluster.
+type Balancers struct{ Keeper *balancer.Keeper }
+
+var _ backend.Balancers = Balancers{}
+
+// Offer implements backend.Balancers. It is not asked: the clusters have a network.
+func (Balancers) Offer(context.Context, backend.Ref) (netip.AddrPort, error) {
+	return netip.AddrPort{}, nil
+}
+
+// Balance implements backend.Balancers.
+func (b Balancers) Balance(ctx context.Context, spec backend.BalancerSpec) error {
+	name := nameOf(spec.Ref.Object)
+	before, found, err := b.load(name)
+	if err != nil {
+		return err
+	}
+	if found && before.Listen != spec.Listen { // the process ends by itself, and this makes sure that it has
+		if err := b.Keeper.Remove(ctx, name); err != nil {
+			return err
+		}
+	}
+	c := balancer.Config{Listen: spec.Listen}
+	for _, m := range spec.Members {
+		c.Members = append(c.Members, balancer.Member{Name: m.Name, Address: m.Address, Leaving: m.Leaving})
+	}
+	_, err = b.Keeper.Ensure(name, c)
+	return err
+}
+
+// FindBalancer implements backend.Balancers.
+func (b Balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {
+	name := nameOf(ref.Object)
+	c, found, err := b.load(name)
+	if err != nil || !found {
+		return backend.Balancer{}, false, err
+	}
+	st, _, err := b.Keeper.Status(name)
+	out := backend.Balancer{Running: st.Running, Detail: st.Log, Listen: c.Listen, Answering: st.State.Answering}
+	for _, m := range c.Members {
+		out.Members = append(out.Members, backend.Member{Name: m.Name, Address: m.Address, Leaving: m.Leaving})
+	}
+	return out, true, err
+}
+
+func (b Balancers) load(name string) (balancer.Config, bool, error) {
+	c, err := b.Keeper.Config(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return c, false, nil
+	}
+	return c, err == nil, err
+}
+
+// DeleteBalancer implements backend.Balancers.
+func (b Balancers) DeleteBalancer(ctx context.Context, ref backend.Ref) error {
+	return b.Keeper.Remove(ctx, nameOf(ref.Object))
+}
+
+// nameOf is the name of the load balancer of a LocalCluster. A namespace has no dot in it.
+func nameOf(o types.NamespacedName) string { return o.Namespace + "." + o.Name }
+
+// BalancedBy returns the LocalCluster whose load balancer has the name.
+func BalancedBy(name string) (types.NamespacedName, bool) {
+	for i := range name {
+		if name[i] == '.' {
+			return types.NamespacedName{Namespace: name[:i], Name: name[i+1:]}, true
+		}
+	}
+	return types.NamespacedName{}, false
+}

@@ -1,0 +1,242 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/simulated"
+	"github.com/slipwayhq/slipway/internal/version"
+)
+
+// Files of bootstrap data that a control plane is made from, as kubeadm finds them.
+const (
+	caCert   = "/etc/kubernetes/pki/ca.crt"
+	caKey    = "/etc/kubernetes/pki/ca.key"
+	etcdCert = "/etc/kubernetes/pki/etcd/ca.crt"
+	etcdKey  = "/etc/kubernetes/pki/etcd/ca.key"
+)
+
+// controlPlane makes sure that the API server of a machine's cluster answers, and is not older than the machine: that of a
+// simulated cluster is one, whichever machines it is said to run on.
+func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) error {
+	cluster := types.NamespacedName{Namespace: spec.Owner.Object.Namespace, Name: spec.Owner.Cluster}
+	st := m.server.StatusOf(cluster)
+	if st.Running && !newer(spec.Version, st.Spec.Version) {
+		return nil
+	}
+	name := planeName(cluster)
+	if st.Running {
+		st.Spec.Version = spec.Version
+		return m.server.Start(name, st.Spec)
+	}
+	if spec.Endpoint == "" {
+		return fault.New(fault.Transient, "WaitingForControlPlaneEndpoint", "Waiting for the Cluster to have a control plane endpoint")
+	}
+	files, err := spec.Files(ctx)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{caCert, caKey} {
+		if len(files[path]) == 0 {
+			return fault.New(fault.Invalid, "BootstrapDataIncomplete", "The bootstrap data has no file %s: a simulated control plane is made from it", path)
+		}
+	}
+	if !m.server.Status(name).Exists && clusterConfiguration(files) == "" {
+		return fault.New(fault.Transient, "WaitingForControlPlane", "Waiting for the first machine of the control plane: this one joins it")
+	}
+	return m.server.Start(name, simulated.Spec{
+		Cluster: cluster, Version: spec.Version, Address: spec.Endpoint,
+		CACert: files[caCert], CAKey: files[caKey], EtcdCert: files[etcdCert], EtcdKey: files[etcdKey],
+	})
+}
+
+// planeName is the name of the control plane of a Cluster that runs on machines. No HostedControlPlane can have it.
+func planeName(cluster types.NamespacedName) string {
+	return cluster.Namespace + "." + cluster.Name + "_machines"
+}
+
+// newer reports whether the first version is newer than the second; what is no version is not.
+func newer(a, b string) bool {
+	first, errFirst := version.Parse(a)
+	second, errSecond := version.Parse(b)
+	return errFirst == nil && errSecond == nil && first.Compare(second) > 0
+}
+
+// join makes the etcd member of a machine and, where it is the first, what kubeadm init leaves in the cluster.
+func (m *Machines) join(ctx context.Context, ref backend.Ref, spec backend.MachineSpec) error {
+	if members := m.server.Etcd(clusterOf(ref)); members != nil {
+		joined, err := members.Join(spec.Hostname, Address(spec.Name).String())
+		if err == nil && !joined {
+			err = fault.New(fault.Transient, "EtcdNoQuorum", "The etcd member of Node %s cannot join: the others have no quorum", spec.Hostname)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	ctx, workload := m.server.Workload(ctx, clusterOf(ref))
+	if workload == nil {
+		return absent(ref.Cluster)
+	}
+	_, err := workload.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, kubeadmConfig, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		var files map[string][]byte
+		if files, err = spec.Files(ctx); err == nil {
+			err = initialize(ctx, workload, spec.Version, clusterConfiguration(files))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("preparing the simulated cluster %s: %w", ref.Cluster, err)
+	}
+	for _, pod := range staticPods(spec) {
+		_, err := workload.CoreV1().Pods(metav1.NamespaceSystem).Create(ctx, pod, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating Pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// leave is what becomes of a control plane when a machine is switched off: its member stops, and with the last machine the
+// cluster is gone.
+func (m *Machines) leave(ref backend.Ref) error {
+	cluster := clusterOf(ref)
+	members := m.server.Etcd(cluster)
+	if members == nil {
+		return nil
+	}
+	if err := members.Stop(backend.Hostname(ref.Object.Name)); err != nil {
+		return err
+	}
+	notes := m.server.Notes(cluster)
+	if notes == nil {
+		return nil
+	}
+	for _, name := range notes.Names() {
+		if read(notes, name).ControlPlane {
+			return nil
+		}
+	}
+	return m.server.Remove(planeName(cluster))
+}
+
+// SetFaults implements faulty.Kubelets.
+func (m *Machines) SetFaults(ctx context.Context, ref backend.Ref, faults string) error {
+	notes, err := m.notes(clusterOf(ref))
+	if err != nil {
+		return err
+	}
+	wrong, err := parseFaults(faults)
+	if err != nil {
+		return err
+	}
+	host := backend.Hostname(ref.Object.Name)
+	if members := m.server.Etcd(clusterOf(ref)); members != nil {
+		if err := members.Change(host, wrong.member); err != nil {
+			return err
+		}
+	}
+	ctx, workload := m.server.Workload(ctx, clusterOf(ref))
+	if workload == nil {
+		return absent(ref.Cluster)
+	}
+	pods := workload.CoreV1().Pods(metav1.NamespaceSystem)
+	for _, component := range components {
+		pod, err := pods.Get(ctx, component+"-"+host, metav1.GetOptions{})
+		if err == nil && wrong.change(pod, component, metav1.NewTime(m.now())) {
+			_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("changing the status of Pod %s-%s: %w", component, host, err)
+		}
+	}
+	n := read(notes, host)
+	n.Faults = faults
+	return write(notes, host, n)
+}
+
+// balancers offers endpoints to clusters whose control planes run on simulated machines: there is nothing to balance.
+type balancers struct{ server *simulated.Server }
+
+var _ backend.Balancers = balancers{}
+
+// Offer implements backend.Balancers.
+func (b balancers) Offer(_ context.Context, ref backend.Ref) (netip.AddrPort, error) {
+	port, err := b.server.Reserve(planeName(clusterOf(ref)))
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.ParseAddrPort(simulated.Host + ":" + strconv.Itoa(port))
+}
+
+// Balance implements backend.Balancers.
+func (balancers) Balance(context.Context, backend.BalancerSpec) error { return nil }
+
+// FindBalancer implements backend.Balancers: it is there while the cluster is.
+func (b balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {
+	if b.server == nil {
+		return backend.Balancer{}, false, nil
+	}
+	st := b.server.Status(planeName(clusterOf(ref)))
+	return backend.Balancer{Running: st.Running}, st.Exists, nil
+}
+
+// DeleteBalancer implements backend.Balancers.
+func (b balancers) DeleteBalancer(_ context.Context, ref backend.Ref) error {
+	return b.server.Remove(planeName(clusterOf(ref)))
+}
+
+// components run in static Pods.
+var components = [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+
+// staticPods are those that kubeadm makes the kubelet of a control plane node run.
+func staticPods(spec backend.MachineSpec) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, component := range components {
+		out = append(out, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: metav1.NamespaceSystem, Name: component + "-" + spec.Hostname,
+				Labels:      map[string]string{"component": component, "tier": "control-plane"},
+				Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "simulated"},
+			},
+			Spec: corev1.PodSpec{
+				NodeName: spec.Hostname, HostNetwork: true,
+				Containers:  []corev1.Container{{Name: component, Image: imageRepository + "/" + component + ":" + spec.Version}},
+				Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			},
+		})
+	}
+	return out
+}
+
+// asControlPlane makes the Node one that kubeadm has marked.
+func asControlPlane(node *corev1.Node) {
+	node.Labels[controlPlaneRole] = ""
+	node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
+	node.Spec.Taints = []corev1.Taint{{Key: controlPlaneRole, Effect: corev1.TaintEffectNoSchedule}}
+}
+
+const controlPlaneRole = "node-role.kubernetes.io/control-plane"
+
+// clusterConfiguration returns the ClusterConfiguration in the files of bootstrap data; empty where there is none, as in that
+// of machines that join.
+func clusterConfiguration(files map[string][]byte) string {
+	for _, content := range files {
+		for doc := range strings.SplitSeq(string(content), "\n---") {
+			if strings.Contains(doc, "kind: ClusterConfiguration") {
+				return strings.TrimPrefix(doc, "\n")
+			}
+		}
+	}
+	return ""
+}
+

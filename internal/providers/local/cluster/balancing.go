@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// lookAgain is how often a load balancer is looked at that another program started: nothing tells when it ends.
+const lookAgain = 10 * time.Second
+
+// Reasons of the condition LoadBalancerReady and of waits for the endpoint.
+const (
+	reasonNoMembers   = "WaitingForControlPlaneMachines"
+	reasonNoAnswer    = "NoControlPlaneAnswers"
+	reasonStarting    = "StartingLoadBalancer"
+	reasonPort        = "EndpointNotAllowed"
+	lowestPort        = 1024
+	httpsPort         = 443
+	machineKind       = "Machine"
+	membersMaxInWords = 5
+)
+
+// decideBalancer leads the endpoint to the machines that run the control plane, where it is the host's address in the
+// cluster's network. From top to bottom, each row comes before those below it:
+//
+//	nothing can balance, or a hosted control plane listens there   no load balancer
+//	the endpoint is elsewhere                                      no load balancer: the user has one
+//	a port of the host's own                                       wait
+//	there is none and no machine has an address                    nothing yet
+//	it does not run, or leads elsewhere                            start it, or tell it
+//	none of these                                                  look again in a while
+func decideBalancer(s Snapshot, p *loop.Plan) {
+	listen, ours := s.listen()
+	switch {
+	case !s.Balanced:
+	case hosted(s.Cluster.Spec.ControlPlaneRef), !ours:
+		if s.Balancer != nil {
+			p.Do(DeleteBalancer{Why: "the control plane endpoint is not served by it"})
+		}
+	case s.deniedPort(listen.Port()):
+		p.WaitFor(reasonPort, "Control plane endpoint %s is not allowed: port %d is reserved; create the cluster with another, for example 6443", listen, listen.Port()).
+			For(kind, s.Object.Name).ForPerson()
+	case s.Balancer == nil && len(s.Members) == 0:
+		if s.Pending {
+			p.RecheckIn(fallback)
+		}
+	case s.Balancer == nil || !s.Balancer.Running || s.Balancer.Listen != listen || !slices.Equal(s.Balancer.Members, s.Members):
+		p.Do(Balance{Listen: listen, Members: inWords(s.Members), Why: s.whyBalance(listen)})
+		p.RecheckIn(fallback)
+	default:
+		p.RecheckIn(lookAgain)
+	}
+}
+
+// listen returns where the load balancer listens, and false if the endpoint is none that this host serves.
+func (s Snapshot) listen() (netip.AddrPort, bool) {
+	at := s.Object.Spec.ControlPlaneEndpoint
+	if s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
+		at = s.Cluster.Spec.ControlPlaneEndpoint
+	}
+	host, err := netip.ParseAddr(at.Host)
+	if err != nil || s.Network == nil || host != s.Network.Gateway || at.Port < 1 || at.Port > 65535 {
+		return netip.AddrPort{}, false
+	}
+	return netip.AddrPortFrom(host, uint16(at.Port)), true
+}
+
+// deniedPort reports whether the port is one of the host's own.
+func (s Snapshot) deniedPort(port uint16) bool {
+	return slices.Contains(s.ReservedPorts, port) || port < lowestPort && port != httpsPort ||
+		slices.Contains(s.Policy.ControlPlanes.ReservedPorts, int32(port))
+}
+
+func (s Snapshot) whyBalance(listen netip.AddrPort) string {
+	switch {
+	case s.Balancer == nil:
+		return "there is no load balancer yet"
+	case !s.Balancer.Running:
+		return "the load balancer does not run"
+	case s.Balancer.Listen != listen:
+		return "the endpoint is another"
+	}
+	return "it led to " + inWords(s.Balancer.Members)
+}
+
+// inWords names members, the first few of many.
+func inWords(members []backend.Member) string {
+	var names []string
+	for _, m := range members {
+		text := m.Name
+		if m.Leaving {
+			text += " (leaving)"
+		}
+		names = append(names, text)
+	}
+	if len(names) == 0 {
+		return "no machine"
+	}
+	if more := len(names) - membersMaxInWords; more > 0 {
+		names = append(names[:membersMaxInWords], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// balancerReady tells whether the endpoint leads to an API server; absent where no load balancer is needed.
+func (j judged) balancerReady() condition.Verdict {
+	if j.Cluster == nil || j.Terms.None || !j.Balanced || hosted(j.Cluster.Spec.ControlPlaneRef) {
+		return condition.Absent()
+	}
+	b := j.Balancer
+	if _, ours := j.listen(); !ours && b == nil {
+		return condition.Absent()
+	}
+	switch {
+	case b == nil:
+		return condition.False(reasonNoMembers, "Waiting for a Machine of the control plane to have an address")
+	case !b.Running:
+		return condition.False(reasonStarting, "The load balancer is being started")
+	case len(b.Answering) == 0:
+		return condition.False(reasonNoAnswer, "No API server answers of the Machines "+inWords(b.Members))
+	}
+	var silent []backend.Member
+	for _, m := range b.Members {
+		if !slices.Contains(b.Answering, m.Name) && !m.Leaving {
+			silent = append(silent, m)
+		}
+	}
+	if len(silent) > 0 {
+		return condition.TrueBecause(clusterv1.ReadyReason, "The API server does not answer of the Machines "+inWords(silent))
+	}
+	return condition.True(clusterv1.ReadyReason)
+}
