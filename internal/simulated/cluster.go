@@ -124,7 +124,7 @@ func (a agreeing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusInternalServerError)
 	_ = json.NewEncoder(w).Encode(metav1.Status{ // a client that is gone needs no answer
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-		Reason: metav1.StatusReasonInternalError, Message: "etcdserver: request timed out",
+		Reason: metav1.StatusReasonInternalError, Message: "The members of etcd have no quorum: the request timed out",
 	})
 }
 
