@@ -239,4 +239,3 @@ func clusterConfiguration(files map[string][]byte) string {
 	}
 	return ""
 }
-
