@@ -4,6 +4,10 @@ SHELL := bash
 
 KUBERNETES_VERSION := $(shell sed -nE 's|^\tk8s.io/kubernetes (v[0-9.]+).*|\1|p' go.mod)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0)
+BIN ?= bin/slipway
+DIST ?= dist
+PGO ?= auto
+TRIM ?= -trimpath
 DATA_DIR ?= $(CURDIR)/dist/demo
 export CGO_ENABLED := 0
 
@@ -33,14 +37,14 @@ crds:
 
 .PHONY: build
 build: crds ## build bin/slipway
-	@go build -trimpath -ldflags '$(ldflags)' -o bin/slipway ./cmd/slipway
+	@go build $(TRIM) -pgo=$(PGO) -ldflags '$(ldflags)' -o '$(BIN)' ./cmd/slipway
 
 IMAGE ?= slipway.dev/manager
 
 # The same packages are compiled for the program and for what writes the release, so that nothing is compiled twice.
 .PHONY: release
 release: build ## write dist/ as provider repositories, with the program: VERSION=vX.Y.Z IMAGE=name
-	@go run -trimpath -pgo=cmd/slipway/default.pgo ./hack/release -dir dist -version '$(VERSION)' -image '$(IMAGE)' -binary bin/slipway \
+	@go run $(TRIM) -pgo=$(PGO:auto=cmd/slipway/default.pgo) ./hack/release -dir '$(DIST)' -version '$(VERSION)' -image '$(IMAGE)' -binary '$(BIN)' \
 		-time '$(shell git log -1 --format=%cI)'
 
 .PHONY: image
@@ -64,6 +68,10 @@ check: crds ## lint, unit tests and simulations; no Docker
 .PHONY: test
 test: prerequisites image versions ## every test, those on real nodes included
 	@hack/test.sh
+
+.PHONY: interop
+interop: ## the reference's clusterctl and controllers with a release of this build; no Docker
+	@hack/interop.sh
 
 .PHONY: bench
 bench: prerequisites image ## measure; prints a table and writes JSON

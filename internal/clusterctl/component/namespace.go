@@ -46,10 +46,13 @@ func ownScopes(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	return out
 }
 
-// SetNamespace puts every object of a kind that lives in namespaces into the namespace.
+// SetNamespace puts every object of a kind that lives in namespaces into the namespace. A Namespace among the objects becomes that one.
 func SetNamespace(objects []*unstructured.Unstructured, namespace string) {
 	own := ownScopes(objects)
 	for _, o := range objects {
+		if isNamespace(o) {
+			o.SetName(namespace)
+		}
 		if isNamespaced(o, own) {
 			o.SetNamespace(namespace)
 		}
