@@ -28,15 +28,20 @@ type otherKind struct {
 func otherKinds() map[string]otherKind {
 	const none = "" // only for the projection to v1beta1
 	return map[string]otherKind{
-		"internal/loop.pauseTable":                     {kind: "every kind"},
-		"internal/loop.tableWhilePaused":               {kind: "Cluster", types: []string{"TopologyReconciled"}},
-		"internal/loop.troubleTable":                   {kind: "every kind"},
-		"internal/machines.setConditions":              {kind: "Machine"},
-		"internal/controllers/machinepool.judge":       {kind: "Machine"},
-		"internal/controllers/machinehealthcheck.mark": {kind: "Machine", types: []string{"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}},
-		"internal/controllers/cluster.withLegacyReady": {kind: none},
-		"internal/controllers/machineset.v1beta1Only":  {kind: none},
-		"internal/controllers/machineset.deprecated":   {kind: none},
+		"internal/loop.pauseTable":                                    {kind: "every kind"},
+		"internal/loop.tableWhilePaused":                              {kind: "Cluster", types: []string{"TopologyReconciled"}},
+		"internal/loop.troubleTable":                                  {kind: "every kind"},
+		"internal/machines.setConditions":                             {kind: "Machine"},
+		"internal/controllers/machinepool.judge":                      {kind: "Machine"},
+		"internal/controllers/machinehealthcheck.mark":                {kind: "Machine", types: []string{"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}},
+		"internal/providers/kubeadm/controlplane/health.Conditions":   {kind: "Machine"},
+		"internal/providers/kubeadm/controlplane.machineConditions":   {kind: "Machine"},
+		"internal/providers/kubeadm/controlplane.componentConditions": {kind: none}, // those of package health
+		"internal/providers/kubeadm/controlplane/legacy.v1beta1Only":  {kind: none},
+		"internal/providers/kubeadm/controlplane/legacy.Status":       {kind: none},
+		"internal/controllers/cluster.withLegacyReady":                {kind: none},
+		"internal/controllers/machineset.v1beta1Only":                 {kind: none},
+		"internal/controllers/machineset.deprecated":                  {kind: none},
 	}
 }
 
@@ -44,8 +49,8 @@ func otherKinds() map[string]otherKind {
 func sharedConditions() map[string]string {
 	return map[string]string{
 		"Cluster TopologyReconciled": "the driver makes it False with the reason Paused while it keeps the topology controller from reconciling",
-		"Machine UpToDate":           "of a Machine of a MachineDeployment the Machine controller; of others that of their owner, a MachineSet (package machines) or a MachinePool",
-		"Machine OwnerRemediated":    "a MachineHealthCheck makes it False where the owner has to remediate; the owner, a MachineSet (package machines), reports how that proceeds",
+		"Machine UpToDate":           "of a Machine of a MachineDeployment the Machine controller; of others that of their owner, a MachineSet (package machines), a KubeadmControlPlane or a MachinePool",
+		"Machine OwnerRemediated":    "a MachineHealthCheck makes it False where the owner has to remediate; the owner, a MachineSet (package machines) or a KubeadmControlPlane, reports how that proceeds",
 	}
 }
 

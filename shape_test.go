@@ -55,6 +55,7 @@ func TestUnstructured(t *testing.T) {
 	allowed := map[string]string{
 		"config/rbac":                             "manifests",
 		"internal/cli/create/cluster":             "manifests of people",
+		"internal/providers/kubeadm/controlplane": "what is applied to a new KubeadmConfig: only the fields that the controller owns",
 		"internal/machines/clone":                 "templates of providers",
 		"internal/clusterctl/creation":            "manifests of people",
 		"internal/clusterctl/manifest":            "manifests of people",

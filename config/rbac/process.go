@@ -89,6 +89,13 @@ func (r Rights) bindings() []runtime.Object {
 			}
 			out = append(out, clusterBinding(aggregated, both))
 		}
+		if set.Name == providerset.ControlPlaneKubeadm { // likewise: it creates infrastructure machines of any kind
+			both := own
+			if r.Separate {
+				both = slices.Concat(own, process)
+			}
+			out = append(out, clusterBinding(machinesOfProviders, both))
+		}
 		name := processNameOf(set.Name)
 		out = append(out, clusterBinding(name, process), &rbacv1.RoleBinding{
 			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "RoleBinding"),

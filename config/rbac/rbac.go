@@ -48,6 +48,9 @@ const (
 	// aggregated is the ClusterRole that gathers what the core may do with kinds of providers.
 	aggregated = "slipway-manager"
 
+	// machinesOfProviders is the ClusterRole that gathers the same for the provider control-plane-kubeadm.
+	machinesOfProviders = "slipway-control-plane-kubeadm-providers"
+
 	// processRole is the Role of a manager's process in Namespace.
 	processRole = "slipway-process"
 )

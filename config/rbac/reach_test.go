@@ -144,7 +144,11 @@ func TestRolesListWhatTheyGive(t *testing.T) {
 		}
 	}
 	foreign := []string{"bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"}
-	want := map[string][]string{"slipway-cluster-api": foreign, "slipway-cluster-api-process": foreign}
+	infrastructure := foreign[len(foreign)-1:] // whose machines a control plane creates
+	want := map[string][]string{
+		"slipway-cluster-api": foreign, "slipway-cluster-api-process": foreign,
+		"slipway-control-plane-kubeadm": infrastructure, "slipway-control-plane-kubeadm-process": infrastructure,
+	}
 	if diff := cmp.Diff(want, stars); diff != "" {
 		t.Errorf("rules with a star, by role (-want +got):\n%s", diff)
 	}

@@ -110,9 +110,6 @@ func TestEveryProviderHasItsKinds(t *testing.T) {
 	}
 	for _, crd := range list {
 		set := providerset.OfCRD(crd.Name)
-		if set == providerset.ControlPlaneKubeadm { // nothing reconciles it
-			continue
-		}
 		granted := strings.Join(grants(t, rbac.Rights{Separate: true})["slipway:manager:"+string(set)], "\n")
 		resource := crd.Spec.Names.Plural + "." + crd.Spec.Group + ": get list"
 		if !strings.Contains(granted, resource) && !strings.HasSuffix(crd.Spec.Names.Plural, "templates") {

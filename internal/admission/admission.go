@@ -38,8 +38,10 @@ type Request struct {
 	KubernetesVersions func() []string
 }
 
-// Facts are what the rules of managed topologies read of other objects.
+// Facts are what rules read of other objects: those of managed topologies, and those of the scale subresource.
 type Facts struct {
+	// Scaled is the control plane whose scale subresource is written.
+	Scaled *controlplanev1.KubeadmControlPlane
 	// Class of a Cluster; nil: it does not exist. Definitions are its variables.
 	Class       *clusterv1.ClusterClass
 	Definitions *variables.Definitions
@@ -80,6 +82,10 @@ func Default(r Request) (runtime.Object, bool) {
 		return defaultClusterResourceSet(object)
 	case *runtimev1.ExtensionConfig:
 		return defaultExtensionConfig(object)
+	case *controlplanev1.KubeadmControlPlane:
+		return defaultKubeadmControlPlane(object)
+	case *controlplanev1.KubeadmControlPlaneTemplate:
+		return defaultKubeadmControlPlaneTemplate(object)
 	}
 	return r.New, false
 }
@@ -112,9 +118,9 @@ func Validate(r Request) Verdict {
 	case *autoscalingv1.Scale:
 		return validateScale(r, object)
 	case *controlplanev1.KubeadmControlPlane:
-		return warnOnCreation(r, warnKubeadmControlPlane)
+		return validateKubeadmControlPlane(r, object)
 	case *controlplanev1.KubeadmControlPlaneTemplate:
-		return warnOnCreation(r, warnTopology+"KubeadmControlPlaneTemplate")
+		return validateKubeadmControlPlaneTemplate(r, object)
 	case *clusterv1.ClusterClass:
 		return validateClusterClass(r, object)
 	case *runtimev1.ExtensionConfig:

@@ -393,7 +393,6 @@ func TestUnsupportedKinds(t *testing.T) { // FG-01
 		object runtime.Object
 		want   string
 	}{
-		"KubeadmControlPlane":         {&controlplanev1.KubeadmControlPlane{}, "use HostedControlPlane (docs/hosted-control-plane.md)"},
 		"KubeadmControlPlaneTemplate": {&controlplanev1.KubeadmControlPlaneTemplate{}, "nothing here uses a KubeadmControlPlaneTemplate"},
 		"ClusterClass":                {&clusterv1.ClusterClass{}, "nothing here uses a ClusterClass"},
 	} {

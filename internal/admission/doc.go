@@ -6,7 +6,7 @@
 // Owns: the defaults and the messages of these kinds: Cluster, ClusterClass (with package managed), Machine,
 // MachineDeployment, MachineSet, MachinePool, MachineDrainRule,
 // MachineHealthCheck, ClusterResourceSet and its binding,
-// KubeadmConfig and its template, ExtensionConfig,
+// KubeadmConfig, KubeadmControlPlane and their templates, ExtensionConfig,
 // IPAddress and IPAddressClaim, and the templates of our own kinds.
 //
 // Never: I/O. Package webhook serves these functions; nothing here knows HTTP or the API server.

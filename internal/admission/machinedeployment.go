@@ -173,19 +173,23 @@ func isNone(v *intstr.IntOrString) bool {
 
 // validateMachineNaming checks that a template makes names: they differ, and are those of objects.
 func validateMachineNaming(n clusterv1.MachineNamingSpec, path *field.Path) field.ErrorList {
-	if n.Template == "" {
+	return validateNames(n.Template, naming.Values{"cluster": {"name": "cluster"}, "machineSet": {"name": "machineset"}}, path)
+}
+
+// validateNames checks a template of names with the values that it will get.
+func validateNames(template string, values naming.Values, path *field.Path) field.ErrorList {
+	if template == "" {
 		return nil
 	}
-	values := naming.Values{"cluster": {"name": "cluster"}, "machineSet": {"name": "machineset"}}
-	parsed, err := naming.Parse(n.Template, values)
+	parsed, err := naming.Parse(template, values)
 	if err == nil {
 		var name string
 		if name, err = parsed.Name(values, "bcdfg"); err == nil {
 			for _, problem := range validation.IsDNS1123Subdomain(name) {
-				return field.ErrorList{field.Invalid(path, n.Template, "makes names that no object can have: "+problem)}
+				return field.ErrorList{field.Invalid(path, template, "makes names that no object can have: "+problem)}
 			}
 			return nil
 		}
 	}
-	return field.ErrorList{field.Invalid(path, n.Template, err.Error())}
+	return field.ErrorList{field.Invalid(path, template, err.Error())}
 }

@@ -86,5 +86,10 @@ func validateScale(r Request, scale *autoscalingv1.Scale) Verdict {
 	if old, isUpdate := r.Old.(*autoscalingv1.Scale); isUpdate {
 		before = &old.Spec.Replicas
 	}
-	return Verdict{Errors: validateReplicas(r, &scale.Spec.Replicas, before, field.NewPath("spec", "replicas"))}
+	path := field.NewPath("spec", "replicas")
+	errs := validateReplicas(r, &scale.Spec.Replicas, before, path)
+	if plane := r.Facts.Scaled; plane != nil {
+		errs = append(errs, validateControlPlaneCount(scale.Spec.Replicas, plane.Spec, path)...)
+	}
+	return Verdict{Errors: errs}
 }

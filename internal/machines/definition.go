@@ -18,6 +18,9 @@ type Definition struct {
 	Owner metav1.OwnerReference
 	// Labels and Annotations of the Machines and of their clones.
 	Labels, Annotations map[string]string
+	// MachineAnnotations are those of the Machines alone. KeptAnnotations are keys that a Machine keeps as it has them.
+	MachineAnnotations map[string]string
+	KeptAnnotations    []string
 	// Spec of the Machines. Its references are those of templates: a Machine refers to the clone of its own name.
 	Spec clusterv1.MachineSpec
 	// Templates that are cloned for each Machine.
@@ -33,6 +36,9 @@ func (d Definition) Machine(name string) *clusterv1.Machine {
 			OwnerReferences: []metav1.OwnerReference{d.Owner}, Finalizers: []string{clusterv1.MachineFinalizer},
 		},
 		Spec: *d.Spec.DeepCopy(),
+	}
+	if len(d.MachineAnnotations) > 0 {
+		m.Annotations = merged(d.Annotations, d.MachineAnnotations)
 	}
 	m.Spec.ClusterName = d.Cluster
 	m.Spec.InfrastructureRef = clone.Ref(d.Spec.InfrastructureRef, name)
@@ -62,4 +68,12 @@ func (d Definition) Objects(name string) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	return append(out, machine), nil
+}
+
+// merged are the annotations of both; those of the second take precedence.
+func merged(a, b map[string]string) map[string]string {
+	out := make(map[string]string, len(a)+len(b))
+	maps.Copy(out, a)
+	maps.Copy(out, b)
+	return out
 }

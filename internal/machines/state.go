@@ -90,7 +90,13 @@ func (s State) needsSync(m Member, desired *clusterv1.Machine) bool {
 
 // InPlace is a Machine with what follows the definition in place.
 func (s State) InPlace(m *clusterv1.Machine) *clusterv1.Machine {
-	return InPlace(s.Definition.Machine(m.Name), m)
+	fresh := s.Definition.Machine(m.Name)
+	for _, key := range s.Definition.KeptAnnotations {
+		if value, has := m.Annotations[key]; has {
+			fresh.Annotations = merged(fresh.Annotations, map[string]string{key: value})
+		}
+	}
+	return InPlace(fresh, m)
 }
 
 func (s State) metadata(m *clusterv1.Machine) clone.Metadata {

@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/plans"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/releases"
 )
@@ -55,6 +56,8 @@ type Config struct {
 	Endpoints Endpoints
 	// Webhook says where the API server finds the webhooks.
 	Webhook Webhook
+	// KubeadmControlPlanes are the settings of their controller that are neither gates nor those of others.
+	KubeadmControlPlanes controlplane.Settings
 	// BootstrapTokenTTL is how long a join token lives. Default 15 min.
 	BootstrapTokenTTL time.Duration
 	// ConnectionGrace is how long a workload cluster may be silent until its Cluster says so. Default 50 s.

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -34,6 +35,7 @@ import (
 	hostedprocess "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
 	hostedsimulated "github.com/slipwayhq/slipway/internal/providers/hosted/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/providers/local"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/remote"
@@ -49,6 +51,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 	add := map[providerset.Name]func() error{
 		providerset.Core:                p.addCore,
 		providerset.BootstrapKubeadm:    p.addBootstrap,
+		providerset.ControlPlaneKubeadm: p.addKubeadmControlPlane,
 		providerset.ControlPlaneHosted:  p.addHosted,
 		providerset.InfrastructureLocal: p.addLocal,
 	}
@@ -202,6 +205,12 @@ func (p *parts) addBootstrap() error {
 	return bootstrap.Add(p.setup(bootstrap.Name), p.clusters, bootstrap.Settings{
 		TokenTTL: p.cfg.BootstrapTokenTTL, Ignition: p.cfg.Gates.Enabled(GateKubeadmBootstrapIgnition),
 	})
+}
+
+func (p *parts) addKubeadmControlPlane() error {
+	settings := p.cfg.KubeadmControlPlanes
+	settings.ConnectionGrace, settings.Policy = cmp.Or(p.cfg.Machines.ConditionsGrace, machine.DefaultConditionsGrace), p.cfg.Policy
+	return controlplane.Add(p.setup(controlplane.Name), p.clusters, settings)
 }
 
 func (p *parts) addLocal() error {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -124,6 +125,7 @@ func (c Config) relayed() []client.Object {
 	var out []client.Object
 	for set, kinds := range map[providerset.Name][]client.Object{
 		providerset.BootstrapKubeadm:    {&bootstrapv1.KubeadmConfig{}},
+		providerset.ControlPlaneKubeadm: {&controlplanev1.KubeadmControlPlane{}},
 		providerset.ControlPlaneHosted:  {&hostedv1.HostedControlPlane{}},
 		providerset.InfrastructureLocal: {&infrav1.LocalCluster{}, &infrav1.LocalMachine{}, &infrav1.LocalMachinePool{}},
 	} {

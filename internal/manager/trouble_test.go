@@ -31,25 +31,26 @@ func reconciled() map[string]string {
 	const machine = `{clusterName: c, bootstrap: {dataSecretName: d}, infrastructureRef: {apiGroup: i.io, kind: Foo, name: f}}`
 	const template = `selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: ` + machine + `}`
 	return map[string]string{
-		"Cluster":            `{infrastructureRef: {apiGroup: i.io, kind: Foo, name: f}}`,
-		"Machine":            machine,
-		"MachineSet":         `{clusterName: c, ` + template + `}`,
-		"MachineDeployment":  `{clusterName: c, ` + template + `}`,
-		"MachinePool":        `{clusterName: c, template: {spec: ` + machine + `}}`,
-		"MachineHealthCheck": `{clusterName: c, selector: {matchLabels: {a: b}}}`,
-		"ClusterResourceSet": `{clusterSelector: {matchLabels: {a: b}}, resources: [{kind: Secret, name: s}]}`,
-		"ExtensionConfig":    `{clientConfig: {url: "https://e.example"}}`,
-		"KubeadmConfig":      `{format: cloud-config}`,
-		"HostedControlPlane": `{version: v1.36.3}`,
-		"LocalCluster":       `{backend: {simulated: {}}}`,
-		"LocalMachine":       `{backend: {simulated: {}}}`,
-		"LocalMachinePool":   `{template: {backend: {simulated: {}}}}`,
+		"Cluster":             `{infrastructureRef: {apiGroup: i.io, kind: Foo, name: f}}`,
+		"Machine":             machine,
+		"MachineSet":          `{clusterName: c, ` + template + `}`,
+		"MachineDeployment":   `{clusterName: c, ` + template + `}`,
+		"MachinePool":         `{clusterName: c, template: {spec: ` + machine + `}}`,
+		"MachineHealthCheck":  `{clusterName: c, selector: {matchLabels: {a: b}}}`,
+		"ClusterResourceSet":  `{clusterSelector: {matchLabels: {a: b}}, resources: [{kind: Secret, name: s}]}`,
+		"ExtensionConfig":     `{clientConfig: {url: "https://e.example"}}`,
+		"KubeadmConfig":       `{format: cloud-config}`,
+		"HostedControlPlane":  `{version: v1.36.3}`,
+		"KubeadmControlPlane": `{version: v1.36.3, replicas: 1, machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.slipway.dev, kind: LocalMachineTemplate, name: t}}}}`,
+		"LocalCluster":        `{backend: {simulated: {}}}`,
+		"LocalMachine":        `{backend: {simulated: {}}}`,
+		"LocalMachinePool":    `{template: {backend: {simulated: {}}}}`,
 	}
 }
 
 // others have conditions and no controller here.
 func others() []string {
-	return []string{"ClusterClass", "IPAddressClaim", "KubeadmControlPlane", "MachineDrainRule"}
+	return []string{"ClusterClass", "IPAddressClaim", "MachineDrainRule"}
 }
 
 // object is an object of any kind.

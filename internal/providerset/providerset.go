@@ -95,14 +95,17 @@ func bootstrapKubeadm() Set {
 	}
 }
 
-// controlPlaneKubeadm has kinds and no controllers in this version: who creates one is warned.
 func controlPlaneKubeadm() Set {
 	return Set{
-		Name: ControlPlaneKubeadm,
+		Name:        ControlPlaneKubeadm,
+		Controllers: map[string]int{"kubeadmcontrolplane": 50},
 		CRDs: []string{
 			"kubeadmcontrolplanes.controlplane.cluster.x-k8s.io",
 			"kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io",
 		},
+		Watched:   []string{"clusters.cluster.x-k8s.io", "kubeadmconfigs.bootstrap.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
+		Workloads: true,
+		Flags:     []string{"etcd-call-timeout-duration", "etcd-dial-timeout-duration"},
 	}
 }
 

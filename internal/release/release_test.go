@@ -75,6 +75,7 @@ func TestWrite(t *testing.T) {
 		"bootstrap-kubeadm/v0.3.1/bootstrap-components.yaml", "bootstrap-kubeadm/v0.3.1/metadata.yaml",
 		"cluster-api/v0.3.1/core-components.yaml", "cluster-api/v0.3.1/metadata.yaml", "cluster-api/v0.3.1/runtime-sdk-openapi.yaml",
 		"control-plane-hosted/v0.3.1/control-plane-components.yaml", "control-plane-hosted/v0.3.1/metadata.yaml",
+		"control-plane-kubeadm/v0.3.1/control-plane-components.yaml", "control-plane-kubeadm/v0.3.1/metadata.yaml",
 		"infrastructure-local/v0.3.1/cluster-template-class.yaml", "infrastructure-local/v0.3.1/cluster-template-pool.yaml",
 		"infrastructure-local/v0.3.1/cluster-template-simulated.yaml", "infrastructure-local/v0.3.1/cluster-template.yaml",
 		"infrastructure-local/v0.3.1/clusterclass-local.yaml", "infrastructure-local/v0.3.1/clusterclass-simulated.yaml",

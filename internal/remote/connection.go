@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kubeconfig"
 	"github.com/slipwayhq/slipway/internal/remote/answers"
+	"github.com/slipwayhq/slipway/internal/remote/portforward"
 )
 
 // connection is one open connection to a workload cluster. It is created by
@@ -25,11 +26,13 @@ type connection struct {
 	address string
 	http    *http.Client
 	sockets *http.Transport
-	cache   cache.Cache
-	client  client.Client
-	limiter *limiter
-	rate    *rate.Limiter
-	stop    context.CancelFunc
+	// upgrades is for connections to Pods.
+	upgrades http.RoundTripper
+	cache    cache.Cache
+	client   client.Client
+	limiter  *limiter
+	rate     *rate.Limiter
+	stop     context.CancelFunc
 	// ended is closed when the connection ends.
 	ended <-chan struct{}
 
@@ -96,6 +99,9 @@ func (c *Clusters) open(ctx context.Context, cfg *rest.Config, l *limiter) (*con
 		address: address, sockets: sockets, http: &http.Client{Transport: wrapped, CheckRedirect: noRedirect},
 		informers: map[cache.Informer]time.Time{}, changing: make(chan struct{}, 1), stop: func() {},
 		limiter: l, rate: calls,
+	}
+	if conn.upgrades, err = portforward.Transport(cfg, sockets); err != nil {
+		return nil, err
 	}
 	if err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout); err != nil {
 		conn.close()

@@ -99,6 +99,8 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for the data of hosted control planes")
 	f.DurationVar(&o.config.SyncPeriod, "sync-period", 10*time.Minute, "how often every object is reconciled without an event")
 	f.DurationVar(&o.config.BootstrapTokenTTL, "bootstrap-token-ttl", 15*time.Minute, "how long a join token lives")
+	f.DurationVar(&o.config.KubeadmControlPlanes.Etcd.Dial, "etcd-dial-timeout-duration", 10*time.Second, "how long connecting to an etcd member of a workload cluster may take")
+	f.DurationVar(&o.config.KubeadmControlPlanes.Etcd.Call, "etcd-call-timeout-duration", 15*time.Second, "how long a call to an etcd member of a workload cluster may take")
 	f.BoolVar(&o.config.LeaderElection.Enabled, "leader-elect", false, "elect one manager that works, among several")
 	f.DurationVar(&o.config.LeaderElection.Lease, "leader-elect-lease-duration", 15*time.Second, "how long a leader stays without renewing")
 	f.DurationVar(&o.config.LeaderElection.Renew, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew before it gives up")

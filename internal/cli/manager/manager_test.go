@@ -60,7 +60,8 @@ func referenceFlags() map[string]string {
 func TestFlagDefaults(t *testing.T) { // FL-01 to FL-06, ME-03, PA-02, CT-09
 	want := referenceFlags()
 	maps.Copy(want, map[string]string{ // those of the kubeadm bootstrap provider's manager, and our own
-		"kubeadmconfig-concurrency": "100", "bootstrap-token-ttl": "15m0s", "webhook-service": "slipway-webhook", "providers": "[]", "tracing": "false", "runtime-extension-read-only": "false",
+		"kubeadmconfig-concurrency": "100", "kubeadmcontrolplane-concurrency": "50", "etcd-dial-timeout-duration": "10s", "etcd-call-timeout-duration": "15s", "etcd-client-log-level": "warn",
+		"bootstrap-token-ttl": "15m0s", "webhook-service": "slipway-webhook", "providers": "[]", "tracing": "false", "runtime-extension-read-only": "false",
 	})
 	cmd := Command(testEnv(nil))
 	for name, want := range want {
@@ -106,7 +107,7 @@ func TestArgumentsOfTheReference(t *testing.T) { // FL-02, FL-05, FL-06, FG-01
 	}
 	want := map[string]int{
 		"cluster": 50, "clusterclass": 10, "clustertopology": 50, "machine": 7, "machineset": 50, "machinedeployment": 50, "machinepool": 50, "clusterresourceset": 10,
-		"machinehealthcheck": 50, "extensionconfig": 10, "kubeadmconfig": 100,
+		"machinehealthcheck": 50, "extensionconfig": 10, "kubeadmconfig": 100, "kubeadmcontrolplane": 50,
 		"hostedcontrolplane": 10, "local-cluster": 10, "local-machine": 20, "local-machinepool": 10, "local-machinetemplate": 10,
 	}
 	if diff := cmp.Diff(want, cfg.Concurrency); diff != "" {

@@ -90,15 +90,8 @@ func completed(c Choice, installed []inventory.Provider) bool {
 	})
 }
 
-// builtIn says that a provider is there already. One of which a version is named, or that is there without its controllers, is
-// an error: nothing would be as it was asked for.
+// builtIn says that a provider is there already. One of which a version is named is an error: nothing would be as it was asked for.
 func builtIn(c Choice) (string, error) {
-	for _, set := range providerset.All() {
-		if string(set.Name) == c.Label() && len(set.Controllers) == 0 {
-			return "", fault.New(fault.Invalid, ReasonBuiltIn,
-				"of provider %s, this management cluster has the kinds built in and no controller; start it with `slipway up --without %s` to install the provider", c.Label(), c.Label())
-		}
-	}
 	if c.Reference.Version != "" {
 		return "", fault.New(fault.Invalid, ReasonBuiltIn,
 			"provider %s is built into this management cluster; start it with `slipway up --without %s` to install %s in its place", c.Label(), c.Label(), c.Reference)

@@ -33,7 +33,6 @@ func TestChoose(t *testing.T) {
 		"no name":              {named: map[provider.Type][]string{provider.Infrastructure: {"a:"}}, installed: []inventory.Provider{core}, reason: "InvalidProvider"},
 		"built in":             {named: map[provider.Type][]string{provider.Bootstrap: {"kubeadm"}, provider.IPAM: {"in-cluster"}}, builtin: []providerset.Name{providerset.Core, providerset.BootstrapKubeadm}, want: "ipam-in-cluster", note: "bootstrap-kubeadm is built into"},
 		"built in, a version":  {named: map[provider.Type][]string{provider.Bootstrap: {"kubeadm:v1.14.1"}}, builtin: []providerset.Name{providerset.Core, providerset.BootstrapKubeadm}, reason: installation.ReasonBuiltIn},
-		"built in, kinds only": {named: map[provider.Type][]string{provider.ControlPlane: {"kubeadm"}}, builtin: []providerset.Name{providerset.Core, providerset.ControlPlaneKubeadm}, reason: installation.ReasonBuiltIn},
 		"interrupted at first": {installed: []inventory.Provider{installed(provider.Core, "cluster-api", true)}, want: "cluster-api:v1.2.3, bootstrap-kubeadm, control-plane-kubeadm"},
 		"interrupted, others":  {named: map[provider.Type][]string{provider.Addon: {"helm"}}, installed: []inventory.Provider{core, installed(provider.Infrastructure, "a", true)}, want: "infrastructure-a:v1.2.3, addon-helm"},
 		"interrupted, the same": {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// noController is the reason of ControlPlaneInitialized and ControlPlaneAvailable where the control plane is of a kind that
-	// this version serves and has no controller for, and no other provider has reconciled it.
+	// noController is the reason of ControlPlaneInitialized and ControlPlaneAvailable where the control plane is of a kind whose
+	// provider may be switched off here, and no other provider has reconciled it.
 	noController = "NoController"
 	// otherControllerGrace is how long another provider has to reconcile a new control plane before that is said.
 	otherControllerGrace = 10 * time.Second
@@ -39,6 +39,6 @@ func unsupportedMessage(s Snapshot) string {
 	if !is || left > 0 {
 		return ""
 	}
-	return fmt.Sprintf("This version of Slipway has no controller for KubeadmControlPlane, and no other provider has reconciled KubeadmControlPlane %s: "+
-		"create the Cluster with a HostedControlPlane (docs/hosted-control-plane.md), or run a provider of KubeadmControlPlanes", s.ControlPlane.GetName())
+	return fmt.Sprintf("Nothing has reconciled KubeadmControlPlane %s: run the provider control-plane-kubeadm, or another provider of KubeadmControlPlanes",
+		s.ControlPlane.GetName())
 }

@@ -13,8 +13,7 @@ import (
 
 // A KubeadmControlPlane that nothing reconciles is said, and one that another provider reconciles is not.
 func TestUnsupportedControlPlane(t *testing.T) {
-	const says = "This version of Slipway has no controller for KubeadmControlPlane, and no other provider has reconciled KubeadmControlPlane p: " +
-		"create the Cluster with a HostedControlPlane (docs/hosted-control-plane.md), or run a provider of KubeadmControlPlanes"
+	const says = "Nothing has reconciled KubeadmControlPlane p: run the provider control-plane-kubeadm, or another provider of KubeadmControlPlanes"
 	const kubeadm = "apiVersion: controlplane.cluster.x-k8s.io/v1beta2\nkind: KubeadmControlPlane\n"
 	for name, tc := range map[string]struct {
 		reason, text string

@@ -41,7 +41,7 @@ func (c *Clones) OriginOf(m *clusterv1.Machine, desired clusterv1.MachineSpec) (
 		if !ok {
 			return Origin{}, false
 		}
-		from, ok := clonedFrom(clone)
+		from, ok := ClonedFrom(clone)
 		if !ok {
 			from = part.want
 			o.Unknown = append(o.Unknown, fmt.Sprintf(
@@ -54,8 +54,8 @@ func (c *Clones) OriginOf(m *clusterv1.Machine, desired clusterv1.MachineSpec) (
 	return o, true
 }
 
-// clonedFrom is the template that the annotations of an object name; false: they name none.
-func clonedFrom(o metav1.Object) (clusterv1.ContractVersionedObjectReference, bool) {
+// ClonedFrom is the template that the annotations of an object name; false: they name none.
+func ClonedFrom(o metav1.Object) (clusterv1.ContractVersionedObjectReference, bool) {
 	a := o.GetAnnotations()
 	kind := schema.ParseGroupKind(a[clusterv1.TemplateClonedFromGroupKindAnnotation])
 	name := a[clusterv1.TemplateClonedFromNameAnnotation]

@@ -103,6 +103,9 @@ func (r reviewer) validate(ctx context.Context, req ctrladmission.Request) ctrla
 	if err := r.facts.read(ctx, &request, false); err != nil {
 		return ctrladmission.Errored(http.StatusInternalServerError, err)
 	}
+	if err := r.facts.scaled(ctx, req.Resource.Resource, &request); err != nil {
+		return ctrladmission.Errored(http.StatusInternalServerError, err)
+	}
 	verdict := admission.Validate(request)
 	if len(verdict.Errors) == 0 {
 		return ctrladmission.Allowed("").WithWarnings(verdict.Warnings...)

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,24 +28,22 @@ const (
 	classPoll = 100 * time.Millisecond
 )
 
-// facts reads what the rules of managed topologies need of other objects, past the cache: a class or a Cluster that was written a
-// moment ago counts. Nil where the gate is off.
+// facts reads what rules need of other objects, past the cache: what was written a moment ago counts.
 type facts struct {
-	live    client.Reader
-	refs    *kube.References
-	schemas *variables.Schemas
+	live client.Reader
+	// topologies: the gate of managed topologies is on.
+	topologies bool
+	refs       *kube.References
+	schemas    *variables.Schemas
 }
 
 func newFacts(opts Options) *facts {
-	if !opts.Gates.ClusterTopology {
-		return nil
-	}
-	return &facts{live: opts.Live, refs: kube.NewReferences(opts.Live, nil), schemas: variables.NewSchemas()}
+	return &facts{live: opts.Live, topologies: opts.Gates.ClusterTopology, refs: kube.NewReferences(opts.Live, nil), schemas: variables.NewSchemas()}
 }
 
 // read adds to a request what its rules need. waits is true where a class that is not ready is waited for.
 func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) error {
-	if f == nil {
+	if !f.topologies {
 		return nil
 	}
 	switch object := r.New.(type) {
@@ -59,6 +59,20 @@ func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) erro
 		old, _ := r.Old.(*clusterv1.Cluster)
 		return f.topology(ctx, managed.TopologyRequest{New: object, Old: old}, waits, &r.Facts)
 	}
+	return nil
+}
+
+// scaled reads the control plane whose scale subresource is written, for the rules on its replicas.
+func (f *facts) scaled(ctx context.Context, resource string, r *admission.Request) error {
+	scale, isScale := r.New.(*autoscalingv1.Scale)
+	if !isScale || resource != "kubeadmcontrolplanes" {
+		return nil
+	}
+	plane := &controlplanev1.KubeadmControlPlane{}
+	if err := f.live.Get(ctx, client.ObjectKeyFromObject(scale), plane); err != nil {
+		return fmt.Errorf("reading KubeadmControlPlane %s: %w", scale.Name, err)
+	}
+	r.Facts.Scaled = plane
 	return nil
 }
 

@@ -58,7 +58,7 @@ const (
 
 // kinds lists every kind that admission has rules for.
 func kinds() []kind {
-	return slices.Concat(coreKinds(), addedKinds(), unsupportedKinds(), ownKinds())
+	return slices.Concat(coreKinds(), addedKinds(), controlPlaneKinds(), ownKinds())
 }
 
 // kindsOf are those of one provider.
@@ -188,16 +188,28 @@ func addedKinds() []kind {
 	}
 }
 
-// unsupportedKinds are those that are served and have no controller here: who creates one is warned.
-func unsupportedKinds() []kind {
+// lacksSurge is true where the strategy of a control plane lacks a default.
+func lacksSurge(spec string) string {
+	const s = `.?rollout.?strategy`
+	return `!` + spec + s + `.?type.hasValue() || ` + spec + s + `.?type.orValue('') == 'RollingUpdate'` +
+		` && !` + spec + s + `.?rollingUpdate.?maxSurge.hasValue()`
+}
+
+// controlPlaneKinds are those of the provider control-plane-kubeadm.
+func controlPlaneKinds() []kind {
 	return []kind{
 		{
 			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanes"),
+			scales:   true,
 			object:   func() runtime.Object { return &controlplanev1.KubeadmControlPlane{} },
+			lacks:    `!object.?spec.?replicas.hasValue() || !object.?spec` + lacksV + ` || ` + lacksSurge(`object.?spec`),
+			touched:  []string{wholeSpec},
 		},
 		{
 			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanetemplates"),
 			object:   func() runtime.Object { return &controlplanev1.KubeadmControlPlaneTemplate{} },
+			lacks:    lacksSurge(templateOfMachine),
+			touched:  []string{wholeSpec},
 		},
 	}
 }

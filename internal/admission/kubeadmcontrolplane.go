@@ -1,0 +1,238 @@
+package admission
+
+import (
+	"fmt"
+
+	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/naming"
+)
+
+// defaultKubeadmControlPlane sets replicas, the v of the version and the strategy.
+func defaultKubeadmControlPlane(in *controlplanev1.KubeadmControlPlane) (runtime.Object, bool) {
+	out := in.DeepCopy()
+	changed := defaultControlPlaneStrategy(&out.Spec.Rollout.Strategy)
+	if out.Spec.Replicas == nil {
+		out.Spec.Replicas = new(int32(1))
+		changed = true
+	}
+	if v := withV(out.Spec.Version); v != out.Spec.Version {
+		out.Spec.Version = v
+		changed = true
+	}
+	if !changed {
+		return in, false
+	}
+	return out, true
+}
+
+// defaultKubeadmControlPlaneTemplate sets the strategy.
+func defaultKubeadmControlPlaneTemplate(in *controlplanev1.KubeadmControlPlaneTemplate) (runtime.Object, bool) {
+	out := in.DeepCopy()
+	if !defaultControlPlaneStrategy(&out.Spec.Template.Spec.Rollout.Strategy) {
+		return in, false
+	}
+	return out, true
+}
+
+// defaultControlPlaneStrategy makes a new Machine before an old one goes where nothing else is said.
+func defaultControlPlaneStrategy(s *controlplanev1.KubeadmControlPlaneRolloutStrategy) bool {
+	changed := false
+	if s.Type == "" {
+		s.Type = controlplanev1.RollingUpdateStrategyType
+		changed = true
+	}
+	if s.Type == controlplanev1.RollingUpdateStrategyType && s.RollingUpdate.MaxSurge == nil {
+		s.RollingUpdate.MaxSurge = new(intstr.FromInt32(1))
+		changed = true
+	}
+	return changed
+}
+
+// validateKubeadmControlPlane checks a control plane, and what of it may change.
+func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControlPlane) Verdict {
+	spec := field.NewPath("spec")
+	s := plane.Spec
+	old, _ := r.Old.(*controlplanev1.KubeadmControlPlane)
+	errs := validateControlPlaneReplicas(r, s, old)
+	if s.Version == "" {
+		errs = append(errs, field.Required(spec.Child("version"), "name a Kubernetes version, for example v1.36.3"))
+	}
+	errs = append(errs, validateVersion(s.Version, spec.Child("version"))...)
+	errs = append(errs, s.MachineTemplate.ObjectMeta.Validate(spec.Child("machineTemplate", "metadata"))...)
+	errs = append(errs, validateTaints(s.MachineTemplate.Spec.Taints, taintRules{controlPlane: true, gates: r.Gates},
+		spec.Child("machineTemplate", "spec", "taints"))...)
+	errs = append(errs, validateControlPlaneStrategy(s.Rollout.Strategy, s.Replicas, spec.Child("rollout", "strategy"))...)
+	errs = append(errs, validateControlPlaneNaming(s.MachineNaming, spec.Child("machineNaming", "template"))...)
+	errs = append(errs, validateControlPlaneConfig(&s.KubeadmConfigSpec, r.Gates, spec.Child("kubeadmConfigSpec"))...)
+	if old == nil {
+		return Verdict{Errors: errs}
+	}
+	return Verdict{Errors: append(errs, validateControlPlaneChange(old, plane)...)}
+}
+
+// validateControlPlaneReplicas refuses numbers with which etcd would lose more than it gains.
+func validateControlPlaneReplicas(r Request, s controlplanev1.KubeadmControlPlaneSpec, old *controlplanev1.KubeadmControlPlane) field.ErrorList {
+	path := field.NewPath("spec", "replicas")
+	if s.Replicas == nil {
+		return field.ErrorList{field.Required(path, "say how many control plane Machines there should be")}
+	}
+	n := *s.Replicas
+	var before *int32
+	if old != nil {
+		before = old.Spec.Replicas
+	}
+	return append(validateReplicas(r, s.Replicas, before, path), validateControlPlaneCount(n, s, path)...)
+}
+
+// validateControlPlaneCount refuses 0, and even numbers of members of etcd.
+func validateControlPlaneCount(n int32, s controlplanev1.KubeadmControlPlaneSpec, path *field.Path) field.ErrorList {
+	if n == 0 {
+		return field.ErrorList{field.Forbidden(path, "cannot be 0: a cluster without a control plane Machine loses its etcd; delete the Cluster instead")}
+	}
+	if external := s.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.IsDefined(); n > 0 && n%2 == 0 && !external {
+		return field.ErrorList{field.Forbidden(path,
+			fmt.Sprintf("cannot be even with managed etcd: %d members survive the loss of no more than %d do; use %d or %d", n, n-1, n-1, n+1))}
+	}
+	return nil
+}
+
+// validateControlPlaneStrategy checks how Machines are replaced. replicas is nil in a template, which has none.
+func validateControlPlaneStrategy(s controlplanev1.KubeadmControlPlaneRolloutStrategy, replicas *int32, path *field.Path) field.ErrorList {
+	surge := s.RollingUpdate.MaxSurge
+	path = path.Child("rollingUpdate", "maxSurge")
+	switch {
+	case surge == nil:
+		return nil
+	case surge.Type != intstr.Int, surge.IntVal != 0 && surge.IntVal != 1:
+		return field.ErrorList{field.Invalid(path, surge.String(), "must be 0 or 1: control plane Machines are replaced one at a time")}
+	case surge.IntVal == 0 && replicas != nil && *replicas < 3:
+		return field.ErrorList{field.Invalid(path, surge.String(),
+			"can be 0 only with 3 replicas or more: with fewer, etcd would lose its quorum when a Machine goes before its replacement comes")}
+	}
+	return nil
+}
+
+// validateControlPlaneNaming checks that a template makes names that differ.
+func validateControlPlaneNaming(n controlplanev1.MachineNamingSpec, path *field.Path) field.ErrorList {
+	return validateNames(n.Template, naming.Values{"cluster": {"name": "cluster"}, "kubeadmControlPlane": {"name": "plane"}}, path)
+}
+
+// validateControlPlaneConfig checks the configuration of kubeadm.
+func validateControlPlaneConfig(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *field.Path) field.ErrorList {
+	errs := validateKubeadmConfig(spec, gates, path)
+	cluster := path.Child("clusterConfiguration")
+	c := spec.ClusterConfiguration
+	if c.Etcd.Local.IsDefined() && c.Etcd.External.IsDefined() {
+		errs = append(errs, field.Forbidden(cluster.Child("etcd", "local"), "only one of local and external may be set: remove one of them"))
+	}
+	if tag := c.DNS.ImageTag; tag != "" {
+		if _, err := parseTag(tag); err != nil {
+			errs = append(errs, field.Invalid(cluster.Child("dns", "imageTag"), tag, "must be a version of CoreDNS, for example v1.12.1"))
+		}
+	}
+	return errs
+}
+
+// validateControlPlaneChange checks what may not change after a control plane has been created.
+func validateControlPlaneChange(old, plane *controlplanev1.KubeadmControlPlane) field.ErrorList {
+	config := field.NewPath("spec", "kubeadmConfigSpec")
+	was, is := &old.Spec.KubeadmConfigSpec, &plane.Spec.KubeadmConfigSpec
+	var errs field.ErrorList
+	for _, fixed := range fixedConfiguration() {
+		if !equality.Semantic.DeepEqual(fixed.of(was), fixed.of(is)) {
+			errs = append(errs, field.Forbidden(config.Child(fixed.path[0], fixed.path[1:]...),
+				"cannot be changed: Machines that exist, and the cluster itself, were made with it; restore the value it had"))
+		}
+	}
+	if before, now := was.ClusterConfiguration.Etcd.External.IsDefined(), is.ClusterConfiguration.Etcd.External.IsDefined(); before != now {
+		errs = append(errs, field.Forbidden(config.Child("clusterConfiguration", "etcd"),
+			"cannot change between local and external: the data would stay behind; make a new cluster"))
+	}
+	errs = append(errs, validateUpgrade(old.Spec.Version, plane.Spec.Version, field.NewPath("spec", "version"))...)
+	if _, skips := plane.Annotations[controlplanev1.SkipCoreDNSAnnotation]; skips {
+		return errs
+	}
+	return append(errs, validateDNSUpgrade(was.ClusterConfiguration.DNS.ImageTag, is.ClusterConfiguration.DNS.ImageTag,
+		config.Child("clusterConfiguration", "dns", "imageTag"))...)
+}
+
+// fixedField is a part of the configuration of kubeadm that stays as it is.
+type fixedField struct {
+	path []string
+	of   func(*bootstrapv1.KubeadmConfigSpec) any
+}
+
+// fixedConfiguration lists what of the configuration of kubeadm stays as it is. Everything else may change: new Machines get it,
+// and what running clusters read is brought up to date.
+func fixedConfiguration() []fixedField {
+	type config = bootstrapv1.KubeadmConfigSpec
+	return []fixedField{
+		{[]string{"clusterConfiguration", "controlPlaneEndpoint"}, func(c *config) any { return c.ClusterConfiguration.ControlPlaneEndpoint }},
+		{[]string{"clusterConfiguration", "certificatesDir"}, func(c *config) any { return c.ClusterConfiguration.CertificatesDir }},
+		{[]string{"clusterConfiguration", "caCertificateValidityPeriodDays"}, func(c *config) any { return c.ClusterConfiguration.CACertificateValidityPeriodDays }},
+		{[]string{"initConfiguration", "bootstrapTokens"}, func(c *config) any { return c.InitConfiguration.BootstrapTokens }},
+		{[]string{"initConfiguration", "localAPIEndpoint"}, func(c *config) any { return c.InitConfiguration.LocalAPIEndpoint }},
+		{[]string{"joinConfiguration", "caCertPath"}, func(c *config) any { return c.JoinConfiguration.CACertPath }},
+		{[]string{"joinConfiguration", "discovery"}, func(c *config) any { return c.JoinConfiguration.Discovery }},
+		{[]string{"joinConfiguration", "controlPlane"}, func(c *config) any { return c.JoinConfiguration.ControlPlane }},
+	}
+}
+
+// validateUpgrade refuses to go back, and to skip a minor version, which kubeadm does not do. Versions that are none are
+// refused elsewhere.
+func validateUpgrade(before, now string, path *field.Path) field.ErrorList {
+	from, err := semver.ParseTolerant(before)
+	if err != nil {
+		return nil
+	}
+	to, err := semver.ParseTolerant(now)
+	if err != nil {
+		return nil
+	}
+	switch {
+	case to.LT(from):
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot go back from %s to %s: etcd and the API server have no way back", before, now))}
+	case to.Major != from.Major, to.Minor > from.Minor+1:
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot go from %s to %s: upgrade one minor version after the other, v%d.%d first",
+			before, now, from.Major, from.Minor+1))}
+	}
+	return nil
+}
+
+// validateKubeadmControlPlaneTemplate checks what control planes of topologies are made from. What they are made from stays as it
+// is; the topology controller may ask, in a dry run, what a change would give.
+func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.KubeadmControlPlaneTemplate) Verdict {
+	path := field.NewPath("spec", "template")
+	spec := path.Child("spec")
+	s := template.Spec.Template.Spec
+	errs := template.Spec.Template.ObjectMeta.Validate(path.Child("metadata"))
+	errs = append(errs, s.MachineTemplate.ObjectMeta.Validate(spec.Child("machineTemplate", "metadata"))...)
+	errs = append(errs, validateTaints(s.MachineTemplate.Spec.Taints, taintRules{controlPlane: true, gates: r.Gates},
+		spec.Child("machineTemplate", "spec", "taints"))...)
+	errs = append(errs, validateControlPlaneStrategy(s.Rollout.Strategy, nil, spec.Child("rollout", "strategy"))...)
+	errs = append(errs, validateControlPlaneNaming(s.MachineNaming, spec.Child("machineNaming", "template"))...)
+	errs = append(errs, validateControlPlaneConfig(&s.KubeadmConfigSpec, r.Gates, spec.Child("kubeadmConfigSpec"))...)
+	old, isUpdate := r.Old.(*controlplanev1.KubeadmControlPlaneTemplate)
+	if !isUpdate {
+		var warnings []string
+		if !r.Gates.ClusterTopology {
+			warnings = []string{warnTopology + "KubeadmControlPlaneTemplate"}
+		}
+		return Verdict{Errors: errs, Warnings: warnings}
+	}
+	was := *old.Spec.Template.Spec.DeepCopy()
+	defaultControlPlaneStrategy(&was.Rollout.Strategy) // it may have been stored before there were defaults
+	s = *s.DeepCopy()
+	defaultControlPlaneStrategy(&s.Rollout.Strategy)
+	if !asksOnly(r) && !equality.Semantic.DeepEqual(was, s) {
+		errs = append(errs, field.Forbidden(spec, "cannot be changed: make a new template and refer to it instead of this one"))
+	}
+	return Verdict{Errors: errs}
+}

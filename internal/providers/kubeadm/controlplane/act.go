@@ -1,0 +1,215 @@
+package controlplane
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
+)
+
+func (c *Controller) act(ctx context.Context, s Snapshot, do loop.Action) error {
+	switch a := do.(type) {
+	case action.Join:
+		return c.writer.Patch(ctx, s.Plane, func(o client.Object) { ownership.Label(o, clusterv1.ClusterNameLabel, a.Cluster) })
+	case action.Adopt:
+		return c.adopt(ctx, s, a)
+	case action.CreateSecret, action.OwnSecret, action.WriteKubeconfig:
+		return c.actOnSecret(ctx, s, do)
+	case action.CreateMachine:
+		return c.create(ctx, s, a)
+	case action.SetConditions:
+		return c.setConditions(ctx, s, a)
+	case action.MoveLeader, action.RemoveMember:
+		return c.actOnEtcd(ctx, s, do)
+	case action.RemoveHook:
+		return c.writer.Patch(ctx, s.Machines.Named(a.Machine).Machine, func(o client.Object) {
+			annotate(o, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
+		})
+	case action.NoteRemediation:
+		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
+			annotate(o, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
+		})
+	case action.ForgetRemediation:
+		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
+			annotate(o, controlplanev1.RemediationInProgressAnnotation, nil)
+		})
+	case clone.OwnTemplate:
+		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Plane, Cluster: s.Cluster, Templates: clone.Templates{s.Infra}}, do)
+	}
+	return c.keeper().Act(ctx, s.State(), do)
+}
+
+// keeper writes Machines. The field manager of the reference implementation before it applied is "manager".
+func (c *Controller) keeper() machines.Keeper {
+	return machines.Keeper{
+		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager}, Pending: &c.pending,
+	}
+}
+
+// create creates a Machine: its infrastructure machine, its KubeadmConfig, then itself.
+func (c *Controller) create(ctx context.Context, s Snapshot, a action.CreateMachine) error {
+	d := s.definition()
+	d.Spec.FailureDomain = a.Domain
+	if record, ok := remediation.InProgress(s.Plane); ok && a.Joins {
+		d.MachineAnnotations[controlplanev1.RemediationForAnnotation] = record.Text()
+	}
+	objects, err := d.Objects(a.Name)
+	if err != nil {
+		return err
+	}
+	config, err := s.config(a)
+	if err != nil {
+		return err
+	}
+	last := len(objects) - 1
+	all := append(append(objects[:last:last], config), objects[last])
+	c.verified.Forget(s.Plane) // what fails may leave orphans
+	if err := c.keeper().CreateAll(ctx, all...); err != nil {
+		return err
+	}
+	c.pending.Created(s.Plane.UID, a.Name, s.Now)
+	return nil
+}
+
+// config is the KubeadmConfig of a new Machine in the form in which it is applied.
+func (s Snapshot) config(a action.CreateMachine) (*unstructured.Unstructured, error) {
+	d := s.definition()
+	config := &bootstrapv1.KubeadmConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: configKind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Plane.Namespace, Name: a.Name, Labels: d.Labels, Annotations: d.Annotations, OwnerReferences: []metav1.OwnerReference{d.Owner},
+		},
+		Spec: rollout.DesiredConfig(s.Plane, a.Joins),
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be encoded", a.Name).From(err)
+	}
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// setConditions applies the conditions of a Machine that the control plane sets; all others belong to other controllers.
+func (c *Controller) setConditions(ctx context.Context, s Snapshot, a action.SetConditions) error {
+	m := s.Machines.Named(a.Machine).Machine
+	owned := []string{clusterv1.MachineOwnerRemediatedCondition}
+	for _, condition := range a.Conditions {
+		owned = append(owned, condition.Type)
+	}
+	if err := c.writer.TakeOverStatus(ctx, c.live, m, kube.Conditions(owned...)); err != nil {
+		return err
+	}
+	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": a.Conditions})
+}
+
+func (c *Controller) actOnSecret(ctx context.Context, s Snapshot, do loop.Action) error {
+	owner, key := s.secretsOwner(), client.ObjectKeyFromObject(s.Cluster)
+	keys := authority.KeysOf(s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration)
+	switch a := do.(type) {
+	case action.CreateSecret:
+		data, err := authority.Generate(a.Purpose, keys, s.Now)
+		if err != nil {
+			return err
+		}
+		return c.writer.Create(ctx, authority.NewSecret(key, a.Purpose, owner, data))
+	case action.OwnSecret:
+		return c.writer.Patch(ctx, s.Secrets[a.Purpose], owner.Take)
+	}
+	data, err := authority.Issue(authority.Access{Cluster: s.Cluster.Name, Endpoint: s.Cluster.Spec.ControlPlaneEndpoint}, s.Secrets[authority.CA], keys, s.Now)
+	if err != nil {
+		return err
+	}
+	old := s.Secrets[authority.Admin]
+	if old == nil {
+		return c.writer.Create(ctx, authority.NewSecret(key, authority.Admin, owner, data))
+	}
+	return c.writer.Patch(ctx, old, func(o client.Object) {
+		secret := o.(*corev1.Secret)
+		secret.Data, secret.Type = data, clusterv1.ClusterSecretType
+		ownership.Label(secret, clusterv1.ClusterNameLabel, s.Cluster.Name)
+		owner.Take(secret)
+	})
+}
+
+// annotate sets an annotation in a map of its own: that of the object may be shared. Nil removes it.
+func annotate(o client.Object, key string, value *string) {
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if delete(annotations, key); value != nil {
+		annotations[key] = *value
+	}
+	o.SetAnnotations(annotations)
+}
+
+// actOnEtcd changes the members of etcd. A leader has to be asked itself to hand over; everything else is asked of Machines that stay.
+func (c *Controller) actOnEtcd(ctx context.Context, s Snapshot, do loop.Action) error {
+	nodes := s.request().Nodes
+	if a, moves := do.(action.MoveLeader); moves {
+		nodes = append(nodes, a.From)
+	}
+	members, err := c.members.Etcd(ctx, client.ObjectKeyFromObject(s.Cluster), nodes)
+	if err != nil {
+		return err
+	}
+	switch a := do.(type) {
+	case action.MoveLeader:
+		return members.MoveLeader(ctx, a.To)
+	case action.RemoveMember:
+		return members.RemoveMember(ctx, a.ID)
+	}
+	return nil
+}
+
+// request says what to read of the workload cluster.
+func (s Snapshot) request() workload.Request {
+	q := workload.Request{Cluster: client.ObjectKeyFromObject(s.Cluster), Managed: s.managesEtcd()}
+	for _, m := range s.Machines {
+		node := m.Status.NodeRef.Name
+		switch {
+		case node == "":
+		case m.Deleted:
+			q.Leaving = append(q.Leaving, node)
+		default:
+			q.Nodes = append(q.Nodes, node)
+		}
+	}
+	return q
+}
+
+// answer reads the workload cluster, and remembers what it read.
+func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
+	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Now: c.now}.Read(ctx, s.request())
+	if err != nil {
+		return s, err
+	}
+	if state.Problem == "" || s.Workload.At.IsZero() {
+		s.Workload = state
+	} else { // what was read last stays known
+		s.Workload.At, s.Workload.Problem = state.At, state.Problem
+	}
+	s.Fresh = true
+	c.states.Set(s.Plane.UID, s.Workload)
+	return s.Compared(), nil
+}

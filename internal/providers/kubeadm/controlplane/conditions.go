@@ -1,0 +1,272 @@
+package controlplane
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/summary"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	base "github.com/slipwayhq/slipway/internal/rollout"
+)
+
+// conditions of KubeadmControlPlanes; Paused is the driver's.
+var conditions = condition.Table[judged]{
+	{Type: controlplanev1.KubeadmControlPlaneInitializedCondition, Of: judged.initialized},
+	{Type: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition, Of: judged.certificatesAvailable},
+	{Type: controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition, Of: func(j judged) condition.Verdict { return j.health().EtcdCluster() }},
+	{Type: controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthyCondition, Of: func(j judged) condition.Verdict { return j.health().Components() }},
+	{Type: controlplanev1.KubeadmControlPlaneAvailableCondition, Of: func(j judged) condition.Verdict { return j.health().Available() }},
+	{Type: controlplanev1.KubeadmControlPlaneMachinesReadyCondition, Of: func(j judged) condition.Verdict { return j.machines.Ready() }},
+	{Type: controlplanev1.KubeadmControlPlaneMachinesUpToDateCondition, Of: func(j judged) condition.Verdict { return j.machines.UpToDate(j.Now) }},
+	{Type: controlplanev1.KubeadmControlPlaneRollingOutCondition, Polarity: condition.Negative, Of: judged.rollingOut},
+	{Type: controlplanev1.KubeadmControlPlaneScalingUpCondition, Polarity: condition.Negative, Of: judged.scalingUp},
+	{Type: controlplanev1.KubeadmControlPlaneScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
+	{Type: controlplanev1.KubeadmControlPlaneRemediatingCondition, Polarity: condition.Negative, Of: func(j judged) condition.Verdict { return j.machines.RemediatingOrUnhealthy() }},
+	{Type: controlplanev1.KubeadmControlPlaneDeletingCondition, Polarity: condition.Negative, Of: judged.deletion},
+}
+
+// Reasons of the condition Deleting, which its waits have, too.
+const (
+	reasonWorkers  = controlplanev1.KubeadmControlPlaneDeletingWaitingForWorkersDeletionReason
+	reasonMachines = controlplanev1.KubeadmControlPlaneDeletingWaitingForMachineDeletionReason
+)
+
+// judged is a snapshot with its plan and the outcome.
+type judged struct {
+	Snapshot
+	// machines have the conditions that they have after this reconciliation.
+	machines summary.Machines
+	plan     loop.Plan
+	out      loop.Outcome
+}
+
+func (j judged) isDeleting() bool { return !j.Plane.DeletionTimestamp.IsZero() }
+
+// health is what the conditions about the health of the control plane are made from.
+func (j judged) health() health.Plane {
+	return health.Plane{
+		Now: j.Now, Machines: j.machines, Managed: j.managesEtcd(), Etcd: j.etcdMembers(), EtcdProblem: j.etcdProblem(),
+		Certificates: j.certificatesAvailable(), Initialized: j.isInitialized(), Deleting: j.isDeleting(), Down: j.isDown(),
+	}
+}
+
+func (j judged) initialized() condition.Verdict {
+	if j.isInitialized() {
+		return condition.True(controlplanev1.KubeadmControlPlaneInitializedReason)
+	}
+	return condition.False(controlplanev1.KubeadmControlPlaneNotInitializedReason, "Control plane not yet initialized")
+}
+
+func (j judged) certificatesAvailable() condition.Verdict {
+	if j.Cluster == nil {
+		return condition.Unknown(controlplanev1.KubeadmControlPlaneCertificatesInternalErrorReason, "Waiting for the Cluster to own this control plane")
+	}
+	state := j.Certificates
+	switch {
+	case len(state.Problems) > 0:
+		return condition.False(controlplanev1.KubeadmControlPlaneCertificatesNotAvailableReason, state.Problems[0].Text)
+	case len(state.Create) > 0 && j.out.Err != nil:
+		return condition.False(controlplanev1.KubeadmControlPlaneCertificatesNotAvailableReason, "Secrets are being created")
+	}
+	return condition.True(controlplanev1.KubeadmControlPlaneCertificatesAvailableReason)
+}
+
+func (j judged) rollingOut() condition.Verdict {
+	var members []condition.Member
+	for _, m := range j.Machines {
+		if why := rollout.Messages(j.reasons(m.Machine)); len(why) > 0 {
+			members = append(members, condition.Member{Kind: machineKind, Name: m.Name, Conditions: condition.Set{{
+				Type: "Outdated", Status: metav1.ConditionFalse, Message: base.Verdict(m.Machine, why, nil).Message}}})
+		}
+	}
+	if len(members) == 0 {
+		return condition.False(controlplanev1.KubeadmControlPlaneNotRollingOutReason, "")
+	}
+	v := condition.Aggregate(members, condition.Part{Type: "Outdated"}, condition.Reasons{})
+	return condition.TrueBecause(controlplanev1.KubeadmControlPlaneRollingOutReason,
+		fmt.Sprintf("Rolling out %d not up-to-date replicas\n%s", len(members), v.Message)+j.blockedText())
+}
+
+// blockers are what speaks against changing the number of Machines now.
+func (j judged) blockers() []string {
+	var out []string
+	for _, w := range j.plan.Wait {
+		if slices.Contains([]string{waitForPreflight, waitForName, waitForMachines}, w.Reason) {
+			out = append(out, w.Message)
+		}
+	}
+	if a, failed := j.out.Failed.(action.CreateMachine); failed {
+		out = append(out, machines.FailureText("Machine could not be created", j.out, a.Name))
+	}
+	return out
+}
+
+func (j judged) blockedText() string {
+	text := ""
+	for _, blocker := range j.blockers() {
+		text += "\n* " + blocker
+	}
+	return text
+}
+
+// wanted is how many Machines there should be: none of a control plane that is being deleted.
+func (j judged) wanted() int {
+	if j.isDeleting() {
+		return 0
+	}
+	return desired(j.Snapshot)
+}
+
+func (j judged) scalingUp() condition.Verdict {
+	if len(j.machines) >= j.wanted() {
+		return condition.False(controlplanev1.KubeadmControlPlaneNotScalingUpReason, "")
+	}
+	return j.machines.ScalingUp(j.wanted(), j.blockers())
+}
+
+func (j judged) scalingDown() condition.Verdict {
+	v := j.machines.ScalingDown(j.wanted(), j.Now)
+	if v.Status == metav1.ConditionTrue {
+		v.Message += j.blockedText()
+	}
+	return v
+}
+
+func (j judged) deletion() condition.Verdict {
+	if !j.isDeleting() {
+		return condition.False(controlplanev1.KubeadmControlPlaneNotDeletingReason, "")
+	}
+	for _, w := range j.plan.Wait {
+		if w.Reason == reasonWorkers || w.Reason == reasonMachines {
+			return condition.TrueBecause(w.Reason, j.machines.WithLingering(w.Message, j.Now))
+		}
+	}
+	return condition.TrueBecause(controlplanev1.KubeadmControlPlaneDeletingDeletionCompletedReason, "Deletion completed")
+}
+
+// machineConditions are what the control plane says of a Machine.
+var machineConditions = append(condition.Table[facts]{
+	{Type: clusterv1.MachineUpToDateCondition, Of: func(f facts) condition.Verdict { return f.upToDate }},
+	{Type: clusterv1.MachineOwnerRemediatedCondition, Of: func(f facts) condition.Verdict { return f.remediated }},
+}, componentConditions()...)
+
+// facts are what the conditions of a Machine are made from.
+type facts struct {
+	health.Facts
+	upToDate, remediated condition.Verdict
+}
+
+func componentConditions() condition.Table[facts] {
+	var out condition.Table[facts]
+	for _, row := range health.Conditions() {
+		out = append(out, condition.Row[facts]{Type: row.Type, Of: func(f facts) condition.Verdict { return row.Of(f.Facts) }})
+	}
+	return out
+}
+
+// isDown reports whether the workload cluster cannot be read, for longer than the grace period.
+func (s Snapshot) isDown() bool {
+	return s.Workload.Problem != "" && s.isInitialized() && s.Connection.GraceLeft(s.Now, s.Settings.ConnectionGrace, true) == 0
+}
+
+// facts of a Machine, by what was read of the workload cluster last.
+func (s Snapshot) facts(m machines.Member, remediated condition.Verdict) facts {
+	down := s.isDown()
+	f := facts{Facts: health.Facts{
+		Member: m, State: s.Workload, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
+		Keep: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down,
+	}, remediated: remediated}
+	f.upToDate = base.Verdict(m.Machine, rollout.Messages(s.reasons(m.Machine)), nil)
+	return f
+}
+
+// evaluate returns the conditions of a Machine that the control plane sets.
+func (s Snapshot) evaluate(m machines.Member, remediated condition.Verdict) []metav1.Condition {
+	return machineConditions.Evaluate(s.facts(m, remediated), loop.MomentOf(m.Machine, s.Now))
+}
+
+// judged is a Machine with the conditions that it has after this reconciliation.
+func (s Snapshot) judged(m machines.Member) *clusterv1.Machine {
+	out := *m.Machine // shared with the cache but for the conditions
+	out.Status.Conditions = nil
+	set := s.evaluate(m, condition.Mirror(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition, condition.Absent()))
+	for _, c := range m.Status.Conditions {
+		if condition.Set(set).Get(c.Type) == nil {
+			out.Status.Conditions = append(out.Status.Conditions, c)
+		}
+	}
+	out.Status.Conditions = append(out.Status.Conditions, set...)
+	return &out
+}
+
+// setConditions sets the conditions of Machines that differ from what is the case.
+func (s Snapshot) setConditions(r remediation.Decision) []loop.Action {
+	var out []loop.Action
+	for _, m := range s.Machines {
+		if m.Stale {
+			continue
+		}
+		conditions := s.evaluate(m, s.remediated(m, r))
+		if names := differing(m.Machine, conditions, s.managesEtcd()); len(names) > 0 {
+			out = append(out, action.SetConditions{Machine: m.Name, Types: names, Conditions: conditions})
+		}
+	}
+	return out
+}
+
+// remediated is the condition OwnerRemediated of a Machine: what was decided, or for one that is being deleted what was.
+func (s Snapshot) remediated(m machines.Member, r remediation.Decision) condition.Verdict {
+	if v, decided := r.Verdicts[m.Name]; decided {
+		return v
+	}
+	if m.Deleted {
+		return condition.Mirror(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition, condition.Absent())
+	}
+	return condition.Absent()
+}
+
+// differing are the types of conditions that have to be written: those that say something else, and those of a remediation that is not
+// asked for any more.
+func differing(m *clusterv1.Machine, want []metav1.Condition, managed bool) []string {
+	have, set := condition.Set(m.Status.Conditions), condition.Set(want)
+	var out []string
+	for _, c := range want {
+		old := have.Get(c.Type)
+		if old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message {
+			out = append(out, c.Type)
+		}
+	}
+	remediated := have.Get(clusterv1.MachineOwnerRemediatedCondition)
+	if remediated != nil && set.Get(clusterv1.MachineOwnerRemediatedCondition) == nil && remediation.IsOwnReason(remediated.Reason) {
+		out = append(out, clusterv1.MachineOwnerRemediatedCondition)
+	}
+	return out
+}
+
+// isHealthy reports whether nothing of the control plane changes, and all components of all Machines are healthy.
+func (s Snapshot) isHealthy() bool {
+	if len(s.Machines) != desired(s) || len(s.Created) > 0 || s.Workload.Problem != "" {
+		return false
+	}
+	return !slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
+		return m.Deleted || health.Unhealthy(s.judged(m), s.managesEtcd()) != ""
+	})
+}
+
+func (s Snapshot) rolloutMachines() []rollout.Machine {
+	var out []rollout.Machine
+	for _, m := range s.Machines {
+		out = append(out, s.rolloutMachine(m.Machine))
+	}
+	return out
+}

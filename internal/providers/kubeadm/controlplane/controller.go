@@ -1,0 +1,178 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/members"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
+	"github.com/slipwayhq/slipway/internal/remote"
+)
+
+// Name of the controller.
+const Name = "kubeadmcontrolplane"
+
+// Settings of the controller.
+type Settings struct {
+	// ConnectionGrace is how long conditions stay as they are while the workload cluster is not connected. Zero: none.
+	ConnectionGrace time.Duration
+	// Etcd are the timeouts of calls to members of etcd.
+	Etcd members.Timeouts
+	// Policy is what the operator allows; the zero value: everything.
+	Policy policy.Configuration
+}
+
+// Workloads is what the controller needs of the connections to workload clusters.
+type Workloads interface {
+	workload.Clusters
+	Health(cluster client.ObjectKey) remote.Health
+}
+
+// Controller reconciles KubeadmControlPlanes.
+type Controller struct {
+	client client.Client
+	// live reads past the cache; secrets has the Secrets that have the label of their Cluster.
+	live, secrets client.Reader
+	// Changes of templates enqueue the control planes that refer to them; those of clones enqueue none.
+	templates, clones *kube.References
+	workloads         Workloads
+	members           workload.Members
+	writer            *kube.Writer
+	settings          Settings
+	scope             membership.Scope
+	now               func() time.Time
+	// intn returns a random number from 0 up to, not including, n.
+	intn func(n int) int
+
+	pending  machines.Pending
+	verified machines.Verified
+	states   workload.Memory
+}
+
+// byCluster is the index of Machines by the name of their Cluster.
+const byCluster = "kubeadmcontrolplane.spec.clusterName"
+
+// Connections are those to workload clusters, and to Pods in them.
+type Connections interface {
+	remote.Workloads
+	members.Forwarder
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, clusters Connections, settings Settings) error {
+	c := &Controller{
+		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), secrets: s.Manager.GetCache(), workloads: clusters, settings: settings,
+		scope: s.Scope(), now: s.Clock(), intn: s.Random(),
+	}
+	c.members = &members.Connections{Forwarder: clusters, Secrets: []client.Reader{c.secrets, c.live}, Now: c.now, Timeouts: settings.Etcd}
+	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
+		return fmt.Errorf("index Machines by their Cluster: %w", err)
+	}
+	if err := s.IndexByCluster(Name, &controlplanev1.KubeadmControlPlane{}); err != nil {
+		return err
+	}
+	r := loop.NewReconciler(s, c.definition())
+	c.writer = r.Writer
+	built, err := s.Builder(Name, &controlplanev1.KubeadmControlPlane{}).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machines.Changed(append(health.Types(true), clusterv1.DeletingCondition)...))).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(membership.OrphanedSecrets())).
+		WatchesRawSource(clusters.Changed(Name, c.ofConnection)).
+		Build(r)
+	if err != nil {
+		return err
+	}
+	c.clones = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).
+		Explaining(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineControlPlaneNameLabel)
+	c.templates, err = s.References(Name, built, membership.Referrers{
+		New:     func() client.Object { return &controlplanev1.KubeadmControlPlane{} },
+		NewList: func() client.ObjectList { return &controlplanev1.KubeadmControlPlaneList{} }, Refs: templateRefs,
+	})
+	return err
+}
+
+func (c *Controller) definition() loop.Controller[*controlplanev1.KubeadmControlPlane, Snapshot] {
+	return loop.Controller[*controlplanev1.KubeadmControlPlane, Snapshot]{
+		Name: Name, Finalizer: controlplanev1.KubeadmControlPlaneFinalizer,
+		New: func() *controlplanev1.KubeadmControlPlane { return &controlplanev1.KubeadmControlPlane{} },
+		Urgent: loop.Urgent{
+			Fields: []string{"initialization", "versions"}, Replicas: true,
+			Conditions: []string{controlplanev1.KubeadmControlPlaneAvailableCondition},
+		},
+		Adopt: c.enter, Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+	}
+}
+
+// enter labels a new control plane with its Cluster in the write that adds its finalizer.
+func (c *Controller) enter(_ context.Context, plane *controlplanev1.KubeadmControlPlane) (func(client.Object), error) {
+	name := clusterName(plane)
+	if name == "" {
+		return nil, nil
+	}
+	return func(o client.Object) { ownership.Label(o, clusterv1.ClusterNameLabel, name) }, nil
+}
+
+func clusterOf(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ClusterName} }
+
+func templateRefs(o client.Object) []clusterv1.ContractVersionedObjectReference {
+	return []clusterv1.ContractVersionedObjectReference{o.(*controlplanev1.KubeadmControlPlane).Spec.MachineTemplate.Spec.InfrastructureRef}
+}
+
+// ofMachine names the control plane that controls a Machine; of a control plane Machine without a controller, and of a worker that
+// is deleted, that of their Cluster.
+func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+	m := o.(*clusterv1.Machine)
+	owner := metav1.GetControllerOf(m)
+	_, isControlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
+	switch {
+	case owner != nil && owner.Kind == planeKind:
+		return request(m.Namespace, owner.Name)
+	case owner == nil && isControlPlane, !isControlPlane && !m.DeletionTimestamp.IsZero():
+		return c.ofConnection(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName})
+	}
+	return nil
+}
+
+func request(namespace, name string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+}
+
+// ofCluster names the control plane that a Cluster refers to.
+func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.Cluster).Spec.ControlPlaneRef
+	if ref.Kind != planeKind || ref.APIGroup != controlplanev1.GroupVersion.Group {
+		return nil
+	}
+	return request(o.GetNamespace(), ref.Name)
+}
+
+// ofConnection names the control plane of a Cluster.
+func (c *Controller) ofConnection(ctx context.Context, key client.ObjectKey) []reconcile.Request {
+	cluster := &clusterv1.Cluster{}
+	if c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy) != nil { // a Cluster that appears enqueues by itself
+		return nil
+	}
+	return ofCluster(ctx, cluster)
+}
+
+// ofSecret names the control plane of the Cluster that a Secret names.
+func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
+	return c.ofConnection(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]})
+}

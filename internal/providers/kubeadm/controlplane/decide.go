@@ -1,0 +1,232 @@
+package controlplane
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/machines/summary"
+	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/hooks"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+)
+
+const (
+	// soon is when to read again what is not watched before it exists, and a workload cluster while a Machine of it is new.
+	soon, newFor = 2 * time.Second, 3 * time.Minute
+	// unhealthyInterval and healthyInterval are how often the workload cluster is read: while something of it is not healthy or
+	// changes, and otherwise.
+	unhealthyInterval, healthyInterval = 10 * time.Second, 60 * time.Second
+	// preflightRecheck is when preflight checks that failed run again, deletionRecheck while a Machine is being deleted.
+	preflightRecheck, deletionRecheck = 15 * time.Second, 30 * time.Second
+	// missingRecheck is when a reference to nothing is followed again.
+	missingRecheck = 30 * time.Second
+)
+
+// Reasons of waits.
+const (
+	waitForCluster      = "WaitingForCluster"
+	waitForCertificates = "CertificatesNotAvailable"
+	waitForTemplate     = "WaitingForTemplate"
+	waitForPreflight    = "PreflightCheckFailed"
+	waitForName         = "InvalidNamingTemplate"
+	waitForCache        = "WaitingForCache"
+	waitForMachines     = "MachinesMissing"
+	waitForEtcd         = "WaitingForEtcd"
+	waitForAdoption     = "AdoptingMachines"
+	waitForPolicy       = "ReplicasNotAllowed"
+)
+
+// Decide says what to do about a KubeadmControlPlane. From top to bottom; what stands below a line waits for what stands above it:
+//
+//	no owner, or Cluster not there                    wait
+//	Machines of it lack the watch label               wait for a person
+//	control plane Machines without a controller       adopt
+//	no Machines, and a kubeconfig older than itself   wait for a person
+//	---
+//	Secret missing before the first Machine           create; afterwards wait for a person
+//	Secret of it without its owner                    own
+//	---
+//	infrastructure not provisioned, no endpoint       wait
+//	kubeconfig missing, of another endpoint, half old write
+//	workload cluster not read for some time           ask
+//	Machine differs from the template                 propagate in place, clones first
+//	Machine's conditions differ from what was read    set
+//	---
+//	one thing that changes the Machines, see change.go
+func Decide(s Snapshot) loop.Plan {
+	if !s.Plane.DeletionTimestamp.IsZero() {
+		return decideDeletion(s)
+	}
+	var p loop.Plan
+	if s.Cluster == nil {
+		p.WaitFor(waitForCluster, "Waiting for the Cluster to own this control plane").For(planeKind, s.Plane.Name).ToChange("metadata.ownerReferences")
+		return p
+	}
+	if !isJoined(s) {
+		p.Do(action.Join{Cluster: s.Cluster.Name})
+	}
+	if len(s.Hidden) > 0 {
+		p.WaitFor(ownership.ReasonHidden, "%s of it without the label %s that it has: give it to them, or remove it from the control plane",
+			machines.NamesText(s.Hidden), clusterv1.WatchLabel).ForAll(machineKind, s.Hidden).ForPerson()
+		p.RecheckIn(missingRecheck)
+		return p
+	}
+	if decideAdoption(s, &p) {
+		return p
+	}
+	if s.isRestored() {
+		p.WaitFor(waitForMachines, "The kubeconfig of Cluster %s is older than this control plane, which has no Machines: restore them, or delete Secret %s "+
+			"to begin a new cluster", s.Cluster.Name, authority.Admin.SecretName(s.Cluster.Name)).For("Secret", authority.Admin.SecretName(s.Cluster.Name)).ForPerson()
+		p.RecheckIn(missingRecheck)
+		return p
+	}
+	complete := decideCertificates(s, &p)
+	if !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) || !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
+		p.WaitFor(clusterv1.WaitingForClusterInfrastructureReadyReason,
+			"Waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name).
+			For(clusterKind, s.Cluster.Name).ToChange("status.initialization.infrastructureProvisioned")
+		return p
+	}
+	decideKubeconfig(s, &p)
+	if s.isReadDue() {
+		p.Ask = []loop.Question{action.AskWorkload{}}
+		return p
+	}
+	decideMachines(s, complete, &p)
+	if !s.Fresh && len(s.Machines) > 0 && changesMachines(p) {
+		p.Ask = []loop.Question{action.AskWorkload{}} // by what is the case now, not by what was some time ago
+	}
+	return p
+}
+
+// decideMachines applies what follows in place, sets conditions, and then does one thing that changes which Machines there are.
+func decideMachines(s Snapshot, complete bool, p *loop.Plan) {
+	p.Do(clone.Templates{s.Infra}.OwnedBy(s.Cluster)...)
+	p.Do(s.State().Propagation()...)
+	r := s.remediation()
+	p.Do(s.setConditions(r)...)
+	if r.Recheck > 0 {
+		p.RecheckIn(r.Recheck)
+	}
+	if next := rollout.NextTime(s.Plane, s.rolloutMachines(), s.Now); !next.IsZero() {
+		p.RecheckIn(next.Sub(s.Now))
+	}
+	if len(s.Created) > 0 {
+		p.WaitFor(waitForCache, "Waiting for the cache to show %s", machines.NamesText(s.Created)).ForAll(machineKind, s.Created).ToChange("")
+		p.RecheckIn(machines.PendingRecheck)
+	} else {
+		decideChange(s, change{complete: complete, remediation: r}, p)
+	}
+	p.RecheckIn(s.readInterval())
+}
+
+// isJoined reports whether the control plane has the label of its Cluster.
+func isJoined(s Snapshot) bool { return s.Plane.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name }
+
+// isReadDue reports whether the workload cluster has to be read again: it can be, and it was not for a while.
+func (s Snapshot) isReadDue() bool {
+	if s.Fresh || len(s.Machines) == 0 || s.Secrets[authority.Admin] == nil {
+		return false
+	}
+	reconnected := s.Workload.Problem != "" && s.Connection.Connected
+	return reconnected || s.hasNewNode() || !s.Now.Before(s.Workload.At.Add(s.readInterval()))
+}
+
+// hasNewNode reports whether a Machine has a Node that was not read yet.
+func (s Snapshot) hasNewNode() bool {
+	return slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
+		node := m.Status.NodeRef.Name
+		return node != "" && s.isInitialized() && s.Workload.Problem == "" && !s.Workload.Asked[node]
+	})
+}
+
+// readInterval is how often the workload cluster is read; zero: there is none to read.
+func (s Snapshot) readInterval() time.Duration {
+	switch {
+	case len(s.Machines) == 0:
+		return 0
+	case s.isHealthy():
+		return healthyInterval
+	case slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return s.Now.Sub(m.CreationTimestamp.Time) < newFor }):
+		return soon
+	}
+	return unhealthyInterval
+}
+
+// decideCertificates reports whether all Secrets exist and can be used. New ones are created only before the first Machine: afterwards
+// they would not be those that everything was signed with.
+func decideCertificates(s Snapshot, p *loop.Plan) bool {
+	state := s.Certificates
+	for _, purpose := range state.Create {
+		p.Do(action.CreateSecret{Purpose: purpose, Cluster: s.Cluster.Name})
+	}
+	for _, problem := range state.Problems {
+		p.WaitFor(waitForCertificates, "%s", problem.Text).For("Secret", problem.Secret).ForPerson()
+	}
+	owner := s.secretsOwner()
+	for _, r := range s.required() {
+		if secret := s.Secrets[r.Purpose]; secret != nil && owner.Lost(secret) {
+			p.Do(action.OwnSecret{Purpose: r.Purpose, Cluster: s.Cluster.Name})
+		}
+	}
+	if !state.Complete() {
+		p.RecheckIn(soon)
+	}
+	return state.Complete()
+}
+
+func decideKubeconfig(s Snapshot, p *loop.Plan) {
+	secret, ca := s.Secrets[authority.Admin], s.Secrets[authority.CA]
+	owner := s.secretsOwner()
+	if ca == nil || secret != nil && !owner.Manages(secret) {
+		return
+	}
+	if why := s.Kubeconfig.Outdated(s.Cluster.Spec.ControlPlaneEndpoint, ca, s.Now); why != "" {
+		p.Do(action.WriteKubeconfig{Cluster: s.Cluster.Name, Why: why})
+		return
+	}
+	if owner.Lost(secret) {
+		p.Do(action.OwnSecret{Purpose: authority.Admin, Cluster: s.Cluster.Name})
+	}
+	p.RecheckIn(s.Kubeconfig.HalfLife().Sub(s.Now))
+}
+
+// decideDeletion deletes all Machines at once, after those of the workers; the hook of each goes when it is being deleted, since no
+// member of etcd has to be removed any more.
+func decideDeletion(s Snapshot) loop.Plan {
+	var p loop.Plan
+	if s.Cluster == nil {
+		return p
+	}
+	if s.Workers > 0 {
+		p.WaitFor(reasonWorkers, "Waiting for %d Machines and MachinePools of workers to be deleted", s.Workers).For(clusterKind, s.Cluster.Name).ToChange("")
+		p.RecheckIn(preflightRecheck)
+		return p
+	}
+	var left []string
+	for _, m := range s.Machines {
+		switch {
+		case !m.Deleted:
+			left = append(left, m.Name)
+		case hooks.Has(m.Machine) && !m.DeletionTimestamp.IsZero():
+			p.Do(action.RemoveHook{Machine: m.Name, Why: "the control plane is deleted"})
+		}
+	}
+	if len(left) > 0 {
+		p.Do(machines.Delete{Names: left, Why: "the KubeadmControlPlane is deleted"})
+	}
+	if n := len(s.Machines) + len(s.Created); n > 0 {
+		p.WaitFor(reasonMachines, "Waiting for %d Machines to be deleted", n).
+			ForAll(machineKind, summary.Machines(s.Machines.Machines()).Names()).ToChange("")
+		p.RecheckIn(deletionRecheck)
+	}
+	return p
+}

@@ -1,0 +1,201 @@
+package controlplane
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+)
+
+func texts(p loop.Plan) []string {
+	var out []string
+	for _, q := range p.Ask {
+		out = append(out, "ask: "+q.String())
+	}
+	for _, a := range p.Actions {
+		if _, conditions := a.(action.SetConditions); !conditions {
+			out = append(out, "do: "+a.String())
+		}
+	}
+	for _, w := range p.Wait {
+		out = append(out, "wait: "+w.Message)
+	}
+	return out
+}
+
+// running is a control plane of three that runs.
+func running(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(3).withCertificates(t)
+	w.run(t)
+	if problem := w.isWhole(); problem != "" {
+		t.Fatal(problem)
+	}
+	w.log = nil
+	return w
+}
+
+func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
+	fresh := func(t *testing.T) *world { return newWorld(3).withCertificates(t) }
+	more := func(s *Snapshot) { s.Plane = s.Plane.DeepCopy(); s.Plane.Spec.Replicas = new(int32(5)) }
+	first := func(s Snapshot) *clusterv1.Machine { return s.Machines[0].Machine }
+	adoptable := func(version, kind string) func(*Snapshot) {
+		return func(s *Snapshot) {
+			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+			m.Spec.Version = version
+			m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: kind, Name: "a"}
+			s.Adoptable = []*clusterv1.Machine{m}
+		}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		world  func(*testing.T) *world
+		change func(*Snapshot)
+		want   []string
+	}{
+		"no Cluster":        {"", fresh, func(s *Snapshot) { s.Cluster = nil }, []string{"wait: Waiting for the Cluster to own this control plane"}},
+		"no infrastructure": {"", fresh, func(s *Snapshot) { s.Cluster = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}} }, []string{"wait: Waiting for the infrastructure of Cluster c"}},
+		"new":               {"", fresh, func(*Snapshot) {}, []string{"do: create Machine kcp-r0010: initialize the cluster"}},
+		"no Secret":         {"before the first Machine it is created", fresh, func(s *Snapshot) { delete(s.Secrets, authority.Proxy) }, []string{"do: create Secret c-proxy: it does not exist", "wait: Secret c-proxy is being created (preflight check Certificates)"}},
+		"whole":             {"", running, func(*Snapshot) {}, nil},
+		"stale":             {"what changes Machines is decided by what is the case now", running, func(s *Snapshot) { more(s); s.Fresh = false }, []string{"ask: Nodes, Pods and members", "do: create Machine"}},
+		"long ago":          {"", running, func(s *Snapshot) { s.Fresh, s.Now = false, s.Now.Add(time.Hour) }, []string{"ask: Nodes, Pods and members"}},
+		"Secret gone":       {"another authority would not be that of the cluster", running, func(s *Snapshot) { more(s); delete(s.Secrets, authority.CA) }, []string{"wait: Secret c-ca is gone", "wait: Secret c-ca is gone"}},
+		"kubeconfig gone":   {"", running, func(s *Snapshot) { delete(s.Secrets, authority.Admin); s.Kubeconfig = authority.Kubeconfig{} }, []string{"do: write Secret c-kubeconfig: there is none that can be read"}},
+		"endpoint":          {"", running, func(s *Snapshot) { s.Cluster = s.Cluster.DeepCopy(); s.Cluster.Spec.ControlPlaneEndpoint.Host = "h" }, []string{"do: write Secret c-kubeconfig: the endpoint is https://h:6443"}},
+		"half a year":       {"", running, func(s *Snapshot) { s.Now = s.Now.AddDate(0, 7, 0) }, []string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
+		"template gone":     {"", running, func(s *Snapshot) { more(s); s.Infra.Object.Unstructured = nil }, []string{"wait: FooMachineTemplate it does not exist (preflight check InfrastructureTemplate)"}},
+		"Pod down": {"", running, func(s *Snapshot) {
+			more(s)
+			s.Workload.Pods["kube-scheduler-n-"+first(*s).Name].Status.Phase = corev1.PodPending
+			s.Workload.Pods["kube-scheduler-n-"+first(*s).Name].Status.Conditions = nil
+		}, []string{"wait: Machine kcp-r0010 has SchedulerPodHealthy False"}},
+		"member down": {"", running, func(s *Snapshot) {
+			more(s)
+			e := s.Workload.Etcd.Statuses["n-"+first(*s).Name]
+			e.Problem = "silent"
+			s.Workload.Etcd.Statuses["n-"+first(*s).Name] = e
+		}, []string{"wait: Machine kcp-r0010 has EtcdMemberHealthy False: silent"}},
+		"version skew": {"", running, func(s *Snapshot) { more(s); s.Plane.Spec.Version = "v1.38.0" }, []string{"wait: Version v1.38.0 is more than one minor version newer"}},
+		"topology": {"its version comes first", running, func(s *Snapshot) {
+			more(s)
+			s.Cluster = s.Cluster.DeepCopy()
+			s.Cluster.Spec.Topology.ClassRef.Name, s.Cluster.Spec.Topology.Version = "k", "v1.36.0"
+		}, []string{"wait: Waiting for the topology of Cluster c to set version v1.36.0"}},
+		"etcd unknown": {"", running, func(s *Snapshot) { more(s); s.Workload.Etcd.Problem = "no leader" }, []string{"wait: Machine kcp-r0010 has EtcdMemberHealthy", "wait: no leader (preflight check EtcdMembers)"}},
+		"external etcd": {"its members are not touched", running, func(s *Snapshot) {
+			s.Plane = s.Plane.DeepCopy()
+			s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.Endpoints = []string{"https://e"}
+			s.Workload.Etcd.Members = nil
+		}, []string{"wait: Secret c-apiserver-etcd-client does not exist", "wait: Secret c-apiserver-etcd-client does not exist"}},
+		"stray member": {"", running, func(s *Snapshot) {
+			m := s.Workload.Etcd.Members[0]
+			m.ID, m.Name = 99, "gone"
+			s.Workload.Etcd.Members = append(s.Workload.Etcd.Members, m)
+			for node, status := range s.Workload.Etcd.Statuses {
+				status.Members = s.Workload.Etcd.Members
+				s.Workload.Etcd.Statuses[node] = status
+			}
+		}, []string{"do: remove the etcd member gone: it has neither a Machine nor a Node"}},
+		"adoptable":         {"", fresh, adoptable("v1.35.0", configKind), []string{"do: adopt Machine a", "wait: Adopting Machine a"}},
+		"too old":           {"", fresh, adoptable("v1.33.0", configKind), []string{"wait: Machine a cannot be adopted: its version v1.33.0"}},
+		"of another config": {"", fresh, adoptable("v1.35.0", "Other"), []string{"wait: Machine a cannot be adopted: its bootstrap config is no KubeadmConfig"}},
+		"restored": {"its Machines may come later", fresh, func(s *Snapshot) {
+			s.Plane = s.Plane.DeepCopy()
+			s.Plane.CreationTimestamp = metav1.NewTime(began.Add(time.Hour))
+			s.Plane.UID = "new"
+		}, []string{"wait: The kubeconfig of Cluster c is older than this control plane"}},
+		"all Machines gone": {"another first one would be another cluster", fresh, func(s *Snapshot) {
+			s.Plane = s.Plane.DeepCopy()
+			s.Plane.Status.Initialization.ControlPlaneInitialized = new(true)
+		}, []string{"wait: The control plane was initialized and none of its Machines exists"}},
+		"watch label": {"", running, func(s *Snapshot) { s.Hidden = []string{"h"} }, []string{"wait: Machine h of it without the label"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tc.world(t).snapshot()
+			tc.change(&s)
+			if s.Cluster != nil {
+				s = s.Compared()
+			}
+			got := texts(Decide(s))
+			if len(got) != len(tc.want) {
+				t.Fatalf("%s: %s", tc.reason, strings.Join(got, "\n"))
+			}
+			for i, want := range tc.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("%s: %s, want %s", tc.reason, got[i], want)
+				}
+			}
+		})
+	}
+}
+
+// A control plane is deleted after the workers, all Machines at once, whose hooks go as they do.
+func TestDeletion(t *testing.T) { // KC-31
+	s := running(t).snapshot()
+	s.Plane = s.Plane.DeepCopy()
+	s.Plane.DeletionTimestamp = new(metav1.NewTime(s.Now))
+	s.Workers = 2
+	if diff := cmp.Diff([]string{"wait: Waiting for 2 Machines and MachinePools of workers to be deleted"}, texts(Decide(s))); diff != "" {
+		t.Error(diff)
+	}
+	deleting := condition.Set(Report(s, Decide(s), loop.Outcome{}).Status.(controlplanev1.KubeadmControlPlaneStatus).Conditions).Get("Deleting")
+	if deleting.Status != "True" || deleting.Reason != "WaitingForWorkersDeletion" {
+		t.Errorf("Deleting %+v", deleting)
+	}
+	s.Workers = 0
+	m := s.Machines[0].DeepCopy()
+	m.DeletionTimestamp = s.Plane.DeletionTimestamp
+	s.Machines[0].Machine, s.Machines[0].Deleted = m, true
+	want := []string{
+		"do: remove the hook of Machine kcp-r0010: the control plane is deleted", "do: delete Machines kcp-r0020, kcp-r0030: the KubeadmControlPlane is deleted",
+		"wait: Waiting for 3 Machines to be deleted",
+	}
+	if diff := cmp.Diff(want, texts(Decide(s))); diff != "" {
+		t.Error(diff)
+	}
+	s.Machines = nil
+	if p := Decide(s); !p.Idle() {
+		t.Errorf("nothing is left: %v", texts(p))
+	}
+}
+
+// The status of a control plane that runs, and of one that waits.
+func TestReport(t *testing.T) { // KC-15, KC-16, KC-32
+	w := running(t)
+	w.machines[w.names()[0]].Spec.Version = "v1.34.0"
+	s := w.snapshot()
+	status := Report(s, Decide(s), loop.Outcome{}).Status.(controlplanev1.KubeadmControlPlaneStatus)
+	if len(status.Versions) != 2 || status.Version != "v1.34.0" || *status.Replicas != 3 || *status.UpToDateReplicas != 2 ||
+		status.Selector != "cluster.x-k8s.io/cluster-name=c,cluster.x-k8s.io/control-plane=,cluster.x-k8s.io/control-plane-name=kcp" ||
+		!*status.Initialization.ControlPlaneInitialized || status.ObservedGeneration != 1 {
+		t.Errorf("status %+v", status)
+	}
+	var got []string
+	for _, c := range status.Conditions {
+		got = append(got, c.Type+" "+string(c.Status)+" "+c.Reason)
+	}
+	want := []string{
+		"Initialized True Initialized", "CertificatesAvailable True Available", "EtcdClusterHealthy True Healthy", "ControlPlaneComponentsHealthy True Healthy",
+		"Available True Available", "MachinesReady Unknown ReadyUnknown", "MachinesUpToDate False NotUpToDate", "RollingOut True RollingOut",
+		"ScalingUp False NotScalingUp", "ScalingDown False NotScalingDown", "Remediating False NotRemediating", "Deleting False NotDeleting",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	legacy := status.Deprecated.V1Beta1
+	if legacy.UnavailableReplicas != 3 || len(legacy.Conditions) != 8 {
+		t.Errorf("v1beta1 %+v", legacy)
+	}
+}

@@ -1,0 +1,256 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
+)
+
+// Facts are what the conditions of a Machine are made from.
+type Facts struct {
+	machines.Member
+	State workload.State
+	// Initialized: the cluster has been initialized.
+	Initialized bool
+	// Managed: etcd runs on the Machines.
+	Managed bool
+	// Keep the conditions as they are: nothing could be read, and the grace period is not over. Down: it is.
+	Keep, Down bool
+}
+
+// Conditions of a control plane Machine that its KubeadmControlPlane sets.
+func Conditions() condition.Table[Facts] {
+	return condition.Table[Facts]{
+		{Type: controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition, Of: Facts.labelsAndTaints},
+		{Type: controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, Of: Facts.apiServer},
+		{Type: controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition, Of: Facts.controllerManager},
+		{Type: controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, Of: Facts.scheduler},
+		{Type: controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition, Of: Facts.etcdPod},
+		{Type: controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition, Of: Facts.etcdMember},
+	}
+}
+
+// Types of the conditions of a Machine: those of the components, and with managed etcd those of etcd.
+func Types(managed bool) []string {
+	out := append([]string{controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition}, componentTypes()...)
+	if managed {
+		out = append(out, etcdTypes()...)
+	}
+	return out
+}
+
+func componentTypes() []string {
+	return []string{
+		controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition,
+		controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition,
+		controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition,
+	}
+}
+
+func etcdTypes() []string {
+	return []string{
+		controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition,
+		controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition,
+	}
+}
+
+// Gates are the readiness gates of control plane Machines.
+func Gates(managed bool) []clusterv1.MachineReadinessGate {
+	var out []clusterv1.MachineReadinessGate
+	for _, t := range Types(managed) {
+		out = append(out, clusterv1.MachineReadinessGate{ConditionType: t})
+	}
+	return out
+}
+
+// unread is the verdict where nothing is known of a Machine's components; absent: something is.
+func (f Facts) unread(conditionType string) condition.Verdict {
+	old := condition.Set(f.Status.Conditions)
+	const inspectionFailed, connectionDown = clusterv1.InspectionFailedReason, clusterv1.ConnectionDownReason
+	switch {
+	case f.Keep && old.Get(conditionType) != nil:
+		return condition.Mirror(old, conditionType, condition.Absent())
+	case f.Down:
+		return condition.Unknown(connectionDown, "The workload cluster is not connected: "+f.State.Problem)
+	case !f.Initialized:
+		return condition.Unknown(inspectionFailed, "Waiting for the control plane to be initialized")
+	case f.State.At.IsZero():
+		return condition.Unknown(inspectionFailed, "Waiting for the workload cluster to be read")
+	case f.State.Problem != "":
+		return condition.Unknown(inspectionFailed, f.State.Problem)
+	case !f.Status.NodeRef.IsDefined():
+		return condition.Unknown(inspectionFailed, "Waiting for the Node of the Machine to exist")
+	}
+	return condition.Absent()
+}
+
+// deleting is the verdict on what is not there any more of a Machine that is being deleted.
+func deleting() condition.Verdict {
+	return condition.False(controlplanev1.KubeadmControlPlaneMachinePodDeletingReason, "Machine is being deleted")
+}
+
+const (
+	controlPlaneTaint = "node-role.kubernetes.io/control-plane"
+	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+)
+
+func (f Facts) labelsAndTaints() condition.Verdict {
+	if v := f.unread(controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition); v != condition.Absent() {
+		return v
+	}
+	node := f.State.Nodes[f.Status.NodeRef.Name]
+	switch {
+	case node == nil && f.Deleted:
+		return deleting()
+	case node == nil:
+		return condition.Unknown(clusterv1.InspectionFailedReason, "Node "+f.Status.NodeRef.Name+" does not exist")
+	}
+	if _, labelled := node.Labels[controlPlaneLabel]; !labelled {
+		return condition.False(controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsNotSetReason,
+			fmt.Sprintf("Waiting for kubeadm to set the label %s on Node %s", controlPlaneLabel, node.Name))
+	}
+	return condition.True(controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetReason)
+}
+
+func (f Facts) apiServer() condition.Verdict {
+	return f.pod(controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, workload.APIServer)
+}
+
+func (f Facts) controllerManager() condition.Verdict {
+	return f.pod(controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition, workload.ControllerManager)
+}
+
+func (f Facts) scheduler() condition.Verdict {
+	return f.pod(controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, workload.Scheduler)
+}
+
+func (f Facts) etcdPod() condition.Verdict {
+	if !f.Managed {
+		return condition.Absent()
+	}
+	return f.pod(controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition, workload.EtcdPod)
+}
+
+// pod judges the static Pod of a component.
+func (f Facts) pod(conditionType, component string) condition.Verdict {
+	if v := f.unread(conditionType); v != condition.Absent() {
+		return v
+	}
+	pod := f.State.PodOf(component, f.Status.NodeRef.Name)
+	switch {
+	case pod == nil && f.Deleted:
+		return deleting()
+	case pod == nil:
+		return condition.False(controlplanev1.KubeadmControlPlaneMachinePodDoesNotExistReason,
+			fmt.Sprintf("Pod %s-%s does not exist", component, f.Status.NodeRef.Name))
+	case !pod.DeletionTimestamp.IsZero():
+		return condition.False(controlplanev1.KubeadmControlPlaneMachinePodDeletingReason, "Pod "+pod.Name+" is being deleted")
+	}
+	return podVerdict(pod)
+}
+
+func podVerdict(pod *corev1.Pod) condition.Verdict {
+	const provisioning, failed = controlplanev1.KubeadmControlPlaneMachinePodProvisioningReason, controlplanev1.KubeadmControlPlaneMachinePodFailedReason
+	crashed := crashes(pod)
+	switch {
+	case pod.Status.Phase == corev1.PodRunning && isReady(pod):
+		return condition.True(controlplanev1.KubeadmControlPlaneMachinePodRunningReason)
+	case len(crashed) > 0:
+		return condition.False(failed, "Pod "+pod.Name+": "+strings.Join(crashed, ", "))
+	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
+		return condition.False(failed, "Pod "+pod.Name+": all containers have terminated")
+	case pod.Status.Phase == corev1.PodPending:
+		return condition.False(provisioning, "Waiting for the containers of Pod "+pod.Name+" to start")
+	case pod.Status.Phase == corev1.PodRunning:
+		return condition.False(provisioning, "Waiting for Pod "+pod.Name+" to be ready")
+	}
+	return condition.Unknown(clusterv1.InspectionFailedReason, "Pod "+pod.Name+" reports no phase that is known")
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// crashes say why containers do not run, but for those that are about to start.
+func crashes(pod *corev1.Pod) []string {
+	var out []string
+	for _, c := range pod.Status.ContainerStatuses {
+		switch {
+		case c.State.Waiting != nil && !slices.Contains([]string{"ContainerCreating", "PodInitializing", ""}, c.State.Waiting.Reason):
+			out = append(out, c.Name+" "+c.State.Waiting.Reason)
+		case c.State.Terminated != nil:
+			out = append(out, c.Name+" terminated with "+c.State.Terminated.Reason)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (f Facts) etcdMember() condition.Verdict {
+	if !f.Managed {
+		return condition.Absent()
+	}
+	if v := f.unread(controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition); v != condition.Absent() {
+		return v
+	}
+	if f.State.Etcd.Problem != "" {
+		return condition.Unknown(clusterv1.InspectionFailedReason, f.State.Etcd.Problem)
+	}
+	if problem := MemberProblem(f.State.Etcd, f.Status.NodeRef.Name); problem != "" {
+		if _, is := f.State.Etcd.Member(f.Status.NodeRef.Name); !is && f.Deleted {
+			return deleting()
+		}
+		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, problem)
+	}
+	return condition.True(controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyReason)
+}
+
+// MemberProblem says what is wrong with the member of etcd on a Node; empty: nothing.
+func MemberProblem(e workload.Etcd, node string) string {
+	member, is := e.Member(node)
+	status, asked := e.Statuses[node]
+	switch {
+	case !is:
+		return "Etcd has no member on Node " + node
+	case len(member.Alarms) > 0:
+		return "Etcd reports the alarms " + strings.Join(member.Alarms, ", ")
+	case member.Learner || status.Learner:
+		return "Waiting for the etcd member to be promoted from learner"
+	case !asked:
+		return "The etcd member was not asked yet"
+	case status.Problem != "":
+		return status.Problem
+	case status.Leader == 0:
+		return "The etcd member has no leader"
+	case len(status.Errors) > 0:
+		return "The etcd member reports: " + strings.Join(status.Errors, ", ")
+	case status.ClusterID != e.ClusterID():
+		return "The etcd member is of another etcd cluster than the others"
+	case !sameMembers(status.Members, e.Members):
+		return "The etcd member knows other members than the others"
+	}
+	return ""
+}
+
+func sameMembers(a, b []etcd.Member) bool {
+	ids := func(ms []etcd.Member) []uint64 {
+		var out []uint64
+		for _, m := range ms {
+			out = append(out, m.ID)
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(ids(a), ids(b))
+}

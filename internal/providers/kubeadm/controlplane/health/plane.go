@@ -1,0 +1,197 @@
+package health
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/machines/summary"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
+)
+
+// flakeTime is how long a component may be not healthy without a word about it in Available.
+const flakeTime = 10 * time.Second
+
+// Unhealthy says what of a Machine's components is not healthy, in the order of the conditions; empty: all are.
+func Unhealthy(m *clusterv1.Machine, managed bool) string {
+	if !m.Status.NodeRef.IsDefined() {
+		return "has no Node yet"
+	}
+	set := condition.Set(m.Status.Conditions)
+	for _, t := range Types(managed)[1:] {
+		c := set.Get(t)
+		switch {
+		case c == nil:
+			return "does not report " + t + " yet"
+		case c.Status != metav1.ConditionTrue && c.Message != "":
+			return fmt.Sprintf("has %s %s: %s", t, c.Status, c.Message)
+		case c.Status != metav1.ConditionTrue:
+			return fmt.Sprintf("has %s %s, reason %s", t, c.Status, c.Reason)
+		}
+	}
+	return ""
+}
+
+// AreTrue reports whether all conditions of a Machine about its components are True, and likewise those about etcd.
+func AreTrue(m *clusterv1.Machine) (components, etcd bool) {
+	return allTrue(m, componentTypes()), allTrue(m, etcdTypes())
+}
+
+func allTrue(m *clusterv1.Machine, types []string) bool {
+	for _, t := range types {
+		if !condition.Set(m.Status.Conditions).IsTrue(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// Plane is what the conditions of a control plane about its health are made from.
+type Plane struct {
+	Now time.Time
+	// Machines with the conditions that they have after this reconciliation.
+	Machines summary.Machines
+	// Managed: etcd runs on the Machines. Etcd are its members; EtcdProblem says why they are not known.
+	Managed     bool
+	Etcd        quorum.Members
+	EtcdProblem string
+	// Certificates is False where one is missing.
+	Certificates condition.Verdict
+	// Initialized, Deleting: the control plane is.
+	Initialized, Deleting bool
+	// Down: the workload cluster cannot be read, for longer than the grace period.
+	Down bool
+}
+
+// aggregate adds up conditions of the Machines, one message for each Machine.
+func (p Plane) aggregate(types []string, good, bad, unknown string) condition.Verdict {
+	var members []condition.Member
+	reasons := condition.Reasons{Good: good, Bad: bad, Unknown: unknown}
+	for _, m := range p.Machines {
+		var parts []condition.Part
+		for _, t := range types {
+			parts = append(parts, condition.Part{Type: t})
+		}
+		v := condition.Summarize(m.Status.Conditions, reasons, parts...)
+		members = append(members, condition.Member{Kind: "Machine", Name: m.Name, Conditions: condition.Set{
+			{Type: "Summary", Status: v.Status, Reason: v.Reason, Message: v.Message},
+		}})
+	}
+	return condition.Aggregate(members, condition.Part{Type: "Summary"}, reasons)
+}
+
+// unread is the verdict where there is nothing to add up; absent: there is.
+func (p Plane) unread() condition.Verdict {
+	switch {
+	case !p.Initialized:
+		return condition.Unknown(clusterv1.InspectionFailedReason, "Waiting for the control plane to be initialized")
+	case len(p.Machines) == 0:
+		return condition.Unknown(clusterv1.InspectionFailedReason, "There is no control plane Machine")
+	case p.Down:
+		return condition.Unknown(clusterv1.ConnectionDownReason, "The workload cluster is not connected")
+	}
+	return condition.Absent()
+}
+
+// Components is the condition ControlPlaneComponentsHealthy.
+func (p Plane) Components() condition.Verdict {
+	if v := p.unread(); v != condition.Absent() {
+		return v
+	}
+	types := componentTypes()
+	if p.Managed {
+		types = append(types, controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition)
+	}
+	return p.aggregate(types, controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthyReason,
+		controlplanev1.KubeadmControlPlaneControlPlaneComponentsNotHealthyReason,
+		controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthUnknownReason)
+}
+
+// EtcdCluster is the condition EtcdClusterHealthy; absent with external etcd.
+func (p Plane) EtcdCluster() condition.Verdict {
+	if !p.Managed {
+		return condition.Absent()
+	}
+	if v := p.unread(); v != condition.Absent() {
+		return v
+	}
+	v := p.aggregate([]string{controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition},
+		controlplanev1.KubeadmControlPlaneEtcdClusterHealthyReason, controlplanev1.KubeadmControlPlaneEtcdClusterNotHealthyReason,
+		controlplanev1.KubeadmControlPlaneEtcdClusterHealthUnknownReason)
+	if v.Status != metav1.ConditionTrue && p.EtcdProblem == "" && len(p.Etcd) > 0 {
+		v.Message = p.quorumText() + "\n" + v.Message
+	}
+	return v
+}
+
+func (p Plane) quorumText() string {
+	return fmt.Sprintf("* %d of %d etcd members healthy, %d needed for quorum", p.Etcd.Healthy(), p.Etcd.Voters(), quorum.Of(p.Etcd.Voters()))
+}
+
+// Available is the condition Available: certificates are there, one Machine has all components healthy, and etcd has a quorum. What is
+// partly unavailable for longer than a moment is in its message.
+func (p Plane) Available() condition.Verdict {
+	const no, unknown = controlplanev1.KubeadmControlPlaneNotAvailableReason, controlplanev1.KubeadmControlPlaneAvailableInspectionFailedReason
+	switch {
+	case p.Deleting:
+		return condition.False(no, "* Control plane metadata.deletionTimestamp is set")
+	case !p.Initialized:
+		return condition.False(no, "Control plane not yet initialized")
+	case p.Certificates.Status != metav1.ConditionTrue:
+		return condition.False(no, "* Control plane certificates are not available: "+p.Certificates.Message)
+	case p.Down:
+		return condition.Unknown(clusterv1.ConnectionDownReason, "The workload cluster is not connected")
+	}
+	working, known := 0, 0
+	for _, m := range p.Machines {
+		components, etcd := AreTrue(m)
+		if components && (etcd || !p.Managed) {
+			working++
+		}
+		if p.isKnown(m) {
+			known++
+		}
+	}
+	hasQuorum := !p.Managed || p.EtcdProblem == "" && p.Etcd.HasQuorum()
+	switch {
+	case working > 0 && hasQuorum:
+		return condition.TrueBecause(controlplanev1.KubeadmControlPlaneAvailableReason, p.partly())
+	case p.Managed && p.EtcdProblem == "" && !p.Etcd.HasQuorum():
+		return condition.False(no, p.quorumText())
+	case known == 0:
+		return condition.Unknown(unknown, "* Nothing is known of the components of the control plane")
+	}
+	return condition.False(no, "* There are no Machines with healthy control plane components, at least 1 required")
+}
+
+// isKnown reports whether anything is known of a Machine's components.
+func (p Plane) isKnown(m *clusterv1.Machine) bool {
+	for _, t := range Types(p.Managed)[1:] {
+		if c := condition.Set(m.Status.Conditions).Get(t); c != nil && c.Status != metav1.ConditionUnknown {
+			return true
+		}
+	}
+	return false
+}
+
+// partly says how many Machines are not healthy, once that lasts for more than a moment.
+func (p Plane) partly() string {
+	lines := ""
+	for _, m := range p.Machines {
+		for _, t := range Types(p.Managed)[1:] {
+			c := condition.Set(m.Status.Conditions).Get(t)
+			if c != nil && c.Status != metav1.ConditionTrue && p.Now.Sub(c.LastTransitionTime.Time) >= flakeTime {
+				lines += fmt.Sprintf("* Machine %s: %s is %s\n", m.Name, t, c.Status)
+				break
+			}
+		}
+	}
+	if lines == "" {
+		return ""
+	}
+	return lines[:len(lines)-1]
+}

@@ -1,0 +1,194 @@
+package controlplane
+
+import (
+	"cmp"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/machines/summary"
+	"github.com/slipwayhq/slipway/internal/naming"
+	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// The field managers of Machines and their clones, those of the reference implementation.
+const (
+	manager         = "capi-kubeadmcontrolplane"
+	metadataManager = "capi-kubeadmcontrolplane-metadata"
+)
+
+// State is the Machines of the control plane, current and desired.
+func (s Snapshot) State() machines.State {
+	return machines.State{Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified, Manager: manager}
+}
+
+// definition is what new Machines of the control plane are. All of them have the hook that keeps a Machine that is deleted until its
+// member of etcd is removed; it is the last of a Machine's hooks.
+func (s Snapshot) definition() machines.Definition {
+	template := s.Plane.Spec.MachineTemplate
+	return machines.Definition{
+		Namespace: s.Plane.Namespace, Cluster: s.Cluster.Name, Owner: ownerReference(s.Plane),
+		Labels: ownership.PassWatchLabel(s.Plane, s.labels()), Annotations: template.ObjectMeta.Annotations,
+		MachineAnnotations: map[string]string{controlplanev1.PreTerminateHookCleanupAnnotation: ""},
+		KeptAnnotations:    []string{controlplanev1.RemediationForAnnotation},
+		Templates:          clone.Templates{s.Infra},
+		Spec: clusterv1.MachineSpec{
+			ClusterName: s.Cluster.Name, Version: s.Plane.Spec.Version, InfrastructureRef: template.Spec.InfrastructureRef,
+			Bootstrap:      clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind}},
+			ReadinessGates: s.gates(), Taints: template.Spec.Taints,
+			Deletion: clusterv1.MachineDeletionSpec{
+				NodeDrainTimeoutSeconds:        template.Spec.Deletion.NodeDrainTimeoutSeconds,
+				NodeVolumeDetachTimeoutSeconds: template.Spec.Deletion.NodeVolumeDetachTimeoutSeconds,
+				NodeDeletionTimeoutSeconds:     template.Spec.Deletion.NodeDeletionTimeoutSeconds,
+			},
+		},
+	}
+}
+
+// labels of the Machines and their clones.
+func (s Snapshot) labels() map[string]string {
+	out := maps.Clone(s.Plane.Spec.MachineTemplate.ObjectMeta.Labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, s.selector())
+	return out
+}
+
+// selector are the labels by which the Machines are found.
+func (s Snapshot) selector() map[string]string {
+	return map[string]string{
+		clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.MachineControlPlaneLabel: "",
+		clusterv1.MachineControlPlaneNameLabel: contract.LabelValue(s.Plane.Name),
+	}
+}
+
+// gates are the readiness gates of Machines: those of the components, and those that the template adds.
+func (s Snapshot) gates() []clusterv1.MachineReadinessGate {
+	out := health.Gates(s.managesEtcd())
+	own := map[string]bool{}
+	for _, gate := range out {
+		own[gate.ConditionType] = true
+	}
+	for _, gate := range s.Plane.Spec.MachineTemplate.Spec.ReadinessGates {
+		if !own[gate.ConditionType] {
+			out = append(out, gate)
+		}
+	}
+	return out
+}
+
+// clones are those of the control plane's Machines. KubeadmConfigs have no template, and the kind of one tells theirs.
+func (s Snapshot) clones() clone.Query {
+	configs := clone.Template{Ref: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind}}
+	var reserved []string
+	reserved = append(reserved, s.Created...)
+	for _, m := range s.Adoptable {
+		reserved = append(reserved, m.Name)
+	}
+	return clone.Query{
+		Namespace: s.Plane.Namespace, Owner: s.Plane.UID, Templates: clone.Templates{s.Infra, configs}, Machines: s.Machines.Machines(),
+		Reserved: reserved, Labels: s.selector(),
+	}
+}
+
+func ownerReference(plane *controlplanev1.KubeadmControlPlane) metav1.OwnerReference {
+	return *metav1.NewControllerRef(plane, controlplanev1.GroupVersion.WithKind(planeKind))
+}
+
+// secretsOwner owns the Secrets of the cluster, in the place of a KubeadmConfig that created them before the control plane did.
+func (s Snapshot) secretsOwner() authority.Owner {
+	return authority.Owner{Ref: ownerReference(s.Plane), Replaces: []string{configKind}}
+}
+
+// required are the Secrets that the control plane needs.
+func (s Snapshot) required() []authority.Requirement {
+	return authority.Required(s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration)
+}
+
+// managesEtcd reports whether etcd runs on the Machines.
+func (s Snapshot) managesEtcd() bool {
+	return !s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.IsDefined()
+}
+
+// isInitialized reports whether the cluster has been initialized.
+func (s Snapshot) isInitialized() bool {
+	before := s.Plane.Status.Initialization.ControlPlaneInitialized
+	return before != nil && *before || s.Workload.Initialized
+}
+
+// etcdMembers are the members of etcd for the arithmetic of the quorum.
+func (s Snapshot) etcdMembers() quorum.Members {
+	var out quorum.Members
+	for _, m := range s.Workload.Etcd.Members {
+		out = append(out, quorum.Member{Name: m.Name, Learner: m.Learner, Healthy: health.MemberProblem(s.Workload.Etcd, m.Name) == ""})
+	}
+	return out
+}
+
+// rolloutMachine is a Machine with what it was created from.
+func (s Snapshot) rolloutMachine(m *clusterv1.Machine) rollout.Machine {
+	out := rollout.Machine{Machine: m, Config: s.Configs[m.Spec.Bootstrap.ConfigRef.Name]}
+	if s.Clones == nil {
+		return out
+	}
+	if infra, ok := s.Clones.Items[clone.Key{Kind: m.Spec.InfrastructureRef.Kind, Name: m.Spec.InfrastructureRef.Name}]; ok {
+		out.Infra, _ = clone.ClonedFrom(infra)
+	}
+	return out
+}
+
+// reasons say why a Machine has to be replaced.
+func (s Snapshot) reasons(m *clusterv1.Machine) []rollout.Reason { return s.Reasons[m.Name] }
+
+// candidates are the Machines that stay, for choices between them.
+func (s Snapshot) candidates() []rollout.Candidate {
+	var out []rollout.Candidate
+	for _, m := range s.Machines {
+		if !m.Deleted {
+			out = append(out, rollout.Candidate{
+				Machine: m.Machine, Outdated: len(s.reasons(m.Machine)) > 0, Unhealthy: health.Unhealthy(s.judged(m), s.managesEtcd()) != "",
+			})
+		}
+	}
+	return out
+}
+
+// outdated are the names of Machines that stay and have to be replaced.
+func (s Snapshot) outdated() []string {
+	var out []string
+	for _, c := range s.candidates() {
+		if c.Outdated {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// defaultNaming is the name template of control planes that have none.
+const defaultNaming = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
+
+// newName returns a name for a new Machine that no other has; empty, where all random parts are taken.
+func (s Snapshot) newName() (string, error) {
+	values := naming.Values{"cluster": {"name": s.Cluster.Name}, "kubeadmControlPlane": {"name": s.Plane.Name}}
+	template, err := naming.Parse(cmp.Or(s.Plane.Spec.MachineNaming.Template, defaultNaming), values)
+	if err != nil {
+		return "", err
+	}
+	taken := append(summary.Machines(s.Machines.Machines()).Names(), s.Created...)
+	names, err := template.FreshNames(values, s.Random, taken, 1)
+	if err != nil || len(names) == 0 {
+		return "", err
+	}
+	return names[0], nil
+}

@@ -1,0 +1,111 @@
+package members
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/remote/portforward"
+)
+
+const (
+	// port on which members listen for clients.
+	port = 2379
+	// keptFor is how long a connection is used: shorter than the life of its client certificate.
+	keptFor = 45 * time.Minute
+)
+
+// Forwarder connects to ports of Pods of workload clusters.
+type Forwarder interface {
+	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
+}
+
+// Timeouts end calls to members, and connecting to them; zero: those of package etcd.
+type Timeouts struct{ Dial, Call time.Duration }
+
+// Connections are those to the members of all workload clusters.
+type Connections struct {
+	Forwarder Forwarder
+	// Secrets are read from the first that has them.
+	Secrets []client.Reader
+	Now     func() time.Time
+	Timeouts
+
+	mu   sync.Mutex
+	open map[client.ObjectKey]*connection
+}
+
+// connection is to the members of one cluster.
+type connection struct {
+	etcd.Cluster
+	nodes []string
+	ca    []byte
+	since time.Time
+}
+
+// Etcd returns the members on Nodes of a cluster. The caller does not close it.
+func (c *Connections) Etcd(ctx context.Context, cluster client.ObjectKey, nodes []string) (etcd.Cluster, error) {
+	found, err := authority.Read(ctx, cluster, []authority.Purpose{authority.Etcd}, c.Secrets...)
+	if err != nil {
+		return nil, err
+	}
+	secret := found[authority.Etcd]
+	if secret == nil || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
+		return nil, fault.New(fault.Unreachable, "EtcdAuthorityMissing", "Secret %s has no key to sign a client certificate of etcd with", authority.Etcd.SecretName(cluster.Name))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if have := c.open[cluster]; have != nil {
+		if slices.Equal(have.nodes, nodes) && bytes.Equal(have.ca, secret.Data[corev1.TLSCertKey]) && c.Now().Sub(have.since) < keptFor {
+			return have, nil
+		}
+		go func() { _ = have.Close() }() // calls that are under way end with it
+		delete(c.open, cluster)
+	}
+	made, err := c.connect(cluster, nodes, secret)
+	if err != nil {
+		return nil, err
+	}
+	if c.open == nil {
+		c.open = map[client.ObjectKey]*connection{}
+	}
+	c.open[cluster] = made
+	return made, nil
+}
+
+func (c *Connections) connect(cluster client.ObjectKey, nodes []string, secret *corev1.Secret) (*connection, error) {
+	config, err := etcd.ClientTLS(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], c.Now())
+	if err != nil {
+		return nil, err
+	}
+	made, err := etcd.Connect(etcd.Config{
+		Nodes: slices.Clone(nodes), TLS: config, CallTimeout: c.Call, DialTimeout: c.Dial,
+		Dial: func(ctx context.Context, node string) (net.Conn, error) {
+			return c.Forwarder.Forward(ctx, cluster, portforward.Target{Namespace: metav1.NamespaceSystem, Pod: "etcd-" + node, Port: port})
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Cluster: made, nodes: slices.Clone(nodes), ca: secret.Data[corev1.TLSCertKey], since: c.Now()}, nil
+}
+
+// Forget closes the connection to a cluster that does not exist any more.
+func (c *Connections) Forget(cluster client.ObjectKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if have := c.open[cluster]; have != nil {
+		delete(c.open, cluster)
+		go func() { _ = have.Close() }()
+	}
+}

@@ -1,0 +1,77 @@
+package quorum
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+func members(healthy, unhealthy, learners int) Members {
+	var out Members
+	for range healthy {
+		out = append(out, Member{Name: fmt.Sprintf("h%d", len(out)), Healthy: true})
+	}
+	for range unhealthy {
+		out = append(out, Member{Name: fmt.Sprintf("u%d", len(out))})
+	}
+	for range learners {
+		out = append(out, Member{Name: fmt.Sprintf("l%d", len(out)), Healthy: true, Learner: true})
+	}
+	return out
+}
+
+// KC-19
+func TestAllowsRemoval(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		members Members
+		remove  string
+		want    bool
+	}{
+		"the only one":               {"nothing would be left", members(1, 0, 0), "h0", false},
+		"one of two":                 {"both agree on it, one is left", members(2, 0, 0), "h0", true},
+		"the lost one of two":        {"one alone cannot remove the other", members(1, 1, 0), "u1", false},
+		"the lost one of three":      {"two agree", members(2, 1, 0), "u2", true},
+		"a good one beside a lost":   {"one of two would be left", members(2, 1, 0), "h0", false},
+		"the first of two lost":      {"three of four are left", members(3, 2, 0), "u3", true},
+		"one of three lost of five":  {"two of five cannot agree", members(2, 3, 0), "u2", false},
+		"a learner":                  {"it has no vote", members(1, 0, 1), "l1", true},
+		"the voter beside a learner": {"a learner cannot lead", members(1, 0, 1), "h0", false},
+		"no member":                  {"a Machine that never joined", members(3, 0, 0), "x", true},
+	} {
+		if got := tc.members.AllowsRemoval(tc.remove); got != tc.want {
+			t.Errorf("%s: %s: %v (%s)", name, tc.reason, got, tc.members.Removal(tc.remove))
+		}
+	}
+}
+
+// Whatever the members, removals that are allowed, one after the other, never end without a quorum, and a cluster that has lost fewer
+// than half of its members can get rid of all that it lost.
+func TestRemovalsKeepQuorum(t *testing.T) { // KC-19
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		ms := members(r.IntN(8), r.IntN(8), r.IntN(3))
+		recoverable := ms.HasQuorum()
+		for range 20 {
+			if len(ms) == 0 {
+				break
+			}
+			name := ms[r.IntN(len(ms))].Name
+			if !ms.AllowsRemoval(name) {
+				continue
+			}
+			ms = ms.Without(name)
+			if !ms.HasQuorum() || ms.Healthy() == 0 {
+				t.Fatalf("seed %d: removing %s leaves %v", seed, name, ms)
+			}
+		}
+		for _, m := range ms {
+			if recoverable && !m.Healthy && ms.AllowsRemoval(m.Name) {
+				ms = ms.Without(m.Name)
+			}
+		}
+		if recoverable && ms.Healthy() != ms.Voters() {
+			t.Fatalf("seed %d: lost members stay: %v", seed, ms)
+		}
+	}
+}

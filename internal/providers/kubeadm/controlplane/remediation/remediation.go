@@ -1,0 +1,223 @@
+package remediation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
+)
+
+// Machine is a control plane Machine with what is known of its components.
+type Machine struct {
+	machines.Member
+	// EtcdHealthy and ComponentsHealthy are true where all conditions about them are True.
+	EtcdHealthy, ComponentsHealthy bool
+	// Held: it is deleted, and its member of etcd cannot be removed before others are healthy.
+	Held bool
+}
+
+// Asks reports whether a health check asks to replace the Machine.
+func (m Machine) Asks() bool { return !m.Deleted && machines.NeedsRemediation(m.Member.Machine) }
+
+// Input is what a remediation is decided by.
+type Input struct {
+	Now  time.Time
+	Spec controlplanev1.KubeadmControlPlaneRemediationSpec
+	// Machines of the control plane.
+	Machines []Machine
+	// Created are Machines that the cache does not show yet.
+	Created []string
+	// Initialized: the cluster has been initialized.
+	Initialized bool
+	// Etcd are the members, named as their Nodes; nil: etcd is external.
+	Etcd quorum.Members
+	// Managed: etcd runs on the Machines. EtcdUnknown says why its members are not known; empty: they are.
+	Managed     bool
+	EtcdUnknown string
+	// InProgress is the record on the control plane.
+	InProgress *Record
+}
+
+// Decision is what to do.
+type Decision struct {
+	// Delete is the name of the Machine to replace; empty: none now.
+	Delete string
+	// Record is what to remember of it.
+	Record Record
+	// Verdicts are the conditions OwnerRemediated of the Machines for which a health check asks.
+	Verdicts map[string]condition.Verdict
+	// Recheck is when to decide again; zero: something changes before.
+	Recheck time.Duration
+}
+
+// Decide says which Machine is replaced, by the table in the documentation of the package.
+func Decide(in Input) Decision {
+	d := Decision{Verdicts: map[string]condition.Verdict{}}
+	asking := in.asking()
+	if len(asking) == 0 {
+		return d
+	}
+	chosen := asking[0]
+	for _, m := range asking[1:] {
+		d.Verdicts[m.Name] = deferred("Waiting for Machine %s to be replaced first", chosen.Name)
+	}
+	verdict, recheck := in.obstacle(chosen)
+	d.Verdicts[chosen.Name], d.Recheck = verdict, recheck
+	if verdict == deleting() {
+		d.Delete, d.Record = chosen.Name, in.record(chosen)
+	}
+	return d
+}
+
+func deleting() condition.Verdict {
+	return condition.False(controlplanev1.KubeadmControlPlaneMachineRemediationMachineDeletingReason, "Machine is deleted to be replaced")
+}
+
+func deferred(format string, args ...any) condition.Verdict {
+	return condition.False(controlplanev1.KubeadmControlPlaneMachineRemediationDeferredReason, fmt.Sprintf(format, args...))
+}
+
+func refused(format string, args ...any) condition.Verdict {
+	return condition.False(controlplanev1.KubeadmControlPlaneMachineCannotBeRemediatedReason, fmt.Sprintf(format, args...))
+}
+
+// asking are the Machines to replace, in the order in which to do so.
+func (in Input) asking() []Machine {
+	var out []Machine
+	for _, m := range in.Machines {
+		if m.Asks() {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(a, b Machine) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func (m Machine) rank() int {
+	_, marked := m.Annotations[clusterv1.RemediateMachineAnnotation]
+	switch {
+	case marked:
+		return 0
+	case !m.Status.NodeRef.IsDefined():
+		return 1
+	case !m.EtcdHealthy:
+		return 2
+	case !m.ComponentsHealthy:
+		return 3
+	}
+	return 4
+}
+
+// obstacle is the verdict on the Machine that was chosen: deleting, or why not.
+func (in Input) obstacle(chosen Machine) (condition.Verdict, time.Duration) {
+	if busy := in.busy(chosen); busy != "" {
+		return deferred("Waiting for Machine %s", busy), 0
+	}
+	if verdict, recheck := in.retries(chosen); verdict != condition.Absent() {
+		return verdict, recheck
+	}
+	alone := len(in.Machines) == 1
+	switch {
+	case alone && !in.Initialized:
+		return deleting(), 0
+	case alone:
+		return refused("It is the only Machine of the control plane: nothing would be left of its data; add Machines, or restore a backup"), 0
+	case !slices.ContainsFunc(in.Machines, func(m Machine) bool {
+		return m.Name != chosen.Name && !m.Deleted && m.ComponentsHealthy && (m.EtcdHealthy || !in.Managed)
+	}):
+		return deferred("No other Machine has all components of the control plane healthy"), 0
+	case in.Managed && in.EtcdUnknown != "":
+		return deferred("The members of etcd are not known: %s", in.EtcdUnknown), 0
+	case in.Managed && !in.Etcd.AllowsRemoval(chosen.Status.NodeRef.Name):
+		return deferred("It cannot be replaced now: %s", in.Etcd.Removal(chosen.Status.NodeRef.Name)), 0
+	}
+	return deleting(), 0
+}
+
+// busy names a Machine that has to be created or deleted before another is replaced; empty: none.
+func (in Input) busy(chosen Machine) string {
+	for _, m := range in.Machines {
+		switch {
+		case m.Name == chosen.Name, m.Held:
+		case m.Deleted:
+			return m.Name + " to be deleted"
+		case !m.Status.NodeRef.IsDefined() && !m.Asks():
+			return m.Name + " to be provisioned"
+		}
+	}
+	if len(in.Created) > 0 {
+		return in.Created[0] + " to be seen"
+	}
+	return ""
+}
+
+// retries is the verdict by how often, and when, replacements failed; absent: nothing is against one more.
+func (in Input) retries(chosen Machine) (condition.Verdict, time.Duration) {
+	last, isRetry := in.retried(chosen)
+	if !isRetry || in.isRecorded(chosen) {
+		return condition.Absent(), 0
+	}
+	if period := seconds(in.Spec.RetryPeriodSeconds, 0); in.Now.Before(last.Timestamp.Add(period)) {
+		return deferred("Waiting for the time between two retries, %s, to be over", period), last.Timestamp.Add(period).Sub(in.Now)
+	}
+	if most := in.Spec.MaxRetry; most != nil && last.RetryCount >= int(*most) {
+		return refused("It is the replacement of Machine %s, and was replaced as often as spec.remediation.maxRetry allows: %d times", last.Machine, *most), 0
+	}
+	return condition.Absent(), 0
+}
+
+// retried is the record of what a Machine replaces; false: it replaces none, or was healthy for long enough to be a new case.
+func (in Input) retried(m Machine) (Record, bool) {
+	last, ok := For(m.Member.Machine)
+	healthy := seconds(in.Spec.MinHealthyPeriodSeconds, controlplanev1.DefaultMinHealthyPeriodSeconds)
+	return last, ok && in.Now.Before(last.Timestamp.Add(healthy))
+}
+
+// isRecorded reports whether it was decided already that the Machine is replaced.
+func (in Input) isRecorded(m Machine) bool {
+	if in.InProgress == nil {
+		return false
+	}
+	if in.InProgress.Machine == m.Name {
+		return true
+	}
+	last, isRetry := For(m.Member.Machine)
+	return isRetry && last.Machine == in.InProgress.Machine && in.InProgress.RetryCount == last.RetryCount+1
+}
+
+// record is what to remember of the replacement of a Machine.
+func (in Input) record(m Machine) Record {
+	if in.isRecorded(m) {
+		return *in.InProgress
+	}
+	last, isRetry := in.retried(m)
+	if !isRetry {
+		return Record{Machine: m.Name, Timestamp: in.Now.Truncate(time.Second)}
+	}
+	return Record{Machine: last.Machine, Timestamp: in.Now.Truncate(time.Second), RetryCount: last.RetryCount + 1}
+}
+
+func seconds(n *int32, otherwise int32) time.Duration {
+	if n == nil {
+		n = &otherwise
+	}
+	return time.Duration(*n) * time.Second
+}
+
+// IsOwnReason reports whether a reason of the condition OwnerRemediated is one that [Decide] gives.
+func IsOwnReason(reason string) bool {
+	return slices.Contains([]string{
+		controlplanev1.KubeadmControlPlaneMachineCannotBeRemediatedReason, controlplanev1.KubeadmControlPlaneMachineRemediationDeferredReason,
+		controlplanev1.KubeadmControlPlaneMachineRemediationMachineDeletingReason,
+	}, reason)
+}

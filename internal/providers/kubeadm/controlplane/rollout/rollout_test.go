@@ -1,0 +1,140 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+var now = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+
+func plane(changes ...func(*controlplanev1.KubeadmControlPlane)) *controlplanev1.KubeadmControlPlane {
+	p := &controlplanev1.KubeadmControlPlane{}
+	p.Spec.Version = "v1.36.3"
+	p.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooTemplate", Name: "t"}
+	c := &p.Spec.KubeadmConfigSpec
+	c.ClusterConfiguration.ImageRepository = "r"
+	c.InitConfiguration.NodeRegistration.Name, c.JoinConfiguration.NodeRegistration.Name = "x", "x"
+	for _, change := range changes {
+		change(p)
+	}
+	return p
+}
+
+func machine(joins bool, changes ...func(*Machine)) Machine {
+	p := plane()
+	m := Machine{Machine: &clusterv1.Machine{}, Config: &bootstrapv1.KubeadmConfig{Spec: DesiredConfig(p, joins)}, Infra: p.Spec.MachineTemplate.Spec.InfrastructureRef}
+	m.Spec.Version, m.CreationTimestamp = "v1.36.3", metav1.NewTime(now.AddDate(0, -1, 0))
+	for _, change := range changes {
+		change(&m)
+	}
+	return m
+}
+
+func TestReasons(t *testing.T) { // KC-08, KC-24
+	type change = func(*controlplanev1.KubeadmControlPlane)
+	days := func(p *controlplanev1.KubeadmControlPlane) { p.Spec.Rollout.Before.CertificatesExpiryDays = 10 }
+	for name, tc := range map[string]struct {
+		reason  string
+		machine Machine
+		change  change
+		want    string
+	}{
+		"init":             {"", machine(false), nil, ""},
+		"join":             {"", machine(true), nil, ""},
+		"version":          {"", machine(true, func(m *Machine) { m.Spec.Version = "v1.35.4" }), nil, "Version: Version v1.35.4, v1.36.3 required"},
+		"infrastructure":   {"", machine(true), func(p *controlplanev1.KubeadmControlPlane) { p.Spec.MachineTemplate.Spec.InfrastructureRef.Name = "u" }, "Infrastructure: FooTemplate t, FooTemplate u required"},
+		"origin not known": {"nothing to compare", machine(true, func(m *Machine) { m.Infra = clusterv1.ContractVersionedObjectReference{} }), nil, ""},
+		"commands": {"", machine(true), func(p *controlplanev1.KubeadmControlPlane) {
+			p.Spec.KubeadmConfigSpec.PreKubeadmCommands = []string{"a"}
+		}, "KubeadmConfig: KubeadmConfig differs in preKubeadmCommands"},
+		"cluster": {"", machine(true), func(p *controlplanev1.KubeadmControlPlane) {
+			p.Spec.KubeadmConfigSpec.ClusterConfiguration.ImageRepository = "s"
+		}, "KubeadmConfig: KubeadmConfig differs in clusterConfiguration.imageRepository"},
+		"CoreDNS": {"it is changed in the cluster", machine(true), func(p *controlplanev1.KubeadmControlPlane) {
+			p.Spec.KubeadmConfigSpec.ClusterConfiguration.DNS.ImageTag = "v1"
+		}, ""},
+		"join, of an init": {"the first Machine has no such configuration", machine(false), func(p *controlplanev1.KubeadmControlPlane) {
+			p.Spec.KubeadmConfigSpec.JoinConfiguration.NodeRegistration.Name = "y"
+		}, ""},
+		"join, of a join": {"", machine(true), func(p *controlplanev1.KubeadmControlPlane) {
+			p.Spec.KubeadmConfigSpec.JoinConfiguration.NodeRegistration.Name = "y"
+		}, "KubeadmConfig: KubeadmConfig differs in joinConfiguration.nodeRegistration"},
+		"discovery": {"the reference implementation writes it there", machine(true, func(m *Machine) { m.Config.Spec.JoinConfiguration.Discovery.TLSBootstrapToken = "t" }), nil, ""},
+		"format":    {"the default", machine(true), func(p *controlplanev1.KubeadmControlPlane) { p.Spec.KubeadmConfigSpec.Format = bootstrapv1.CloudConfig }, ""},
+		"metadata": {"it follows in place", machine(true), func(p *controlplanev1.KubeadmControlPlane) {
+			p.Spec.MachineTemplate.ObjectMeta.Labels = map[string]string{"a": "b"}
+		}, ""},
+		"after": {"", machine(true), func(p *controlplanev1.KubeadmControlPlane) {
+			p.Spec.Rollout.After = metav1.NewTime(now.AddDate(0, 0, -1))
+		}, "RolloutAfter: KubeadmControlPlane spec.rollout.after expired"},
+		"after, newer": {"it was replaced", machine(true, func(m *Machine) { m.CreationTimestamp = metav1.NewTime(now) }), func(p *controlplanev1.KubeadmControlPlane) {
+			p.Spec.Rollout.After = metav1.NewTime(now.AddDate(0, 0, -1))
+		}, ""},
+		"certificates":       {"", machine(true, func(m *Machine) { m.Status.CertificatesExpiryDate = metav1.NewTime(now.AddDate(0, 0, 9)) }), days, "CertificateExpiry: Certificates will expire soon, within 10 days"},
+		"certificates later": {"", machine(true, func(m *Machine) { m.Status.CertificatesExpiryDate = metav1.NewTime(now.AddDate(0, 0, 11)) }), days, ""},
+		"not known":          {"", machine(true), days, ""},
+	} {
+		p := plane()
+		if tc.change != nil {
+			p = plane(tc.change)
+		}
+		var got []string
+		for _, r := range Reasons(p, tc.machine, now) {
+			got = append(got, string(r.Cause)+": "+r.Message)
+		}
+		if diff := cmp.Diff(tc.want, strings.Join(got, "; ")); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
+	}
+}
+
+func candidate(name, domain string, age int, changes ...func(*Candidate)) Candidate {
+	c := Candidate{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-time.Duration(age) * time.Hour))}}}
+	c.Spec.FailureDomain = domain
+	for _, change := range changes {
+		change(&c)
+	}
+	return c
+}
+
+func marked(c *Candidate)    { c.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""} }
+func outdated(c *Candidate)  { c.Outdated = true }
+func unhealthy(c *Candidate) { c.Unhealthy = true }
+
+func TestChoices(t *testing.T) { // KC-05, KC-06, CP-16
+	cluster := &clusterv1.Cluster{}
+	cluster.Status.FailureDomains = []clusterv1.FailureDomain{{Name: "a", ControlPlane: new(true)}, {Name: "b", ControlPlane: new(true)}, {Name: "w"}}
+	for name, tc := range map[string]struct {
+		reason      string
+		all         []Candidate
+		next, where string
+	}{
+		"none":                 {"", nil, "", "a"},
+		"oldest":               {"", []Candidate{candidate("x", "a", 1), candidate("y", "b", 2)}, "y", "a"},
+		"crowded":              {"the fullest domain gives one", []Candidate{candidate("x", "a", 1), candidate("y", "a", 1), candidate("z", "b", 9)}, "x", "b"},
+		"outdated":             {"", []Candidate{candidate("x", "a", 1, outdated), candidate("y", "b", 9)}, "x", "a"},
+		"outdated, sick":       {"", []Candidate{candidate("x", "a", 9, outdated), candidate("y", "b", 1, outdated, unhealthy)}, "y", "a"},
+		"sick":                 {"that alone is the business of a health check", []Candidate{candidate("x", "a", 9), candidate("y", "b", 1, unhealthy)}, "x", "a"},
+		"marked":               {"a person knows better", []Candidate{candidate("x", "a", 9, outdated, unhealthy), candidate("y", "b", 1, marked)}, "y", "a"},
+		"marked, outdated":     {"", []Candidate{candidate("x", "a", 9, marked), candidate("y", "b", 1, marked, outdated)}, "y", "b"},
+		"up to date elsewhere": {"Machines that go do not count", []Candidate{candidate("x", "a", 1, outdated), candidate("y", "a", 1, outdated), candidate("z", "b", 1)}, "x", "a"},
+	} {
+		got, _ := NextToDelete(tc.all, cluster)
+		if tc.next != "" && got.Name != tc.next {
+			t.Errorf("%s: %s: deletes %s, want %s", name, tc.reason, got.Name, tc.next)
+		}
+		if where := DomainForNew(tc.all, cluster); where != tc.where {
+			t.Errorf("%s: %s: a new one in %s, want %s", name, tc.reason, where, tc.where)
+		}
+	}
+	if got := DomainForNew(nil, &clusterv1.Cluster{}); got != "" {
+		t.Errorf("a Cluster without failure domains: %q", got)
+	}
+}

@@ -1,0 +1,255 @@
+package controlplane
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/preflight"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/version"
+)
+
+// desired is how many Machines there should be.
+func desired(s Snapshot) int { return int(ptr.Deref(s.Plane.Spec.Replicas, 1)) }
+
+// surge is how many Machines more there may be while outdated ones are replaced.
+func surge(s Snapshot) int {
+	most := s.Plane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge
+	if most == nil {
+		return 1
+	}
+	return min(1, most.IntValue())
+}
+
+// scale creates or deletes one Machine: while Machines are outdated up to as many more as the strategy allows, and down again.
+func scale(s Snapshot, c change, p *loop.Plan) bool {
+	have, want := len(s.Machines)+len(s.Created), desired(s)
+	outdated := s.outdated()
+	why := fmt.Sprintf("scale up from %d to %d", have, want)
+	if len(outdated) > 0 {
+		want += surge(s)
+		why = s.describeReasons(outdated)
+	}
+	switch {
+	case have == 0:
+		initialize(s, c, p)
+	case have < want:
+		scaleUp(s, c, why, p)
+	case have > desired(s), len(outdated) > 0:
+		scaleDown(s, outdated, p)
+	default:
+		return false
+	}
+	return true
+}
+
+// initialize creates the first Machine.
+func initialize(s Snapshot, c change, p *loop.Plan) {
+	switch {
+	case s.isInitialized() && s.managesEtcd():
+		p.WaitFor(waitForMachines, "The control plane was initialized and none of its Machines exists: restore them, or delete the Cluster; another first "+
+			"Machine would be another cluster").For(planeKind, s.Plane.Name).ForPerson()
+	case isBlocked(s, upFacts(s, c), p):
+	default:
+		create(s, action.CreateMachine{Why: "initialize the cluster"}, p)
+	}
+}
+
+func scaleUp(s Snapshot, c change, why string, p *loop.Plan) {
+	if isBlocked(s, upFacts(s, c), p) {
+		return
+	}
+	create(s, action.CreateMachine{Joins: true, Why: why}, p)
+}
+
+// create names the new Machine and chooses its failure domain.
+func create(s Snapshot, a action.CreateMachine, p *loop.Plan) {
+	name, err := s.newName()
+	if err != nil {
+		p.WaitFor(waitForName, "spec.machineNaming.template %s", err).For(planeKind, s.Plane.Name).ForPerson()
+		return
+	}
+	if name == "" {
+		p.RecheckIn(machines.PendingRecheck) // all random parts were taken: others next time
+		return
+	}
+	a.Name, a.Domain = name, rollout.DomainForNew(s.candidates(), s.Cluster)
+	p.Do(a)
+}
+
+func scaleDown(s Snapshot, outdated []string, p *loop.Plan) {
+	chosen, ok := rollout.NextToDelete(s.candidates(), s.Cluster)
+	if !ok {
+		return
+	}
+	facts := checked{Snapshot: s, leaving: chosen.Name}
+	if isBlocked(s, facts, p) {
+		return
+	}
+	if node := chosen.Status.NodeRef.Name; s.managesEtcd() && node != "" && !s.etcdMembers().AllowsRemoval(node) {
+		p.WaitFor(waitForPreflight, "Machine %s cannot be deleted: %s", chosen.Name, s.etcdMembers().Removal(node)).For(machineKind, chosen.Name).ForTime()
+		p.RecheckIn(preflightRecheck)
+		return
+	}
+	if isWritten(s.Machines.Named(chosen.Name), *p) {
+		return
+	}
+	why := fmt.Sprintf("scale down to %d, %s", desired(s), chosen.WhyDeleted())
+	if len(outdated) > 0 && chosen.Outdated {
+		why = s.describeReasons([]string{chosen.Name})
+	}
+	p.Do(machines.Delete{Names: []string{chosen.Name}, Why: why})
+}
+
+// checked is what preflight checks look at.
+type checked struct {
+	Snapshot
+	// up: a Machine is to be created; complete: all certificates are there.
+	up, complete bool
+	// leaving is the Machine that is to be deleted, which need not be healthy.
+	leaving string
+}
+
+func upFacts(s Snapshot, c change) checked {
+	return checked{Snapshot: s, up: true, complete: c.complete}
+}
+
+// checks are the preflight checks, in the order in which to solve what they find.
+func checks() preflight.Checks[checked] {
+	return preflight.Checks[checked]{
+		{Name: "ReplicasAllowed", Blocker: checked.denied},
+		{Name: "InfrastructureTemplate", Blocker: checked.template},
+		{Name: "TopologyVersion", Blocker: checked.pendingUpgrade},
+		{Name: "Certificates", Blocker: checked.certificatesMissing},
+		{Name: "NoMachineDeleting", Blocker: checked.deleting},
+		{Name: "ControlPlaneInitialized", Blocker: checked.notInitialized},
+		{Name: "MachinesHealthy", Blocker: checked.unhealthy},
+		{Name: "EtcdMembers", Blocker: checked.etcdUnknown},
+		{Name: "KubeadmVersionSkew", Blocker: checked.kubeadmSkew},
+	}
+}
+
+// isBlocked waits for what preflight checks find, and reports whether they find anything.
+func isBlocked(s Snapshot, facts checked, p *loop.Plan) bool {
+	blockers := checks().Blockers(facts)
+	for _, message := range blockers {
+		p.WaitFor(waitForPreflight, "%s", message).For(planeKind, s.Plane.Name).ForTime()
+	}
+	if len(blockers) > 0 {
+		p.RecheckIn(preflightRecheck)
+	}
+	return len(blockers) > 0
+}
+
+func (c checked) denied() string {
+	if !c.up {
+		return ""
+	}
+	return c.Settings.Policy.DeniedReplicas(ptr.Deref(c.Plane.Spec.Replicas, 1))
+}
+
+func (c checked) template() string {
+	if !c.up {
+		return ""
+	}
+	return c.Infra.Blocker()
+}
+
+// pendingUpgrade says that the topology of the Cluster asks for another version, which comes before anything else.
+func (c checked) pendingUpgrade() string {
+	topology := c.Cluster.Spec.Topology
+	next := topology.Version
+	if step := c.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]; step != "" {
+		next = step
+	}
+	if !topology.IsDefined() || next == c.Plane.Spec.Version || topology.Version == c.Plane.Spec.Version {
+		return ""
+	}
+	return fmt.Sprintf("Waiting for the topology of Cluster %s to set version %s", c.Cluster.Name, next)
+}
+
+func (c checked) certificatesMissing() string {
+	if !c.up || c.complete {
+		return ""
+	}
+	var out []string
+	state := c.Certificates
+	for _, problem := range state.Problems {
+		out = append(out, problem.Text)
+	}
+	for _, purpose := range state.Create {
+		out = append(out, "Secret "+purpose.SecretName(c.Cluster.Name)+" is being created")
+	}
+	return strings.Join(out, "; ")
+}
+
+func (c checked) deleting() string {
+	var names []string
+	for _, m := range c.Machines {
+		if m.Deleted {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Waiting for %s to be deleted", machines.NamesText(names))
+}
+
+func (c checked) notInitialized() string {
+	if len(c.Machines) == 0 || c.isInitialized() {
+		return ""
+	}
+	return "Waiting for the first Machine to initialize the cluster"
+}
+
+func (c checked) unhealthy() string {
+	var out []string
+	for _, m := range c.Machines {
+		if m.Deleted || m.Name == c.leaving || !c.isInitialized() {
+			continue
+		}
+		if problem := health.Unhealthy(c.judged(m), c.managesEtcd()); problem != "" {
+			out = append(out, fmt.Sprintf("Machine %s %s", m.Name, problem))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func (c checked) etcdUnknown() string {
+	if !c.managesEtcd() || !c.isInitialized() || len(c.Machines) == 0 {
+		return ""
+	}
+	return c.etcdProblem()
+}
+
+// kubeadmSkew says that kubeadm cannot join a Machine that is too new for the others.
+func (c checked) kubeadmSkew() string {
+	want, err := version.Parse(c.Plane.Spec.Version)
+	if !c.up || err != nil {
+		return ""
+	}
+	for _, m := range c.Machines {
+		have, err := version.Parse(m.Spec.Version)
+		if err == nil && (have.Major != want.Major || have.Minor+1 < want.Minor) {
+			return fmt.Sprintf("Version %s is more than one minor version newer than %s of Machine %s: kubeadm does not join it", c.Plane.Spec.Version, m.Spec.Version, m.Name)
+		}
+	}
+	return ""
+}
+
+// isRestored reports whether the control plane looks like one that was restored without its Machines: it has never reported anything,
+// and the kubeconfig of its Cluster is older than itself.
+func (s Snapshot) isRestored() bool {
+	secret := s.Secrets[authority.Admin]
+	return len(s.Machines) == 0 && s.Plane.Status.ObservedGeneration == 0 && secret != nil && secret.CreationTimestamp.Before(&s.Plane.CreationTimestamp) &&
+		s.secretsOwner().Lost(secret)
+}

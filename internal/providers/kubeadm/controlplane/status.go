@@ -1,0 +1,88 @@
+package controlplane
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/legacy"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
+)
+
+// Report is the status of a KubeadmControlPlane after a reconciliation.
+func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+	j := judged{Snapshot: s, plan: p, out: out}
+	for _, m := range s.Machines {
+		j.machines = append(j.machines, s.judged(m))
+	}
+	n := j.machines.Count()
+	status := controlplanev1.KubeadmControlPlaneStatus{
+		Conditions: conditions.Evaluate(j, loop.MomentOf(s.Plane, s.Now)),
+		Replicas:   &n.Replicas, ReadyReplicas: &n.Ready, AvailableReplicas: &n.Available, UpToDateReplicas: &n.UpToDate,
+		Versions: j.machines.Versions(), ObservedGeneration: s.Plane.Status.ObservedGeneration,
+		Initialization: s.Plane.Status.Initialization, LastRemediation: lastRemediation(s),
+	}
+	if len(status.Versions) > 0 {
+		status.Version = status.Versions[0].Version
+	}
+	if s.Cluster != nil {
+		status.Selector = labels.SelectorFromSet(s.selector()).String()
+	}
+	if s.isInitialized() {
+		status.Initialization.ControlPlaneInitialized = new(true)
+	}
+	if out.Err == nil && s.Cluster != nil && !s.isRestored() {
+		status.ObservedGeneration = s.Plane.Generation
+	}
+	status.Deprecated = &controlplanev1.KubeadmControlPlaneDeprecatedStatus{V1Beta1: legacy.Status(
+		legacy.Input{Plane: s.Plane, Now: s.Now, Machines: j.machines, Wanted: j.wanted()}, status.Conditions)}
+	return loop.Report{Status: status, Events: events(j)}
+}
+
+// lastRemediation is the last remediation: the one in progress, or the newest of those that Machines record.
+func lastRemediation(s Snapshot) controlplanev1.LastRemediationStatus {
+	last, found := remediation.InProgress(s.Plane)
+	if !found {
+		for _, m := range s.Machines {
+			if r, ok := remediation.For(m.Machine); ok && (!found || r.Timestamp.After(last.Timestamp)) {
+				last, found = r, true
+			}
+		}
+	}
+	if !found {
+		return s.Plane.Status.LastRemediation
+	}
+	return controlplanev1.LastRemediationStatus{
+		Machine: last.Machine, Time: metav1.NewTime(last.Timestamp.UTC()), RetryCount: new(int32(last.RetryCount)),
+	}
+}
+
+// events tell what was done to Machines and members of etcd.
+func events(j judged) []loop.Event {
+	var list []loop.Event
+	for _, do := range j.out.Done {
+		switch a := do.(type) {
+		case action.Adopt:
+			list = append(list, loop.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
+		case action.CreateMachine:
+			list = append(list, loop.Normal("SuccessfulCreate", "Created Machine %s: %s", a.Name, a.Why))
+		case action.RemoveMember:
+			list = append(list, loop.Normal("EtcdMemberRemoved", "Removed the etcd member of Node %s: %s", a.Name, a.Why))
+		case action.MoveLeader:
+			list = append(list, loop.Normal("EtcdLeaderMoved", "Moved the etcd leader from Node %s to Node %s", a.From, a.Node))
+		}
+	}
+	if a, failed := j.out.Failed.(action.CreateMachine); failed {
+		list = append(list, loop.Warning("FailedCreate", "%s", machines.FailureText("Machine could not be created", j.out, a.Name)))
+	}
+	for _, w := range j.plan.Wait {
+		if w.Reason == waitForPreflight {
+			list = append(list, loop.Warning("ControlPlaneUnhealthy", "Waiting for the control plane to pass preflight checks: %s", w.Message))
+		}
+	}
+	list = append(list, adoptionEvents(j.Snapshot)...)
+	return append(list, machines.Events(j.out)...)
+}

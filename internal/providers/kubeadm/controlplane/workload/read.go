@@ -1,0 +1,168 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Clusters connects to workload clusters.
+type Clusters interface {
+	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+}
+
+// Members connects to the members of etcd that run on Nodes of a workload cluster.
+type Members interface {
+	Etcd(ctx context.Context, cluster client.ObjectKey, nodes []string) (etcd.Cluster, error)
+}
+
+// Reader reads workload clusters.
+type Reader struct {
+	Clusters Clusters
+	Members  Members
+	Now      func() time.Time
+}
+
+// Request says what to read.
+type Request struct {
+	Cluster client.ObjectKey
+	// Nodes of the Machines that stay, and of those that are deleted.
+	Nodes, Leaving []string
+	// Managed: etcd runs on the Machines.
+	Managed bool
+}
+
+// Read reads a workload cluster. What does not answer is in the state; an error is anything else.
+func (r Reader) Read(ctx context.Context, q Request) (State, error) {
+	s := State{At: r.Now(), Asked: map[string]bool{}, Nodes: map[string]*corev1.Node{}, Pods: map[string]*corev1.Pod{}}
+	c, err := r.Clusters.Client(ctx, q.Cluster)
+	if err == nil {
+		err = s.read(ctx, c, q)
+	}
+	if fault.KindOf(err) == fault.Unreachable {
+		s.Problem = problemText(err, "the workload cluster does not answer")
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	if q.Managed && s.Initialized {
+		s.Etcd = r.readEtcd(ctx, s, q)
+		return s, s.readNodesOfMembers(ctx, c)
+	}
+	return s, nil
+}
+
+func problemText(err error, otherwise string) string {
+	if f := fault.As(err); f != nil {
+		return f.Message
+	}
+	return otherwise
+}
+
+func (s *State) read(ctx context.Context, c client.Client, q Request) error {
+	config := &corev1.ConfigMap{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: configName}, config)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading ConfigMap %s: %w", configName, err)
+	}
+	s.Initialized = err == nil
+	if !s.Initialized {
+		return nil
+	}
+	for _, name := range slices.Concat(q.Nodes, q.Leaving) {
+		if err := s.readNode(ctx, c, name); err != nil {
+			return err
+		}
+	}
+	pods := &corev1.PodList{}
+	if err := c.List(ctx, pods, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{"tier": "control-plane"}); err != nil {
+		return fmt.Errorf("listing the Pods of the control plane: %w", err)
+	}
+	for i := range pods.Items {
+		s.Pods[pods.Items[i].Name] = &pods.Items[i]
+	}
+	return nil
+}
+
+func (s *State) readNode(ctx context.Context, c client.Client, name string) error {
+	s.Asked[name] = true
+	node := &corev1.Node{}
+	err := c.Get(ctx, client.ObjectKey{Name: name}, node)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Node %s: %w", name, err)
+	}
+	s.Nodes[name] = node
+	return nil
+}
+
+// readNodesOfMembers reads the Nodes of members that are of no Machine.
+func (s *State) readNodesOfMembers(ctx context.Context, c client.Client) error {
+	for _, m := range s.Etcd.Members {
+		if _, read := s.Nodes[m.Name]; !read && m.Name != "" {
+			if err := s.readNode(ctx, c, m.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// answering are the Nodes that are ready: through the kubelet of another nothing is reached.
+func (s State) answering(nodes []string) []string {
+	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool {
+		node := s.Nodes[name]
+		return node == nil || !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+	})
+}
+
+// readEtcd asks each member about itself, all at once, and one of them for the list.
+func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
+	out := Etcd{Statuses: map[string]EtcdStatus{}}
+	asked := s.answering(slices.Concat(q.Nodes, q.Leaving))
+	for _, node := range slices.Concat(q.Nodes, q.Leaving) {
+		out.Statuses[node] = EtcdStatus{Problem: "Node " + node + " is not ready"}
+	}
+	members, err := r.Members.Etcd(ctx, q.Cluster, asked)
+	if err == nil {
+		out.Members, err = members.Members(ctx)
+	}
+	if err != nil {
+		out.Problem = problemText(err, "the members of etcd do not answer")
+		return out
+	}
+	statuses := make([]EtcdStatus, len(asked))
+	var all errgroup.Group
+	for i, node := range asked {
+		all.Go(func() error {
+			status, err := members.Status(ctx, node)
+			statuses[i].Status = status
+			if err != nil {
+				statuses[i].Problem = problemText(err, "the etcd member on Node "+node+" does not answer")
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		out.Problem = err.Error()
+	}
+	for i, node := range asked {
+		out.Statuses[node] = statuses[i]
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package workload
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipwayhq/slipway/internal/etcd"
+)
+
+// State is what was read of a workload cluster at one time. The zero value is that of a cluster that was never read.
+type State struct {
+	// At is when it was read; zero: never.
+	At time.Time
+	// Problem says why nothing could be read; empty: it could.
+	Problem string
+	// Initialized: kubeadm has left its configuration, so that nodes can join.
+	Initialized bool
+	// Asked are the names of the Nodes that were read, whether they exist or not.
+	Asked map[string]bool
+	// Nodes and Pods by name; the Pods are those of the control plane in kube-system.
+	Nodes map[string]*corev1.Node
+	Pods  map[string]*corev1.Pod
+	// Etcd is what its members say.
+	Etcd Etcd
+}
+
+// Etcd is what the members of etcd say.
+type Etcd struct {
+	// Problem says why the list of members is not known; empty: it is.
+	Problem string
+	// Members of the cluster, as its quorum agrees on them.
+	Members []etcd.Member
+	// Statuses by Node of what each member says of itself.
+	Statuses map[string]EtcdStatus
+}
+
+// EtcdStatus is what a member says of itself, or why it says nothing.
+type EtcdStatus struct {
+	etcd.Status
+	Problem string
+}
+
+// Member returns the member of a Node; false: there is none.
+func (e Etcd) Member(node string) (etcd.Member, bool) {
+	for _, m := range e.Members {
+		if m.Name == node {
+			return m, true
+		}
+	}
+	return etcd.Member{}, false
+}
+
+// Leader is the Node of the leader, as the members see it; empty: not known.
+func (e Etcd) Leader() string {
+	for _, s := range e.Statuses {
+		if s.Problem != "" || s.Leader == 0 {
+			continue
+		}
+		for _, m := range e.Members {
+			if m.ID == s.Leader {
+				return m.Name
+			}
+		}
+	}
+	return ""
+}
+
+// The components of a control plane, whose static Pods are named <component>-<node>.
+const (
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	EtcdPod           = "etcd"
+)
+
+// PodOf is the static Pod of a component on a Node; nil: it does not exist.
+func (s State) PodOf(component, node string) *corev1.Pod { return s.Pods[component+"-"+node] }
+
+// ClusterID is that of the etcd cluster that most members are of; 0: none says.
+func (e Etcd) ClusterID() uint64 {
+	count, most := map[uint64]int{}, uint64(0)
+	for _, node := range slices.Sorted(maps.Keys(e.Statuses)) {
+		s := e.Statuses[node]
+		if s.Problem != "" {
+			continue
+		}
+		if count[s.ClusterID]++; count[s.ClusterID] > count[most] {
+			most = s.ClusterID
+		}
+	}
+	return most
+}
+
+// configName is the ConfigMap in which kubeadm keeps the configuration of the cluster.
+const configName = "kubeadm-config"

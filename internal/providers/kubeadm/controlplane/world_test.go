@@ -1,0 +1,397 @@
+package controlplane
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/hooks"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const infraTemplate = "{apiVersion: i/v1, kind: FooMachineTemplate, metadata: {namespace: ns, name: it, uid: it, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, name: c, uid: cluster}]}, spec: {template: {spec: {cpus: 2}}}}"
+
+func object(text string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		panic(err)
+	}
+	return u
+}
+
+func newPlane(replicas int32) *controlplanev1.KubeadmControlPlane {
+	p := &controlplanev1.KubeadmControlPlane{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "kcp", UID: "kcp", Generation: 1, CreationTimestamp: metav1.NewTime(began),
+		Finalizers: []string{controlplanev1.KubeadmControlPlaneFinalizer}, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: "cluster"}},
+	}}
+	p.Spec.Replicas, p.Spec.Version = &replicas, "v1.35.4"
+	p.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachineTemplate", Name: "it"}
+	return p
+}
+
+func newCluster() *clusterv1.Cluster {
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster"}}
+	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
+	c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: planeKind, Name: "kcp"}
+	c.Status.Initialization.InfrastructureProvisioned = new(true)
+	return c
+}
+
+// node is what runs on a Machine.
+type node struct {
+	// member of etcd; down: nothing on it answers.
+	member, down bool
+	learner      bool
+}
+
+// world is a control plane with Machines, Nodes and etcd, without an API.
+type world struct {
+	now      time.Time
+	plane    *controlplanev1.KubeadmControlPlane
+	cluster  *clusterv1.Cluster
+	machines map[string]*clusterv1.Machine
+	configs  map[string]*bootstrapv1.KubeadmConfig
+	infra    map[string]*unstructured.Unstructured
+	nodes    map[string]*node
+	members  map[string]uint64
+	leader   string
+	template *unstructured.Unstructured
+	secrets  authority.Found
+	// kubeconfig is what is in that Secret.
+	kubeconfig authority.Kubeconfig
+	numbers    int
+	log        []string
+}
+
+func newWorld(replicas int32) *world {
+	w := &world{
+		now: began, plane: newPlane(replicas), cluster: newCluster(), machines: map[string]*clusterv1.Machine{}, configs: map[string]*bootstrapv1.KubeadmConfig{},
+		infra: map[string]*unstructured.Unstructured{}, nodes: map[string]*node{}, members: map[string]uint64{}, template: object(infraTemplate), secrets: authority.Found{},
+	}
+	for _, p := range []authority.Purpose{authority.CA, authority.Etcd, authority.Proxy, authority.SA, authority.Admin} {
+		w.secrets[p] = &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: p.SecretName("c"), CreationTimestamp: metav1.NewTime(began), OwnerReferences: []metav1.OwnerReference{ownerReference(w.plane)}},
+			Type:       clusterv1.ClusterSecretType,
+		}
+	}
+	return w
+}
+
+// withCertificates gives the Secrets their content, which takes time.
+func (w *world) withCertificates(t testing.TB) *world {
+	t.Helper()
+	for _, p := range []authority.Purpose{authority.CA, authority.Etcd, authority.Proxy, authority.SA} {
+		data, err := authority.Generate(p, authority.Keys{}, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.secrets[p].Data = data
+	}
+	data, err := authority.Issue(authority.Access{Cluster: "c", Endpoint: w.cluster.Spec.ControlPlaneEndpoint}, w.secrets[authority.CA], authority.Keys{}, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.secrets[authority.Admin].Data = data
+	w.kubeconfig = authority.Inspect(w.secrets[authority.Admin])
+	return w
+}
+
+func (w *world) names() []string { return slices.Sorted(maps.Keys(w.machines)) }
+
+// snapshot is what the controller would observe.
+func (w *world) snapshot() Snapshot {
+	s := Snapshot{
+		Now: w.now, Plane: w.plane, Cluster: w.cluster, Verified: true, Fresh: true, Secrets: w.secrets, Kubeconfig: w.kubeconfig,
+		Infra:   clone.Template{Ref: w.plane.Spec.MachineTemplate.Spec.InfrastructureRef, Object: contract.Object{Unstructured: w.template, Contract: contract.V1Beta2}},
+		Clones:  &clone.Clones{Items: map[clone.Key]contract.Object{}},
+		Configs: w.configs, Workload: w.workload(), Connection: remote.Health{Connected: true},
+	}
+	for _, name := range w.names() {
+		m := w.machines[name]
+		s.Machines = append(s.Machines, machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
+		s.Clones.Items[clone.Key{Kind: "FooMachine", Name: name}] = contract.Object{Unstructured: w.infra[name], Contract: contract.V1Beta2}
+	}
+	w.numbers++
+	for n := range 9 {
+		s.Random = append(s.Random, fmt.Sprintf("r%04d", w.numbers*10+n))
+	}
+	return s.withReasons() // certificates are complete
+}
+
+// workload is what the workload cluster would answer.
+func (w *world) workload() workload.State {
+	s := workload.State{At: w.now, Asked: map[string]bool{}, Nodes: map[string]*corev1.Node{}, Pods: map[string]*corev1.Pod{}}
+	s.Initialized = len(w.nodes) > 0
+	for name, n := range w.nodes {
+		s.Asked[name] = true
+		status := corev1.ConditionTrue
+		if n.down {
+			status = corev1.ConditionFalse
+		}
+		s.Nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
+		for _, component := range []string{workload.APIServer, workload.ControllerManager, workload.Scheduler, workload.EtcdPod} {
+			s.Pods[component+"-"+name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: component + "-" + name}, Status: corev1.PodStatus{
+				Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}}}
+		}
+	}
+	s.Etcd = w.etcd()
+	return s
+}
+
+// voters and healthy count the members of etcd.
+func (w *world) voters() (voters, healthy int) {
+	for name := range w.members {
+		n := w.nodes[name]
+		if n != nil && n.learner {
+			continue
+		}
+		voters++
+		if n != nil && !n.down {
+			healthy++
+		}
+	}
+	return voters, healthy
+}
+
+func (w *world) hasQuorum() bool {
+	voters, healthy := w.voters()
+	return healthy >= voters/2+1
+}
+
+func (w *world) etcd() workload.Etcd {
+	if !w.hasQuorum() {
+		return workload.Etcd{Problem: "the etcd cluster has no leader"}
+	}
+	w.elect()
+	e := workload.Etcd{Statuses: map[string]workload.EtcdStatus{}}
+	var all []etcd.Member
+	for _, name := range slices.Sorted(maps.Keys(w.members)) {
+		n := w.nodes[name]
+		all = append(all, etcd.Member{ID: w.members[name], Name: name, Learner: n != nil && n.learner})
+	}
+	e.Members = all
+	for name, n := range w.nodes {
+		status := workload.EtcdStatus{Status: etcd.Status{ID: w.members[name], ClusterID: 1, Leader: w.members[w.leader], Members: all, Learner: n.learner}}
+		if n.down {
+			status = workload.EtcdStatus{Problem: "Node " + name + " is not ready"}
+		}
+		e.Statuses[name] = status
+	}
+	return e
+}
+
+// elect chooses a leader where the last one does not lead any more.
+func (w *world) elect() {
+	if n := w.nodes[w.leader]; n != nil && !n.down && w.members[w.leader] != 0 {
+		return
+	}
+	w.leader = ""
+	for _, name := range slices.Sorted(maps.Keys(w.members)) {
+		if n := w.nodes[name]; n != nil && !n.down && !n.learner {
+			w.leader = name
+			return
+		}
+	}
+}
+
+// apply carries out an action.
+func (w *world) apply(s Snapshot, do loop.Action) {
+	w.log = append(w.log, do.String())
+	switch a := do.(type) {
+	case action.CreateMachine:
+		w.create(s, a)
+	case machines.Delete:
+		for _, name := range a.Names {
+			w.delete(name)
+		}
+	case action.SetConditions:
+		m := w.machines[a.Machine]
+		for _, t := range a.Types {
+			m.Status.Conditions = slices.DeleteFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Type == t })
+		}
+		for _, c := range a.Conditions {
+			set(m, c)
+		}
+	case action.RemoveHook:
+		m := w.machines[a.Machine]
+		annotate(m, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
+	case action.MoveLeader:
+		w.leader = a.Node
+	case action.RemoveMember:
+		delete(w.members, a.Name)
+		w.elect()
+	case action.NoteRemediation:
+		w.plane = w.plane.DeepCopy()
+		annotate(w.plane, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
+	case action.ForgetRemediation:
+		w.plane = w.plane.DeepCopy()
+		annotate(w.plane, controlplanev1.RemediationInProgressAnnotation, nil)
+	}
+}
+
+func (w *world) create(s Snapshot, a action.CreateMachine) {
+	d := s.definition()
+	d.Spec.FailureDomain = a.Domain
+	if text, ok := s.Plane.Annotations[controlplanev1.RemediationInProgressAnnotation]; ok && a.Joins {
+		d.MachineAnnotations[controlplanev1.RemediationForAnnotation] = text
+	}
+	m := d.Machine(a.Name)
+	m.UID, m.CreationTimestamp, m.Generation = types.UID(a.Name), metav1.NewTime(w.now), 1
+	w.machines[a.Name] = m
+	w.configs[a.Name] = &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Name: a.Name}, Spec: rollout.DesiredConfig(s.Plane, a.Joins)}
+	infra, err := clone.New(clone.Request{Template: s.Infra.Object, Name: a.Name, Cluster: "c", Owner: d.Owner, Labels: d.Labels, Annotations: d.Annotations})
+	if err != nil {
+		panic(err)
+	}
+	w.infra[a.Name] = infra
+}
+
+func (w *world) delete(name string) {
+	m := w.machines[name].DeepCopy()
+	if m.DeletionTimestamp.IsZero() {
+		m.DeletionTimestamp = new(metav1.NewTime(w.now))
+	}
+	w.machines[name] = m
+}
+
+func set(m *clusterv1.Machine, c metav1.Condition) {
+	m.Status.Conditions = append(slices.DeleteFunc(m.Status.Conditions, func(old metav1.Condition) bool { return old.Type == c.Type }), c)
+}
+
+// boot makes a Machine a Node with a member of etcd. The second of two members is a learner first.
+func (w *world) boot(name string) {
+	m := w.machines[name].DeepCopy()
+	m.Status.NodeRef.Name = "n-" + name
+	w.machines[name] = m
+	w.nodes["n-"+name] = &node{member: true}
+	w.members["n-"+name] = uint64(len(w.nodes)*1000 + w.numbers + 1)
+	w.elect()
+}
+
+// progress is what the Machine controller does with a Machine that is deleted: it waits for the hook, then it is gone with all that
+// ran on it.
+func (w *world) progress(name string) {
+	m := w.machines[name]
+	switch {
+	case m.DeletionTimestamp.IsZero():
+	case hooks.Has(m):
+		m = m.DeepCopy()
+		set(m, metav1.Condition{Type: clusterv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason})
+		w.machines[name] = m
+	default:
+		delete(w.machines, name)
+		delete(w.nodes, m.Status.NodeRef.Name)
+		w.elect()
+	}
+}
+
+// asks makes a health check ask for the replacement of a Machine.
+func (w *world) asks(name string) {
+	m := w.machines[name].DeepCopy()
+	set(m, metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: "NodeNotReady"})
+	if c := condition.Set(m.Status.Conditions).Get(clusterv1.MachineOwnerRemediatedCondition); c == nil {
+		set(m, metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: "WaitingForRemediation"})
+	}
+	w.machines[name] = m
+}
+
+// pass decides once and carries out the plan; crash is how many actions are carried out before the controller dies, -1: all.
+func (w *world) pass(crash int) loop.Plan {
+	s := w.snapshot()
+	p := Decide(s)
+	for i, do := range p.Actions {
+		if i == crash {
+			return p
+		}
+		w.apply(s, do)
+	}
+	if r := Report(s, p, loop.Outcome{Done: p.Actions}); crash < 0 {
+		w.plane = w.plane.DeepCopy()
+		w.plane.Status = r.Status.(controlplanev1.KubeadmControlPlaneStatus)
+	}
+	return p
+}
+
+// settle lets the world go on without faults until nothing changes, and returns after how many rounds.
+func (w *world) settle(most int) (int, bool) {
+	quiet := 0
+	for round := range most {
+		before := len(w.log)
+		w.now = w.now.Add(15 * time.Second)
+		w.pass(-1)
+		moved := false
+		for _, name := range w.names() {
+			m := w.machines[name]
+			if !m.Status.NodeRef.IsDefined() && m.DeletionTimestamp.IsZero() && (len(w.members) == 0 || w.hasQuorum()) {
+				w.boot(name)
+				moved = true
+			}
+			if !m.DeletionTimestamp.IsZero() {
+				w.progress(name)
+				moved = true
+			}
+		}
+		if quiet++; moved || len(w.log) > before {
+			quiet = 0
+		}
+		if quiet > 2 {
+			return round, true
+		}
+	}
+	return most, false
+}
+
+// actions of the log that change Machines or etcd.
+func (w *world) actions() []string {
+	var out []string
+	for _, line := range w.log {
+		if !strings.HasPrefix(line, "set conditions") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// isWhole reports whether there are as many Machines as desired, all of them up to date and healthy.
+func (w *world) isWhole() string {
+	s := w.snapshot()
+	switch {
+	case len(s.Machines) != desired(s):
+		return fmt.Sprintf("%d Machines, %d desired", len(s.Machines), desired(s))
+	case len(s.outdated()) > 0:
+		return fmt.Sprintf("outdated %v", s.outdated())
+	case !s.isHealthy():
+		return "not healthy"
+	case len(w.members) != len(s.Machines):
+		return fmt.Sprintf("%d members of %d Machines", len(w.members), len(s.Machines))
+	}
+	if _, ok := w.plane.Annotations[controlplanev1.RemediationInProgressAnnotation]; ok {
+		return "a remediation is in progress"
+	}
+	return ""
+}
