@@ -166,7 +166,6 @@ func TestControlPlaneMachines(t *testing.T) {
 	if m, err := p.backend.Machines.Inspect(t.Context(), ref("cp-3")); err != nil || m.State != backend.Running {
 		t.Errorf("after a restart: %+v, %v", m, err)
 	}
-	members = p.server.Etcd(types.NamespacedName{Namespace: "ns", Name: "c"})
 	for i, name := range []string{"cp-1", "cp-2", "cp-3", "cp-4"} {
 		if _, running, err := p.backend.Balancers.FindBalancer(ctx, backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Cluster: "c"}); err != nil || !running {
 			t.Errorf("the cluster went with %d machines left: %v", 4-i, err)
