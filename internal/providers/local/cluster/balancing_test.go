@@ -92,6 +92,29 @@ func TestDecideBalancer(t *testing.T) {
 	}
 }
 
+// An endpoint is offered to a control plane on simulated machines alone: a hosted one chooses its own, and a Cluster of a class
+// has no controlPlaneRef for a moment.
+func TestOfferedEndpoint(t *testing.T) {
+	for kind, asked := range map[string]bool{"": false, "HostedControlPlane": false, "KubeadmControlPlane": true} {
+		group := "controlplane.cluster.x-k8s.io"
+		if kind == "HostedControlPlane" {
+			group = "controlplane.slipway.dev"
+		}
+		s := Snapshot{Object: simulatedCluster(nil), Terms: backend.NetworkTerms{None: true}, Balanced: true, Policy: policy.Default(), Now: now, Cluster: coreCluster(func(c *clusterv1.Cluster) {
+			if kind != "" {
+				c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{Kind: kind, APIGroup: group, Name: "p"}
+			}
+		})}
+		if p := Decide(s); (len(p.Ask) == 1) != asked {
+			t.Errorf("control plane %q: asks %v", kind, p.Ask)
+		}
+		s.Offered = netip.MustParseAddrPort("127.0.0.1:24000")
+		if p := Decide(s); (len(p.Actions) == 1) != asked {
+			t.Errorf("control plane %q: does %v", kind, p.Actions)
+		}
+	}
+}
+
 func TestLoadBalancerReady(t *testing.T) {
 	two := []backend.Member{member("cp-1", 5, false), member("cp-2", 6, false)}
 	cases := map[string]struct {

@@ -82,7 +82,8 @@ func decideWithout(s Snapshot, p *loop.Plan) {
 		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.Plane.Name).
 			For(hostedKind, s.Plane.Name).ForPerson()
 	}
-	if s.Balanced && !hosted(s.Cluster.Spec.ControlPlaneRef) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
+	// A Cluster of a class has no controlPlaneRef for a moment, and may get one to a control plane that chooses itself.
+	if ref := s.Cluster.Spec.ControlPlaneRef; s.Balanced && ref.IsDefined() && !hosted(ref) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
 		decideOffered(s, p)
 	}
 }
