@@ -49,7 +49,7 @@ func (s Snapshot) definition() machines.Definition {
 			Deletion: clusterv1.MachineDeletionSpec{
 				NodeDrainTimeoutSeconds:        template.Spec.Deletion.NodeDrainTimeoutSeconds,
 				NodeVolumeDetachTimeoutSeconds: template.Spec.Deletion.NodeVolumeDetachTimeoutSeconds,
-				NodeDeletionTimeoutSeconds:     nodeDeletionTimeout(template.Spec.Deletion.NodeDeletionTimeoutSeconds),
+				NodeDeletionTimeoutSeconds:     cmp.Or(template.Spec.Deletion.NodeDeletionTimeoutSeconds, new(int32(defaultNodeDeletionTimeout))),
 			},
 		},
 	}
@@ -58,13 +58,6 @@ func (s Snapshot) definition() machines.Definition {
 // defaultNodeDeletionTimeout is what the webhook of Machines sets where nothing is said, in seconds: what is desired has to say it, or
 // every Machine would differ from that for ever.
 const defaultNodeDeletionTimeout = 10
-
-func nodeDeletionTimeout(seconds *int32) *int32 {
-	if seconds == nil {
-		return new(int32(defaultNodeDeletionTimeout))
-	}
-	return seconds
-}
 
 // labels of the Machines and their clones.
 func (s Snapshot) labels() map[string]string {

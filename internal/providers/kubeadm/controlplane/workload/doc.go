@@ -1,14 +1,10 @@
-// Package workload is what a KubeadmControlPlane reads of its workload cluster, and writes to it.
+// Package workload is what a KubeadmControlPlane reads of its workload cluster.
 //
 // Does: reads the Nodes, the static Pods of the control plane, kubeadm's configuration and the members of etcd at once
-// ([Reader.Read]), each with why it could not be read. Before Machines of another configuration join, brings what kubeadm reads in the
-// cluster up to date ([Upgrade]): its ConfigMap and the roles that a joining node needs; once all Machines are up to date, kube-proxy and
-// CoreDNS ([Addons]).
+// ([Reader.Read]), each with why it could not be read.
 //
-// Owns, in workload clusters: the ClusterConfiguration in ConfigMap kubeadm-config, the roles and bindings that kubeadm's bootstrap
-// needs, the image of DaemonSet kube-proxy, and the image and Corefile of CoreDNS.
-//
-// Never: decides whether something is healthy (package health does), or when to write.
+// Never: decides whether something is healthy (package health does), or changes what kubeadm left in the cluster: its configuration,
+// roles, kube-proxy and CoreDNS stay as they are on an upgrade.
 //
 // Read first: [State], then [Reader.Read].
 package workload
