@@ -95,7 +95,6 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	defer stop()
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	defer b.closeEverything()
 	wait.Go(func() { b.look(ctx) })
 	for {
 		c, err := l.Accept()
@@ -164,6 +163,8 @@ func (b *Balancer) handle(ctx context.Context, client net.Conn) {
 		}
 		c := &connection{client: client, server: server}
 		c.last.Store(b.now().UnixNano())
+		stop := context.AfterFunc(ctx, c.close)
+		defer stop()
 		b.keep(m, c, true)
 		b.copy(c)
 		b.keep(m, c, false)
@@ -258,14 +259,6 @@ type noting struct {
 func (n noting) Write(p []byte) (int, error) {
 	n.note()
 	return n.Writer.Write(p)
-}
-
-func (b *Balancer) closeEverything() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, m := range b.members {
-		closeAll(m)
-	}
 }
 
 func closeAll(m *member) {

@@ -204,6 +204,53 @@ func TestNoRequestIsLost(t *testing.T) {
 	t.Logf("%d requests, %d of them to the one that left after it was not a member any more", asked.Load(), servers[0].asked.Load()-before)
 }
 
+// However many clients connect in that moment, and keep their connections: a load balancer that is to end does.
+func TestEndsWhileClientsConnect(t *testing.T) {
+	server := newAPIServer(t, "cp-1")
+	for range 20 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := balancer.New(time.Now)
+		b.Set([]balancer.Member{server.member(false)})
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- b.Serve(ctx, l) }()
+		var clients sync.WaitGroup
+		connections := make(chan net.Conn, 1000) // more than there will be
+		for range 4 {
+			clients.Go(func() {
+				for range 100 {
+					c, err := net.Dial("tcp", l.Addr().String())
+					if err != nil {
+						return
+					}
+					connections <- c // it stays open
+				}
+			})
+		}
+		for range 20 {
+			defer func(c net.Conn) { _ = c.Close() }(<-connections)
+		}
+		stop()
+		deadline := time.NewTimer(20 * time.Second)
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-deadline.C:
+			t.Fatal("it does not end")
+		}
+		clients.Wait()
+		close(connections)
+		for c := range connections {
+			_ = c.Close()
+		}
+	}
+}
+
 // What is sent to a machine that is gone is not waited for without end.
 func TestLostMember(t *testing.T) {
 	alive := newAPIServer(t, "cp-2")
@@ -228,7 +275,38 @@ func TestLostMember(t *testing.T) {
 	}
 }
 
-// A process outlives who started it, is taken over, follows its members, is started anew when it died, and removed.
+// A process whose address is taken is not started again and again: a tenant chooses the port.
+func TestAddressTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	starts := make(chan string, 100)
+	var k *balancer.Keeper
+	cfg := balancer.Config{Listen: netip.MustParseAddrPort(taken.Addr().String())}
+	ended := make(chan struct{}, 100)
+	k = &balancer.Keeper{Root: t.TempDir(), Command: []string{os.Args[0], asProcess}, Ended: func(name string) {
+		starts <- name
+		_, _ = k.Ensure(name, cfg) // as a controller does that is woken by the end
+		ended <- struct{}{}
+	}}
+	if _, err := k.Ensure("default.demo", cfg); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	for range 50 {
+		s, err := k.Ensure("default.demo", cfg)
+		if err != nil || s.Running || !strings.Contains(s.Failure, "cannot listen at "+cfg.Listen.String()) {
+			t.Fatalf("got %+v, %v", s, err)
+		}
+	}
+	if n := len(starts); n > 2 {
+		t.Errorf("it was started %d times at once", n)
+	}
+}
+
+// A process outlives who started it, is taken over, follows its members, is started again when it died, and removed.
 func TestKeeper(t *testing.T) {
 	servers := []*apiServer{newAPIServer(t, "cp-1"), newAPIServer(t, "cp-2")}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -273,11 +351,26 @@ func TestKeeper(t *testing.T) {
 	if name := <-ended; name != "default.demo" {
 		t.Errorf("the end of %q was told", name)
 	}
+	until(t, "it is started again", func() bool {
+		_, err := second.Ensure("default.demo", cfg)
+		s, _, _ := second.Status("default.demo")
+		return err == nil && s.Running
+	})
 	if three := ensure(second); three.PID == one.PID {
 		t.Error("it is said to run though it was killed")
 	}
 	if err := second.Remove(t.Context(), "default.demo"); err != nil {
 		t.Error(err)
+	}
+	for range 5 { // removed while it starts, before it has its lock
+		for range 3 {
+			if _, err := second.Ensure("default.demo", cfg); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := second.Remove(t.Context(), "default.demo"); err != nil {
+			t.Error(err)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(root, "default.demo")); !os.IsNotExist(err) {
 		t.Errorf("its folder: %v", err)

@@ -36,6 +36,8 @@ type State struct {
 	Answering []string `json:"answering,omitempty"`
 	// Problems of the others, by name.
 	Problems map[string]string `json:"problems,omitempty"`
+	// Failure is why the process ended by itself.
+	Failure string `json:"failure,omitempty"`
 }
 
 // Folder is the folder of one load balancer.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -17,8 +18,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/process"
 )
 
-// graceful is how long a process may take to end before it is killed.
-const graceful = 5 * time.Second
+const (
+	// graceful is how long a process may take to end before it is killed.
+	graceful = 5 * time.Second
+	// stable is how long a process has to live for its end to be no failure of its start.
+	stable = 30 * time.Second
+	// firstPause and lastPause bound how long a process that fails is not started again.
+	firstPause, lastPause = time.Second, time.Minute
+)
 
 // Keeper keeps the load balancers of a folder running. Their processes outlive it.
 type Keeper struct {
@@ -30,6 +37,23 @@ type Keeper struct {
 	Ended func(name string)
 
 	mu sync.Mutex
+	// own are the processes that this program started and that live, by name: one that starts has no lock yet.
+	own map[string]*launched
+	// failed are those that ended soon after their start, by name.
+	failed map[string]failure
+}
+
+// launched is a process that this program started.
+type launched struct {
+	process *os.Process
+	ended   chan struct{} // closed when it has ended
+}
+
+// failure is what is known of a process that ends soon after its start.
+type failure struct {
+	count int
+	// until is when it is started again.
+	until time.Time
 }
 
 // Status is what is known of a load balancer.
@@ -38,12 +62,12 @@ type Status struct {
 	Running bool
 	PID     int
 	State   State
-	// Log is the last lines of one that does not run.
-	Log string
+	// Failure is why it does not run; empty: that is not known.
+	Failure string
 }
 
 // Ensure makes the load balancer of this name serve this. It takes over a process that lives, and starts one otherwise;
-// it does not wait until that listens.
+// it does not wait until that listens. One that fails is started again after growing pauses.
 func (k *Keeper) Ensure(name string, c Config) (Status, error) {
 	f, err := k.folder(name)
 	if err != nil {
@@ -58,7 +82,7 @@ func (k *Keeper) Ensure(name string, c Config) (Status, error) {
 		return Status{}, fmt.Errorf("load balancer %s: %w", name, err)
 	}
 	s, err := k.status(f)
-	if err != nil || s.Running {
+	if err != nil || s.Running || k.own[name] != nil || time.Now().Before(k.failed[name].until) {
 		return s, err
 	}
 	return s, k.launch(name, f)
@@ -91,11 +115,10 @@ func (k *Keeper) status(f Folder) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if !held {
-		lines, err := logfile.Tail(f.Log(), 3)
-		return Status{Log: strings.Join(lines, "\n")}, err
-	}
 	state, err := f.ReadState()
+	if !held {
+		return Status{Failure: state.Failure}, err
+	}
 	return Status{Running: true, PID: holder.PID, State: state}, err
 }
 
@@ -111,13 +134,39 @@ func (k *Keeper) launch(name string, f Folder) error {
 	if err := process.Detach(cmd); err != nil {
 		return fmt.Errorf("start load balancer %s: %w", name, err)
 	}
+	began, l := time.Now(), &launched{process: cmd.Process, ended: make(chan struct{})}
+	if k.own == nil {
+		k.own = map[string]*launched{}
+	}
+	k.own[name] = l
 	go func() {
 		_ = cmd.Wait()
+		close(l.ended)
+		k.note(name, l, time.Since(began))
 		if k.Ended != nil {
 			k.Ended(name)
 		}
 	}()
 	return nil
+}
+
+// note notes that a process ended which lived this long.
+func (k *Keeper) note(name string, l *launched, lived time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.own[name] != l { // it was removed
+		return
+	}
+	delete(k.own, name)
+	if lived >= stable {
+		delete(k.failed, name)
+		return
+	}
+	if k.failed == nil {
+		k.failed = map[string]failure{}
+	}
+	n := k.failed[name].count
+	k.failed[name] = failure{count: n + 1, until: time.Now().Add(min(firstPause<<min(n, 10), lastPause))}
 }
 
 // Remove ends the load balancer of this name and deletes its folder. One that was never asked for is no error.
@@ -128,14 +177,36 @@ func (k *Keeper) Remove(ctx context.Context, name string) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return remove(ctx, f)
-}
-
-func remove(ctx context.Context, f Folder) error {
+	delete(k.failed, name)
+	if l := k.own[name]; l != nil {
+		if err := l.end(ctx); err != nil {
+			return err
+		}
+		delete(k.own, name)
+	}
 	if _, err := process.Terminate(ctx, f.Lock(), graceful); err != nil {
 		return err
 	}
 	return os.RemoveAll(string(f))
+}
+
+// end ends the process, gracefully first.
+func (l *launched) end(ctx context.Context) error {
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if err := l.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		timer := time.NewTimer(graceful)
+		defer timer.Stop()
+		select {
+		case <-l.ended:
+			return nil
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("process %d does not end, not even by SIGKILL", l.process.Pid)
 }
 
 // folder keeps a name within the root folder.

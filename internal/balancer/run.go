@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/freebind"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
@@ -20,6 +21,14 @@ const readEvery = 200 * time.Millisecond
 // Run is the process: it serves what the folder says until the context ends. A folder that another process serves is no
 // error.
 func Run(ctx context.Context, f Folder, now func() time.Time) error {
+	err := run(ctx, f, now)
+	if err != nil {
+		_ = writeJSON(f.state(), State{Failure: fault.UserMessage(err)}) // the log has it, too
+	}
+	return err
+}
+
+func run(ctx context.Context, f Folder, now func() time.Time) error {
 	host, _ := os.Hostname()
 	lock, other, held, err := datadir.Acquire(f.Lock(), datadir.Holder{PID: os.Getpid(), Host: host, Since: now(), Version: buildinfo.Version()})
 	if err != nil {
@@ -39,7 +48,8 @@ func Run(ctx context.Context, f Folder, now func() time.Time) error {
 	}
 	l, err := freebind.Listen(ctx, cfg.Listen.String())
 	if err != nil {
-		return err
+		return fault.New(fault.Unreachable, "AddressNotFree",
+			"the load balancer cannot listen at %s: end the program that does, or create the cluster with an endpoint of another port", cfg.Listen).From(err)
 	}
 	go logfile.Watch(ctx, f.Log())
 	ctx, stop := context.WithCancelCause(ctx)

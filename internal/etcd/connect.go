@@ -45,7 +45,7 @@ type Config struct {
 }
 
 // ClientTLS returns the TLS configuration of a client of an etcd cluster, with a new certificate by its authority, both
-// PEM. The certificate is valid for an hour: whoever keeps a Cluster for longer connects again.
+// PEM. The certificate is valid for an hour: a Cluster that is kept for longer has to be connected again.
 func ClientTLS(caCert, caKey []byte, now time.Time) (*tls.Config, error) {
 	authority, err := pki.ParsePair(caCert, caKey)
 	if err != nil {

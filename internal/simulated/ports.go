@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -48,6 +50,29 @@ func (s *Server) Reserve(name string) (int, error) {
 		}
 	}
 	return 0, fault.New(fault.Invalid, "NoPortFree", "no port from %d to %d is free at %s", firstPort, firstPort+portCount-1, Host)
+}
+
+// Holds reports whether there is anything of a control plane: it runs, has a port, or has state.
+func (s *Server) Holds(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clusters[name] != nil || s.reserved[name] != nil || s.store.Exists(name)
+}
+
+// Count returns how many control planes run or have a port, in the namespace that their names begin with and in all.
+func (s *Server) Count(namespace string) (own, all int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := maps.Clone(s.reserved)
+	for name := range s.clusters {
+		names[name] = nil
+	}
+	for name := range names {
+		if strings.HasPrefix(name, namespace+".") {
+			own++
+		}
+	}
+	return own, len(names)
 }
 
 // listener returns the listener at an address: the reserved one where there is one. The lock is held.

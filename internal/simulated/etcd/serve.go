@@ -61,7 +61,7 @@ func (c *Cluster) Serve(name string, conn net.Conn) error {
 	return nil
 }
 
-// certificate returns that of a member, which is made anew when half of its life is over.
+// certificate returns that of a member, which is made again when half of its life is over.
 func (c *Cluster) certificate(m Member) (tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

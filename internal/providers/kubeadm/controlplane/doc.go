@@ -3,7 +3,7 @@
 // Does: creates certificates and the kubeconfig, then the first Machine, whose KubeadmConfig initializes the cluster, then one after the
 // other the Machines that join. Replaces outdated Machines (package rollout says which) and unhealthy ones (package remediation), and
 // deletes surplus ones; removes the etcd member of a Machine while its kubelet still runs. Applies to Machines what follows in place.
-// Brings what the workload cluster keeps of kubeadm up to date (package workload).
+// What kubeadm left in the workload cluster (its configuration and roles, kube-proxy, CoreDNS) stays as it is on an upgrade.
 //
 //	                      ┌─ certificates, kubeconfig
 //	KubeadmControlPlane ──┤

@@ -56,7 +56,7 @@ func (s Snapshot) definition() machines.Definition {
 }
 
 // defaultNodeDeletionTimeout is what the webhook of Machines sets where nothing is said, in seconds: what is desired has to say it, or
-// every Machine would differ from that for ever.
+// every Machine would always differ from it.
 const defaultNodeDeletionTimeout = 10
 
 // labels of the Machines and their clones.

@@ -131,6 +131,8 @@ type MachineSpec struct {
 	ProviderID, Zone, Version string
 	// ControlPlane tells that the node runs a control plane.
 	ControlPlane bool
+	// Policy is what the operator allows.
+	Policy policy.Configuration
 	// Endpoint of the cluster, host and port; empty while there is none.
 	Endpoint string
 	// Files returns those in the machine's bootstrap data, by their paths. They may hold secrets.

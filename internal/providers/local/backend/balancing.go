@@ -3,12 +3,14 @@ package backend
 import (
 	"context"
 	"net/netip"
+
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // Balancers lead what clients send to the endpoint of a cluster to the machines that run its control plane.
 type Balancers interface {
-	// Offer returns an endpoint that clusters without a network can have, always the same for one.
-	Offer(ctx context.Context, ref Ref) (netip.AddrPort, error)
+	// Offer returns an endpoint that a cluster without a network can have, always the same. The policy bounds how many there are.
+	Offer(ctx context.Context, ref Ref, allowed policy.Configuration) (netip.AddrPort, error)
 	// Balance makes the load balancer of a LocalCluster exist and be as the spec says. It does not wait until it serves.
 	Balance(ctx context.Context, spec BalancerSpec) error
 	// FindBalancer returns the load balancer of a LocalCluster, and false when there is none.

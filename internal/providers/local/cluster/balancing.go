@@ -22,6 +22,7 @@ const (
 	reasonNoMembers   = "WaitingForControlPlaneMachines"
 	reasonNoAnswer    = "NoControlPlaneAnswers"
 	reasonStarting    = "StartingLoadBalancer"
+	reasonStopped     = "LoadBalancerStopped"
 	reasonPort        = "EndpointNotAllowed"
 	lowestPort        = 1024
 	httpsPort         = 443
@@ -32,7 +33,7 @@ const (
 // decideBalancer leads the endpoint to the machines that run the control plane, where it is the host's address in the
 // cluster's network. From top to bottom, each row comes before those below it:
 //
-//	nothing can balance, or a hosted control plane listens there   no load balancer
+//	nothing can balance, or a hosted control plane listens there   nothing
 //	the endpoint is elsewhere                                      no load balancer: the user has one
 //	a port of the host's own                                       wait
 //	there is none and no machine has an address                    nothing yet
@@ -42,7 +43,8 @@ func decideBalancer(s Snapshot, p *loop.Plan) {
 	listen, ours := s.listen()
 	switch {
 	case !s.Balanced:
-	case hosted(s.Cluster.Spec.ControlPlaneRef), !ours:
+	case hosted(s.Cluster.Spec.ControlPlaneRef):
+	case !ours:
 		if s.Balancer != nil {
 			p.Do(DeleteBalancer{Why: "the control plane endpoint is not served by it"})
 		}
@@ -124,6 +126,9 @@ func (j judged) balancerReady() condition.Verdict {
 	case b == nil:
 		return condition.False(reasonNoMembers, "Waiting for a Machine of the control plane to have an address")
 	case !b.Running:
+		if b.Detail != "" {
+			return condition.False(reasonStopped, "The load balancer does not run, and is started again: "+b.Detail)
+		}
 		return condition.False(reasonStarting, "The load balancer is being started")
 	case len(b.Answering) == 0:
 		return condition.False(reasonNoAnswer, "No API server answers of the Machines "+inWords(b.Members))

@@ -123,6 +123,7 @@ func TestLoadBalancerReady(t *testing.T) {
 	}{
 		"none":       {nil, metav1.Condition{Status: "False", Reason: "WaitingForControlPlaneMachines", Message: "Waiting for a Machine of the control plane to have an address"}},
 		"died":       {&backend.Balancer{Members: two}, metav1.Condition{Status: "False", Reason: "StartingLoadBalancer", Message: "The load balancer is being started"}},
+		"failed":     {&backend.Balancer{Members: two, Detail: "the load balancer cannot listen"}, metav1.Condition{Status: "False", Reason: "LoadBalancerStopped", Message: "The load balancer does not run, and is started again: the load balancer cannot listen"}},
 		"no answer":  {&backend.Balancer{Running: true, Members: two}, metav1.Condition{Status: "False", Reason: "NoControlPlaneAnswers", Message: "No API server answers of the Machines cp-1, cp-2"}},
 		"one silent": {&backend.Balancer{Running: true, Members: two, Answering: []string{"cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready", Message: "The API server does not answer of the Machines cp-1"}},
 		"all":        {&backend.Balancer{Running: true, Members: two, Answering: []string{"cp-1", "cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready"}},
@@ -213,6 +214,7 @@ func TestControlPlaneMachinesWake(t *testing.T) {
 		if labelled {
 			m.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 		}
+		m.OwnerReferences = []metav1.OwnerReference{{Kind: "KubeadmControlPlane", Name: "k", Controller: new(true)}} // another pointer in each event
 		if address != "" {
 			m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: address}}
 		}

@@ -131,7 +131,15 @@ func placeOf(o client.Object) string {
 	case *infrav1.LocalMachine:
 		addresses, instance = o.Status.Addresses, o.Status.InstanceID
 	}
-	return fmt.Sprint(addresses, instance, o.GetDeletionTimestamp(), o.GetOwnerReferences())
+	return fmt.Sprint(addresses, instance, o.GetDeletionTimestamp().IsZero(), owners(o))
+}
+
+// owners are the names of those that an object belongs to.
+func owners(o client.Object) (names []string) {
+	for _, ref := range o.GetOwnerReferences() {
+		names = append(names, ref.Kind+"/"+ref.Name)
+	}
+	return names
 }
 
 func newList() client.ObjectList { return &infrav1.LocalClusterList{} }

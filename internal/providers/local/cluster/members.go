@@ -18,7 +18,7 @@ import (
 // readBalancer reads the load balancer and what it leads to: the addresses of the machines with which the cluster's control
 // plane Machines were made, as the host says, whatever their statuses say. There is none in front of a hosted control plane.
 func (c *Controller) readBalancer(ctx context.Context, b backend.Backend, s *Snapshot, locals []infrav1.LocalMachine) error {
-	if s.Balanced = b.Balancers != nil; !s.Balanced {
+	if s.Balanced = b.Balancers != nil; !s.Balanced || s.Cluster != nil && hosted(s.Cluster.Spec.ControlPlaneRef) {
 		return nil
 	}
 	found, exists, err := b.Balancers.FindBalancer(ctx, s.ref())
@@ -28,7 +28,7 @@ func (c *Controller) readBalancer(ctx context.Context, b backend.Backend, s *Sna
 	if exists {
 		s.Balancer = &found
 	}
-	if s.Cluster == nil || s.Network == nil || hosted(s.Cluster.Spec.ControlPlaneRef) {
+	if s.Cluster == nil || s.Network == nil {
 		return nil
 	}
 	for i := range locals {

@@ -103,7 +103,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 		return s, err
 	}
 	if _, ok := q.(AskEndpoint); ok {
-		s.Offered, err = b.Balancers.Offer(ctx, s.ref())
+		s.Offered, err = b.Balancers.Offer(ctx, s.ref(), s.Policy)
 		if s.Fault = fault.As(err); s.Fault != nil {
 			err = nil
 		}

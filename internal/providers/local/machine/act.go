@@ -118,6 +118,7 @@ func spec(s Snapshot) backend.MachineSpec {
 		Ranges:       ranges(s),
 		Resources:    s.Terms.Resources,
 		Maximum:      s.Terms.Maximum,
+		Policy:       s.Policy,
 	}
 	if s.Network != nil { // its status says only under which name another management cluster may have made the network
 		m.Network = backend.Ref{Object: client.ObjectKeyFromObject(s.Network), Name: s.Network.Status.Network.Name}

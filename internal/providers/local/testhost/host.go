@@ -285,7 +285,7 @@ func (h *Host) TakenRanges(context.Context) (out []backend.Taken, err error) {
 }
 
 // Offer implements backend.Balancers.
-func (h *Host) Offer(context.Context, backend.Ref) (netip.AddrPort, error) {
+func (h *Host) Offer(context.Context, backend.Ref, policy.Configuration) (netip.AddrPort, error) {
 	return netip.AddrPort{}, nil
 }
 

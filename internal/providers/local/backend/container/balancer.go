@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipwayhq/slipway/internal/balancer"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -19,7 +20,7 @@ type Balancers struct{ Keeper *balancer.Keeper }
 var _ backend.Balancers = Balancers{}
 
 // Offer implements backend.Balancers. It is not asked: the clusters have a network.
-func (Balancers) Offer(context.Context, backend.Ref) (netip.AddrPort, error) {
+func (Balancers) Offer(context.Context, backend.Ref, policy.Configuration) (netip.AddrPort, error) {
 	return netip.AddrPort{}, nil
 }
 
@@ -51,7 +52,7 @@ func (b Balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Bal
 		return backend.Balancer{}, false, err
 	}
 	st, _, err := b.Keeper.Status(name)
-	out := backend.Balancer{Running: st.Running, Detail: st.Log, Listen: c.Listen, Answering: st.State.Answering}
+	out := backend.Balancer{Running: st.Running, Detail: st.Failure, Listen: c.Listen, Answering: st.State.Answering}
 	for _, m := range c.Members {
 		out.Members = append(out.Members, backend.Member{Name: m.Name, Address: m.Address, Leaving: m.Leaving})
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
@@ -291,5 +292,37 @@ func TestNoNodeImage(t *testing.T) {
 	p, err := e.Progress(t.Context(), refOf(spec))
 	if err != nil || p.Phase != backend.Unusable || !strings.Contains(p.Log, "not a node image") {
 		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+// A node whose programs never end is removed all the same: who has the node chooses them.
+func TestFarewellNeverEnds(t *testing.T) {
+	e := engine(t)
+	n := e.testNetwork(t)
+	o := owner("hostile")
+	spec := backend.MachineSpec{
+		Owner: o, Name: backend.MachineName(e.instance, o.Object), Hostname: "hostile", ControlPlane: true, Image: testImage(t, e),
+		Network: backend.Ref{Object: owner("c").Object, Name: n.Name}, Maximum: policy.Default().Maxima.Nodes,
+	}
+	if _, err := e.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := e.container(t.Context(), refOf(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostile := `mkdir -p /etc/kubernetes/manifests /bin; : >/etc/kubernetes/manifests/kube-apiserver.yaml; printf '#!/bin/sh\nsleep 1000\n' >/bin/pkill; chmod 755 /bin/pkill`
+	if _, err := e.exec(t.Context(), c, hostile, nil); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := e.Delete(t.Context(), refOf(spec)); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < farewellTimeout {
+		t.Errorf("the farewell ended after %s: this test shows nothing", took)
+	}
+	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Absent {
+		t.Errorf("it is still there: %+v, %v", m, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -210,12 +211,14 @@ func buildFlags(image string) string {
 // Delete implements backend.Machines. It fails with a Conflict while Docker is still busy removing the container. What
 // has the name and is not the object's is left alone.
 func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
+	c, r, err := e.container(ctx, ref)
+	if err == nil {
+		e.sayGoodbye(ctx, c, r)
+	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	c, r, err := e.container(ctx, ref)
 	switch {
 	case err == nil:
-		e.sayGoodbye(ctx, c, r)
 		if err := e.removeContainer(ctx, c); err != nil {
 			return err
 		}
@@ -233,8 +236,13 @@ rm -f $manifest
 pkill -TERM -x kube-apiserver || exit 0
 tries=0; while pgrep -x kube-apiserver >/dev/null && [ $tries -lt 50 ]; do tries=$((tries+1)); sleep 0.1; done`
 
+// farewellTimeout is how long a node may take for its farewell. Programs in it are those of who has it: it may never end.
+const farewellTimeout = 8 * time.Second
+
 // sayGoodbye runs the farewell in a node that is about to be removed. Whatever comes of it, the node is removed.
 func (e *Engine) sayGoodbye(ctx context.Context, c ownContainer, r container.InspectResponse) {
+	ctx, cancel := context.WithTimeout(ctx, farewellTimeout)
+	defer cancel()
 	if state, _ := stateOf(r.State); state == backend.Running && r.Config.Labels[backend.LabelControlPlane] != "" {
 		_, _ = e.exec(ctx, c, farewell, nil)
 	}

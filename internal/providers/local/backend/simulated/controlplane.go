@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/simulated"
 	"github.com/slipwayhq/slipway/internal/version"
@@ -39,8 +40,8 @@ func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) e
 		st.Spec.Version = spec.Version
 		return m.server.Start(name, st.Spec)
 	}
-	if spec.Endpoint == "" {
-		return fault.New(fault.Transient, "WaitingForControlPlaneEndpoint", "Waiting for the Cluster to have a control plane endpoint")
+	if err := m.allowed(name, spec); err != nil {
+		return err
 	}
 	files, err := spec.Files(ctx)
 	if err != nil {
@@ -58,6 +59,33 @@ func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) e
 		Cluster: cluster, Version: spec.Version, Address: spec.Endpoint,
 		CACert: files[caCert], CAKey: files[caKey], EtcdCert: files[etcdCert], EtcdKey: files[etcdKey],
 	})
+}
+
+// allowed refuses a control plane that may not be, or not listen there: who writes a Cluster chooses the endpoint, and this program
+// is what would listen.
+func (m *Machines) allowed(name string, spec backend.MachineSpec) error {
+	if spec.Endpoint == "" {
+		return fault.New(fault.Transient, "WaitingForControlPlaneEndpoint", "Waiting for the Cluster to have a control plane endpoint")
+	}
+	at, err := netip.ParseAddrPort(spec.Endpoint)
+	first, last := simulated.Ports()
+	if err != nil || at.Addr().String() != simulated.Host || at.Port() < first || at.Port() > last {
+		return fault.New(fault.Invalid, "EndpointNotAllowed",
+			"Control plane endpoint %s is not allowed: a simulated control plane listens at %s, at a port that is chosen for it; create the cluster without an endpoint", spec.Endpoint, simulated.Host)
+	}
+	if m.server.Holds(name) {
+		return nil
+	}
+	return room(m.server, spec.Owner.Object.Namespace, spec.Policy)
+}
+
+// room refuses one control plane more than the operator allows.
+func room(s *simulated.Server, namespace string, allowed policy.Configuration) error {
+	own, all := s.Count(namespace)
+	if message := allowed.Maxima.SimulatedControlPlanes.Exceeded("maxima.simulatedControlPlanes", namespace, own, all); message != "" {
+		return fault.New(fault.Invalid, "DeniedByPolicy", "%s", message)
+	}
+	return nil
 }
 
 // planeName is the name of the control plane of a Cluster that runs on machines. No HostedControlPlane can have it.
@@ -170,8 +198,14 @@ type balancers struct{ server *simulated.Server }
 var _ backend.Balancers = balancers{}
 
 // Offer implements backend.Balancers.
-func (b balancers) Offer(_ context.Context, ref backend.Ref) (netip.AddrPort, error) {
-	port, err := b.server.Reserve(planeName(clusterOf(ref)))
+func (b balancers) Offer(_ context.Context, ref backend.Ref, allowed policy.Configuration) (netip.AddrPort, error) {
+	name := planeName(clusterOf(ref))
+	if !b.server.Holds(name) {
+		if err := room(b.server, ref.Object.Namespace, allowed); err != nil {
+			return netip.AddrPort{}, err
+		}
+	}
+	port, err := b.server.Reserve(name)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -181,13 +215,13 @@ func (b balancers) Offer(_ context.Context, ref backend.Ref) (netip.AddrPort, er
 // Balance implements backend.Balancers.
 func (balancers) Balance(context.Context, backend.BalancerSpec) error { return nil }
 
-// FindBalancer implements backend.Balancers: it is there while the cluster is.
+// FindBalancer implements backend.Balancers: it is there while the cluster is, or has a port.
 func (b balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {
 	if b.server == nil {
 		return backend.Balancer{}, false, nil
 	}
-	st := b.server.Status(planeName(clusterOf(ref)))
-	return backend.Balancer{Running: st.Running}, st.Exists, nil
+	name := planeName(clusterOf(ref))
+	return backend.Balancer{Running: b.server.Status(name).Running}, b.server.Holds(name), nil
 }
 
 // DeleteBalancer implements backend.Balancers.

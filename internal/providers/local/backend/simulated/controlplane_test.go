@@ -60,7 +60,7 @@ func newPlane(t *testing.T, dir string, before *plane) *plane {
 		"/etc/kubernetes/pki/etcd/ca.crt": etcd.CertPEM, "/etc/kubernetes/pki/etcd/ca.key": etcd.KeyPEM,
 		"/run/kubeadm/kubeadm.yaml": []byte("apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nclusterName: c\n---\napiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\n"),
 	}
-	offered, err := p.backend.Balancers.Offer(ctx, backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Cluster: "c"})
+	offered, err := p.backend.Balancers.Offer(ctx, backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Cluster: "c"}, policy.Default())
 	p.must(err)
 	p.at = net.JoinHostPort(offered.Addr().String(), strconv.Itoa(int(offered.Port())))
 	return p
@@ -80,7 +80,7 @@ func ref(name string) backend.Ref {
 func (p *plane) create(name, version string, annotations map[string]string) error {
 	spec := backend.MachineSpec{
 		Owner: backend.Owner{Cluster: "c", Object: ref(name).Object, UID: types.UID(name)}, Name: "m-" + name, Hostname: name, ProviderID: "slipway:///m-" + name,
-		Version: version, ControlPlane: true, Endpoint: p.at, Maximum: policy.Maximum{},
+		Version: version, ControlPlane: true, Endpoint: p.at, Policy: policy.Default(),
 		Files: func(context.Context) (map[string][]byte, error) { return p.files, nil },
 	}
 	_, err := p.backend.Faults(annotations).Machines.Create(p.t.Context(), spec)
@@ -178,6 +178,40 @@ func TestControlPlaneMachines(t *testing.T) {
 	}
 	if _, running, err := p.backend.Balancers.FindBalancer(ctx, backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Cluster: "c"}); err != nil || running {
 		t.Errorf("it outlives its machines: %v", err)
+	}
+}
+
+// A tenant chooses neither where this program listens, nor how many control planes it has; a port that was never used is given back.
+func TestControlPlaneLimits(t *testing.T) {
+	p := newPlane(t, t.TempDir(), nil)
+	own := p.at
+	for _, at := range []string{"0.0.0.0:443", "0.0.0.0:12345", "127.0.0.1:6440", "127.0.0.2:12345", "[::1]:12345", "localhost:12345", "169.254.1.1:12345"} {
+		p.at = at
+		if err := p.create("cp-1", "v1.36.3", nil); fault.As(err) == nil || fault.As(err).Reason != "EndpointNotAllowed" {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	p.at = own
+	p.must(p.create("cp-1", "v1.36.3", nil))
+	one := policy.Default()
+	one.Maxima.SimulatedControlPlanes = policy.Maximum{Namespace: 2}
+	other := func(name string) backend.Ref {
+		return backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: name}, Cluster: name}
+	}
+	first, err := p.backend.Balancers.Offer(t.Context(), other("d"), one)
+	p.must(err)
+	if again, err := p.backend.Balancers.Offer(t.Context(), other("d"), one); err != nil || again != first {
+		t.Errorf("asked again: %v, %v; want %v", again, err, first)
+	}
+	if _, err := p.backend.Balancers.Offer(t.Context(), other("e"), one); fault.As(err) == nil || fault.As(err).Reason != "DeniedByPolicy" {
+		t.Errorf("one more than is allowed: %v", err)
+	}
+	if _, found, err := p.backend.Balancers.FindBalancer(t.Context(), other("d")); err != nil || !found {
+		t.Errorf("a port that was given out is forgotten: %v", err)
+	}
+	p.must(p.backend.Balancers.DeleteBalancer(t.Context(), other("d")))
+	if _, err := p.backend.Balancers.Offer(t.Context(), other("e"), one); err != nil {
+		t.Errorf("after the other was given back: %v", err)
 	}
 }
 
