@@ -354,6 +354,7 @@ func TestSpec(t *testing.T) {
 		Mounts:    s.Room.Mounts,
 		Resources: backend.Resources{CPUs: 2, MemoryMiB: 8192, Processes: 32768},
 		Maximum:   policy.Default().Maxima.Nodes,
+		Policy:    allowed(),
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("mounts are those that were resolved, resources what is asked for, else the most that is allowed (-want +got):\n%s", diff)
