@@ -70,6 +70,11 @@ func TestWaitsForUpToDate(t *testing.T) {
 		"control plane": {"the control plane runs another version", func(s *tree.Snapshot) {
 			s.Objects[tree.Ref{Group: planeRef.APIGroup, Kind: planeRef.Kind, Name: planeRef.Name}].Object["spec"] = map[string]any{"version": "v1.36.4"}
 		}, "control plane: waits until ExamplePlane demo is up to date (Kubernetes v1.36.3 runs, v1.36.4 is asked for)"},
+		"control plane nodes": {"one node of three makes a control plane available", replicas(3, 3, 1),
+			"control plane: waits until ExamplePlane demo is up to date (1 of 3 replicas available)"},
+		"control plane surplus": {"", replicas(4, 4, 4), "ExamplePlane demo is up to date (4 replicas exist, 3 are asked for)"},
+		"control plane rolling": {"", replicas(4, 1, 4), "ExamplePlane demo is up to date (1 of 3 replicas up to date)"},
+		"control plane whole":   {"", replicas(3, 3, 3), ""},
 		"machine alone": {"a Machine that stands alone counts, too", func(s *tree.Snapshot) {
 			m := machine("alone", "False", "* NodeHealthy: no CNI")
 			m.Labels = nil
@@ -84,6 +89,17 @@ func TestWaitsForUpToDate(t *testing.T) {
 				t.Errorf("%s: %q is not in\n%s", tc.reason, tc.want, out)
 			}
 		})
+	}
+}
+
+// replicas gives the control plane numbers of nodes, of which three are asked for.
+func replicas(there, upToDate, available int64) func(*tree.Snapshot) {
+	return func(s *tree.Snapshot) {
+		plane := s.Objects[tree.Ref{Group: planeRef.APIGroup, Kind: planeRef.Kind, Name: planeRef.Name}].Object
+		plane["spec"].(map[string]any)["replicas"] = int64(3)
+		for field, n := range map[string]int64{"replicas": there, "upToDateReplicas": upToDate, "availableReplicas": available} {
+			plane["status"].(map[string]any)[field] = n
+		}
 	}
 }
 

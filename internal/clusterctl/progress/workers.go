@@ -170,9 +170,8 @@ func pendingChange(u *unstructured.Unstructured) string {
 			}
 		}
 	}
-	desired, asked := v.SpecReplicas.Get()
-	if upToDate, counted := v.UpToDateReplicas.Get(); asked && counted && upToDate < desired {
-		return fmt.Sprintf("%d of %d replicas up to date", upToDate, desired)
+	if change := pendingReplicas(v); change != "" {
+		return change
 	}
 	if observed, ok, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); ok && observed < u.GetGeneration() {
 		return "the last change of the spec has yet to be observed"
@@ -180,6 +179,24 @@ func pendingChange(u *unstructured.Unstructured) string {
 	c := find(u, clusterv1.AvailableCondition)
 	if c != nil && c.ObservedGeneration > 0 && c.ObservedGeneration < u.GetGeneration() {
 		return "the last change of the spec has yet to be observed"
+	}
+	return ""
+}
+
+// pendingReplicas says which replicas of a control plane are not as its spec asks for; empty: all are, or it has none.
+func pendingReplicas(v contract.ControlPlaneView) string {
+	desired, asked := v.SpecReplicas.Get()
+	if !asked {
+		return ""
+	}
+	if upToDate, counted := v.UpToDateReplicas.Get(); counted && upToDate < desired {
+		return fmt.Sprintf("%d of %d replicas up to date", upToDate, desired)
+	}
+	if there, counted := v.Replicas.Get(); counted && there > desired {
+		return fmt.Sprintf("%d replicas exist, %d are asked for", there, desired)
+	}
+	if available, counted := v.AvailableReplicas.Get(); counted && available < desired {
+		return fmt.Sprintf("%d of %d replicas available", available, desired)
 	}
 	return ""
 }

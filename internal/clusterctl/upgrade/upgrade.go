@@ -45,6 +45,8 @@ type Step struct {
 	// ControlPlane tells a step of the control plane from one of the workers.
 	ControlPlane bool   `json:"controlPlane"`
 	Version      string `json:"version"`
+	// Nodes of the control plane that are replaced; 0: it has none.
+	Nodes int `json:"nodes,omitempty"`
 	// Workers are the groups that get the version. None for the control plane.
 	Workers []Group `json:"workers,omitempty"`
 }
@@ -89,6 +91,11 @@ func Of(s tree.Snapshot, class *clusterv1.ClusterClass, to string) (Plan, error)
 		return p, err
 	}
 	p.Steps = steps(p.From, route, groups)
+	for i := range p.Steps {
+		if p.Steps[i].ControlPlane {
+			p.Steps[i].Nodes = controlPlaneNodes(s)
+		}
+	}
 	return p, nil
 }
 
@@ -150,6 +157,17 @@ func controlPlaneVersion(s tree.Snapshot) string {
 		}
 	}
 	return s.Cluster.Spec.Topology.Version
+}
+
+// controlPlaneNodes is how many Machines the control plane has.
+func controlPlaneNodes(s tree.Snapshot) int {
+	n := 0
+	for i := range s.Machines {
+		if _, is := s.Machines[i].Labels[clusterv1.MachineControlPlaneLabel]; is && s.Machines[i].DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // groupsOf are the workers of the topology that exist, in its order.
@@ -222,7 +240,15 @@ func (p Plan) Lines() []string {
 		if s.ControlPlane {
 			what = "control plane"
 		}
-		lines = append(lines, fmt.Sprintf("  %d. %s to %s", i+1, what, s.Version))
+		line := fmt.Sprintf("  %d. %s to %s", i+1, what, s.Version)
+		switch s.Nodes {
+		case 0:
+		case 1:
+			line += ": 1 node is replaced"
+		default:
+			line += fmt.Sprintf(": %d nodes are replaced, one after the other", s.Nodes)
+		}
+		lines = append(lines, line)
 		for _, g := range s.Workers {
 			lines = append(lines, "     "+g.String())
 		}

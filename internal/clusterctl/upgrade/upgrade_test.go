@@ -49,6 +49,15 @@ func annotated(name string) func(*tree.Snapshot) {
 	}
 }
 
+// controlPlaneMachines are three Machines of the control plane, another that is being deleted, and one of workers.
+func controlPlaneMachines(s *tree.Snapshot) {
+	for range 4 {
+		s.Machines = append(s.Machines, clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}})
+	}
+	s.Machines[3].DeletionTimestamp = &metav1.Time{}
+	s.Machines = append(s.Machines, clusterv1.Machine{})
+}
+
 func TestPlan(t *testing.T) { // TP-25, TP-26
 	listed := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: clusterv1.ClusterClassSpec{
 		KubernetesVersions: []string{"v1.32.0", "v1.33.0", "v1.34.0", "v1.34.2", "v1.35.0", "v1.36.0"}}}
@@ -67,6 +76,12 @@ func TestPlan(t *testing.T) { // TP-25, TP-26
 		"one minor": {"the control plane first", demo("v1.35.0"), plain, "v1.36.0", `
 Upgrade of cluster demo from v1.35.0 to v1.36.0:
   1. control plane to v1.36.0
+  2. workers to v1.36.0
+     MachineDeployment md: 3 nodes are replaced, now v1.35.0
+     MachinePool mp: 1 node is replaced, now v1.35.0`, ""},
+		"nodes": {"those of the control plane are replaced, too", demo("v1.35.0", controlPlaneMachines), plain, "v1.36.0", `
+Upgrade of cluster demo from v1.35.0 to v1.36.0:
+  1. control plane to v1.36.0: 3 nodes are replaced, one after the other
   2. workers to v1.36.0
      MachineDeployment md: 3 nodes are replaced, now v1.35.0
      MachinePool mp: 1 node is replaced, now v1.35.0`, ""},
