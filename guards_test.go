@@ -184,6 +184,7 @@ func guardKubeconfigs(t *testing.T, all []call) {
 		"internal/kubeconfig":              "the one parser of kubeconfigs that we did not write",
 		"internal/providers/hosted/addons": "what cluster-info shows, made of what this program knows",
 		"internal/cli/management":          "the kubeconfig of the person who types the command",
+		"internal/cli/get/kubeconfig":      "the same, and what is added to it, which was checked when it was read",
 		"internal/cli/manager/manager.go":  "the operator's, named on the command line",
 		"internal/cli/manager/embedded.go": "written by this program, in its data directory",
 		"internal/testkit/apiserver":       "written by the test",

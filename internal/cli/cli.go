@@ -35,6 +35,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/initialize"
 	"github.com/slipwayhq/slipway/internal/cli/kubectl"
 	"github.com/slipwayhq/slipway/internal/cli/loadbalancer"
+	"github.com/slipwayhq/slipway/internal/cli/logs"
 	"github.com/slipwayhq/slipway/internal/cli/manager"
 	"github.com/slipwayhq/slipway/internal/cli/move"
 	"github.com/slipwayhq/slipway/internal/cli/plan"
@@ -118,6 +119,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		initialize.Command,
 		kubectl.Command,
 		loadbalancer.Command,
+		logs.Command,
 		manager.Command,
 		manager.EmbeddedCommand,
 		move.Command,

@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/spf13/pflag"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -32,7 +33,7 @@ type message struct {
 
 // detached starts this program in a session of its own and follows its report
 // until it is ready or has failed.
-func (f flags) detached(ctx context.Context, e env.Env, dir datadir.Dir) error {
+func (f *flags) detached(ctx context.Context, e env.Env, dir datadir.Dir, set *pflag.FlagSet) error {
 	began := e.Now()
 	executable, err := e.Executable()
 	if err != nil {
@@ -44,17 +45,13 @@ func (f flags) detached(ctx context.Context, e env.Env, dir datadir.Dir) error {
 	}
 	defer func() { _ = reader.Close() }()
 	// The descriptor of the first extra file is 3.
-	args := []string{"up", "--data-dir", string(dir), "--listen", f.listen, "--feature-gates", f.gates, "--report-fd", strconv.Itoa(3)}
-	if len(f.without) > 0 {
-		args = append(args, "--without", strings.Join(f.without, ","))
-	}
-	args = append(args, f.node.args()...)
-	if f.configuration.File != "" {
-		file, err := filepath.Abs(f.configuration.File)
+	args := append([]string{"up", "--data-dir", string(dir), "--report-fd", strconv.Itoa(3)}, f.node.args()...)
+	for _, name := range remembered { // empty ones, too: the process would take those of the last start
+		text, err := textOf(set.Lookup(name))
 		if err != nil {
 			return err
 		}
-		args = append(args, "--config", file)
+		args = append(args, "--"+name+"="+text)
 	}
 	cmd := exec.Command(executable, args...)
 	cmd.ExtraFiles = []*os.File{writer}

@@ -111,6 +111,9 @@ func (k *keeper) ready(ctx context.Context, m *plane.Management) error {
 	if err := m.Ready(ctx); err != nil {
 		return err
 	}
+	if err := k.handle.WriteFlags(k.flags); err != nil { // those of a start that fails are not kept
+		return err
+	}
 	return k.write(func(r *datadir.Run) { r.Ready = true })
 }
 

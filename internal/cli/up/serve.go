@@ -29,6 +29,7 @@ type service struct {
 	policy  policy.Configuration
 	prepare Prepare
 	node    nodeFlag
+	flags   map[string]string            // for the next start
 	voice   func(stderr io.Writer) voice // stderr is what it was before the log took its place
 }
 

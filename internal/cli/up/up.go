@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/cli/configuration"
@@ -53,9 +54,11 @@ func Command(e env.Env, prepare Prepare) *cobra.Command {
 		Use:   "up",
 		Short: "Start the management cluster and all controllers",
 		Long: "Start the management cluster and all controllers, and run until interrupted. With -d, run in the\n" +
-			"background and return when ready. \"slipway down\" stops both.",
+			"background and return when ready. \"slipway down\" stops both.\n\n" +
+			"The next start in the same data directory takes the flags of the last one, except those that are given\n" +
+			"once more; -d where it runs already is no error.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, prepare) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, cmd.Flags(), prepare) },
 	}
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
 	cmd.Flags().StringVar(&f.listen, "listen", plane.DefaultListen, "loopback ADDRESS:PORT of the API server")
@@ -69,22 +72,31 @@ func Command(e env.Env, prepare Prepare) *cobra.Command {
 	return cmd
 }
 
-func (f flags) run(ctx context.Context, e env.Env, prepare Prepare) error {
+func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare Prepare) error {
 	if f.configuration.Print {
 		return f.configuration.PrintTo(e.Out)
-	}
-	allowed, err := f.policy()
-	if err != nil {
-		return err
 	}
 	dir, err := e.DataDir(f.dataDir)
 	if err != nil {
 		return err
 	}
 	if f.detach {
-		return f.detached(ctx, e, dir)
+		if done, err := runsAlready(e, dir, set); done || err != nil {
+			return err
+		}
 	}
-	s := service{dir: dir, listen: f.listen, gates: f.gates, prepare: prepare, policy: allowed, node: f.node}
+	kept, err := recall(e.Err, dir, set)
+	if err != nil {
+		return err
+	}
+	allowed, err := f.policy()
+	if err != nil {
+		return err
+	}
+	if f.detach {
+		return f.detached(ctx, e, dir, set)
+	}
+	s := service{dir: dir, listen: f.listen, gates: f.gates, prepare: prepare, policy: allowed, node: f.node, flags: kept}
 	if f.reportFD > 0 {
 		r := openReport(f.reportFD)
 		s.voice = func(io.Writer) voice { return r }
@@ -96,7 +108,7 @@ func (f flags) run(ctx context.Context, e env.Env, prepare Prepare) error {
 }
 
 // policy is the operator's configuration without the providers that the flag switches off.
-func (f flags) policy() (policy.Configuration, error) {
+func (f *flags) policy() (policy.Configuration, error) {
 	allowed, err := f.configuration.Read()
 	if err != nil {
 		return allowed, err

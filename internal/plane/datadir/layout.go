@@ -78,6 +78,7 @@ func (d Dir) version() string  { return d.Path("version") }
 func (d Dir) instance() string { return d.Path("instance") }
 func (d Dir) run() string      { return d.Path("run.json") }
 func (d Dir) node() string     { return d.Path("node") }
+func (d Dir) flags() string    { return d.Path("flags.json") }
 
 // Absolute makes a directory of a path that may be relative to the working
 // directory.

@@ -1,8 +1,8 @@
 // Package kubeconfig is the verb "get kubeconfig".
 //
-// Does: prints the kubeconfig of a workload cluster.
+// Does: prints the kubeconfig of a workload cluster, or with --merge adds it to the file that kubectl reads.
 //
-// Never: writes files; the shell does that.
+// Never: changes the kubeconfig of a management cluster; verbs find that cluster by it.
 //
-// Read first: Command.
+// Read first: Command, then merge.
 package kubeconfig

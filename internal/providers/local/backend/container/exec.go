@@ -74,43 +74,50 @@ func (e *Engine) execDetached(ctx context.Context, c ownContainer, program strin
 
 // importImages hands the archive to containerd in the container.
 func (e *Engine) importImages(ctx context.Context, c ownContainer, archive io.Reader) (string, error) {
-	id, err := e.prepare(ctx, c, client.ExecCreateOptions{
-		Cmd: []string{"ctr", "--namespace", "k8s.io", "images", "import", "-"}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
-	})
-	if err != nil {
+	said := &tail{max: maxOutput}
+	code, sent, err := e.stream(ctx, c, []string{"ctr", "--namespace", "k8s.io", "images", "import", "-"}, archive, said)
+	switch {
+	case err != nil:
 		return "", err
+	case code != 0:
+		return "", fault.New(fault.Invalid, ReasonError, "containerd of %s does not accept the archive: %s", c.name, presentable(string(said.buf))).
+			From(fmt.Errorf("exit code %d, %w", code, sent))
+	}
+	return string(said.buf), nil
+}
+
+// stream runs a program in a running container for as long as ctx lets it, with input and output that may be long. A program may end
+// before it has read everything: sent is what came of sending.
+func (e *Engine) stream(ctx context.Context, c ownContainer, command []string, in io.Reader, out io.Writer) (code int, sent, err error) {
+	doing := "running " + command[0] + " in container " + c.name
+	id, err := e.prepare(ctx, c, client.ExecCreateOptions{Cmd: command, AttachStdin: true, AttachStdout: true, AttachStderr: true})
+	if err != nil {
+		return 0, nil, err
 	}
 	e.execs.Store(id, true)
 	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
 	if err != nil {
-		return "", e.fault("loading images into container "+c.name, err)
+		return 0, nil, e.fault(doing, err)
 	}
 	defer attached.Close()
 	stop := context.AfterFunc(ctx, attached.Close)
 	defer stop()
-	said := &tail{max: maxOutput}
 	read := make(chan error, 1)
-	go func() { // containerd may stop reading and say why
-		_, err := stdcopy.StdCopy(said, said, attached.Reader)
+	go func() { // the program may stop reading and say why
+		_, err := stdcopy.StdCopy(out, out, attached.Reader)
 		read <- err
 	}()
-	_, sent := io.Copy(attached.Conn, archive)
+	_, sent = io.Copy(attached.Conn, in)
 	_ = attached.CloseWrite()
-	if err := <-read; err != nil && ctx.Err() == nil {
-		return "", e.fault("loading images into container "+c.name, err)
-	}
+	err = <-read
 	if ctx.Err() != nil {
-		return "", ctx.Err()
+		return 0, sent, ctx.Err()
+	}
+	if err != nil {
+		return 0, sent, e.fault(doing, err)
 	}
 	r, err := e.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
-	switch {
-	case err != nil:
-		return "", e.fault("loading images into container "+c.name, err)
-	case r.ExitCode != 0:
-		return "", fault.New(fault.Invalid, ReasonError, "containerd of %s does not accept the archive: %s", c.name, presentable(string(said.buf))).
-			From(fmt.Errorf("exit code %d, %w", r.ExitCode, sent))
-	}
-	return string(said.buf), nil
+	return r.ExitCode, sent, e.fault(doing, err)
 }
 
 func (e *Engine) prepare(ctx context.Context, c ownContainer, options client.ExecCreateOptions) (string, error) {

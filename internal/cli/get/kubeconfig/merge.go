@@ -1,0 +1,87 @@
+package kubeconfig
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Reasons of the faults of this verb.
+const (
+	ReasonNoFile       = "NoKubeconfigFile"
+	ReasonNotMergeable = "KubeconfigNotMergeable"
+)
+
+func contextName(namespace, cluster string) string {
+	if namespace == "default" {
+		return "slipway-" + cluster
+	}
+	return "slipway-" + namespace + "-" + cluster
+}
+
+// merge adds what a kubeconfig's current context needs to the file of kubectl, in place of what an earlier merge left there.
+func merge(e env.Env, flags *management.Flags, name string, data []byte) error {
+	from, err := clientcmd.Load(data)
+	if err != nil {
+		return err
+	}
+	context := from.Contexts[from.CurrentContext]
+	if context == nil || from.Clusters[context.Cluster] == nil || from.AuthInfos[context.AuthInfo] == nil {
+		return fault.New(fault.Invalid, ReasonNotMergeable, "the kubeconfig of the cluster has no current context with a cluster and a user: print it without --merge")
+	}
+	path, err := target(e, flags)
+	if err != nil {
+		return err
+	}
+	options := clientcmd.NewDefaultPathOptions()
+	options.LoadingRules.ExplicitPath = path
+	to, err := options.GetStartingConfig()
+	if err != nil {
+		return fault.New(fault.Invalid, ReasonNotMergeable, "%s cannot be read: %v", path, err).From(err)
+	}
+	if to.Contexts == nil {
+		to = clientcmdapi.NewConfig()
+	}
+	to.Clusters[name], to.AuthInfos[name] = from.Clusters[context.Cluster], from.AuthInfos[context.AuthInfo]
+	to.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: context.Namespace}
+	to.CurrentContext = name
+	if err := clientcmd.ModifyConfig(options, *to, true); err != nil {
+		return fault.New(fault.Invalid, ReasonNotMergeable, "%s cannot be written: %v", path, err).From(err)
+	}
+	_, err = fmt.Fprintf(e.Err, "Context %q is in %s, and the current one there.\n", name, path)
+	return err
+}
+
+// target is the first file that kubectl reads. The kubeconfig of the management cluster, which KUBECONFIG often names, is not meant.
+func target(e env.Env, flags *management.Flags) (string, error) {
+	managed := flags.Kubeconfig
+	if dir, err := e.DataDir(flags.DataDir); err == nil && managed == "" {
+		managed = dir.Kubeconfig()
+	}
+	files := filepath.SplitList(e.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	if home := e.Getenv("HOME"); home != "" {
+		files = append(files, filepath.Join(home, clientcmd.RecommendedHomeDir, clientcmd.RecommendedFileName))
+	}
+	for _, f := range files {
+		if f != "" && !sameFile(f, managed) {
+			return filepath.Abs(f)
+		}
+	}
+	return "", fault.New(fault.Invalid, ReasonNoFile, "there is no file to merge into besides the management cluster's own: set HOME, or KUBECONFIG to another file")
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}

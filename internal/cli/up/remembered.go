@@ -1,0 +1,106 @@
+package up
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// remembered are the flags that a start leaves for the next one. --node has a mark of its own in the data directory, because a
+// node that is not wanted any more has to be removed.
+var remembered = []string{"config", "feature-gates", "listen", "without"}
+
+// recall sets the flags that are not given to what the last start left, and returns what the next one is to get.
+func recall(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]string, error) {
+	last, err := datadir.ReadFlags(dir)
+	if err != nil {
+		return nil, err
+	}
+	kept := map[string]string{}
+	var taken []string
+	for _, name := range remembered {
+		flag := set.Lookup(name)
+		if text, ok := last[name]; ok && !flag.Changed {
+			if err := set.Set(name, text); err != nil {
+				return nil, fault.New(fault.Invalid, "RememberedFlag", "--%s=%s, the flag of the last start in %s, cannot be used (%v): give --%s", name, text, dir, err, name).From(err)
+			}
+			taken = append(taken, "--"+name+"="+text)
+		}
+		text, err := textOf(flag)
+		if err != nil {
+			return nil, err
+		}
+		if flag.Changed && text != defaultOf(flag) {
+			kept[name] = text
+		}
+	}
+	if len(taken) > 0 {
+		_, err = fmt.Fprintf(w, "As at the last start: %s\n", strings.Join(taken, " "))
+	}
+	return kept, err
+}
+
+// textOf is what sets a flag to its value, wherever the next process is started.
+func textOf(f *pflag.Flag) (string, error) {
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		return strings.Join(list.GetSlice(), ","), nil
+	}
+	text := f.Value.String()
+	if f.Name != "config" || text == "" {
+		return text, nil
+	}
+	return filepath.Abs(text)
+}
+
+func defaultOf(f *pflag.Flag) string {
+	if _, ok := f.Value.(pflag.SliceValue); ok {
+		return ""
+	}
+	return f.DefValue
+}
+
+// runsAlready tells of a management cluster that runs in dir. Flags that it does not run with are an error: who gives them expects
+// them to hold.
+func runsAlready(e env.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
+	state, err := datadir.Inspect(dir)
+	if err != nil || state.Run == nil || !state.Run.Ready {
+		return false, err
+	}
+	running, err := datadir.ReadFlags(dir)
+	if err != nil {
+		return false, err
+	}
+	other := map[string]bool{}
+	for _, name := range remembered {
+		flag := set.Lookup(name)
+		text, err := textOf(flag)
+		if err != nil {
+			return false, err
+		}
+		runs, ok := running[name]
+		if !ok {
+			runs = defaultOf(flag)
+		}
+		if flag.Changed && text != runs {
+			other["--"+name] = true
+		}
+	}
+	if node := set.Lookup("node"); node.Changed && (node.Value.String() == "true") != (state.Run.Node != nil) {
+		other["--node"] = true
+	}
+	if len(other) > 0 {
+		return false, fault.New(fault.Invalid, "RunsWithOtherFlags", "the management cluster runs already (process %d) with another %s: run \"slipway down\" first",
+			state.Run.PID, strings.Join(slices.Sorted(maps.Keys(other)), " and "))
+	}
+	_, err = fmt.Fprintf(e.Err, "Runs already (process %d, %s).\n", state.Run.PID, state.Run.Server)
+	return true, err
+}

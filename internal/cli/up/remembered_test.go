@@ -1,0 +1,142 @@
+package up
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// given are the verb's flags as a person types them.
+func given(t *testing.T, args ...string) *pflag.FlagSet {
+	t.Helper()
+	set := Command(env.Env{}, nil).Flags()
+	if err := set.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func opened(t *testing.T) *datadir.Handle {
+	t.Helper()
+	h, err := datadir.Open(datadir.Dir(filepath.Join(t.TempDir(), "data")), datadir.Holder{PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+func TestFlagsAreRemembered(t *testing.T) {
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		reason string
+		last   map[string]string
+		args   []string
+		want   map[string]string // is kept for the next start
+		says   string
+	}{
+		"first":     {"nothing was there, and nothing is given", nil, nil, map[string]string{}, ""},
+		"given":     {"what is given is kept, a file by its absolute path", nil, []string{"--listen=127.0.0.1:1", "--without=a,b", "--config=x.yaml"}, map[string]string{"listen": "127.0.0.1:1", "without": "a,b", "config": filepath.Join(folder, "x.yaml")}, ""},
+		"recalled":  {"what is not given is as it was, and said", map[string]string{"listen": "127.0.0.1:1", "without": "a,b"}, nil, map[string]string{"listen": "127.0.0.1:1", "without": "a,b"}, "As at the last start: --listen=127.0.0.1:1 --without=a,b\n"},
+		"replaced":  {"what is given wins", map[string]string{"listen": "127.0.0.1:1"}, []string{"--listen=127.0.0.1:2"}, map[string]string{"listen": "127.0.0.1:2"}, ""},
+		"defaults":  {"given defaults end it", map[string]string{"listen": "127.0.0.1:1", "without": "a", "config": "/x"}, []string{"--listen=127.0.0.1:6440", "--without=", "--config="}, map[string]string{}, ""},
+		"not these": {"-d and the data directory are of this start", nil, []string{"-d", "--data-dir=/x", "--node"}, map[string]string{}, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := opened(t)
+			if tc.last != nil {
+				if err := h.WriteFlags(tc.last); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var said bytes.Buffer
+			got, err := recall(&said, h.Dir, given(t, tc.args...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || said.String() != tc.says {
+				t.Errorf("%s: %s said %q", tc.reason, diff, said.String())
+			}
+		})
+	}
+}
+
+func TestRememberedFlagsThatCannotBeUsed(t *testing.T) {
+	h := opened(t)
+	if _, err := datadir.WriteFile(h.Path("flags.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := recall(&bytes.Buffer{}, h.Dir, given(t)); err == nil || !strings.Contains(err.Error(), "flags.json does not hold the flags of the last start") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// -d where it runs is no error, unless it runs otherwise.
+func TestRunsAlready(t *testing.T) {
+	tests := map[string]struct {
+		run  *datadir.Run
+		args []string
+		done bool
+		want string // of the error, or what is said
+	}{
+		"nothing runs":  {nil, nil, false, ""},
+		"it starts":     {&datadir.Run{PID: os.Getpid()}, nil, false, ""},
+		"it runs":       {&datadir.Run{PID: os.Getpid(), Ready: true, Server: "https://127.0.0.1:1"}, nil, true, "https://127.0.0.1:1"},
+		"the same flag": {&datadir.Run{PID: os.Getpid(), Ready: true}, []string{"--listen=127.0.0.1:1", "--without="}, true, "Runs already"},
+		"other flags":   {&datadir.Run{PID: os.Getpid(), Ready: true}, []string{"--listen=127.0.0.1:2", "--node"}, false, `with another --listen and --node: run "slipway down" first`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := opened(t)
+			if err := h.WriteFlags(map[string]string{"listen": "127.0.0.1:1"}); err != nil {
+				t.Fatal(err)
+			}
+			if tc.run != nil {
+				if err := h.WriteRun(*tc.run); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var said bytes.Buffer
+			done, err := runsAlready(env.Env{Err: &said}, h.Dir, given(t, tc.args...))
+			if err != nil {
+				said.WriteString(fault.UserMessage(err))
+			}
+			if done != tc.done || !strings.Contains(said.String(), tc.want) || (said.Len() > 0) != (tc.want != "") {
+				t.Errorf("done %v, it says %q", done, said.String())
+			}
+		})
+	}
+}
+
+// What was kept is what the background process is given: a start with -d twice over leaves the same.
+func TestUpWithoutConfigurationOfTheLastStart(t *testing.T) {
+	h := opened(t)
+	if err := h.WriteFlags(map[string]string{"config": "/gone.yaml"}); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	e := env.Env{Err: &said, Out: &said}
+	cmd := Command(e, nil)
+	cmd.SetArgs([]string{"--data-dir", string(h.Dir)})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.ExecuteContext(context.Background()); err == nil || !strings.Contains(err.Error(), "/gone.yaml") {
+		t.Errorf("got %v", err)
+	}
+	if !strings.Contains(said.String(), "As at the last start: --config=/gone.yaml") {
+		t.Errorf("it does not say where the flag comes from: %q", said.String())
+	}
+}

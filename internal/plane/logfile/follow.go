@@ -1,0 +1,111 @@
+package logfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// lookEvery is how often a followed file is looked at.
+const lookEvery = 250 * time.Millisecond
+
+// lastBytes is how far back at most Last looks for lines.
+const lastBytes = 16 << 20
+
+// Last writes the last lines of the file at path, at most n of them; n < 0: all of it. The error is fs.ErrNotExist for a missing file.
+// With follow it goes on with what is written later, also when the file is turned over, until ctx ends, which is no error.
+func Last(ctx context.Context, path string, n int, follow bool, w io.Writer) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if n >= 0 {
+		if err := seekLines(f, n); err != nil {
+			return err
+		}
+	}
+	if _, err := io.Copy(w, f); err != nil || !follow {
+		return err
+	}
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if f, err = next(f, path, w); err != nil {
+			return err
+		}
+	}
+}
+
+// next writes what was added to f, and returns the file that has taken its place, if one has.
+func next(f *os.File, path string, w io.Writer) (*os.File, error) {
+	if _, err := io.Copy(w, f); err != nil {
+		return f, err
+	}
+	was, err := f.Stat()
+	if err != nil {
+		return f, err
+	}
+	is, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && os.SameFile(was, is) { // it was removed, or is being turned over
+		return f, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	other, err := os.Open(path)
+	if err != nil {
+		return f, err
+	}
+	_, err = io.Copy(w, f) // what was written between the two looks
+	_ = f.Close()
+	if err != nil {
+		return other, err
+	}
+	_, err = io.Copy(w, other)
+	return other, err
+}
+
+// seekLines puts f before its last n lines.
+func seekLines(f *os.File, n int) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	start, block, found := end, make([]byte, 64<<10), 0
+	for start > max(0, end-lastBytes) {
+		size := min(int64(len(block)), start)
+		if _, err := f.ReadAt(block[:size], start-size); err != nil {
+			return err
+		}
+		for part := block[:size]; ; {
+			i := bytes.LastIndexByte(part, '\n')
+			if i < 0 {
+				break
+			}
+			if at := start - size + int64(i) + 1; at != end {
+				found++
+				if found == n {
+					_, err := f.Seek(at, io.SeekStart)
+					return err
+				}
+			} else if n == 0 {
+				_, err := f.Seek(end, io.SeekStart)
+				return err
+			}
+			part = part[:i]
+		}
+		start -= size
+	}
+	_, err = f.Seek(start, io.SeekStart)
+	return err
+}

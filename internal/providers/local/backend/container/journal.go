@@ -1,0 +1,49 @@
+package container
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// Journal is which part of a machine's journal is read.
+type Journal struct {
+	Lines  int      // the last so many; below 0: all
+	Units  []string // of systemd; none: all
+	Follow bool     // and what comes, until the context ends
+}
+
+func (j Journal) command() []string {
+	lines := "all"
+	if j.Lines >= 0 {
+		lines = strconv.Itoa(j.Lines)
+	}
+	command := []string{"journalctl", "--no-pager", "--quiet", "--output", "short-iso", "--lines", lines}
+	for _, unit := range j.Units {
+		command = append(command, "--unit="+unit)
+	}
+	if j.Follow {
+		command = append(command, "--follow")
+	}
+	return command
+}
+
+// Journal writes what the journal of a machine that runs holds.
+func (e *Engine) Journal(ctx context.Context, ref backend.Ref, j Journal, out io.Writer) error {
+	c, err := e.running(ctx, ref)
+	if err != nil {
+		return err
+	}
+	code, _, err := e.stream(ctx, c, j.command(), strings.NewReader(""), out)
+	switch {
+	case err != nil:
+		return err
+	case code != 0:
+		return fault.New(fault.Invalid, ReasonError, "journalctl in container %s ended with code %d", c.name, code)
+	}
+	return nil
+}
