@@ -80,7 +80,7 @@ func TestJudge(t *testing.T) {
 	m.judgeDeletion(before, after)
 	want := measurement{
 		Clusters: 4, ManagerCPU: 2, ServerCPU: 4, Writes: 20, Reads: 5, ReconcileP99: 0.99,
-		IdleRequests: 10.6, IdleManagerCPU: 20, IdleCPU: 60, Stolen: 25, IdleStolen: 25,
+		IdleRequests: 10.6, IdleWrites: 80, IdleManagerCPU: 20, IdleCPU: 60, Stolen: 25, IdleStolen: 25,
 		Deletion:   deletion{ManagerCPU: 2, ServerCPU: 4, Writes: 20, Stolen: 25},
 		Reconciles: []reconciles{{Controller: "machine", Count: 10, P50: 0.5, P99: 0.99}},
 	}
@@ -150,5 +150,33 @@ func TestReport(t *testing.T) {
 	}
 	if !strings.Contains(table.String(), "-") {
 		t.Errorf("a size that was not scaled has no dash:\n%s", table.String())
+	}
+}
+
+// Clusters of a class have goals of their own.
+func TestGoals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ofClass bool
+		want    []string
+		not     string
+	}{
+		"without a class": {false, []string{"≤ 3 at 1, ≤ 60 at 100, ≤ 720 at 1000", "*65.0", "*0.600  "}, "*2.0"},
+		"of a class":      {true, []string{"≤ 3 at 1, ≤ 30 at 100, ≤ 360 at 1000", "*40.0", "*2.0"}, "*65.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := report{OfClass: tc.ofClass, Sizes: []measurement{{Clusters: 100, WallSeconds: 40, Writes: 65, Refused: 2, IdleRequests: 0.6}}}
+			var table bytes.Buffer
+			if err := r.table(&table); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(table.String(), want) {
+					t.Errorf("no %q in\n%s", want, table.String())
+				}
+			}
+			if strings.Contains(table.String(), tc.not) {
+				t.Errorf("%q in\n%s", tc.not, table.String())
+			}
+		})
 	}
 }

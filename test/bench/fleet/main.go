@@ -68,7 +68,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	var r report
+	r := report{OfClass: t.OfClass}
 	if r.Machine, err = machine.Describe(ctx, o.binary); err != nil {
 		return err
 	}

@@ -20,9 +20,12 @@ type measurement struct {
 	Peaks               // while the clusters come up, rest and are deleted
 	Writes      float64 `json:"api_writes_per_cluster"` // leases apart
 	Reads       float64 `json:"api_reads_per_cluster"`  // leases apart
+	// Refused are those of the writes that the API server answered with an error.
+	Refused float64 `json:"refused_writes_per_cluster"`
 	// IdleRequests are all requests of any kind that the API server answered, per second; IdleCPU is of both processes, in
 	// percent of one core.
 	IdleRequests   float64 `json:"idle_requests_per_second"`
+	IdleWrites     float64 `json:"idle_writes"` // leases apart
 	IdleCPU        float64 `json:"idle_cpu_percent"`
 	IdleManagerCPU float64 `json:"idle_manager_cpu_percent"`
 	// What the host of a virtual machine gave to others meanwhile, in percent of the time of all processors.
@@ -86,6 +89,7 @@ func (m *measurement) judgeComeUp(before, after mark) {
 	m.ServerCPU = (after.usage.Server.CPU - before.usage.Server.CPU).Seconds()
 	m.Writes = float64(asked.Total(settle.IsWrite)) / float64(m.Clusters)
 	m.Reads = float64(asked.Total(settle.IsRead)) / float64(m.Clusters)
+	m.Refused = float64(asked.Total(func(r requests.Request) bool { return settle.IsWrite(r) && r.Refused })) / float64(m.Clusters)
 	m.WriteLines, m.ReadLines = asked.Lines(settle.IsWrite), asked.Lines(settle.IsRead)
 	m.Reconciles, m.ReconcileP99 = passes(before, after)
 	m.Stolen = 100 * after.cpu.StolenSince(before.cpu)
@@ -105,6 +109,7 @@ func (m *measurement) judgeIdle(before, after mark) {
 	asked := after.asked.Since(before.asked)
 	seconds := after.at.Sub(before.at).Seconds()
 	m.IdleRequests = float64(asked.Total(func(requests.Request) bool { return true })) / seconds
+	m.IdleWrites = float64(asked.Total(settle.IsWrite))
 	m.IdleLines = asked.Lines(func(requests.Request) bool { return true })
 	manager := after.usage.Manager.CPU - before.usage.Manager.CPU
 	server := after.usage.Server.CPU - before.usage.Server.CPU

@@ -20,6 +20,8 @@ type Request struct {
 	Verb     string `json:"verb"`               // as the server says it: GET, LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE …
 	Resource string `json:"resource,omitempty"` // plural, with subresource and group: machines/status.cluster.x-k8s.io; empty: a path that is no resource
 	DryRun   bool   `json:"dryRun,omitempty"`
+	// Refused: the answer was an error of the client's (4xx), such as a conflict, or of the server's.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // Kind says what a request means for the server.
@@ -85,7 +87,8 @@ func request(m *dto.Metric) Request {
 	if g := labels["group"]; g != "" && resource != "" {
 		resource += "." + g
 	}
-	return Request{Verb: labels["verb"], Resource: resource, DryRun: labels["dry_run"] != ""}
+	code := labels["code"]
+	return Request{Verb: labels["verb"], Resource: resource, DryRun: labels["dry_run"] != "", Refused: strings.HasPrefix(code, "4") || strings.HasPrefix(code, "5")}
 }
 
 // Since is what came after an earlier count.
@@ -116,7 +119,13 @@ type Line struct {
 	Count int `json:"count"`
 }
 
-func (l Line) String() string { return fmt.Sprintf("%d × %s %s", l.Count, l.Verb, l.Resource) }
+func (l Line) String() string {
+	text := fmt.Sprintf("%d × %s %s", l.Count, l.Verb, l.Resource)
+	if l.Refused {
+		text += " (refused)"
+	}
+	return text
+}
 
 // Lines are the requests that keep says yes to, the most frequent first.
 func (c Counts) Lines(keep func(Request) bool) []Line {

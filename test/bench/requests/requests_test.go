@@ -27,10 +27,11 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := requests.Counts{
-		{Verb: "APPLY", Resource: "machines/status.cluster.x-k8s.io"}:        4, // every code counts
-		{Verb: "APPLY", Resource: "machines.cluster.x-k8s.io", DryRun: true}: 2,
-		{Verb: "GET", Resource: "secrets"}:                                   10,
-		{Verb: "GET"}:                                                        5,
+		{Verb: "APPLY", Resource: "machines/status.cluster.x-k8s.io"}:                3, // every code counts
+		{Verb: "APPLY", Resource: "machines/status.cluster.x-k8s.io", Refused: true}: 1,
+		{Verb: "APPLY", Resource: "machines.cluster.x-k8s.io", DryRun: true}:         2,
+		{Verb: "GET", Resource: "secrets"}:                                           10,
+		{Verb: "GET"}:                                                                5,
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
