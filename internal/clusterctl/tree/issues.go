@@ -105,6 +105,31 @@ func (s said) includes(message string) bool {
 	return true
 }
 
+// item is a line of a message that sums conditions up, "* Type: what it says".
+var item = regexp.MustCompile(`^\* ([A-Z][A-Za-z0-9]*): (.+)$`)
+
+// joined joins the lines of a message that say the same of several conditions: "* A, B: what both say". A line that goes on below
+// stays as it is.
+func joined(message string) string {
+	lines := strings.Split(message, "\n")
+	var out []string
+	at := map[string]int{}
+	for i, line := range lines {
+		m := item.FindStringSubmatch(line)
+		if m == nil || i+1 < len(lines) && strings.HasPrefix(lines[i+1], " ") {
+			out = append(out, line)
+			continue
+		}
+		if n, twice := at[m[2]]; twice {
+			out[n] = strings.TrimSuffix(out[n], ": "+m[2]) + ", " + m[1] + ": " + m[2]
+			continue
+		}
+		at[m[2]] = len(out)
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
 // Said returns the messages that the row of an object shows about what is not as it should be.
 func (o *Object) Said() []string {
 	var messages []string

@@ -41,6 +41,22 @@ func TestStuckRolloutIsShown(t *testing.T) {
 	golden.Compare(t, "testdata/stuck.txt", out)
 }
 
+// A Cluster of a class of which nothing exists yet waits for one thing, which is said once.
+func TestWaitForTopologyIsSaidOnce(t *testing.T) {
+	const wait = "Waiting for the topology of the Cluster to be reconciled"
+	s := world()
+	s.Cluster.Spec = clusterv1.ClusterSpec{Topology: clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Name: "class"}, Version: "v1.36.3"}}
+	s.Cluster.Status = clusterv1.ClusterStatus{}
+	s.Cluster.Status.Conditions = append(s.Cluster.Status.Conditions,
+		cond("Available", "False", "NotAvailable", "* RemoteConnectionProbe: Remote connection not established yet\n* InfrastructureReady: "+wait+"\n* ControlPlaneAvailable: "+wait, 0),
+		cond("InfrastructureReady", "False", "DoesNotExist", wait, 0), cond("ControlPlaneAvailable", "False", "DoesNotExist", wait, 0))
+	s.Pools, s.Deployments, s.Sets, s.Machines = nil, nil, nil, nil
+	out := tree.Render(tree.Build(s, tree.Options{Grouping: true}), tree.Style{Now: now()})
+	if strings.Count(out, wait) != 1 || !strings.Contains(out, "* InfrastructureReady, ControlPlaneAvailable: "+wait) {
+		t.Errorf("said more than once:\n%s", out)
+	}
+}
+
 // A condition that its gate wants False is an issue when it is True.
 func TestPolarityOfGates(t *testing.T) {
 	s := world()
