@@ -12,11 +12,16 @@ import (
 // Judge says whether a Machine of a MachineDeployment is what the deployment asks for now: that follows from
 // its MachineSet, whatever was changed in the Machine itself.
 func Judge(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) condition.Verdict {
+	return Verdict(m, Missing(set, d, now), nil)
+}
+
+// Missing is what the Machines of a MachineSet lack of what the deployment asks for now.
+func Missing(set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) []string {
 	missing := Differences(set.Spec.Template, d.Spec.Template)
 	if Expired(d.Spec.Rollout.After.Time, set.CreationTimestamp.Time, now) {
 		missing = append(missing, "MachineDeployment spec.rollout.after expired")
 	}
-	return Verdict(m, missing, nil)
+	return missing
 }
 
 // Verdict is the condition UpToDate of a Machine that lacks something, or of which something is unknown.

@@ -9,13 +9,14 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines/summary"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
 // Report is the status of a MachineDeployment after a reconciliation.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
-	all := machinesOf(s)
+	all := judgedMachines(s)
 	n := all.Count()
 	j := judged{Snapshot: s, machines: all, counts: n, plan: p}
 	d := s.Deployment
@@ -32,6 +33,36 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	status.SetTypedPhase(phase(s, n.Replicas))
 	status.Deprecated = &clusterv1.MachineDeploymentDeprecatedStatus{V1Beta1: deprecated(j, status)}
 	return loop.Report{Status: status, Events: events(out)}
+}
+
+// judgedMachines returns the Machines of all MachineSets. One whose condition UpToDate is of an earlier template of the deployment
+// counts as what it is by this one: the status that observes a generation must not say of it what was true before.
+func judgedMachines(s Snapshot) summary.Machines {
+	var out summary.Machines
+	for i := range s.Sets {
+		set := &s.Sets[i]
+		missing := rollout.Missing(set, s.Deployment, s.Now)
+		for n := range s.Machines[set.Name] {
+			m := &s.Machines[set.Name][n]
+			if len(missing) > 0 && condition.Set(m.Status.Conditions).IsTrue(clusterv1.MachineUpToDateCondition) {
+				m = withUpToDate(m, rollout.Verdict(m, missing, nil))
+			}
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// withUpToDate returns a Machine with another verdict.
+func withUpToDate(m *clusterv1.Machine, v condition.Verdict) *clusterv1.Machine {
+	out := *m // what is not changed is shared
+	out.Status.Conditions = slices.Clone(m.Status.Conditions)
+	for i := range out.Status.Conditions {
+		if c := &out.Status.Conditions[i]; c.Type == clusterv1.MachineUpToDateCondition {
+			c.Status, c.Reason, c.Message = v.Status, v.Reason, v.Message
+		}
+	}
+	return &out
 }
 
 // acting reports whether the plan has an action of the type.

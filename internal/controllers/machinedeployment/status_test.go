@@ -81,14 +81,15 @@ func TestConditions(t *testing.T) { // DP-12
 		"rolling out": {
 			reason: "how many, and why", s: settled(outdated),
 			want: map[string]string{
-				"RollingOut":       "True RollingOut Rolling out 2 not up-to-date replicas\n* HostTemplate i, j required\n* Version v1.36.3, v1.36.4 required",
-				"MachinesUpToDate": "False NotUpToDate * Machines md-1-0, md-1-1:\n  * Version v1.36.3, v1.36.4 required\n  * HostTemplate i, j required",
+				"RollingOut": "True RollingOut Rolling out 3 not up-to-date replicas\n* HostTemplate i, j required\n* Version v1.36.3, v1.36.4 required",
+				"MachinesUpToDate": "False NotUpToDate * Machines md-1-0, md-1-1:\n  * Version v1.36.3, v1.36.4 required\n  * HostTemplate i, j required\n" +
+					"* Machine md-1-2:\n  * Version v1.36.3, v1.36.4 required",
 			},
 		},
 		"rollout paused": {
 			reason: "and who stopped it", s: settled(outdated, func(s *Snapshot) { s.Deployment.Spec.Paused = new(true) }),
 			want: map[string]string{
-				"RollingOut": "True RollingOut Rolling out 2 not up-to-date replicas\n* HostTemplate i, j required\n* Version v1.36.3, v1.36.4 required\n* The rollout is paused by spec.paused",
+				"RollingOut": "True RollingOut Rolling out 3 not up-to-date replicas\n* HostTemplate i, j required\n* Version v1.36.3, v1.36.4 required\n* The rollout is paused by spec.paused",
 			},
 		},
 		"strategy": {
@@ -155,6 +156,14 @@ func TestConditions(t *testing.T) { // DP-12
 		"deleted": {
 			reason: "nothing is left", s: fresh(func(s *Snapshot) { deleted(s.Deployment) }),
 			want: map[string]string{"Deleting": "True DeletionCompleted"},
+		},
+		"another template": {
+			reason: "Machines that were up to date by the one before are not by this one, before their own conditions say so",
+			s:      settled(func(s *Snapshot) { s.Deployment.Spec.Template.Spec.Version = "v1.36.9" }),
+			want: map[string]string{
+				"RollingOut":       "True RollingOut Rolling out 3 not up-to-date replicas\n* Version v1.36.3, v1.36.9 required",
+				"MachinesUpToDate": "False NotUpToDate * Machines md-1-0, md-1-1, md-1-2:\n  * Version v1.36.3, v1.36.9 required",
+			},
 		},
 		"new Machine": {
 			reason: "a Machine that nobody has judged yet is no issue", s: settled(func(s *Snapshot) {
