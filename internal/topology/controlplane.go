@@ -16,12 +16,8 @@ func (b *builder) controlPlane() error {
 	source, patched := b.source(Key{Role: ControlPlane})
 	labels, annotations := merge(class.Metadata.Labels, topology.Metadata.Labels), merge(class.Metadata.Annotations, topology.Metadata.Annotations)
 	if hasMachines {
-		ref, err := b.template(Key{Role: ControlPlaneMachines})
-		if err != nil {
-			return err
-		}
 		spec.Machines = &contract.ControlPlaneMachines{
-			Infrastructure: ref, Namespace: b.Cluster.Namespace, APIVersion: class.MachineInfrastructure.TemplateRef.APIVersion,
+			Infrastructure: b.template(Key{Role: ControlPlaneMachines}), Namespace: b.Cluster.Namespace, APIVersion: class.MachineInfrastructure.TemplateRef.APIVersion,
 			Labels: b.labels(source.Key, labels), Annotations: annotations,
 			ReadinessGates: firstList(topology.ReadinessGates, class.ReadinessGates),
 			Taints:         firstList(topology.Taints, class.Taints),

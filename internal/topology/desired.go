@@ -12,6 +12,26 @@ import (
 // Patched are the templates of the class with its patches applied, by the parts that are made from them.
 type Patched map[Key]contract.Object
 
+// Rotate gives each template whose spec changed the name of the one that takes its place, and reports whether there is any: patches
+// see names, those of templates too, and have to be applied once more. The name is made from the one that is replaced and its new
+// spec, as patched without the new names: it is the same after a crash, and another one after each change.
+func (d *Draft) Rotate(patched Patched) (bool, error) {
+	b, rotated := builder{Draft: d, patched: patched}, false
+	for _, source := range d.Sources {
+		live := b.live(source.Key)
+		if live == nil || !source.Role.IsTemplate() || !b.Changed[source.Key] || b.isFrozen(source.Key) || live.GetName() != d.Names[source.Key] {
+			continue
+		}
+		_, template := b.source(source.Key)
+		name, err := d.namer.revision(source.Key, []any{live.GetName(), template.Object["spec"]})
+		if err != nil {
+			return false, err
+		}
+		d.Names[source.Key], rotated = name, true
+	}
+	return rotated, nil
+}
+
 // Desire returns what the topology consists of, made from the patched templates. A part without a patched template is made from
 // that of the class.
 func (d *Draft) Desire(patched Patched) (Desired, error) {
@@ -128,21 +148,16 @@ func leaveEndpoint(o *unstructured.Unstructured) {
 	}
 }
 
-// template adds a template of machines, and returns the reference to it. One whose spec changed is created anew.
-func (b *builder) template(key Key) (clusterv1.ContractVersionedObjectReference, error) {
+// template adds a template of machines, and returns the reference to it. One of another name or kind takes the place of the present one.
+func (b *builder) template(key Key) clusterv1.ContractVersionedObjectReference {
 	source, patched := b.source(key)
 	want, live := b.copied(source, patched), b.live(key)
 	part := Part{Key: key, Want: want, Live: live, Frozen: b.isFrozen(key)}
-	if live != nil && (b.Changed[key] || isOtherKind(live, want)) && !part.Frozen {
-		name, err := b.namer.revision(key, want.Object["spec"])
-		if err != nil {
-			return clusterv1.ContractVersionedObjectReference{}, err
-		}
-		want.SetName(name)
+	if live != nil && (live.GetName() != want.GetName() || isOtherKind(live, want)) && !part.Frozen {
 		part.Live, part.Replaces = nil, live
 	}
 	b.parts = append(b.parts, part)
-	return Reference(want), nil
+	return Reference(want)
 }
 
 // isOtherKind reports whether an object is of another kind than the one that takes its place.

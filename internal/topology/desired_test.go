@@ -90,6 +90,9 @@ func desire(s Snapshot, v Versions, patched Patched) (Desired, error) {
 	if err != nil {
 		return Desired{}, err
 	}
+	if _, err := draft.Rotate(patched); err != nil {
+		return Desired{}, err
+	}
 	return draft.Desire(patched)
 }
 

@@ -19,9 +19,11 @@
 //
 // A template whose spec changes is replaced by one with a new name, and what refers to it with it ([Snapshot].Changed says which
 // specs changed; only the API server knows, see package topology of the controllers). Where metadata changes alone, the template
-// keeps its name, and no Machine is replaced.
+// keeps its name, and no Machine is replaced. Patches may write the names of templates into specs: [Draft.Rotate] gives a changed
+// template its next name, and the patches are applied once more, so that what they write is the name that the template has, and what
+// refers to several templates changes once.
 //
 // Never: reads or writes objects, or decides when a version may change (package lifecycle).
 //
-// Read first: [Snapshot], [NewDraft], [Draft.Desire].
+// Read first: [Snapshot], [NewDraft], [Draft.Patch], [Draft.Rotate], [Draft.Desire].
 package topology

@@ -96,7 +96,11 @@ func (d *Draft) draftRevision(source Source, ref clusterv1.ContractVersionedObje
 		d.Names[source.Key] = ref.Name
 		return nil
 	}
-	d.Names[source.Key], err = d.namer.revision(source.Key, []any{d.Names[source.OfWorker()], content.Spec})
+	made := []any{d.Names[source.OfWorker()], content.Spec}
+	if ref.Name != "" { // of another kind, which may have had the same spec
+		made = append(made, ref.Name)
+	}
+	d.Names[source.Key], err = d.namer.revision(source.Key, made)
 	return err
 }
 

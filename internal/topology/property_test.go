@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -86,6 +87,12 @@ func compute(t *testing.T, s Snapshot, v Versions) Desired {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := draft.Rotate(patched); err != nil {
+		t.Fatal(err)
+	}
+	if patched, _, err = draft.Patch(program, nil); err != nil {
+		t.Fatal(err)
+	}
 	d, err := draft.Desire(patched)
 	if err != nil {
 		t.Fatal(err)
@@ -128,6 +135,71 @@ func TestProperties(t *testing.T) { // TP-02, TP-14
 			t.Fatalf("seed %d: the snapshot was changed", seed)
 		}
 	}
+}
+
+// ownNames are patches that write the names of templates into specs: their own, and those of others.
+func ownNames() []clusterv1.ClusterClassPatch {
+	change := func(kind, from string, match clusterv1.PatchSelectorMatch) clusterv1.PatchDefinition {
+		return clusterv1.PatchDefinition{
+			Selector: clusterv1.PatchSelector{APIVersion: "x/v1", Kind: kind, MatchResources: match},
+			JSONPatches: []clusterv1.JSONPatch{{
+				Op: "add", Path: "/spec/template/spec/host", ValueFrom: &clusterv1.JSONPatchValue{Variable: "builtin." + from},
+			}},
+		}
+	}
+	workers := clusterv1.PatchSelectorMatch{MachineDeploymentClass: &clusterv1.PatchSelectorMatchMachineDeploymentClass{Names: []string{"*"}}}
+	return []clusterv1.ClusterClassPatch{{Name: "names", Definitions: []clusterv1.PatchDefinition{
+		change("HostTemplate", "machineDeployment.infrastructureRef.name", workers),
+		change("ConfigTemplate", "machineDeployment.infrastructureRef.name", workers),
+		change("PlaneTemplate", "controlPlane.machineTemplate.infrastructureRef.name", clusterv1.PatchSelectorMatch{ControlPlane: new(true)}),
+	}}}
+}
+
+// What patches make of names are the names that things have: after a change too, so that nothing is replaced a second time for it.
+func TestNamesInSpecs(t *testing.T) { // TP-08, TP-16
+	s := whole()
+	s.Class.Spec.Patches = ownNames()
+	v := target(s)
+	size := "small"
+	for round := range 4 {
+		d := compute(t, s, v)
+		host := d.Part(Key{DeploymentInfrastructure, "a"}).Want
+		for _, key := range []Key{{DeploymentInfrastructure, "a"}, {DeploymentBootstrap, "a"}} {
+			if got, _, _ := unstructured.NestedString(d.Part(key).Want.Object, "spec", "template", "spec", "host"); got != host.GetName() {
+				t.Errorf("round %d: the %s has name %q of %s", round, key, got, host.GetName())
+			}
+		}
+		machines := d.Part(Key{Role: ControlPlaneMachines}).Want.GetName()
+		if got, _, _ := unstructured.NestedString(d.Part(Key{Role: ControlPlane}).Want.Object, "spec", "host"); got != machines {
+			t.Errorf("round %d: the control plane has name %q of %s", round, got, machines)
+		}
+		exist(&s, d)
+		s.Changed = nil
+		if again := compute(t, s, v); difference(lines(d), lines(again)) != strings.Join(created(d), "") {
+			t.Errorf("round %d: it is not at rest:\n%s", round, difference(lines(d), lines(again)))
+		}
+		names := map[string]bool{host.GetName(): true}
+		size += "er" // each time another spec; then that of the beginning
+		if round == 2 {
+			size = "small"
+		}
+		s.Templates[templateRef("HostTemplate", "host")] = classTemplate("HostTemplate", "host", map[string]any{"size": size})
+		s.Changed = map[Key]bool{{Role: ControlPlaneMachines}: true, {DeploymentInfrastructure, "a"}: true, {DeploymentInfrastructure, "b"}: true}
+		if next := compute(t, s, v).Part(Key{DeploymentInfrastructure, "a"}); names[next.Want.GetName()] || next.Replaces == nil {
+			t.Errorf("round %d: %s is not replaced", round, host.GetName())
+		}
+	}
+}
+
+// created are the lines of what is created, as a difference to a state in which it exists.
+func created(d Desired) []string {
+	var out []string
+	for _, line := range lines(d) {
+		if strings.HasSuffix(line, "is created") {
+			out = append(out, "- "+line+"\n")
+		}
+	}
+	return out
 }
 
 // protected checks what no patch and no metadata of a user may change.

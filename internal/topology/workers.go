@@ -8,14 +8,7 @@ import (
 
 // deployment adds a MachineDeployment with its templates and its health check.
 func (b *builder) deployment(w worker) error {
-	bootstrap, err := b.template(w.bootstrap)
-	if err != nil {
-		return err
-	}
-	infrastructure, err := b.template(w.infrastructure)
-	if err != nil {
-		return err
-	}
+	bootstrap, infrastructure := b.template(w.bootstrap), b.template(w.infrastructure)
 	want, err := encode("MachineDeployment", b.machineDeployment(w, bootstrap, infrastructure))
 	if err != nil {
 		return err

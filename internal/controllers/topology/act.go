@@ -119,12 +119,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Quest
 		return s, err
 	case AskChange:
 		changed, err := c.changes(ctx, q.Part)
-		s.Changed = maps.Clone(s.Changed)
-		if s.Changed == nil {
-			s.Changed = map[topology.Key]bool{}
-		}
-		s.Changed[q.Part.Key] = changed
-		return s, err
+		return s.with(q.Part, changed), err
 	}
 	return s, fault.New(fault.Bug, "UnknownQuestion", "the topology controller does not know %s", question)
 }
@@ -143,6 +138,20 @@ func (c *Controller) listUnseen(ctx context.Context, s Snapshot) (Snapshot, erro
 		}
 	}
 	return s, nil
+}
+
+// with notes whether the spec of a template changes. That one does not is known of what was asked about alone: it may come to differ
+// by the new name of another.
+func (s Snapshot) with(part *topology.Part, changed bool) Snapshot {
+	if s.Changed, s.Unchanged = maps.Clone(s.Changed), maps.Clone(s.Unchanged); s.Changed == nil {
+		s.Changed, s.Unchanged = map[topology.Key]bool{}, map[string]bool{}
+	}
+	if changed {
+		s.Changed[part.Key] = true
+	} else {
+		s.Unchanged[fingerprint(part.Live, part.Want)] = true
+	}
+	return s
 }
 
 // changes reports whether the spec of a template changes by what is desired. Where the API refuses the change, it does: a webhook

@@ -176,6 +176,72 @@ func TestRotation(t *testing.T) { // TP-08
 	})
 }
 
+// Patches that write names of templates into specs, that of the template itself too: one change replaces each template once, and what
+// refers to them changes once.
+func TestNamesInSpecs(t *testing.T) { // TP-08, TP-16
+	var writes []string
+	class := newClass()
+	add := func(kind, from string, match clusterv1.PatchSelectorMatch) {
+		class.Spec.Patches = append(class.Spec.Patches, clusterv1.ClusterClassPatch{Name: kind, Definitions: []clusterv1.PatchDefinition{{
+			Selector: clusterv1.PatchSelector{APIVersion: "x/v1", Kind: kind, MatchResources: match},
+			JSONPatches: []clusterv1.JSONPatch{{
+				Op: "add", Path: "/spec/template/spec/host", ValueFrom: &clusterv1.JSONPatchValue{Variable: "builtin." + from},
+			}},
+		}}})
+	}
+	workers := clusterv1.PatchSelectorMatch{MachineDeploymentClass: &clusterv1.PatchSelectorMatchMachineDeploymentClass{Names: []string{"worker"}}}
+	add("HostTemplate", "machineDeployment.infrastructureRef.name", workers)
+	add("ConfigTemplate", "machineDeployment.infrastructureRef.name", workers)
+	add("PlaneTemplate", "controlPlane.machineTemplate.infrastructureRef.name", clusterv1.PatchSelectorMatch{ControlPlane: new(true)})
+	w := newWorld(t, management(newCluster(), class).WithReturnManagedFields().WithInterceptorFuncs(recorder(&writes)).Build())
+	w.settle()
+	for _, size := range []string{"large", "huge", "large"} {
+		before := w.one("HostTemplate", "c-a-").GetName()
+		writes = nil
+		w.update(template("HostTemplate", "host", nil), func(o client.Object) {
+			_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, size, "spec", "template", "spec", "size")
+		})
+		w.settle()
+		host := w.one("HostTemplate", "c-a-")
+		if host.GetName() == before {
+			t.Fatalf("%s: the template was not replaced", size)
+		}
+		want := map[string]any{"size": size, "host": host.GetName()}
+		if diff := cmp.Diff(want, valueAt(t, host, "spec", "template", "spec")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", size, diff)
+		}
+		if got := valueAt(t, w.one("ConfigTemplate", "c-a-"), "spec", "template", "spec", "host"); got != host.GetName() {
+			t.Errorf("%s: the bootstrap template has the name %v of %s", size, got, host.GetName())
+		}
+		plane := w.one("Plane", "")
+		if got, ref := valueAt(t, plane, "spec", "host"), valueAt(t, plane, "spec", "machineTemplate", "spec", "infrastructureRef", "name"); got != ref {
+			t.Errorf("%s: the control plane has the name %v of %v", size, got, ref)
+		}
+		for _, once := range []string{"Plane " + plane.GetName() + " []", "MachineDeployment " + w.one("MachineDeployment", "").GetName() + " []"} {
+			if n := len(slices.DeleteFunc(slices.Clone(writes), func(write string) bool { return write != once })); n != 1 {
+				t.Errorf("%s: %d writes of %s: %q", size, n, once, writes)
+			}
+		}
+	}
+}
+
+// A template that another client changes is replaced by one as the topology says, also a second time.
+func TestDriftOfTemplate(t *testing.T) { // TP-05, TP-08
+	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
+	w.settle()
+	for n := range 3 {
+		host := w.one("HostTemplate", "c-a-")
+		w.update(host.DeepCopy(), func(o client.Object) {
+			_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "other", "spec", "template", "spec", "size")
+		})
+		w.settle()
+		next := w.one("HostTemplate", "c-a-")
+		if next.GetName() == host.GetName() || valueAt(t, next, "spec", "template", "spec", "size") != "small" || w.condition() != "True ReconcileSucceeded" {
+			t.Errorf("drift %d of %s: %v, %s", n, host.GetName(), next.Object, w.condition())
+		}
+	}
+}
+
 // A provider whose webhook refuses every change of a template, dry runs too, is no obstacle.
 func TestRefusedDryRun(t *testing.T) { // TP-08
 	refuse := interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {

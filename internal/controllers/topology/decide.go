@@ -140,6 +140,13 @@ func desire(s Snapshot, cluster *clusterv1.Cluster, versions topology.Versions) 
 	if err != nil || len(questions) > 0 {
 		return topology.Desired{}, questions, err
 	}
+	rotated, err := draft.Rotate(patched)
+	if rotated && err == nil {
+		patched, questions, err = draft.Patch(s.Compiled.Program, s.Answers)
+	}
+	if err != nil || len(questions) > 0 {
+		return topology.Desired{}, questions, err
+	}
 	desired, err := draft.Desire(patched)
 	return desired, nil, err
 }
@@ -246,12 +253,10 @@ func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) loop.Action {
 	case part.Frozen || !part.Live.GetDeletionTimestamp().IsZero() || !differs(s, part):
 	case !part.Role.IsTemplate():
 		return Apply{Part: part}
+	case s.Unchanged[fingerprint(part.Live, part.Want)]:
+		return Apply{Part: part}
 	default:
-		if changed, answered := s.Changed[part.Key]; !answered {
-			p.Ask = append(p.Ask, AskChange{Part: part})
-		} else if !changed {
-			return Apply{Part: part}
-		}
+		p.Ask = append(p.Ask, AskChange{Part: part})
 	}
 	return nil
 }

@@ -38,6 +38,8 @@ type Snapshot struct {
 	// Answers of extensions to what was asked in this reconciliation; Failed is why others did not answer.
 	Answers patch.Answers
 	Failed  map[string]error
+	// Unchanged are the fingerprints of templates whose spec does not change by what is desired of them.
+	Unchanged map[string]bool
 	// Attempts are what was last applied, by the UID of objects.
 	Attempts map[types.UID]string
 	// Listed: the workers were listed past the cache, and Unseen are those that the cache does not show.
