@@ -1,8 +1,10 @@
 package manager
 
 import (
+	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/labels"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/slipwayhq/slipway/internal/controllers/extensionconfig"
@@ -30,6 +32,18 @@ func (e Extensions) certificates() (*wire.Certificates, error) {
 			"--runtime-extension-client-cert-file and --runtime-extension-client-key-file belong together; set both or none")
 	}
 	return wire.NewCertificates(e.CertFile, e.KeyFile)
+}
+
+// PlannedExtensions calls Runtime Extensions for a plan, which tells it what their ExtensionConfigs say and which of them are for
+// which namespaces.
+func PlannedExtensions(cfg Extensions) (*hook.Extensions, error) {
+	certificates, err := cfg.certificates()
+	if err != nil {
+		return nil, err
+	}
+	return hook.New(hook.Config{
+		NamespaceLabels: func(context.Context, string) (labels.Set, error) { return labels.Set{}, nil }, Certificates: certificates,
+	})
 }
 
 // addExtensions adds the Runtime SDK: what is known of extensions, and the controller that finds out.

@@ -7,7 +7,8 @@
 //
 //	objects ─► memory ─► controllers, played providers ─► rest ─► the change ─► rest ─► the difference
 //
-// Never: writes to a management cluster, calls one, or knows what a controller decides.
+// Never: writes to a management cluster, calls one, calls a Runtime Extension unless it is told to ([Options].Registry), or knows what
+// a controller decides.
 //
 // Read first: [Run], then [Plan]; then packages world, memory and played.
 package whatif

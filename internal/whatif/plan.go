@@ -43,6 +43,8 @@ type Plan struct {
 	Untouched int      `json:"untouched"`
 	// Hooks are the lifecycle hooks that are called, in their order.
 	Hooks []Hook `json:"hooks,omitempty"`
+	// Unanswered are the Runtime Extensions whose answers are not known: what depends on them is not in the plan.
+	Unanswered []Unanswered `json:"unanswered,omitempty"`
 	// Actions of the controllers in their order.
 	Actions []Action `json:"actions,omitempty"`
 	// Waits are what stands still in the end and did not before.
@@ -57,6 +59,11 @@ type Plan struct {
 
 // IsEmpty reports whether nothing changes.
 func (p *Plan) IsEmpty() bool { return len(p.Objects) == 0 && len(p.Refused) == 0 }
+
+// IsUncertain reports whether more may change than the plan says, since the answer of an extension is not known.
+func (p *Plan) IsUncertain() bool {
+	return slices.ContainsFunc(p.Unanswered, func(u Unanswered) bool { return u.Hook != DiscoverVariables })
+}
 
 // ObjectChange is what becomes of one object.
 type ObjectChange struct {
@@ -115,6 +122,46 @@ func hooksOf(calls []played.HookCall, began time.Time) []Hook {
 		out = append(out, Hook{After: c.At.Sub(began).Round(time.Second).String(), Hook: c.Hook, Cluster: c.Cluster.String(), Handlers: c.Handlers})
 	}
 	return out
+}
+
+// Unanswered is a Runtime Extension whose answer is not known.
+type Unanswered struct {
+	Hook      string `json:"hook"`
+	Extension string `json:"extension"`
+	// Objects are the Clusters or ClusterClasses that it is asked about, as namespace/name.
+	Objects []string `json:"objects"`
+	// Problem is why it did not answer; empty: it was not asked.
+	Problem string `json:"problem,omitempty"`
+	// Means is what is not known without the answer.
+	Means string `json:"means"`
+}
+
+// DiscoverVariables is the hook without whose answer the last one is used.
+const DiscoverVariables = "DiscoverVariables"
+
+func unansweredOf(list []played.Unanswered) []Unanswered {
+	var out []Unanswered
+	for _, u := range list {
+		one := Unanswered{Hook: u.Hook, Extension: u.Handler, Problem: u.Problem, Means: means(u.Hook)}
+		for _, key := range u.Of {
+			one.Objects = append(one.Objects, key.String())
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// means says what is not known without the answer to a hook.
+func means(hook string) string {
+	switch hook {
+	case DiscoverVariables:
+		return "the variables that it defines are taken to be those of the last time"
+	case "GenerateUpgradePlan":
+		return "the versions of the upgrade are not known, and no upgrade is in the plan"
+	case "ValidateTopology":
+		return "whether it accepts the topology is not known, and nothing that follows from the topology is in the plan"
+	}
+	return "what it makes of the templates is not known, and nothing that follows from the topology is in the plan"
 }
 
 // Waiting is an object that waits.

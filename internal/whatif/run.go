@@ -51,6 +51,9 @@ type Options struct {
 	Controllers func(loop.Setup, remote.Workloads, hook.Client) error
 	// Admission judges writes as the webhooks would; nil: all are admitted.
 	Admission func(live client.Reader) memory.Admission
+	// Registry calls the Runtime Extensions that only compute something: those that patch and check templates, define variables and
+	// plan upgrades. Nil: none is called, and what depends on them is not in the plan. Lifecycle hooks are never called.
+	Registry *hook.Extensions
 	// Now is when the snapshot was taken.
 	Now time.Time
 	// Limits of each of the two runs; zero fields: one hundred reconciliations for each object and 1000 more, a week, and an
@@ -94,6 +97,7 @@ func (t *trial) run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan
 	}
 	plan := t.log.plan(t.world.API.All())
 	plan.Hooks = hooksOf(t.extensions.Calls(t.log.began), t.log.began)
+	plan.Unanswered = unansweredOf(t.extensions.Unanswered())
 	plan.Refused, plan.Settled = refused, before.Fixed && after.Fixed
 	plan.Reconciliations = before.Reconciliations + after.Reconciliations
 	return plan, nil
@@ -147,7 +151,7 @@ func newTrial(o Options, s Snapshot) (*trial, error) {
 	}
 	t.world.Observe(t.log.observe)
 	t.workloads = played.NewWorkloads(t.world, o.Scheme)
-	t.extensions = played.NewExtensions(t.world)
+	t.extensions = played.NewExtensions(t.world, o.Registry)
 	played.NewProviders(t.world, t.workloads)
 	played.NewCollector(t.world)
 	return t, nil

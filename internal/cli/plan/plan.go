@@ -3,7 +3,7 @@
 // Does: shows what a change would do before it is made: reads the proposed objects and those that there are, runs the
 // controllers on a copy in memory (package whatif), and prints what they did.
 //
-// Never: writes to a management cluster, or calls a Runtime Extension.
+// Never: writes to a management cluster, calls a lifecycle hook, or calls another Runtime Extension without --call-extensions.
 //
 // Read first: Command.
 package plan
@@ -37,7 +37,7 @@ import (
 // Exit codes besides 0, which says that nothing changes.
 const (
 	exitRefused = 1 // the API would refuse the change, or a part of it
-	exitChanges = 2 // something changes
+	exitChanges = 2 // something changes, or may change
 )
 
 // exit is the code of an outcome that was printed.
@@ -53,7 +53,8 @@ func (e exit) ExitCode() int { return int(e) }
 type flags struct {
 	files, deletes []string
 	offline        string
-	all            bool
+	all, call      bool
+	extensions     manager.Extensions
 }
 
 // Command builds the verb.
@@ -67,11 +68,17 @@ are replaced, in which order and in how many steps, and which clusters are touch
 the management cluster in memory, in which providers do what their contract promises; nothing is written anywhere. What the API
 would refuse is shown as it would refuse it.
 
-The exit code is 0 where nothing changes, 2 where something does, and 1 after an error and where a part of the change is refused.`,
+Lifecycle hooks are not called; the plan says when they would be. Runtime Extensions that patch or check templates, define variables
+or plan upgrades are called with --call-extensions, from where the command runs. Without it the plan names those that it did not ask,
+and what it does not know without their answers.
+
+The exit code is 0 where nothing changes, 2 where something does or where an answer that is missing leaves that open, and 1 after an
+error and where a part of the change is refused.`,
 		Example: `  slipway plan -f cluster.yaml
   slipway plan -f changes/ -o json
   slipway kubectl get machinedeployment demo-md-0 -o yaml | sed 's/replicas: 3/replicas: 5/' | slipway plan -f -
   slipway plan --delete cluster.yaml
+  slipway plan -f class.yaml --call-extensions
   slipway plan -f cluster.yaml --offline copy/`,
 		Args: cobra.NoArgs,
 	}
@@ -89,7 +96,7 @@ The exit code is 0 where nothing changes, 2 where something does, and 1 after an
 		switch {
 		case len(p.Refused) > 0:
 			return exit(exitRefused)
-		case !p.IsEmpty():
+		case !p.IsEmpty() || p.IsUncertain():
 			return exit(exitChanges)
 		}
 		return nil
@@ -101,6 +108,9 @@ func (f *flags) add(set *pflag.FlagSet) {
 	set.StringSliceVarP(&f.files, "filename", "f", nil, "files or folders with the objects to apply; - is the standard input")
 	set.StringSliceVar(&f.deletes, "delete", nil, "files or folders with objects to delete")
 	set.StringVar(&f.offline, "offline", "", "folder with a copy of the management cluster: its objects with their status, and the CRDs of its providers")
+	set.BoolVar(&f.call, "call-extensions", false, "call the Runtime Extensions that patch and check templates, define variables and plan upgrades")
+	set.StringVar(&f.extensions.CertFile, "runtime-extension-client-cert-file", "", "client certificate to show to Runtime Extensions")
+	set.StringVar(&f.extensions.KeyFile, "runtime-extension-client-key-file", "", "key of the client certificate for Runtime Extensions")
 	set.BoolVar(&f.all, "all", false, "show every cluster and every name; by default long lists are shortened")
 }
 
@@ -127,6 +137,11 @@ func (f *flags) plan(ctx context.Context, e env.Env, connection *management.Flag
 	o, err := options(e.Now())
 	if err != nil {
 		return nil, err
+	}
+	if f.call {
+		if o.Registry, err = manager.PlannedExtensions(f.extensions); err != nil {
+			return nil, err
+		}
 	}
 	plan, _, err := whatif.Run(ctx, o, snapshot, change)
 	return plan, err

@@ -67,8 +67,14 @@ func folder(t *testing.T, manifest string) string {
 // slipway runs the verb with a manifest on the standard input, and returns what it wrote and its exit code.
 func slipway(t *testing.T, stdin string, args ...string) (string, int) {
 	t.Helper()
+	return slipwayAt(t, at, stdin, args...)
+}
+
+// slipwayAt runs the verb at a time.
+func slipwayAt(t *testing.T, now time.Time, stdin string, args ...string) (string, int) {
+	t.Helper()
 	var out bytes.Buffer
-	e := env.Env{In: strings.NewReader(stdin), Out: &out, Err: &out, Getenv: func(string) string { return "" }, Now: func() time.Time { return at }}
+	e := env.Env{In: strings.NewReader(stdin), Out: &out, Err: &out, Getenv: func(string) string { return "" }, Now: func() time.Time { return now }}
 	cmd := Command(e)
 	cmd.SetArgs(args)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true

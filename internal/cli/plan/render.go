@@ -17,7 +17,7 @@ const (
 	maxSteps  = 8
 	maxFields = 20
 	maxValue  = 80
-	maxWaits  = 5
+	maxWaits  = 5 // of objects, and of extensions
 )
 
 // page collects the lines of a plan.
@@ -40,6 +40,7 @@ func render(w io.Writer, plan *whatif.Plan, all bool) error {
 	}
 	refusals(p, plan)
 	waits(p, plan)
+	unanswered(p, plan)
 	summary(p, plan)
 	_, err := io.WriteString(w, strings.TrimRight(p.String(), "\n")+"\n")
 	return err
@@ -288,6 +289,28 @@ func waits(p *page, plan *whatif.Plan) {
 	}
 }
 
+// unanswered names the extensions whose answers are not known, and what that means.
+func unanswered(p *page, plan *whatif.Plan) {
+	for n, u := range plan.Unanswered {
+		if n == maxWaits && !p.all {
+			p.line(0, "… and %d more extensions", len(plan.Unanswered)-n)
+			break
+		}
+		of := "Cluster"
+		if u.Hook == whatif.DiscoverVariables {
+			of = "ClusterClass"
+		}
+		if u.Problem == "" {
+			p.line(0, "Not asked: extension %s (%s) about %s %s: %s. Ask it with --call-extensions.", u.Extension, u.Hook, of, names(u.Objects, p.all), u.Means)
+		} else {
+			p.line(0, "No answer: extension %s (%s) about %s %s: %s. So %s.", u.Extension, u.Hook, of, names(u.Objects, p.all), u.Problem, u.Means)
+		}
+	}
+	if len(plan.Unanswered) > 0 {
+		p.line(0, "")
+	}
+}
+
 // summary is the last line.
 func summary(p *page, plan *whatif.Plan) {
 	if plan.UnderWay > 0 {
@@ -297,7 +320,11 @@ func summary(p *page, plan *whatif.Plan) {
 		p.line(0, "This is the beginning only: the controllers had not come to rest after %d reconciliations.", plan.Reconciliations)
 	}
 	if len(plan.Objects) == 0 {
-		if len(plan.Refused) == 0 {
+		switch {
+		case len(plan.Refused) > 0:
+		case plan.IsUncertain():
+			p.line(0, "Nothing changes as far as the plan can tell without those answers.")
+		default:
 			p.line(0, "Nothing changes.")
 		}
 		return

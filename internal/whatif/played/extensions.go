@@ -11,12 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/whatif/world"
 	"github.com/slipwayhq/slipway/sdk/hooks"
@@ -31,22 +29,30 @@ type HookCall struct {
 	Handlers []string
 }
 
-// Extensions are the Runtime Extensions of a world. None is called: lifecycle hooks let go at once, and are noted; variables are
-// those that were discovered last; patches of an extension are not known. It implements hook.Client.
+// Extensions are the Runtime Extensions of a world. Lifecycle hooks are never called: they let go at once, and are noted. Those that
+// only compute are called where there is a registry (answers.go). It implements hook.Client.
 type Extensions struct {
 	world  *world.World
 	reader client.Reader
+	// registry calls extensions; nil: none is called.
+	registry *hook.Extensions
 
-	mu    sync.Mutex
-	calls []HookCall
-	asked map[string]bool
+	mu         sync.Mutex
+	calls      []HookCall
+	asked      map[string]bool
+	failed     map[string]error
+	unanswered map[question]map[client.ObjectKey]bool
 }
 
 var _ hook.Client = &Extensions{}
 
-// NewExtensions returns the extensions of a world, which are those that its ExtensionConfigs name.
-func NewExtensions(w *world.World) *Extensions {
-	return &Extensions{world: w, reader: w.API.Reader(nil), asked: map[string]bool{}}
+// NewExtensions returns the extensions of a world, which are those that its ExtensionConfigs name. The registry calls those that are
+// asked to compute something; nil: none is called.
+func NewExtensions(w *world.World, registry *hook.Extensions) *Extensions {
+	return &Extensions{
+		world: w, reader: w.API.Reader(nil), registry: registry,
+		asked: map[string]bool{}, failed: map[string]error{}, unanswered: map[question]map[client.ObjectKey]bool{},
+	}
 }
 
 // Calls returns the calls since the time, in their order.
@@ -78,38 +84,6 @@ func (e *Extensions) Handlers(ctx context.Context, name hooks.Name, of client.Ob
 	}
 	slices.Sort(out)
 	return out, nil
-}
-
-// Call implements hook.Client.
-func (e *Extensions) Call(_ context.Context, of client.Object, handler string, x hook.Exchange) error {
-	class, isClass := of.(*clusterv1.ClusterClass)
-	response, discovers := x.Response.(*hooksv1.DiscoverVariablesResponse)
-	if !isClass || !discovers {
-		return fault.New(fault.Invalid, "ExtensionNotCalled",
-			"a plan calls no Runtime Extensions, so that what %s answers is not known; what depends on it is not in the plan", handler)
-	}
-	response.Variables = discovered(class, handler)
-	return nil
-}
-
-// discovered are the variables that a handler defined when it was called last.
-func discovered(class *clusterv1.ClusterClass, handler string) []clusterv1.ClusterClassVariable {
-	var out []clusterv1.ClusterClassVariable
-	for _, p := range class.Spec.Patches {
-		if p.External == nil || p.External.DiscoverVariablesExtension != handler {
-			continue
-		}
-		for _, v := range class.Status.Variables {
-			for _, d := range v.Definitions {
-				if d.From == p.Name {
-					out = append(out, clusterv1.ClusterClassVariable{
-						Name: v.Name, Required: d.Required, DeprecatedV1Beta1Metadata: d.DeprecatedV1Beta1Metadata, Schema: d.Schema,
-					})
-				}
-			}
-		}
-	}
-	return out
 }
 
 // CallAll implements hook.Client.

@@ -1,0 +1,145 @@
+package played
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
+)
+
+// Hooks that only compute something are called by the name of a handler: they patch or check templates, define variables, or plan
+// upgrades. Without their answers the controllers do not go on, or go on with the last one.
+
+// question is what an extension was to be asked.
+type question struct {
+	hook, handler string
+	// problem is why it did not answer; empty: it was not called.
+	problem string
+}
+
+// Unanswered is a question to an extension that has no answer.
+type Unanswered struct {
+	Hook, Handler string
+	// Problem is why the extension did not answer; empty: it was not called.
+	Problem string
+	// Of are the Clusters or classes that it was asked about, in order.
+	Of []client.ObjectKey
+}
+
+// Unanswered returns the questions that have no answer, in order.
+func (e *Extensions) Unanswered() []Unanswered {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []Unanswered
+	for q, of := range e.unanswered {
+		keys := slices.SortedFunc(maps.Keys(of), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
+		out = append(out, Unanswered{Hook: q.hook, Handler: q.handler, Problem: q.problem, Of: keys})
+	}
+	slices.SortFunc(out, func(a, b Unanswered) int {
+		return cmp.Or(strings.Compare(a.Handler, b.Handler), strings.Compare(a.Hook, b.Hook), strings.Compare(a.Problem, b.Problem))
+	})
+	return out
+}
+
+// Call implements hook.Client. Where variables are not discovered, they are those of the last time.
+func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x hook.Exchange) error {
+	q := question{hook: hookOf(x.Request), handler: handler}
+	err := e.answer(ctx, of, q, x)
+	if err == nil {
+		return nil
+	}
+	if e.registry != nil {
+		q.problem = fault.UserMessage(err)
+	}
+	e.note(q, of)
+	class, isClass := of.(*clusterv1.ClusterClass)
+	response, discovers := x.Response.(*hooksv1.DiscoverVariablesResponse)
+	if !isClass || !discovers {
+		return err
+	}
+	response.Variables = discovered(class, handler)
+	return nil
+}
+
+// answer asks an extension, once: in this world, which has a clock of its own, one that is down would be asked all the time.
+func (e *Extensions) answer(ctx context.Context, of client.Object, q question, x hook.Exchange) error {
+	if e.registry == nil {
+		return fault.New(fault.Invalid, "ExtensionNotCalled",
+			"a plan calls Runtime Extensions only with --call-extensions, so that what %s answers is not known; what depends on it is not in the plan", q.handler)
+	}
+	once := fmt.Sprint(q, client.ObjectKeyFromObject(of), x.Input)
+	e.mu.Lock()
+	err, known := e.failed[once]
+	e.mu.Unlock()
+	if known {
+		return err
+	}
+	if err = e.call(ctx, of, q.handler, x); err != nil {
+		e.mu.Lock()
+		e.failed[once] = err
+		e.mu.Unlock()
+	}
+	return err
+}
+
+func (e *Extensions) note(q question, of client.Object) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.unanswered[q] == nil {
+		e.unanswered[q] = map[client.ObjectKey]bool{}
+	}
+	e.unanswered[q][client.ObjectKeyFromObject(of)] = true
+}
+
+// call calls an extension as its ExtensionConfig in this world says.
+func (e *Extensions) call(ctx context.Context, of client.Object, handler string, x hook.Exchange) error {
+	list := &runtimev1.ExtensionConfigList{}
+	if err := e.reader.List(ctx, list); err != nil {
+		return err
+	}
+	_, extension, _ := strings.Cut(handler, ".")
+	for i := range list.Items {
+		config := &list.Items[i]
+		selected, err := e.isSelected(ctx, config, of.GetNamespace())
+		if err != nil {
+			return err
+		}
+		if config.Name == extension && !selected {
+			return fault.New(fault.Invalid, hook.ReasonNamespaceMismatch, "handler %s is not for objects in namespace %s", handler, of.GetNamespace())
+		}
+		config.Spec.NamespaceSelector = nil
+		_ = e.registry.Restore(config) // a problem is said when it is called
+	}
+	e.registry.Prime()
+	return e.registry.Call(ctx, of, handler, x)
+}
+
+// discovered are the variables that a handler defined when it was called last.
+func discovered(class *clusterv1.ClusterClass, handler string) []clusterv1.ClusterClassVariable {
+	var out []clusterv1.ClusterClassVariable
+	for _, p := range class.Spec.Patches {
+		if p.External == nil || p.External.DiscoverVariablesExtension != handler {
+			continue
+		}
+		for _, v := range class.Status.Variables {
+			for _, d := range v.Definitions {
+				if d.From == p.Name {
+					out = append(out, clusterv1.ClusterClassVariable{
+						Name: v.Name, Required: d.Required, DeprecatedV1Beta1Metadata: d.DeprecatedV1Beta1Metadata, Schema: d.Schema,
+					})
+				}
+			}
+		}
+	}
+	return out
+}
