@@ -137,6 +137,8 @@ type Webhook struct {
 type Host struct {
 	// DataDir holds the data of hosted control planes.
 	DataDir string
+	// TemporaryData: DataDir is lost with the process, as in a Pod without a volume. No hosted control plane is started there.
+	TemporaryData bool
 	// Instance names this management cluster among others on the machine.
 	Instance string
 	// Executable is started for every hosted control plane.

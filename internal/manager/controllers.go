@@ -233,7 +233,7 @@ func (p *parts) addHosted() error {
 	}
 	return hosted.Add(p.setup(hosted.Name), hosted.Config{
 		Backends: hostedbackend.Set{
-			hostedv1.BackendProcess: hostedprocess.New(supervisor), hostedv1.BackendSimulated: hostedsimulated.New(p.simulated),
+			hostedv1.BackendProcess: hostedprocess.New(supervisor, p.cfg.Host.TemporaryData), hostedv1.BackendSimulated: hostedsimulated.New(p.simulated),
 		},
 		Workloads: p.clusters, Gateways: gateways, Policy: p.cfg.Policy, ReservedPorts: p.cfg.reservedPorts(),
 	})

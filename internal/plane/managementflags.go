@@ -11,7 +11,9 @@ import (
 // nodes, so what only nodes, pods and their networks need is left out, which
 // saves memory and start-up time. apps is served so that manifests of providers
 // can be applied and read back. discovery.k8s.io is needed by the API server's
-// own resolver of webhook services, networking.k8s.io by its Services.
+// own resolver of webhook services, networking.k8s.io by its Services. policy
+// is in the components of providers, whose PodDisruptionBudgets wait there for
+// Pods that a node would run.
 var servedGroups = [...]string{
 	"v1",
 	"admissionregistration.k8s.io/v1",
@@ -26,6 +28,7 @@ var servedGroups = [...]string{
 	"events.k8s.io/v1",
 	"flowcontrol.apiserver.k8s.io/v1",
 	"networking.k8s.io/v1",
+	"policy/v1",
 	"rbac.authorization.k8s.io/v1",
 }
 

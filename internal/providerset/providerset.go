@@ -119,6 +119,7 @@ func controlPlaneHosted() Set {
 		},
 		Watched:   []string{"clusters.cluster.x-k8s.io"},
 		Workloads: true,
+		Flags:     []string{"temporary-data"},
 	}
 }
 

@@ -17,8 +17,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/lint"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/release"
+	"github.com/slipwayhq/slipway/internal/release/component"
 )
 
 // program builds a small one: what a release does with it does not depend on which it is.
@@ -110,6 +112,21 @@ func TestWrite(t *testing.T) {
 	}
 	if diff := cmp.Diff(got, files(t, first)); diff != "" {
 		t.Errorf("written again into the same folder, it differs (-first +second):\n%s", diff)
+	}
+}
+
+// Our own release keeps every rule of the contract, advice included.
+func TestReleaseIsLinted(t *testing.T) {
+	dir := t.TempDir()
+	if err := release.Write(t.Context(), config(dir, program(t))); err != nil {
+		t.Fatal(err)
+	}
+	releases, findings, err := lint.Dir(dir)
+	if err != nil || releases != len(component.Providers()) {
+		t.Fatalf("%d releases of %d providers: %v", releases, len(component.Providers()), err)
+	}
+	for _, f := range findings {
+		t.Errorf("%s %s %s: %s (%s)", f.Release, f.File, f.Object, f.Message, f.Rule)
 	}
 }
 

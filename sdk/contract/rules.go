@@ -78,7 +78,7 @@ func rules() []Rule {
 		{"DataSecretName", "bootstrap-config" + page, true, "status.dataSecretName names the Secret with the data", one(RoleBootstrapConfig), has("status.dataSecretName", "string")},
 		{"DataSecretCreated", "bootstrap-config" + page, true, "status.initialization.dataSecretCreated tells that the Secret is there", one(RoleBootstrapConfig), either2("status.initialization.dataSecretCreated", "status.ready")},
 		{"Versions", "control-plane" + page, false, "status.versions or status.version tells the version that runs", one(RoleControlPlane), either2("status.versions", "status.version")},
-		{"ExternallyManaged", "control-plane" + page, false, "status.externalManagedControlPlane tells that there are no control plane Machines", one(RoleControlPlane), has("status.externalManagedControlPlane", "boolean")},
+		{"ExternallyManaged", "control-plane" + page, false, "status.externalManagedControlPlane tells that there are no control plane Machines, where spec.machineTemplate makes none", one(RoleControlPlane), externallyManaged},
 		{"ControlPlaneInitialized", "control-plane" + page, true, "status.initialization.controlPlaneInitialized tells that the API server can be joined", one(RoleControlPlane), either2("status.initialization.controlPlaneInitialized", "status.initialized")},
 	}
 }
@@ -106,6 +106,14 @@ func named(crd *apiextensionsv1.CustomResourceDefinition) error {
 		return fmt.Errorf("name is %s, want %s", crd.Name, want)
 	}
 	return nil
+}
+
+// externallyManaged: a kind that makes Machines has nothing to tell.
+func externallyManaged(crd *apiextensionsv1.CustomResourceDefinition) error {
+	if has("spec.machineTemplate", "object")(crd) == nil {
+		return nil
+	}
+	return has("status.externalManagedControlPlane", "boolean")(crd)
 }
 
 func hasList(crd *apiextensionsv1.CustomResourceDefinition) error {

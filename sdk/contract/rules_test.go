@@ -63,3 +63,31 @@ func TestRules(t *testing.T) { // CT-01, CT-04, CT-05, CT-06, IM-02
 		})
 	}
 }
+
+// A control plane without Machines has to tell so; one that makes Machines need not.
+func TestExternallyManaged(t *testing.T) {
+	field := func(kind string) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: kind}
+	}
+	within := func(name string, p apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{name: p}}
+	}
+	for name, tc := range map[string]struct {
+		spec, status apiextensionsv1.JSONSchemaProps
+		keeps        bool
+	}{
+		"says so":        {field("object"), within("externalManagedControlPlane", field("boolean")), true},
+		"makes Machines": {within("machineTemplate", field("object")), field("object"), true},
+		"says nothing":   {field("object"), field("object"), false},
+		"says otherwise": {field("object"), within("externalManagedControlPlane", field("string")), false},
+	} {
+		crd := machineCRD(func(c *apiextensionsv1.CustomResourceDefinition) {
+			c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{"spec": tc.spec, "status": tc.status}
+		})
+		for _, rule := range contract.Rules(contract.RoleControlPlane) {
+			if rule.Name == "ExternallyManaged" && (rule.Check(crd) == nil) != tc.keeps {
+				t.Errorf("%s: %v, want kept %v", name, rule.Check(crd), tc.keeps)
+			}
+		}
+	}
+}

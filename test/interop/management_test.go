@@ -4,9 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // patience only ends a test that would hang.
@@ -100,11 +103,8 @@ func (h home) releases(t *testing.T) (config, version string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "cert-manager: {externallyProvisioned: true}\nproviders:\n"
-	for _, p := range [][3]string{
-		{"cluster-api", "CoreProvider", "core"}, {"bootstrap-kubeadm", "BootstrapProvider", "bootstrap"},
-		{"control-plane-hosted", "ControlPlaneProvider", "control-plane"}, {"infrastructure-local", "InfrastructureProvider", "infrastructure"},
-	} {
+	text := "providers:\n"
+	for _, p := range released() {
 		found, err := filepath.Glob(filepath.Join(dist, p[0], "v*", p[2]+"-components.yaml"))
 		if err != nil || len(found) != 1 {
 			t.Fatalf("one release of %s is needed, %d are there: run make interop (%v)", p[0], len(found), err)
@@ -114,6 +114,75 @@ func (h home) releases(t *testing.T) (config, version string) {
 		text += "- {name: " + name + ", type: " + p[1] + ", url: \"" + found[0] + "\"}\n"
 	}
 	return h.write(t, "clusterctl.yaml", text), version
+}
+
+// released are the providers of a release: label, type, and the type in names of files.
+func released() [][3]string {
+	return [][3]string{
+		{"cluster-api", "CoreProvider", "core"}, {"bootstrap-kubeadm", "BootstrapProvider", "bootstrap"},
+		{"control-plane-kubeadm", "ControlPlaneProvider", "control-plane"}, {"control-plane-hosted", "ControlPlaneProvider", "control-plane"},
+		{"infrastructure-local", "InfrastructureProvider", "infrastructure"},
+	}
+}
+
+// later adds a next patch release to the repositories of a configuration file, and returns the file of both.
+func (h home) later(t *testing.T, config, version string) (string, string) {
+	t.Helper()
+	next := strings.TrimSuffix(version, ".0") + ".1"
+	data, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dist, err := filepath.Abs("../../dist/interop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range released() {
+		for _, v := range []string{version, next} {
+			if err := os.CopyFS(filepath.Join(h.folder, "repositories", p[0], v), os.DirFS(filepath.Join(dist, p[0], version))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return h.write(t, "later.yaml", strings.ReplaceAll(string(data), dist, filepath.Join(h.folder, "repositories"))), next
+}
+
+// CX-01, CX-11, CX-25, CX-26: the reference installs our release into a management cluster without nodes, where it finds a
+// cert-manager that works, and plans the upgrade to the next release. Our verbs read what it has recorded, and delete it.
+func TestReferenceInstallsRelease(t *testing.T) {
+	m := start(t, "cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "control-plane-hosted", "infrastructure-local")
+	config, version := m.releases(t)
+	m.clusterctl(t, "init", "--config", config, "--core", "cluster-api:"+version, "--bootstrap", "kubeadm:"+version,
+		"--control-plane", "kubeadm:"+version+",hosted:"+version, "--infrastructure", "local:"+version)
+	installed := m.kubectl(t, "get", "deployments,poddisruptionbudgets", "-A", "-o", "name")
+	for _, kind := range []string{"deployment.apps/", "poddisruptionbudget.policy/"} {
+		if n := strings.Count(installed, kind); n != len(released()) {
+			t.Errorf("%d of %s, want %d:\n%s", n, kind, len(released()), installed)
+		}
+	}
+	config, next := m.later(t, config, version)
+	rows := func(plan string) (out []string) {
+		for line := range strings.Lines(plan) {
+			for _, p := range released() {
+				if f := strings.Fields(line); len(f) > 0 && f[0] == p[0] {
+					out = append(out, strings.Join(f, " "))
+				}
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	theirs, ours := rows(m.clusterctl(t, "upgrade", "plan", "--config", config)), rows(m.slipway(t, "upgrade", "plan", "--config", config))
+	if len(theirs) != len(released()) || !strings.HasSuffix(theirs[0], version+" "+next) {
+		t.Errorf("the plan of the reference: %q", theirs)
+	}
+	if d := cmp.Diff(theirs, ours); d != "" {
+		t.Errorf("upgrade plan (-reference +slipway):\n%s", d)
+	}
+	m.slipway(t, "delete", "--all", "--config", config)
+	if left := m.kubectl(t, "get", "deployments,poddisruptionbudgets,providers", "-A", "-o", "name"); left != "" {
+		t.Errorf("slipway left %s", left)
+	}
 }
 
 // CX-05, CX-08, CX-09: the reference makes a cluster of our template, shows it, and prints its kubeconfig as Slipway does. MV-01: it

@@ -97,6 +97,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.config.Home, "manager-namespace", "", "existing namespace of the manager's own objects: lease, and certificate and Service of webhooks; default: POD_NAMESPACE, else slipway-system")
 	f.StringVar(&o.config.WatchFilter, "watch-filter", "", "process only objects with the label cluster.x-k8s.io/watch-filter of this value")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for the data of hosted control planes")
+	f.BoolVar(&o.config.Host.TemporaryData, "temporary-data", false, "that directory is lost with this process, as in a Pod without a volume: hosted control planes are refused")
 	f.DurationVar(&o.config.SyncPeriod, "sync-period", 10*time.Minute, "how often every object is reconciled without an event")
 	f.DurationVar(&o.config.BootstrapTokenTTL, "bootstrap-token-ttl", 15*time.Minute, "how long a join token lives")
 	f.DurationVar(&o.config.KubeadmControlPlanes.Etcd.Dial, "etcd-dial-timeout-duration", 10*time.Second, "how long connecting to an etcd member of a workload cluster may take")

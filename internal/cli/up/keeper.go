@@ -37,16 +37,6 @@ type keeper struct {
 // keep returns when ctx ends, with nil, or the management cluster or the manager's first start fails. ready is called when
 // everything has started.
 func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready func()) error {
-	executable, err := e.Executable()
-	if err != nil {
-		return err
-	}
-	limit := k.policy.Manager.MemoryMiB << 20
-	if limit == 0 {
-		if limit, err = managerproc.DefaultLimit(); err != nil {
-			return err
-		}
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -60,29 +50,21 @@ func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready
 	if err != nil {
 		return err
 	}
-	if err := k.keepCertificates(ctx, e); err != nil {
+	kinds, err := k.keepCertificates(ctx, e)
+	if err != nil {
 		return err
 	}
-	err = managerproc.Run(ctx, managerproc.Config{
-		Command: []string{executable, ManagerVerb},
-		Instructions: Instructions{
-			Dir: k.dir, Instance: k.handle.Instance, Executable: executable, FeatureGates: k.gates, Policy: k.policy,
-		},
-		MemoryLimit: limit, Log: os.Stderr, Now: e.Now,
-		Ready: func() {
-			if err := k.ready(ctx, m); err != nil {
-				cancel(err)
-				return
+	err = k.keepManager(ctx, e, func() {
+		if err := k.ready(ctx, m, kinds); err != nil {
+			cancel(err)
+			return
+		}
+		ready()
+		go func() { // the manager is watched meanwhile
+			if k.awaitNode(ctx, joined); ctx.Err() == nil {
+				k.voice.ready()
 			}
-			ready()
-			go func() { // the manager is watched meanwhile
-				if k.awaitNode(ctx, joined); ctx.Err() == nil {
-					k.voice.ready()
-				}
-			}()
-		},
-		Changed: k.changed,
-		Failed:  func(f managerproc.Failure) { k.failed(ctx, f) },
+		}()
 	})
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(err, cause)
@@ -90,8 +72,38 @@ func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready
 	return err
 }
 
-// keepCertificates satisfies the Certificates of providers that were installed with --cert-manager=builtin, until ctx ends.
-func (k *keeper) keepCertificates(ctx context.Context, e env.Env) error {
+// keepManager runs the manager until ctx ends. Where no provider runs there is none.
+func (k *keeper) keepManager(ctx context.Context, e env.Env, ready func()) error {
+	if len(k.policy.Sets()) == 0 {
+		ready()
+		<-ctx.Done()
+		return nil
+	}
+	executable, err := e.Executable()
+	if err != nil {
+		return err
+	}
+	limit := k.policy.Manager.MemoryMiB << 20
+	if limit == 0 {
+		if limit, err = managerproc.DefaultLimit(); err != nil {
+			return err
+		}
+	}
+	return managerproc.Run(ctx, managerproc.Config{
+		Command: []string{executable, ManagerVerb},
+		Instructions: Instructions{
+			Dir: k.dir, Instance: k.handle.Instance, Executable: executable, FeatureGates: k.gates, Policy: k.policy,
+		},
+		MemoryLimit: limit, Log: os.Stderr, Now: e.Now,
+		Ready:   ready,
+		Changed: k.changed,
+		Failed:  func(f managerproc.Failure) { k.failed(ctx, f) },
+	})
+}
+
+// keepCertificates satisfies Certificates until ctx ends, unless cert-manager does. The channel is closed when their kinds are served,
+// or cannot be: the management cluster works without them.
+func (k *keeper) keepCertificates(ctx context.Context, e env.Env) (kinds <-chan struct{}, err error) {
 	certificates, err := certificates.NewKeeper(k.root, e.Now, func(err error) {
 		if err != nil {
 			klog.ErrorS(err, "issue the certificates of providers")
@@ -100,16 +112,28 @@ func (k *keeper) keepCertificates(ctx context.Context, e env.Env) error {
 		klog.InfoS("the certificates of providers are issued")
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	provided := make(chan struct{})
+	go func() {
+		defer close(provided)
+		if err := certificates.Provide(ctx); err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "provide the kinds Certificate and Issuer; \"slipway init\" does so when a provider needs them")
+		}
+	}()
 	go certificates.Run(ctx)
-	return nil
+	return provided, nil
 }
 
-// ready waits until the management cluster is ready, too.
-func (k *keeper) ready(ctx context.Context, m *plane.Management) error {
+// ready waits until the management cluster is ready, too, and serves the kinds that clients look for.
+func (k *keeper) ready(ctx context.Context, m *plane.Management, kinds <-chan struct{}) error {
 	if err := m.Ready(ctx); err != nil {
 		return err
+	}
+	select {
+	case <-kinds:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	if err := k.handle.WriteFlags(k.flags); err != nil { // those of a start that fails are not kept
 		return err

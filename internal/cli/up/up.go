@@ -12,7 +12,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/configuration"
 	"github.com/slipwayhq/slipway/internal/cli/env"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -118,9 +117,6 @@ func (f *flags) policy() (policy.Configuration, error) {
 		return allowed, err
 	}
 	allowed.Disable(without...)
-	if len(allowed.Sets()) == 0 {
-		return allowed, fault.New(fault.Invalid, "NoProvider", "--without leaves nothing that runs: leave out one of its providers")
-	}
 	return allowed, nil
 }
 

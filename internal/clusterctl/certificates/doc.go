@@ -9,7 +9,7 @@
 //
 // Reconcile issues and renews the Secrets of Certificates, from issuers of the kinds selfSigned and ca, and writes authorities
 // into the webhook configurations and CRDs whose annotation cert-manager.io/inject-ca-from names a Certificate. A [Keeper]
-// does so for as long as a management cluster runs.
+// does so for as long as a management cluster runs, and brings the kinds at its start.
 //
 // Owns: with the field manager slipway-certificates, the Secrets of Certificates, the status of Certificates and Issuers, and
 // caBundle of what is annotated.

@@ -14,6 +14,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
 )
 
 const (
@@ -66,6 +68,16 @@ func (k *Keeper) Run(ctx context.Context) {
 			said = text
 		}
 	}
+}
+
+// Provide brings our kinds where no one has brought them, and returns when they are served: tools that check for cert-manager before
+// they install providers find it working.
+func (k *Keeper) Provide(ctx context.Context) error {
+	who, err := Who(ctx, k.client)
+	if err != nil || who == CertManager || who == Other {
+		return err
+	}
+	return installation.Runner{Client: k.client}.Run(ctx, installation.Plan{Steps: builtinSteps()})
 }
 
 // round reconciles once, and returns when it is time for the next one. The watches begin before it reads, so that no change is

@@ -5,8 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 )
 
 const (
@@ -104,6 +102,9 @@ func CRDs() []*unstructured.Unstructured {
 	}
 }
 
+// ownDescription is what our schema says, and by which it is known where another manifest was applied over our CRD: labels stay then.
+const ownDescription = "Satisfied by Slipway in the place of cert-manager."
+
 func crd(kind, plural, scope string) *unstructured.Unstructured {
 	open := func(description string) map[string]any {
 		return map[string]any{"type": "object", "description": description, "x-kubernetes-preserve-unknown-fields": true}
@@ -119,7 +120,7 @@ func crd(kind, plural, scope string) *unstructured.Unstructured {
 				map[string]any{"name": "Status", "type": "string", "jsonPath": `.status.conditions[?(@.type=="Ready")].message`},
 			},
 			"schema": map[string]any{"openAPIV3Schema": map[string]any{
-				"type": "object", "description": "Satisfied by Slipway in the place of cert-manager.", "required": []any{"spec"},
+				"type": "object", "description": ownDescription, "required": []any{"spec"},
 				"properties": map[string]any{
 					"apiVersion": map[string]any{"type": "string"}, "kind": map[string]any{"type": "string"}, "metadata": map[string]any{"type": "object"},
 					"spec": open("What is asked for."), "status": open("What was done."),
@@ -130,6 +131,7 @@ func crd(kind, plural, scope string) *unstructured.Unstructured {
 	o.SetAPIVersion("apiextensions.k8s.io/v1")
 	o.SetKind("CustomResourceDefinition")
 	o.SetName(plural + "." + group)
-	o.SetLabels(map[string]string{ownLabel: ownValue, inventory.CoreLabel: coreCertManager})
+	// Not [inventory.CoreLabel]: clusterctl would take it for its own cert-manager, and upgrade it.
+	o.SetLabels(map[string]string{ownLabel: ownValue})
 	return o
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
 	"github.com/slipwayhq/slipway/internal/clusterctl/configfile"
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -149,7 +151,7 @@ func TestCertManager(t *testing.T) {
 	if u := w.plan(t, second); u.Provisioner != certificates.Other || u.Why != "" {
 		t.Errorf("one that init has not installed: %+v", u)
 	}
-	t.Run("builtin", w.builtin)
+	t.Run("builtin", func(t *testing.T) { w.builtin(t, second) })
 }
 
 // disown removes the label by which the CRDs are known to be of init.
@@ -166,8 +168,8 @@ func (w world) disown(t *testing.T) {
 	}
 }
 
-// builtin: the keeper runs before the kinds are there.
-func (w world) builtin(t *testing.T) {
+// builtin: the keeper runs before the kinds are there, and provides them.
+func (w world) builtin(t *testing.T, certManager *configfile.File) {
 	for _, name := range []string{"certificates.cert-manager.io", "issuers.cert-manager.io"} {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := w.client.Delete(t.Context(), crd); err != nil {
@@ -192,7 +194,19 @@ func (w world) builtin(t *testing.T) {
 		cancel()
 		<-ended
 	}()
-	steps, builtin, err := certificates.Steps(t.Context(), w.client, certificates.Builtin, nil)
+	for range 2 { // the second time, nothing is to be done
+		if err := keeper.Provide(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if u := w.plan(t, certManager); u.Provisioner != certificates.Slipway {
+		t.Fatalf("slipway's own kinds: %+v", u)
+	}
+	w.isNotClusterctls(t)
+	if steps, builtin, err := certificates.Steps(t.Context(), w.client, certificates.Install, certManager); err != nil || builtin || len(steps) == 0 {
+		t.Errorf("nothing was issued yet, and cert-manager cannot be installed: %d steps, %v, %v", len(steps), builtin, err)
+	}
+	steps, builtin, err := certificates.Steps(t.Context(), w.client, certificates.Automatic, certManager)
 	if err != nil || !builtin {
 		t.Fatal(builtin, err)
 	}
@@ -223,6 +237,42 @@ func (w world) builtin(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.trusted(t, renewed)
+	_, _, err = certificates.Steps(t.Context(), w.client, certificates.Install, certManager)
+	if f := fault.As(err); f == nil || f.Kind != fault.Invalid || !strings.Contains(f.Error(), "default/") {
+		t.Errorf("cert-manager would be installed over certificates that slipway has issued: %v", err)
+	}
+	w.replace(t)
+	if u := w.plan(t, certManager); u.Provisioner != certificates.Other {
+		t.Errorf("another schema was applied over slipway's CRD: %+v", u)
+	}
+	if err := keeper.Provide(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if u := w.plan(t, certManager); u.Provisioner != certificates.Other {
+		t.Errorf("slipway took it back: %+v", u)
+	}
+}
+
+// isNotClusterctls: clusterctl takes what has its label for a cert-manager that it has installed.
+func (w world) isNotClusterctls(t *testing.T) {
+	t.Helper()
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := w.client.List(t.Context(), list, client.MatchingLabels{"clusterctl.cluster.x-k8s.io/core": "cert-manager"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) > 0 {
+		t.Errorf("%d CRDs have clusterctl's label, %s among them", len(list.Items), list.Items[0].Name)
+	}
+}
+
+// replace does what kubectl does with a manifest that it has not applied before: labels stay, lists are the manifest's.
+func (w world) replace(t *testing.T) {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "certificates.cert-manager.io"}}
+	patch := `{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
+	if err := w.client.Patch(t.Context(), crd, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-client-side-apply")); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // touch changes the Certificate, so that the keeper looks at the clock before its time.

@@ -65,7 +65,7 @@ const (
 
 // Who says who satisfies Certificates.
 func Who(ctx context.Context, c client.Reader) (Provisioner, error) {
-	crd := &metav1.PartialObjectMetadata{}
+	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	err := c.Get(ctx, client.ObjectKey{Name: certificatesCRD}, crd)
 	switch {
@@ -73,12 +73,22 @@ func Who(ctx context.Context, c client.Reader) (Provisioner, error) {
 		return Unsatisfied, nil
 	case err != nil:
 		return Unsatisfied, fmt.Errorf("reading who satisfies Certificates: %w", err)
-	case crd.Labels[ownLabel] == ownValue:
+	case crd.GetLabels()[ownLabel] == ownValue && describes(crd):
 		return Slipway, nil
-	case crd.Labels[inventory.CoreLabel] == coreCertManager:
+	case crd.GetLabels()[inventory.CoreLabel] == coreCertManager:
 		return CertManager, nil
 	}
 	return Other, nil
+}
+
+// describes reports whether the schema of a CRD is ours.
+func describes(crd *unstructured.Unstructured) bool {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	return slices.ContainsFunc(versions, func(v any) bool {
+		version, _ := v.(map[string]any)
+		description, _, _ := unstructured.NestedString(version, "schema", "openAPIV3Schema", "description")
+		return description == ownDescription
+	})
 }
 
 // Steps are what a management cluster needs before components with objects of cert-manager are installed. builtin reports
@@ -98,15 +108,35 @@ func Steps(ctx context.Context, c client.Client, mode Mode, config *configfile.F
 		return nil, false, fault.New(fault.Invalid, "CertManagerInstalled", "cert-manager is installed in this cluster; use --cert-manager external")
 	case mode == Builtin:
 		return builtinSteps(), true, nil
-	case mode == Install && who == Slipway:
-		return nil, false, fault.New(fault.Invalid, "CertManagerBuiltin", "slipway satisfies the objects of cert-manager in this cluster; use --cert-manager builtin")
 	case mode == Install && who == Other:
 		return nil, false, fault.New(fault.Invalid, "CertManagerInstalled", "cert-manager is in this cluster and was not installed by init; use --cert-manager external")
 	case mode == Install:
+		if who == Slipway {
+			if err := unused(ctx, c); err != nil {
+				return nil, false, err
+			}
+		}
 		objects, err := Manifest(ctx, config)
 		return Installed(objects, config.CertManager.Timeout), false, err
 	}
 	return nil, false, nil
+}
+
+// unused refuses to put cert-manager in the place of Slipway where Slipway has issued something.
+func unused(ctx context.Context, c client.Reader) error {
+	for _, kind := range []string{"Certificate", "Issuer", "ClusterIssuer"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kindOf(kind + "List"))
+		if err := c.List(ctx, list, client.Limit(1)); err != nil {
+			return fmt.Errorf("listing %ss: %w", kind, err)
+		}
+		if len(list.Items) > 0 {
+			return fault.New(fault.Invalid, "CertManagerBuiltin",
+				"slipway satisfies the objects of cert-manager in this cluster, %s %s among them; use --cert-manager builtin, or delete them before cert-manager is installed",
+				kind, client.ObjectKeyFromObject(&list.Items[0]))
+		}
+	}
+	return nil
 }
 
 func builtinSteps() []installation.Step {

@@ -145,7 +145,7 @@ func TestKeysInTheFolderStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := configOf(s, endpointOf(s))
-	err := processbackend.New(supervisor).ControlPlanes.Start(t.Context(), "ns.p", cfg, map[string][]byte{workload.EncryptionKeys: []byte("x")})
+	err := processbackend.New(supervisor, false).ControlPlanes.Start(t.Context(), "ns.p", cfg, map[string][]byte{workload.EncryptionKeys: []byte("x")})
 	if f := fault.As(err); f == nil || f.Reason != workload.ReasonEncryptionKeys || !strings.Contains(f.Message, "restore") {
 		t.Errorf("started: %v", err)
 	}

@@ -55,7 +55,10 @@ type live struct {
 	folder     workload.Folder
 }
 
-func newLive(t *testing.T) *live {
+func newLive(t *testing.T) *live { return newLiveWith(t, false) }
+
+// newLiveWith says whether the data of the control plane is lost with this process.
+func newLiveWith(t *testing.T, temporary bool) *live {
 	binary, err := apiserver.Binary()
 	must(t, err)
 	root, err := os.MkdirTemp("", "slipway-") // short enough for sockets
@@ -73,7 +76,7 @@ func newLive(t *testing.T) *live {
 	owner := cluster()
 	owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "198.51.100.1", Port: 6443} // on no machine: it is reached beside it
 	api := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(plane(), owner).WithStatusSubresource(&hostedv1.HostedControlPlane{}).Build()
-	c := &Controller{client: api, cache: api, backends: backend.Set{hostedv1.BackendProcess: processbackend.New(supervisor)}, gateways: gateway{}, now: time.Now,
+	c := &Controller{client: api, cache: api, backends: backend.Set{hostedv1.BackendProcess: processbackend.New(supervisor, temporary)}, gateways: gateway{}, now: time.Now,
 		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }, inspect: inspected}
 	c.policy.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("198.51.100.1/32")}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: c.definition(), Client: api, Writer: kube.NewWriter(api, Name), Now: c.now}
@@ -253,6 +256,18 @@ func (l *live) privilegedPodIsRefused() {
 		if err != nil {
 			l.Errorf("a privileged Pod in %s is to be answered with %q: %v", namespace, says, err)
 		}
+	}
+}
+
+// Where its data would be lost with the manager's Pod, a control plane is not started, and says what to do instead.
+func TestTemporaryDataIsRefused(t *testing.T) {
+	l := newLiveWith(t, true)
+	l.until("a condition about the data", func(p *hostedv1.HostedControlPlane) bool {
+		c := condition.Set(p.Status.Conditions).Get("Available")
+		return c != nil && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "use a KubeadmControlPlane")
+	})
+	if entries, err := os.ReadDir(string(l.folder)); !os.IsNotExist(err) {
+		t.Errorf("the control plane has data: %v, %v", entries, err)
 	}
 }
 

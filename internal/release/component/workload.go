@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 const (
@@ -145,6 +147,9 @@ func (u unit) arguments() []string {
 		"--diagnostics-address=${CAPI_DIAGNOSTICS_ADDRESS:=:" + strconv.Itoa(diagnosticsPort) + "}",
 		"--insecure-diagnostics=${CAPI_INSECURE_DIAGNOSTICS:=false}",
 		"--feature-gates=" + gates(),
+	}
+	if providerset.Has(u.sets, providerset.ControlPlaneHosted) {
+		args = append(args, "--temporary-data")
 	}
 	if u.providers != "" {
 		args = slices.Insert(args, 2, "--providers="+u.providers)

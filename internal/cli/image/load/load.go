@@ -1,12 +1,14 @@
 package load
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -37,7 +39,8 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Load container images from Docker or from archives into nodes",
 		Long: `Load container images into nodes, so that Pods are started from them without a registry: into the node of the
 management cluster ("slipway up --node"), or with --cluster into every node of a workload cluster that runs. An
-IMAGE is one that Docker has; a FILE is an archive as "docker save" writes it, or an OCI layout in a tar file.
+IMAGE is one that Docker has; a FILE is an archive as "docker save" writes it, an OCI layout in a tar file, or the
+folder of an OCI layout, as releases have it.
 A node that is created later does not have the image: load it again.`,
 		Example: `  slipway image load registry.example/provider:v1.0.0
   slipway image load provider.tar --cluster demo`,
@@ -111,13 +114,22 @@ type source struct {
 	open func(context.Context) (io.ReadCloser, error)
 }
 
+// docker has images.
+type docker interface {
+	HasImage(ctx context.Context, name string) (bool, error)
+	SaveImages(ctx context.Context, names []string) (io.ReadCloser, error)
+}
+
 // sourcesOf puts the images of Docker into one archive, before the files. What is missing is said before anything is loaded.
-func sourcesOf(ctx context.Context, engine *container.Engine, args []string) ([]source, error) {
+func sourcesOf(ctx context.Context, engine docker, args []string) ([]source, error) {
 	var images []string
 	var files []source
 	for _, arg := range args {
 		info, err := os.Stat(arg)
 		switch {
+		case err == nil && info.IsDir() && isLayout(arg):
+			files = append(files, source{arg, func(ctx context.Context) (io.ReadCloser, error) { return archiveOf(ctx, arg), nil }})
+			continue
 		case err == nil && info.Mode().IsRegular():
 			files = append(files, source{arg, func(context.Context) (io.ReadCloser, error) { return os.Open(arg) }})
 			continue
@@ -129,7 +141,7 @@ func sourcesOf(ctx context.Context, engine *container.Engine, args []string) ([]
 			return nil, err
 		}
 		if !found {
-			return nil, fault.New(fault.Invalid, ReasonNoImage, "%s is neither a file nor an image that Docker has: pull or build it first (docker images lists what there is)", arg)
+			return nil, fault.New(fault.Invalid, ReasonNoImage, "%s is neither a file, nor the folder of an OCI layout, nor an image that Docker has: pull or build it first (docker images lists what there is)", arg)
 		}
 		images = append(images, arg)
 	}
@@ -151,4 +163,26 @@ func (s source) load(ctx context.Context, engine *container.Engine, n backend.Ma
 	defer func() { _ = archive.Close() }()
 	_, err = engine.LoadImages(ctx, backend.Ref{Object: n.Owner.Object, Name: n.Name}, archive)
 	return err
+}
+
+// isLayout reports whether a folder is an OCI layout.
+func isLayout(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "oci-layout"))
+	return err == nil
+}
+
+// archiveOf reads a folder as a tar file.
+func archiveOf(ctx context.Context, folder string) io.ReadCloser {
+	reader, writer := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { _ = writer.CloseWithError(ctx.Err()) })
+	go func() {
+		defer stop()
+		w := tar.NewWriter(writer)
+		err := w.AddFS(os.DirFS(folder))
+		if err == nil {
+			err = w.Close()
+		}
+		_ = writer.CloseWithError(err) // nil: the end of the file
+	}()
+	return reader
 }

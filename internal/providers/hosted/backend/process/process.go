@@ -27,20 +27,30 @@ import (
 // processes are the control planes that a supervisor keeps.
 type processes struct {
 	supervisor *supervisor.Supervisor
+	// denied is why none is started; empty: they are.
+	denied string
 
 	mu sync.Mutex
 	// hashes are the configurations that were asked for since this program started, by name.
 	hashes map[string]string
 }
 
-// New returns the backend of the supervisor.
-func New(s *supervisor.Supervisor) backend.Backend {
-	return backend.Backend{ControlPlanes: &processes{supervisor: s, hashes: map[string]string{}}}
+// New returns the backend of the supervisor. What is started lives where the supervisor keeps its data: where that does not last,
+// temporary, none is started.
+func New(s *supervisor.Supervisor, temporary bool) backend.Backend {
+	p := &processes{supervisor: s, hashes: map[string]string{}}
+	if temporary {
+		p.denied = "The data of this manager is lost with its Pod (--temporary-data), and so would be that of the control plane: " +
+			"run hosted control planes in the management cluster of \"slipway up\", or use a KubeadmControlPlane"
+	}
+	return backend.Backend{ControlPlanes: p}
 }
 
 // Terms implements backend.ControlPlanes.
 func (p *processes) Terms(allowed policy.Configuration) backend.Terms {
-	return Terms(allowed, p.supervisor.Versions())
+	terms := Terms(allowed, p.supervisor.Versions())
+	terms.Denied = p.denied
+	return terms
 }
 
 // Terms says what is known of a control plane before its process is started, which can be of these versions.
