@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,13 +202,16 @@ func (b *builder) layer(ctx context.Context, name string, entries []entry) (stri
 
 // containerImages makes the layers of the images to preload.
 func (b *builder) containerImages(ctx context.Context, network string) ([]containerImage, error) {
-	contents := map[string][]entry{"kube-proxy": packetFilterLinks(), "flannel": packetFilterLinks()}
+	contents := map[string][]entry{}
 	for _, p := range b.plan.programs {
 		image := p.Name
 		if p.Name == "flanneld" || p.Name == "cniconf" {
 			image = "flannel"
 		}
 		contents[image] = append(contents[image], programEntry(programPath(p.Name), b.built[p.Name]))
+		if slices.Contains([]string{"kube-proxy", ownKubeProxy, "flanneld"}, p.Name) {
+			contents[image] = append(contents[image], packetFilterLinks()...)
+		}
 	}
 	var err error
 	if contents["busybox"], err = b.busybox(ctx, network); err != nil {

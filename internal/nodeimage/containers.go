@@ -37,6 +37,9 @@ func containerImages(v versions, p parts, controlPlane bool) []containerImage {
 		{ref: FlannelImage, layers: []string{p.network, p.programs["flannel"]}, config: v1.Config{Env: []string{searchPath}, Entrypoint: []string{"/opt/bin/flanneld"}}},
 		{ref: BusyboxImage, layers: []string{p.programs["busybox"]}, config: v1.Config{Env: []string{searchPath}, Cmd: []string{"sh"}}},
 	}
+	if v.OwnKubeProxy != "" {
+		out = append(out, containerImage{ref: Repository + "/kube-proxy:" + v.OwnKubeProxy, layers: []string{p.network, p.programs[ownKubeProxy]}, config: onPath})
+	}
 	if v.OwnCoreDNS != "" {
 		out = append(out, containerImage{ref: corednsRef(v.OwnCoreDNS), layers: []string{p.programs[ownCoreDNS]}, config: dns})
 	}
@@ -56,6 +59,8 @@ func programPath(name string) string {
 		return name
 	case "coredns", ownCoreDNS:
 		return "coredns"
+	case ownKubeProxy:
+		name = "kube-proxy"
 	case "flanneld", "cniconf":
 		return "opt/bin/" + name
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -147,11 +148,12 @@ func TestContainerImages(t *testing.T) {
 			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, diff)
 		}
 	}
-	v.OwnCoreDNS = "v1.14.6"
-	if got := containerImages(v, parts{network: "n", programs: map[string]string{}}, false); got[len(got)-1].ref != "slipway.dev/coredns:v1.14.6" {
-		t.Errorf("an image of another version has no CoreDNS for hosted control planes: %v", got)
+	v.OwnCoreDNS, v.OwnKubeProxy = "v1.14.6", "v1.37.0"
+	got := containerImages(v, parts{network: "n", programs: map[string]string{ownKubeProxy: "own"}}, false)
+	if i := len(got) - 2; got[i].ref != "slipway.dev/kube-proxy:v1.37.0" || !slices.Contains(got[i].layers, "own") || got[i+1].ref != "slipway.dev/coredns:v1.14.6" {
+		t.Errorf("an image of another version lacks what control planes of slipway's own version run on it: %v", got)
 	}
-	for name, want := range map[string]string{"pause": "pause", "coredns-own": "coredns", "coredns": "coredns", "kube-proxy": "usr/local/bin/kube-proxy", "flanneld": "opt/bin/flanneld", "etcd": "usr/local/bin/etcd"} {
+	for name, want := range map[string]string{"pause": "pause", "coredns-own": "coredns", "coredns": "coredns", "kube-proxy": "usr/local/bin/kube-proxy", "kube-proxy-own": "usr/local/bin/kube-proxy", "flanneld": "opt/bin/flanneld", "etcd": "usr/local/bin/etcd"} {
 		if got := programPath(name); got != want {
 			t.Errorf("%s is at %s, the manifests look at %s", name, got, want)
 		}

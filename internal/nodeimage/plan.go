@@ -83,16 +83,27 @@ func (p *plan) readPrograms(ctx context.Context, t gobuild.Toolchain, o Options)
 		p.programs = append(p.programs, controlPlanePrograms(p.versions, main)...)
 	}
 	if o.KubernetesVersion != DefaultVersion {
-		return p.addOwnCoreDNS(ctx, t)
+		return p.addOwn(ctx, t, string(proxy))
 	}
 	return nil
 }
 
-// addOwnCoreDNS adds the CoreDNS that hosted control planes of this slipway run, whichever version their nodes are of.
-func (p *plan) addOwnCoreDNS(ctx context.Context, t gobuild.Toolchain) error {
+// addOwn adds what control planes of slipway's own version run on nodes of other versions: kube-proxy, which follows the version of a
+// control plane on machines before its workers do, and the CoreDNS of both kinds of control planes.
+func (p *plan) addOwn(ctx context.Context, t gobuild.Toolchain, proxyMain string) error {
 	own, err := readSource(ctx, t, DefaultVersion)
-	if err != nil || own.versions.CoreDNS == p.versions.CoreDNS {
+	if err != nil {
 		return err
+	}
+	main, err := own.modules.Make(gobuild.Requirement{Path: kubernetes, Version: DefaultVersion})
+	if err != nil {
+		return err
+	}
+	main.Files = map[string]string{"main.go": proxyMain}
+	p.versions.OwnKubeProxy = DefaultVersion
+	p.programs = append(p.programs, gobuild.Program{Name: ownKubeProxy, Package: ".", Module: main, Stamp: gobuild.Stamp(DefaultVersion)})
+	if own.versions.CoreDNS == p.versions.CoreDNS {
+		return nil
 	}
 	p.versions.OwnCoreDNS = own.versions.CoreDNS
 	dns, err := corednsProgram(ctx, t, own.modules, own.versions.CoreDNS)
@@ -103,8 +114,9 @@ func (p *plan) addOwnCoreDNS(ctx context.Context, t gobuild.Toolchain) error {
 
 const (
 	kubernetes = "k8s.io/kubernetes"
-	// ownCoreDNS is the name of the second CoreDNS of a node image.
-	ownCoreDNS = "coredns-own"
+	// ownCoreDNS and ownKubeProxy are the names of the second CoreDNS and kube-proxy of a node image.
+	ownCoreDNS   = "coredns-own"
+	ownKubeProxy = "kube-proxy-own"
 )
 
 // source is what a node image takes from the source of a Kubernetes version.

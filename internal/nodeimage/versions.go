@@ -22,8 +22,9 @@ const (
 type versions struct {
 	// Kubernetes and CoreDNS have a leading v; Pause and Etcd are image tags without one.
 	Kubernetes, CoreDNS, Pause, Etcd string
-	// OwnCoreDNS is the version that hosted control planes of this slipway run; empty where that is CoreDNS.
-	OwnCoreDNS string
+	// OwnCoreDNS is the version that control planes of slipway's own version run; empty where that is CoreDNS. OwnKubeProxy is that
+	// version of Kubernetes; empty where it is Kubernetes.
+	OwnCoreDNS, OwnKubeProxy string
 }
 
 // versionsOf reads them from the source of kubeadm's constants.
