@@ -13,6 +13,7 @@ import (
 
 // Names of the classes that ship.
 const (
+	Kubeadm   = "kubeadm"
 	Local     = "local"
 	Simulated = "simulated"
 )
@@ -21,7 +22,7 @@ const (
 var manifests embed.FS
 
 // Names returns the names of all classes, sorted.
-func Names() []string { return []string{Local, Simulated} }
+func Names() []string { return []string{Kubeadm, Local, Simulated} }
 
 // Objects returns a class and its templates, the class last: whoever applies them in this order never has a class whose templates
 // are not there. An empty namespace is left out. False: no class of that name ships.

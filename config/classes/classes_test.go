@@ -65,6 +65,9 @@ func TestClassesThatShip(t *testing.T) {
 
 func references(c *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplateReference {
 	refs := []clusterv1.ClusterClassTemplateReference{c.Spec.Infrastructure.TemplateRef, c.Spec.ControlPlane.TemplateRef}
+	if machines := c.Spec.ControlPlane.MachineInfrastructure.TemplateRef; machines.IsDefined() {
+		refs = append(refs, machines)
+	}
 	for _, w := range c.Spec.Workers.MachineDeployments {
 		refs = append(refs, w.Bootstrap.TemplateRef, w.Infrastructure.TemplateRef)
 	}

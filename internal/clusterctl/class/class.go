@@ -24,6 +24,8 @@ const (
 	ReasonNotFound = "ClusterClassNotFound"
 	// ReasonNoWorkers says that a class has no class of workers; the kind is Invalid.
 	ReasonNoWorkers = "NoWorkerClass"
+	// ReasonControlPlanes says that a control plane cannot have so many nodes; the kind is Invalid.
+	ReasonControlPlanes = "InvalidControlPlanes"
 	// ReasonVariable says that a value is not one that the class takes; the kind is Invalid.
 	ReasonVariable = "InvalidVariable"
 )
@@ -104,6 +106,26 @@ func notFound(ctx context.Context, r client.Reader, namespace string, ref cluste
 func (c Class) Containers() bool {
 	return c.Spec.Infrastructure.TemplateRef.Kind == "LocalClusterTemplate" && c.variable(manifest.Subnet) != nil
 }
+
+// ControlPlanes is how many nodes the control plane is to have: one where none are asked for and it runs on Machines, and 0 where it has
+// no Machines, of which there can be none.
+func (c Class) ControlPlanes(asked int32) (int32, error) {
+	plane := c.Spec.ControlPlane
+	switch {
+	case !plane.MachineInfrastructure.TemplateRef.IsDefined() && asked > 0:
+		return 0, fault.New(fault.Invalid, ReasonControlPlanes, "ClusterClass %q has a control plane without nodes (%s); leave --control-planes out, or use a class such as %q",
+			c.Name, plane.TemplateRef.Kind, classes.Kubeadm)
+	case !plane.MachineInfrastructure.TemplateRef.IsDefined():
+		return 0, nil
+	case asked > 0 && asked%2 == 0 && plane.TemplateRef.Kind == kubeadmTemplate:
+		return 0, fault.New(fault.Invalid, ReasonControlPlanes, "a control plane of %d nodes survives the loss of no more of them than one of %d: etcd needs an odd number, for example %d",
+			asked, asked-1, asked+1)
+	}
+	return max(1, asked), nil
+}
+
+// kubeadmTemplate is the kind of control planes whose nodes are the members of etcd.
+const kubeadmTemplate = "KubeadmControlPlaneTemplate"
 
 // Workers are a number of nodes of the first class for workers: of MachineDeployments, or else of MachinePools.
 func (c Class) Workers(n int32) (manifest.Workers, error) {

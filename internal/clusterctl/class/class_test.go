@@ -42,7 +42,7 @@ func TestFind(t *testing.T) {
 		"ships":           {"a class that ships need not be there", "other", clusterv1.ClusterClassRef{Name: "local"}, false, true, ""},
 		"named, too":      {"the namespace of the cluster may be named", "other", clusterv1.ClusterClassRef{Name: "simulated", Namespace: "other"}, false, true, ""},
 		"elsewhere":       {"a class of another namespace", "team", clusterv1.ClusterClassRef{Name: "small", Namespace: "shared"}, false, false, ""},
-		"not there":       {"what there is is listed", "team", clusterv1.ClusterClassRef{Name: "nope"}, false, false, `no ClusterClass "nope" in namespace "team"; with Slipway come: local, simulated; there are also: big, shared/small`},
+		"not there":       {"what there is is listed", "team", clusterv1.ClusterClassRef{Name: "nope"}, false, false, `no ClusterClass "nope" in namespace "team"; with Slipway come: kubeadm, local, simulated; there are also: big, shared/small`},
 		"not elsewhere":   {"nothing is made in other namespaces", "team", clusterv1.ClusterClassRef{Name: "local", Namespace: "shared"}, false, false, `no ClusterClass "local" in namespace "shared"`},
 		"offline":         {"the ones that ship are known without a management cluster", "team", clusterv1.ClusterClassRef{Name: "local"}, true, true, ""},
 		"offline, others": {"others are not", "team", clusterv1.ClusterClassRef{Name: "big"}, true, false, "no management cluster answers"},
@@ -134,6 +134,39 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
+func TestControlPlanes(t *testing.T) {
+	shipped := func(name string) class.Class {
+		c, err := class.Find(t.Context(), nil, "team", clusterv1.ClusterClassRef{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	foreign := shipped("kubeadm")
+	foreign.ClusterClass = foreign.DeepCopy()
+	foreign.Spec.ControlPlane.TemplateRef.Kind = "ExampleControlPlaneTemplate"
+	for name, tc := range map[string]struct {
+		class       class.Class
+		asked, want int32
+		err         string
+	}{
+		"none asked for, on Machines":    {shipped("kubeadm"), 0, 1, ""},
+		"three":                          {shipped("kubeadm"), 3, 3, ""},
+		"two":                            {shipped("kubeadm"), 2, 0, "etcd needs an odd number, for example 3"},
+		"two of others":                  {foreign, 2, 2, ""},
+		"none asked for, hosted":         {shipped("local"), 0, 0, ""},
+		"one asked for, but there is no": {shipped("local"), 1, 0, `ClusterClass "local" has a control plane without nodes (HostedControlPlaneTemplate); leave --control-planes out, or use a class such as "kubeadm"`},
+	} {
+		got, err := tc.class.ControlPlanes(tc.asked)
+		if tc.err == "" && err != nil || tc.err != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), tc.err)) {
+			t.Errorf("%s: %v, want %q", name, err, tc.err)
+		}
+		if got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
 func TestList(t *testing.T) {
 	broken := own("team", "broken")
 	broken.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterClassVariablesReadyCondition, Status: metav1.ConditionFalse, Message: "Extension x does not answer"}}
@@ -151,7 +184,7 @@ func TestList(t *testing.T) {
 	for _, r := range rows {
 		got[r.Namespace+"/"+r.Name] = strings.Join(r.Clusters, " ") + "|" + r.Problem
 	}
-	want := map[string]string{"team/broken": "|Extension x does not answer", "team/local": "other/c team/a team/b|", "/simulated": "|"}
+	want := map[string]string{"team/broken": "|Extension x does not answer", "team/local": "other/c team/a team/b|", "/kubeadm": "|", "/simulated": "|"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the classes of the namespace, who uses them, and those that ship (-want +got):\n%s", diff)
 	}

@@ -52,7 +52,7 @@ func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
 
 // Every example of a cluster of containers brings the network that the command would write.
 func TestExamplesBringTheNetwork(t *testing.T) {
-	for _, name := range []string{"quickstart.yaml", "without-class.yaml", "without-class-v1beta1.yaml", "machinedeployment.yaml"} {
+	for _, name := range []string{"quickstart.yaml", "without-class.yaml", "without-class-v1beta1.yaml", "machinedeployment.yaml", "kubeadm.yaml"} {
 		data, err := os.ReadFile("../../../examples/" + name)
 		if err != nil {
 			t.Fatal(err)

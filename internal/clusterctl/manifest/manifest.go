@@ -35,7 +35,9 @@ type Cluster struct {
 	Version string
 	// Class is the ClusterClass. An empty namespace is that of the Cluster.
 	Class clusterv1.ClusterClassRef
-	// Workers are the nodes.
+	// ControlPlanes is how many nodes the control plane has; 0: it has none, or the class says how many.
+	ControlPlanes int32
+	// Workers are the other nodes.
 	Workers Workers
 	// Subnet holds nodes, Pods and Services of a cluster of containers: an IPv4 network between /8 and /20. Zero: the class is of
 	// another kind, and brings its own network.
@@ -87,6 +89,9 @@ func (c Cluster) cluster() (*clusterv1.Cluster, error) {
 		Spec: clusterv1.ClusterSpec{Topology: clusterv1.Topology{
 			ClassRef: c.Class, Version: c.Version, Variables: c.Variables, Workers: c.Workers.topology(),
 		}},
+	}
+	if c.ControlPlanes > 0 {
+		cluster.Spec.Topology.ControlPlane.Replicas = &c.ControlPlanes
 	}
 	if !c.Subnet.IsValid() {
 		return cluster, nil

@@ -20,6 +20,7 @@ const (
 	clusterName = "${CLUSTER_NAME}"
 	namespace   = "${NAMESPACE}"
 	version     = "${KUBERNETES_VERSION}"
+	planes      = "${CONTROL_PLANE_MACHINE_COUNT}"
 	workers     = "${WORKER_MACHINE_COUNT}"
 	network     = "LOCAL_NETWORK"
 )
@@ -40,6 +41,7 @@ func Flavors() []Flavor {
 		{Name: "", example: "machinedeployment.yaml", cluster: "workers", network: "172.31"},
 		{Name: "pool", example: "without-class.yaml", cluster: "quickstart", network: "172.30"},
 		{Name: "class", example: "quickstart.yaml", cluster: "quickstart", network: "172.30", class: classes.Local},
+		{Name: "kubeadm", example: "kubeadm.yaml", cluster: "demo", network: "172.29"},
 		{Name: "simulated", example: "fleet.yaml", cluster: "fleet"},
 	}
 }
@@ -72,7 +74,11 @@ func (f Flavor) Objects(examples fs.FS) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	for _, o := range out {
-		o.Object = f.replaced(o.Object).(map[string]any)
+		count := workers
+		if o.GetKind() == "KubeadmControlPlane" {
+			count = planes
+		}
+		o.Object = f.replaced(o.Object, count).(map[string]any)
 		o.SetNamespace(namespace)
 	}
 	return out, nil
@@ -94,23 +100,23 @@ func (f Flavor) withoutClass(objects []*unstructured.Unstructured) ([]*unstructu
 	}), nil
 }
 
-// replaced is a value of the example with variables.
-func (f Flavor) replaced(value any) any {
+// replaced is a value of the example with variables, count in the place of a number of replicas.
+func (f Flavor) replaced(value any, count string) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key := range v {
 			switch key {
 			case "replicas":
-				v[key] = workers
+				v[key] = count
 			case "version":
 				v[key] = version
 			default:
-				v[key] = f.replaced(v[key])
+				v[key] = f.replaced(v[key], count)
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = f.replaced(v[i])
+			v[i] = f.replaced(v[i], count)
 		}
 	case string:
 		return f.text(v)

@@ -41,6 +41,7 @@ func TestTemplatesAreTheExamples(t *testing.T) {
 		"":          {"machinedeployment.yaml", "workers", "2", ""},
 		"pool":      {"without-class.yaml", "quickstart", "2", ""},
 		"class":     {"quickstart.yaml", "quickstart", "2", classes.Local},
+		"kubeadm":   {"kubeadm.yaml", "demo", "1", ""},
 		"simulated": {"fleet.yaml", "fleet", "1", ""},
 	}
 	if len(template.Flavors()) != len(cases) {
@@ -57,7 +58,7 @@ func TestTemplatesAreTheExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		filled := strings.NewReplacer("${CLUSTER_NAME}", tc.name, "${NAMESPACE}", "team", "${KUBERNETES_VERSION}", "v1.36.3",
-			"${WORKER_MACHINE_COUNT}", tc.workers).Replace(string(component.WithDefaults(text)))
+			"${CONTROL_PLANE_MACHINE_COUNT}", "1", "${WORKER_MACHINE_COUNT}", tc.workers).Replace(string(component.WithDefaults(text)))
 		if i := strings.Index(filled, "${"); i >= 0 {
 			t.Errorf("flavor %q: a variable that is not known: %s", flavor.Name, filled[i:min(i+40, len(filled))])
 		}

@@ -27,13 +27,14 @@ func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
 		Short: "Create a cluster from a ClusterClass, and wait until its nodes are ready",
-		Long: `Create a cluster from a ClusterClass. Two classes come with Slipway, and are created in the namespace
-where they are missing: "local", a hosted control plane and nodes in containers of this host, and
-"simulated", the same with nothing behind it. The command applies an ordinary Cluster API manifest,
-which --dry-run prints, and waits until all nodes are Ready. Interrupting the wait changes nothing:
-the creation of the cluster continues.`,
+		Long: `Create a cluster from a ClusterClass. Three classes come with Slipway, and are created in the namespace
+where they are missing: "local", a hosted control plane and nodes in containers of this host,
+"kubeadm", a control plane on such nodes, and "simulated", a hosted one with nothing behind it. The
+command applies an ordinary Cluster API manifest, which --dry-run prints, and waits until all nodes
+are Ready. Interrupting the wait changes nothing: the creation of the cluster continues.`,
 		Example: `  slipway create cluster demo --workers 2
   slipway create cluster demo --set podSecurity=baseline --set nodeResources.cpus=2
+  slipway create cluster demo --class kubeadm --control-planes 3
   slipway create cluster many --class simulated --workers 50
   slipway create cluster demo --workers 2 --dry-run > demo.yaml`,
 		Args: argument.One("NAME"),
@@ -50,15 +51,16 @@ the creation of the cluster continues.`,
 }
 
 type flags struct {
-	connection *management.Flags
-	class      string
-	settings   []string
-	workers    int32
-	version    string
-	subnet     string
-	dryRun     bool
-	timeout    time.Duration
-	format     *output.Format
+	connection    *management.Flags
+	class         string
+	settings      []string
+	controlPlanes int32
+	workers       int32
+	version       string
+	subnet        string
+	dryRun        bool
+	timeout       time.Duration
+	format        *output.Format
 
 	prefix netip.Prefix
 	ref    clusterv1.ClusterClassRef
@@ -67,7 +69,8 @@ type flags struct {
 func (f *flags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.class, "class", classes.Local, "ClusterClass, as NAME or NAMESPACE/NAME; `slipway get classes` lists those there are")
 	set.StringArrayVar(&f.settings, "set", nil, "variable of the class as NAME=VALUE, or NAME.FIELD=VALUE; may be given several times")
-	set.Int32Var(&f.workers, "workers", 1, "number of nodes")
+	set.Int32Var(&f.controlPlanes, "control-planes", 0, "number of nodes of the control plane; 0: one where it runs on Machines, otherwise none")
+	set.Int32Var(&f.workers, "workers", 1, "number of nodes beside those of the control plane")
 	set.StringVar(&f.version, "kubernetes-version", "", "Kubernetes version (default: the one that this binary includes)")
 	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services ; one that is taken is refused (default: a free /18 of 172.16.0.0/12)")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and do nothing")
@@ -92,6 +95,9 @@ func (f *flags) check(name string) error {
 	}
 	if f.workers < 0 {
 		return usage("--workers cannot be negative")
+	}
+	if f.controlPlanes < 0 {
+		return usage("--control-planes cannot be negative; left out, a control plane on Machines has one")
 	}
 	if f.subnet != "" {
 		var err error
@@ -125,10 +131,18 @@ func (f *flags) checkRoom() error {
 	if err != nil {
 		return err
 	}
-	if room := layout.Ranges().MaxNodes(); int(f.workers) > room {
-		return usage("--workers %d: the network of the cluster has room for 0 to %d nodes; --subnet can name a wider one", f.workers, room)
+	if room := layout.Ranges().MaxNodes(); int(f.workers)+int(f.controlPlanes) > room {
+		return usage("--workers %d%s: the network of the cluster has room for 0 to %d nodes; --subnet can name a wider one", f.workers, f.beside(), room)
 	}
 	return nil
+}
+
+// beside says how many nodes the control plane has; empty: none.
+func (f *flags) beside() string {
+	if f.controlPlanes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and --control-planes %d", f.controlPlanes)
 }
 
 func usage(message string, args ...any) error {

@@ -48,7 +48,7 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 	if err := creation.Apply(ctx, c.Client, objects); err != nil {
 		return c.Explain(err)
 	}
-	_, _ = fmt.Fprintf(e.Err, "Cluster %q applied: ClusterClass %s, Kubernetes %s, workers: %d%s\n", name, f.class, f.version, f.workers, f.network())
+	_, _ = fmt.Fprintf(e.Err, "Cluster %q applied: ClusterClass %s, Kubernetes %s, %s%s\n", name, f.class, f.version, f.nodes(), f.network())
 	if f.timeout == 0 {
 		return nil
 	}
@@ -102,6 +102,10 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 	if want.Variables, err = chosen.Values(f.settings); err != nil {
 		return nil, nil, err
 	}
+	if f.controlPlanes, err = chosen.ControlPlanes(f.controlPlanes); err != nil {
+		return nil, nil, err
+	}
+	want.ControlPlanes = f.controlPlanes
 	if want.Workers, err = chosen.Workers(f.workers); err != nil {
 		return nil, nil, err
 	}
@@ -136,6 +140,15 @@ func (f *flags) choose(ctx context.Context, r client.Reader, key client.ObjectKe
 		return err
 	}
 	return f.checkRoom()
+}
+
+// nodes says how many there will be.
+func (f *flags) nodes() string {
+	workers := fmt.Sprintf("workers: %d", f.workers)
+	if f.controlPlanes == 0 {
+		return workers
+	}
+	return fmt.Sprintf("control plane nodes: %d, %s", f.controlPlanes, workers)
 }
 
 // network says which network was chosen; empty: the class brings its own.
