@@ -295,7 +295,6 @@ func canonical(changes []whatif.ObjectChange, instances map[string]bool) []strin
 // change makes up a change, and returns the objects to apply.
 func (l *live) change() (string, []*unstructured.Unstructured) {
 	md, managed, class := l.manifest["MachineDeployment plain"], l.manifest["Cluster managed"], l.manifest["ClusterClass simulated"]
-	pool, backend := l.manifest["MachinePool pool"], l.manifest["LocalMachinePool pool"]
 	topology := func(path ...string) []string { return append([]string{"spec", "topology"}, path...) }
 	workers := func() []any {
 		list, _, _ := unstructured.NestedSlice(managed.Object, topology("workers", "machineDeployments")...)
@@ -318,25 +317,6 @@ func (l *live) change() (string, []*unstructured.Unstructured) {
 			list := workers()
 			list[0].(map[string]any)["replicas"] = int64(1 + n%4)
 			set(managed, list, topology("workers", "machineDeployments")...)
-		}},
-		{"replicas of a MachinePool", pool, func() { set(pool, int64(1+n%4), "spec", "replicas") }},
-		{"version of a MachinePool", pool, func() {
-			version, _, _ := unstructured.NestedString(pool.Object, "spec", "template", "spec", "version")
-			set(pool, other(version, "v1.36.1", "v1.36.2", "v1.36.3"), "spec", "template", "spec", "version")
-		}},
-		{"labels of a MachinePool", pool, func() { set(pool, map[string]any{"n": strconv.Itoa(n)}, "spec", "template", "metadata", "labels") }},
-		{"infrastructure of a MachinePool", backend, func() {
-			set(backend, strconv.Itoa(50+n)+"ms", "spec", "template", "backend", "simulated", "startupDelay")
-		}},
-		{"replicas of a topology's pool", managed, func() {
-			list, _, _ := unstructured.NestedSlice(managed.Object, topology("workers", "machinePools")...)
-			list[0].(map[string]any)["replicas"] = int64(1 + n%4)
-			set(managed, list, topology("workers", "machinePools")...)
-		}},
-		{"a label of a class's pools", class, func() {
-			list, _, _ := unstructured.NestedSlice(class.Object, "spec", "workers", "machinePools")
-			list[0].(map[string]any)["metadata"] = map[string]any{"labels": map[string]any{"tier": "pool-" + strconv.Itoa(n)}}
-			set(class, list, "spec", "workers", "machinePools")
 		}},
 		{"a variable", managed, func() {
 			set(managed, []any{map[string]any{"name": "startup", "value": strconv.Itoa(50+n) + "ms"}}, topology("variables")...)
