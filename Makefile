@@ -48,8 +48,9 @@ release: build ## write dist/ as provider repositories, with the program: VERSIO
 		-time '$(shell git log -1 --format=%cI)'
 
 .PHONY: image
-image: prerequisites build ## build the node image
+image: prerequisites build ## build the node images: of workers, and of control planes on machines
 	@bin/slipway image build
+	@bin/slipway image build --control-plane
 
 FURTHER := v1.35.4
 
