@@ -249,7 +249,7 @@ func (c *Client) answer(stored *unstructured.Unstructured, out client.Object) er
 	if err != nil {
 		return err
 	}
-	return into(o, out, false)
+	return into(o, out, o != client.Object(stored)) // another form is made for this answer alone
 }
 
 // subresource writes the status.

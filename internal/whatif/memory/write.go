@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -287,16 +287,20 @@ func isSame(a, b *unstructured.Unstructured) bool {
 	if !sameContent(x, y, "managedFields", "resourceVersion") {
 		return false
 	}
-	return apiequality.Semantic.DeepEqual(withoutTimes(a.GetManagedFields()), withoutTimes(b.GetManagedFields()))
+	return sameEntries(entriesOf(x), entriesOf(y))
 }
 
-func withoutTimes(in []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	out := make([]metav1.ManagedFieldsEntry, len(in))
-	for i, e := range in {
-		e.Time = nil
-		out[i] = e
-	}
-	return out
+func entriesOf(meta map[string]any) []any {
+	list, _ := meta["managedFields"].([]any)
+	return list
+}
+
+func sameEntries(a, b []any) bool {
+	return slices.EqualFunc(a, b, func(x, y any) bool {
+		p, isEntry := x.(map[string]any)
+		q, both := y.(map[string]any)
+		return isEntry && both && sameContent(p, q, "time")
+	})
 }
 
 func metaOf(u *unstructured.Unstructured) map[string]any {
@@ -314,17 +318,13 @@ func sameMetadata(a, b *unstructured.Unstructured) bool {
 }
 
 func sameContent(a, b map[string]any, except ...string) bool {
-	skip := map[string]bool{}
-	for _, name := range except {
-		skip[name] = true
-	}
-	for name, value := range a {
-		if other, ok := b[name]; !skip[name] && (!ok || !reflect.DeepEqual(value, other)) {
+	for name := range b {
+		if _, ok := a[name]; !ok && !slices.Contains(except, name) {
 			return false
 		}
 	}
-	for name := range b {
-		if _, ok := a[name]; !skip[name] && !ok {
+	for name, value := range a {
+		if other, ok := b[name]; !slices.Contains(except, name) && (!ok || !reflect.DeepEqual(value, other)) {
 			return false
 		}
 	}
