@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-base/featuregate"
@@ -72,6 +73,20 @@ func TestPodsAreRestricted(t *testing.T) {
 		}
 		if c := template.Spec.Containers[0]; c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
 			t.Errorf("%s: the root file system can be written", name)
+		}
+	}
+}
+
+// The data directory is a folder that the manager creates: it sets the folder's mode, which only its owner may, and a volume belongs
+// to root.
+func TestDataDirectoryIsInItsVolume(t *testing.T) {
+	for name, objects := range released(t) {
+		c := deployment(t, objects).Spec.Template.Spec.Containers[0]
+		i := slices.IndexFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "--data-dir=") })
+		if i < 0 || !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+			return strings.HasPrefix(c.Args[i], "--data-dir="+m.MountPath+"/")
+		}) {
+			t.Errorf("%s: the data directory is no folder in a volume: %q", name, c.Args)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,7 +144,7 @@ func probe(path string, failures int32) *corev1.Probe {
 func (u unit) arguments() []string {
 	args := []string{
 		"manager", "--leader-elect", "--webhook-service=" + u.service(), "--webhook-port=" + strconv.Itoa(webhookPort),
-		"--health-addr=:" + strconv.Itoa(healthPort), "--data-dir=" + dataFolder,
+		"--health-addr=:" + strconv.Itoa(healthPort), "--data-dir=" + path.Join(dataFolder, "slipway"), // the volume belongs to root: the manager owns a folder of it
 		"--diagnostics-address=${CAPI_DIAGNOSTICS_ADDRESS:=:" + strconv.Itoa(diagnosticsPort) + "}",
 		"--insecure-diagnostics=${CAPI_INSECURE_DIAGNOSTICS:=false}",
 		"--feature-gates=" + gates(),
