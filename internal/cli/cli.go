@@ -26,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/delete"
 	"github.com/slipwayhq/slipway/internal/cli/describe"
 	"github.com/slipwayhq/slipway/internal/cli/down"
+	"github.com/slipwayhq/slipway/internal/cli/encryption"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/explain"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
@@ -111,6 +112,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		delete.Command,
 		describe.Command,
 		func(e env.Env) *cobra.Command { return down.Command(e, removeInstance) },
+		encryption.Command,
 		explain.Command,
 		extension.Command,
 		generate.Command,

@@ -8,10 +8,14 @@ import (
 	"time"
 
 	etcdversion "go.etcd.io/etcd/api/v3/version"
+	encryptionconfig "k8s.io/apiserver/pkg/server/options/encryptionconfig/controller"
 	"k8s.io/client-go/rest"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/plane/apiserver"
+	"github.com/slipwayhq/slipway/internal/plane/atrest"
 	"github.com/slipwayhq/slipway/internal/plane/components"
 	"github.com/slipwayhq/slipway/internal/plane/controllers"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -23,15 +27,22 @@ import (
 // DefaultListen is where the management cluster's API is served.
 const DefaultListen = "127.0.0.1:6440"
 
+// encryptionReload is how long kube-apiserver takes to notice new keys, at most.
+const encryptionReload = 2 * time.Second
+
 // ManagementConfig describes a management cluster.
 type ManagementConfig struct {
 	Dir    datadir.Dir      // which the caller holds
 	Listen string           // ADDRESS:PORT, a loopback address; default DefaultListen; port 0 chooses one
-	Now    func() time.Time // the clock of certificates; default time.Now
+	Now    func() time.Time `json:"-"` // the clock of certificates; default time.Now
 	// Providers by name get an identity each, ManagerUser and the name behind a colon, beside that of the manager.
 	Providers []string
 	// Profiling lets administrators read profiles of the process from the API server.
 	Profiling bool
+	// EncryptSecrets encrypts Secrets in etcd; those of a cluster that did so before are plain text again without it.
+	EncryptSecrets bool
+	// Audit records requests in the log folder; nil: none.
+	Audit *hostedv1.Audit
 	// Nodes is set where the cluster is to have nodes.
 	Nodes *Nodes
 }
@@ -99,6 +110,7 @@ type management struct {
 	server   *apiserver.Server
 	loops    *controllers.Manager
 	pods     *scheduler.Scheduler // nil: there are no nodes
+	keys     *atrest.Keeper       // nil: Secrets are plain text, and always were
 }
 
 func newManagement(ctx context.Context, cfg ManagementConfig) (*management, error) {
@@ -171,7 +183,11 @@ func (m *management) configure(endpoint string) (err error) {
 	if err := writeAuthentication(auth, nil, healthPaths[:]...); err != nil {
 		return err
 	}
-	flags, err := m.cfg.Nodes.server(managementFlags(m.pki.folder, endpoint, auth, m.cfg.Profiling), m.pki.folder)
+	security, err := m.security(endpoint)
+	if err != nil {
+		return err
+	}
+	flags, err := m.cfg.Nodes.server(append(managementFlags(m.pki.folder, endpoint, auth, m.cfg.Profiling), security...), m.pki.folder)
 	if err != nil {
 		return err
 	}
@@ -188,9 +204,39 @@ func (m *management) configure(endpoint string) (err error) {
 	return m.server.Gates()
 }
 
+// security writes the files that say what is encrypted and what is recorded, and returns the flags that name them.
+func (m *management) security(endpoint string) (flags []string, err error) {
+	files := atrest.Files{Dir: m.cfg.Dir}
+	used, err := files.Prepare(!m.cfg.EncryptSecrets, m.cfg.Now())
+	if err != nil {
+		return nil, err
+	}
+	if used {
+		encryptionconfig.EncryptionConfigFileChangePollDuration = encryptionReload
+		m.keys = &atrest.Keeper{Files: files, Plain: !m.cfg.EncryptSecrets, Etcd: endpoint}
+		flags = append(flags, "--encryption-provider-config="+files.Config(), "--encryption-provider-config-automatic-reload=true")
+	}
+	if m.cfg.Audit != nil {
+		policy, err := componentfile.AuditPolicy(*m.cfg.Audit)
+		if err != nil {
+			return nil, err
+		}
+		path := m.cfg.Dir.Path("pki", "audit-policy.json")
+		if _, err := datadir.WriteFile(path, policy, 0o600); err != nil {
+			return nil, err
+		}
+		flags = append(flags, append(auditFlags(m.cfg.Dir.AuditLog()), "--audit-policy-file="+path)...)
+	}
+	return flags, nil
+}
+
 // finish starts the rest; what needs the default roles waits for them.
 func (m *management) finish(g *group.Group, root *rest.Config, ready func()) {
 	go keepFresh(g.Context(), m.pki.ensure)
+	if m.keys != nil {
+		m.keys.Root = jsonConfig(root)
+		g.Run("encryption at rest", m.keys.Run)
+	}
 	g.Run(controllers.Aggregation, func(ctx context.Context) error {
 		return controllers.RunAggregation(ctx, root)
 	})

@@ -41,8 +41,7 @@ func workloadFiles(cfg WorkloadConfig) ([]string, error) {
 	if s.Audit != nil {
 		content, err := componentfile.AuditPolicy(*s.Audit)
 		errs = append(errs, add("audit-policy-file", "audit-policy.json", content, err))
-		flags = append(flags, "--audit-log-path="+cfg.Folder.AuditLog(), "--audit-log-maxsize="+strconv.Itoa(auditFileMiB),
-			"--audit-log-maxbackup="+strconv.Itoa(auditFiles-1), "--audit-log-truncate-enabled=true")
+		flags = append(flags, auditFlags(cfg.Folder.AuditLog())...)
 	}
 	if s.PodSecurity != nil {
 		content, err := componentfile.Admission(*s.PodSecurity)
@@ -73,4 +72,12 @@ func encryption(cfg WorkloadConfig) ([]byte, error) {
 		return nil, fault.New(fault.Invalid, workload.ReasonEncryptionKeys, "the encryption keys in the folder of the control plane are not those of its configuration")
 	}
 	return componentfile.Encryption(cfg.Security.Encryption, keys)
+}
+
+// auditFlags say where requests are recorded, in files that together have a bound.
+func auditFlags(path string) []string {
+	return []string{
+		"--audit-log-path=" + path, "--audit-log-maxsize=" + strconv.Itoa(auditFileMiB),
+		"--audit-log-maxbackup=" + strconv.Itoa(auditFiles-1), "--audit-log-truncate-enabled=true",
+	}
 }

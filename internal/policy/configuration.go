@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
@@ -21,6 +22,8 @@ type Configuration struct {
 
 	// Providers says which of the built-in providers run.
 	Providers Providers `json:"providers"`
+	// Management is how the management cluster of `slipway up` is kept.
+	Management Management `json:"management"`
 	// Manager is about the process that runs the controllers.
 	Manager Manager `json:"manager"`
 	// Nodes is what the containers of the Local provider may be and reach.
@@ -46,6 +49,15 @@ type Providers struct {
 	// Disabled providers do not run: no controllers, webhooks or roles of theirs, and no CRDs where there are none yet.
 	// Default: none.
 	Disabled []Provider `json:"disabled"`
+}
+
+// Management is how the management cluster of `slipway up` is kept.
+type Management struct {
+	// EncryptSecrets encrypts Secrets in its etcd data, with a key in the data directory. Default: true.
+	EncryptSecrets bool `json:"encryptSecrets"`
+	// Audit records who did what and when, as the field of that name does for a HostedControlPlane. Default: nothing is
+	// recorded.
+	Audit *hostedv1.Audit `json:"audit"`
 }
 
 // Manager is about the process that runs the controllers of `slipway up`.
@@ -139,8 +151,8 @@ type Maximum struct {
 func Default() Configuration {
 	return Configuration{
 		TypeMeta:  metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
-		Providers: Providers{Disabled: []Provider{}},
-		Nodes:     Nodes{Mounts: []Mount{}, Images: []string{"slipway.dev/node", "slipway.dev/node-control-plane"}, Processes: 32768},
+		Providers: Providers{Disabled: []Provider{}}, Management: Management{EncryptSecrets: true},
+		Nodes: Nodes{Mounts: []Mount{}, Images: []string{"slipway.dev/node", "slipway.dev/node-control-plane"}, Processes: 32768},
 		Networks: Networks{
 			Ranges: []netip.Prefix{
 				netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),

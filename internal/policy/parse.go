@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -45,6 +48,9 @@ func (c Configuration) problems() []error {
 	}
 	if len(c.Sets()) == 0 {
 		wrong("providers.disabled: nothing is left that runs: leave out one of %s", providerset.List(providerset.Names()))
+	}
+	for _, problem := range componentfile.Problems(hostedv1.Security{Audit: c.Management.Audit}, field.NewPath("management")) {
+		wrong("%s", problem.Error())
 	}
 	for _, m := range c.Nodes.Mounts {
 		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path || m.Path == "/" {

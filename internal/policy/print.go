@@ -16,6 +16,10 @@ func comments() map[string]string {
 		"providers":  "Which of the built-in providers run.",
 		"providers.disabled": "Of bootstrap-kubeadm, cluster-api, control-plane-hosted, control-plane-kubeadm, infrastructure-local and\n" +
 			"simulated, those that do not run: slipway up --without adds to them. Default: none.",
+		"management":                "How the management cluster of slipway up is kept.",
+		"management.encryptSecrets": "Whether Secrets are encrypted in its etcd data, with a key in the data directory. Default: true.",
+		"management.audit": "{} records who did what and when in log/audit.log of the data directory, without contents; {policy: …} says\n" +
+			"what, as in a HostedControlPlane. Default: null, nothing is recorded.",
 		"manager": "The process that runs the controllers of slipway up.",
 		"manager.memoryMiB": "The most memory it may use: with more, it is killed and started again. Default: 0, half of the memory of\n" +
 			"this host.",

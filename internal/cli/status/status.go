@@ -19,6 +19,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/plane/atrest"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/process"
 )
@@ -29,6 +30,16 @@ type Status struct {
 	State      State            `json:"state"`
 	Management *Management      `json:"management,omitempty"` // nil where it does not run
 	Planes     []process.Status `json:"hostedControlPlanes"`
+	// Encryption is how Secrets of the management cluster are stored.
+	Encryption Encryption `json:"encryption"`
+}
+
+// Encryption is how Secrets of the management cluster are stored.
+type Encryption struct {
+	// Key is the name of the key that encrypts them; empty: they are plain text.
+	Key string `json:"key,omitempty"`
+	// OlderKeys is how many more keys some may still be encrypted with.
+	OlderKeys int `json:"olderKeys,omitempty"`
 }
 
 // State sums the management cluster up.
@@ -116,6 +127,11 @@ func Collect(dir datadir.Dir) (Status, error) {
 			s.Management.Manager.Memory = process.Memory(pid)
 		}
 	}
+	keys, err := atrest.Files{Dir: dir}.Status()
+	if err != nil {
+		return s, err
+	}
+	s.Encryption = Encryption{Key: keys.Key, OlderKeys: keys.Others}
 	s.Planes, err = process.Inspect(dir.Planes())
 	return s, err
 }
@@ -131,6 +147,7 @@ func text(w io.Writer, s Status, now time.Time) error {
 		row("  API server", orDash(m.Server))
 		row("  Kubeconfig", orDash(m.Kubeconfig))
 		row("  Memory", mebibytes(m.Memory))
+		row("  Secrets", s.Encryption.text())
 		m.Manager.rows(row, now)
 		nodeRows(row, m.Node)
 	}
@@ -146,6 +163,16 @@ func text(w io.Writer, s Status, now time.Time) error {
 		return err
 	}
 	return planes(w, s.Planes, now)
+}
+
+func (e Encryption) text() string {
+	switch {
+	case e.Key == "":
+		return "plain text in etcd"
+	case e.OlderKeys > 0:
+		return fmt.Sprintf("being encrypted with %s (%d older)", e.Key, e.OlderKeys)
+	}
+	return "encrypted with " + e.Key
 }
 
 // rows says what there is to say of the manager; nothing where it was not started yet.

@@ -89,7 +89,10 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes) (*plane.Management, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
-	cfg := plane.ManagementConfig{Dir: s.dir, Listen: s.listen, Now: e.Now, Nodes: nodes}
+	cfg := plane.ManagementConfig{
+		Dir: s.dir, Listen: s.listen, Now: e.Now, Nodes: nodes,
+		EncryptSecrets: s.policy.Management.EncryptSecrets, Audit: s.policy.Management.Audit,
+	}
 	for _, set := range s.policy.Sets() {
 		if len(set.Controllers) > 0 {
 			cfg.Providers = append(cfg.Providers, string(set.Name))

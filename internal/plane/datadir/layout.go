@@ -67,11 +67,17 @@ func (d Dir) Kubernetes() string { return d.Path(kubernetes) }
 // Log is the log file of the process that holds the directory.
 func (d Dir) Log() string { return d.Path("log", "slipway.log") }
 
+// AuditLog is the file that requests to the management cluster are recorded in.
+func (d Dir) AuditLog() string { return d.Path("log", "audit.log") }
+
 // Lock is the lock file that the process which holds the directory holds.
 func (d Dir) Lock() string { return d.Path("lock") }
 
 // Simulated holds the objects of simulated workload clusters.
 func (d Dir) Simulated() string { return d.Path("simulated") }
+
+// EncryptedWith says which keys the etcd data needs (package atrest).
+func (d Dir) EncryptedWith() string { return d.Path("encrypted-with.json") }
 
 func (d Dir) versions() string { return d.Path("written-by.json") }
 func (d Dir) version() string  { return d.Path("version") }

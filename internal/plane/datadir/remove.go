@@ -14,7 +14,7 @@ import (
 func (h *Handle) Remove() (left []string, err error) {
 	dir := h.Dir
 	for _, path := range []string{
-		dir.Kubeconfig(), dir.ManagerKubeconfig(), dir.PKI(), dir.Etcd(), dir.Planes(), dir.Balancers(), dir.Simulated(), dir.Kubernetes(), dir.Path("log"), dir.run(), dir.node(), dir.flags(),
+		dir.Kubeconfig(), dir.ManagerKubeconfig(), dir.PKI(), dir.Etcd(), dir.Planes(), dir.Balancers(), dir.Simulated(), dir.Kubernetes(), dir.Path("log"), dir.run(), dir.node(), dir.flags(), dir.EncryptedWith(),
 		dir.versions(), dir.instance(), dir.version(), dir.Lock(),
 	} {
 		if err := os.RemoveAll(path); err != nil {
@@ -43,7 +43,7 @@ func (h *Handle) Remove() (left []string, err error) {
 
 // isLeftover reports whether a file is one of a write that was interrupted.
 func isLeftover(name string) bool {
-	for _, of := range []string{"probe", "version", "instance", "run.json", "flags.json", "node", "written-by.json", "kubeconfig", "manager.kubeconfig"} {
+	for _, of := range []string{"probe", "version", "instance", "run.json", "flags.json", "encrypted-with.json", "node", "written-by.json", "kubeconfig", "manager.kubeconfig"} {
 		if strings.HasPrefix(name, "."+of+".") {
 			return true
 		}

@@ -1,0 +1,104 @@
+// Package encryption is the verb "encryption".
+//
+// Does: puts a new key in front of those that encrypt the Secrets of the management cluster, and waits until nothing needs the
+// others.
+//
+// Never: shows a key, or rewrites what is stored: the management cluster does, whenever it runs.
+//
+// Read first: Command.
+package encryption
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/atrest"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+const (
+	// lookEvery is how often it is asked whether the old keys are still needed.
+	lookEvery = 500 * time.Millisecond
+	// patience is how long rewriting may take by default.
+	patience = 5 * time.Minute
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "encryption",
+		Short: "Replace the key that encrypts Secrets of the management cluster",
+	}
+	cmd.AddCommand(rotate(e))
+	argument.Group(cmd)
+	return cmd
+}
+
+func rotate(e env.Env) *cobra.Command {
+	var dataDir string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Replace the key that encrypts Secrets of the management cluster",
+		Long: `Make a new key, write every stored Secret once more with it, and forget the old key when nothing needs it any more.
+Secrets can be read all the while. Where the management cluster does not run, its next start goes on with it; so
+it does where this command is interrupted.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := e.DataDir(dataDir)
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), e, dir, timeout)
+		},
+	}
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	cmd.Flags().DurationVar(&timeout, "timeout", patience, "how long to wait until nothing needs the old key")
+	return cmd
+}
+
+func run(ctx context.Context, e env.Env, dir datadir.Dir, timeout time.Duration) error {
+	state, err := datadir.Inspect(dir)
+	if err != nil {
+		return err
+	}
+	if !state.Exists {
+		return fault.New(fault.Invalid, "ManagementClusterNotRunning", "no management cluster has been started in %s; \"slipway up -d\" starts one", dir)
+	}
+	files := atrest.Files{Dir: dir}
+	name, err := files.Rotate(e.Now())
+	if err != nil {
+		return err
+	}
+	if !state.Held {
+		_, err := fmt.Fprintf(e.Err, "The management cluster does not run: its next start encrypts Secrets with %s, and forgets the other keys then.\n", name)
+		return err
+	}
+	_, _ = fmt.Fprintf(e.Err, "Encrypting Secrets with %s …\n", name)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		status, err := files.Status()
+		if err != nil {
+			return err
+		}
+		if status.Others == 0 {
+			_, err := fmt.Fprintf(e.Err, "Every stored Secret is encrypted with %s; the old key is forgotten.\n", status.Key)
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fault.New(fault.Transient, "EncryptionUnderWay",
+				"Secrets are still encrypted with other keys than %s: the management cluster goes on with it; %s says why it does not", name, dir.Log()).From(ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
