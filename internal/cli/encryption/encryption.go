@@ -97,7 +97,7 @@ func run(ctx context.Context, e env.Env, dir datadir.Dir, timeout time.Duration)
 		select {
 		case <-ctx.Done():
 			return fault.New(fault.Transient, "EncryptionUnderWay",
-				"Secrets are still encrypted with other keys than %s: the management cluster goes on with it; %s says why it does not", name, dir.Log()).From(ctx.Err())
+				"Secrets are still encrypted with other keys than %s: the management cluster continues; %s says what keeps it from finishing", name, dir.Log()).From(ctx.Err())
 		case <-ticker.C:
 		}
 	}
