@@ -55,7 +55,6 @@ func TestUnstructured(t *testing.T) {
 	allowed := map[string]string{
 		"config/rbac":                             "manifests",
 		"internal/cli/create/cluster":             "manifests of people",
-		"internal/providers/kubeadm/controlplane": "what is applied to a new KubeadmConfig: only the fields that the controller owns",
 		"internal/machines/clone":                 "templates of providers",
 		"internal/clusterctl/creation":            "manifests of people",
 		"internal/clusterctl/manifest":            "manifests of people",
@@ -90,19 +89,22 @@ func TestUnstructured(t *testing.T) {
 		"internal/manager/webhook":                "configurations of webhooks, as they are applied",
 		"internal/membership":                     "watches on objects of providers",
 		"internal/providers/kubeadm/bootstrap":    "owners of any kind",
-		"internal/release/component":              "manifests",
-		"internal/release/template":               "manifests",
-		"internal/relay":                          "decodes objects into their Go types",
-		"internal/testkit/apiserver":              "tests",
-		"internal/topology/patch":                 "templates of providers",
-		"internal/cli/plan":                       "manifests of people",
-		"internal/whatif":                         "copies of objects of any kind",
-		"internal/whatif/input":                   "manifests of people, and copies of objects of any kind",
-		"internal/whatif/memory":                  "an API for objects of any kind",
-		"internal/whatif/played":                  "objects of providers",
-		"sdk/contract":                            "views of objects of providers",
-		"sdk/extension/extensiontest":             "objects of any kind in requests",
-		"sdk/extension/topology":                  "templates of providers in requests",
+
+		"internal/providers/kubeadm/controlplane/rollout": "what is applied to a new KubeadmConfig: only the fields that the controller owns",
+
+		"internal/release/component":  "manifests",
+		"internal/release/template":   "manifests",
+		"internal/relay":              "decodes objects into their Go types",
+		"internal/testkit/apiserver":  "tests",
+		"internal/topology/patch":     "templates of providers",
+		"internal/cli/plan":           "manifests of people",
+		"internal/whatif":             "copies of objects of any kind",
+		"internal/whatif/input":       "manifests of people, and copies of objects of any kind",
+		"internal/whatif/memory":      "an API for objects of any kind",
+		"internal/whatif/played":      "objects of providers",
+		"sdk/contract":                "views of objects of providers",
+		"sdk/extension/extensiontest": "objects of any kind in requests",
+		"sdk/extension/topology":      "templates of providers in requests",
 	}
 	used := map[string]bool{}
 	for _, s := range sources(t) {

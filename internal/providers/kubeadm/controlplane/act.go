@@ -4,17 +4,12 @@ import (
 	"context"
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/authority"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -23,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 )
 
@@ -33,7 +29,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, do loop.Action) error 
 	case action.Adopt:
 		return c.adopt(ctx, s, a)
 	case action.CreateSecret, action.OwnSecret, action.WriteKubeconfig:
-		return c.actOnSecret(ctx, s, do)
+		return s.secrets().Act(ctx, c.writer, authority.KeysOf(s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration), do)
 	case action.CreateMachine:
 		return c.create(ctx, s, a)
 	case action.SetConditions:
@@ -52,6 +48,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, do loop.Action) error 
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
 			annotate(o, controlplanev1.RemediationInProgressAnnotation, nil)
 		})
+	case upgrade.Change:
+		return c.changeLeft(ctx, s, a)
 	case clone.OwnTemplate:
 		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Plane, Cluster: s.Cluster, Templates: clone.Templates{s.Infra}}, do)
 	}
@@ -76,7 +74,9 @@ func (c *Controller) create(ctx context.Context, s Snapshot, a action.CreateMach
 	if err != nil {
 		return err
 	}
-	config, err := s.config(a)
+	config, err := rollout.NewConfig(s.Plane, metav1.ObjectMeta{
+		Namespace: s.Plane.Namespace, Name: a.Name, Labels: d.Labels, Annotations: d.Annotations, OwnerReferences: []metav1.OwnerReference{d.Owner},
+	}, a.Joins)
 	if err != nil {
 		return err
 	}
@@ -90,25 +90,6 @@ func (c *Controller) create(ctx context.Context, s Snapshot, a action.CreateMach
 	return nil
 }
 
-// config is the KubeadmConfig of a new Machine in the form in which it is applied.
-func (s Snapshot) config(a action.CreateMachine) (*unstructured.Unstructured, error) {
-	d := s.definition()
-	config := &bootstrapv1.KubeadmConfig{
-		TypeMeta: metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: configKind},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Plane.Namespace, Name: a.Name, Labels: d.Labels, Annotations: d.Annotations, OwnerReferences: []metav1.OwnerReference{d.Owner},
-		},
-		Spec: rollout.DesiredConfig(s.Plane, a.Joins),
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
-	if err != nil {
-		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be encoded", a.Name).From(err)
-	}
-	delete(content, "status")
-	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	return &unstructured.Unstructured{Object: content}, nil
-}
-
 // setConditions applies the conditions of a Machine that the control plane sets; all others belong to other controllers.
 func (c *Controller) setConditions(ctx context.Context, s Snapshot, a action.SetConditions) error {
 	m := s.Machines.Named(a.Machine).Machine
@@ -120,35 +101,6 @@ func (c *Controller) setConditions(ctx context.Context, s Snapshot, a action.Set
 		return err
 	}
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": a.Conditions})
-}
-
-func (c *Controller) actOnSecret(ctx context.Context, s Snapshot, do loop.Action) error {
-	owner, key := s.secretsOwner(), client.ObjectKeyFromObject(s.Cluster)
-	keys := authority.KeysOf(s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration)
-	switch a := do.(type) {
-	case action.CreateSecret:
-		data, err := authority.Generate(a.Purpose, keys, s.Now)
-		if err != nil {
-			return err
-		}
-		return c.writer.Create(ctx, authority.NewSecret(key, a.Purpose, owner, data))
-	case action.OwnSecret:
-		return c.writer.Patch(ctx, s.Secrets[a.Purpose], owner.Take)
-	}
-	data, err := authority.Issue(authority.Access{Cluster: s.Cluster.Name, Endpoint: s.Cluster.Spec.ControlPlaneEndpoint}, s.Secrets[authority.CA], keys, s.Now)
-	if err != nil {
-		return err
-	}
-	old := s.Secrets[authority.Admin]
-	if old == nil {
-		return c.writer.Create(ctx, authority.NewSecret(key, authority.Admin, owner, data))
-	}
-	return c.writer.Patch(ctx, old, func(o client.Object) {
-		secret := o.(*corev1.Secret)
-		secret.Data, secret.Type = data, clusterv1.ClusterSecretType
-		ownership.Label(secret, clusterv1.ClusterNameLabel, s.Cluster.Name)
-		owner.Take(secret)
-	})
 }
 
 // annotate sets an annotation in a map of its own: that of the object may be shared. Nil removes it.
@@ -199,7 +151,10 @@ func (s Snapshot) request() workload.Request {
 }
 
 // answer reads the workload cluster, and remembers what it read.
-func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
+func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+	if _, kubeadm := q.(action.AskKubeadm); kubeadm {
+		return c.readLeft(ctx, s), nil
+	}
 	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Now: c.now}.Read(ctx, s.request())
 	if err != nil {
 		return s, err

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +39,7 @@ import (
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clusterv1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme, controlplanev1.AddToScheme, bootstrapv1.AddToScheme,
+		clusterv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, apiextensionsv1.AddToScheme, controlplanev1.AddToScheme, bootstrapv1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err)
@@ -93,7 +96,7 @@ func (p *played) restart() {
 	p.ctl = &Controller{client: p.c, live: p.c, secrets: p.c, workloads: p, members: p, writer: kube.NewWriter(p.c, Name), now: func() time.Time { return p.now },
 		templates: kube.NewReferences(p.c, nil), clones: kube.NewReferences(p.c, nil), settings: Settings{ConnectionGrace: 5 * time.Minute}}
 	next := 0
-	p.ctl.intn = func(n int) int { next++; return (next*7 + next/5) % n }
+	p.ctl.intn = func(n int) int { next++; return (next*7 + next/5*2) % n } // as many names as there are
 	p.r = &loop.Reconciler[*controlplanev1.KubeadmControlPlane, Snapshot]{Controller: p.ctl.definition(), Client: p.c, Writer: p.ctl.writer, Now: p.ctl.now}
 }
 
@@ -212,7 +215,9 @@ func (p *played) boot(m *clusterv1.Machine) {
 	p.t.Helper()
 	ctx, name := p.t.Context(), "n-"+m.Name
 	if err := p.workload.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}); apierrors.IsNotFound(err) {
-		p.must(client.IgnoreAlreadyExists(p.workload.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kubeadm-config"}})))
+		for _, o := range leftByKubeadm() {
+			p.must(client.IgnoreAlreadyExists(p.workload.Create(ctx, o)))
+		}
 		p.must(p.workload.Create(ctx, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
@@ -251,6 +256,9 @@ func (p *played) takeDown(m *clusterv1.Machine) {
 	}
 	name := m.Status.NodeRef.Name
 	p.must(client.IgnoreNotFound(p.workload.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	for _, component := range []string{workload.APIServer, workload.ControllerManager, workload.Scheduler, workload.EtcdPod} {
+		p.must(client.IgnoreNotFound(p.workload.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: component + "-" + name}})))
+	}
 	infra := &unstructured.Unstructured{}
 	infra.SetGroupVersionKind(schema.GroupVersionKind{Group: "i", Version: "v1", Kind: "FooMachine"})
 	infra.SetNamespace("ns")
@@ -303,8 +311,23 @@ func (p *played) whole(n int) func() string {
 	}
 }
 
+// addons says what of the workload cluster is not of a version.
+func (p *played) addons(version string) string {
+	p.t.Helper()
+	key := client.ObjectKey{Namespace: "kube-system", Name: "kube-proxy"}
+	proxy, config := &appsv1.DaemonSet{}, &corev1.ConfigMap{}
+	p.must(p.workload.Get(p.t.Context(), key, proxy))
+	key.Name = "kubeadm-config"
+	p.must(p.workload.Get(p.t.Context(), key, config))
+	image, c := proxy.Spec.Template.Spec.Containers[0].Image, condition.Set(p.plane().Status.Conditions).Get("AddonsUpToDate")
+	if image != "example.org/kube-proxy:"+version || !strings.Contains(config.Data["ClusterConfiguration"], "kubernetesVersion: "+version) || c == nil || c.Status != metav1.ConditionTrue {
+		return fmt.Sprintf("%s, %s, %+v", image, config.Data, c)
+	}
+	return ""
+}
+
 // Every write fails once, and each run ends with the same: one that creates, scales, rolls out, and deletes.
-func TestEveryWriteFailsOnce(t *testing.T) { // KC-01, KC-02, KC-03, KC-04, KC-05, KC-06, KC-11, KC-17, KC-31, KC-32, CP-05, CP-06, CP-07
+func TestEveryWriteFailsOnce(t *testing.T) { // KC-01, KC-02, KC-03, KC-04, KC-05, KC-06, KC-11, KC-17, KC-31, KC-32, CP-05, CP-06, CP-07, KC-21, KC-22
 	plane := barePlane(1)
 	plane.Spec.MachineTemplate.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Foo"}}
 	plane.Spec.MachineTemplate.Spec.Taints = []clusterv1.MachineTaint{{Key: "k", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways}}
@@ -319,6 +342,9 @@ func TestEveryWriteFailsOnce(t *testing.T) { // KC-01, KC-02, KC-03, KC-04, KC-0
 		p.settle("upgraded", func() string {
 			if got := p.machines()[0].Spec.Version; got != "v1.36.3" {
 				return got
+			}
+			if problem := p.addons("v1.36.3"); problem != "" {
+				return problem
 			}
 			return p.whole(1)()
 		})
@@ -357,5 +383,68 @@ func TestInPlaceAndRestart(t *testing.T) { // KC-10, CP-17, CP-18
 			}
 		}
 		return p.whole(3)()
+	})
+}
+
+// Before the first Machine of another version or configuration joins, kubeadm's configuration follows; kube-proxy does once all Machines are up to
+// date. What is skipped, missing or broken is said.
+func TestUpgradeOfTheWorkloadCluster(t *testing.T) { // KC-21, KC-22, KC-23
+	p := play(t, managementCluster(barePlane(3)).WithReturnManagedFields().Build())
+	p.settle("three Machines", p.whole(3))
+	config := func() string {
+		got := &corev1.ConfigMap{}
+		p.must(p.workload.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "kubeadm-config"}, got))
+		return got.Data["ClusterConfiguration"]
+	}
+	p.change(func(plane *controlplanev1.KubeadmControlPlane) {
+		plane.Spec.Version = "v1.36.3"
+		plane.Spec.KubeadmConfigSpec.ClusterConfiguration.APIServer.CertSANs = []string{"a.b"}
+	})
+	p.settle("upgraded", func() string {
+		proxy := &appsv1.DaemonSet{}
+		p.must(p.workload.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "kube-proxy"}, proxy))
+		isNew := false
+		for _, m := range p.machines() {
+			isNew = isNew || m.Spec.Version == "v1.36.3"
+			if m.Spec.Version != "v1.36.3" && proxy.Spec.Template.Spec.Containers[0].Image != "example.org/kube-proxy:v1.35.4" {
+				t.Fatal("kube-proxy is newer than an API server")
+			}
+		}
+		if isNew && !(strings.Contains(config(), "v1.36.3") && strings.Contains(config(), "a.b")) {
+			t.Fatalf("a Machine joins with\n%s", config())
+		}
+		if problem := p.addons("v1.36.3"); problem != "" {
+			return fmt.Sprint(problem, len(p.machines()), p.plane().Status.Conditions)
+		}
+		return p.whole(3)()
+	})
+	says := condition.Set(p.plane().Status.Conditions).Get("AddonsUpToDate").Message
+	if says != `kube-proxy has image "example.org/kube-proxy:v1.36.3"; CoreDNS has image "example.org/coredns:v1.12.1"` {
+		t.Errorf("says %q", says)
+	}
+	p.change(func(plane *controlplanev1.KubeadmControlPlane) {
+		plane.Annotations = map[string]string{controlplanev1.SkipKubeProxyAnnotation: ""}
+		plane.Spec.KubeadmConfigSpec.ClusterConfiguration.DNS.ImageTag = "v1.11.0"
+	})
+	p.settle("blocked", func() string {
+		c := condition.Set(p.plane().Status.Conditions).Get("AddonsUpToDate")
+		if c.Reason != "UpgradeBlocked" || c.Message != "CoreDNS is not upgraded: version v1.11.0 is older than v1.12.1, which runs: its Corefile cannot be migrated back" {
+			return fmt.Sprint(c)
+		}
+		return ""
+	})
+	broken := &corev1.ConfigMap{}
+	p.must(p.workload.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "kubeadm-config"}, broken))
+	broken.Data["ClusterConfiguration"] = "apiVersion: x"
+	p.must(p.workload.Update(t.Context(), broken))
+	p.change(func(plane *controlplanev1.KubeadmControlPlane) {
+		plane.Spec.KubeadmConfigSpec.PreKubeadmCommands = []string{"true"}
+	})
+	p.settle("no Machine can join", func() string {
+		c := condition.Set(p.plane().Status.Conditions).Get("RollingOut")
+		if len(p.machines()) != 3 || c == nil || !strings.Contains(c.Message, `ConfigMap kubeadm-config of the workload cluster cannot be changed: The ClusterConfiguration has API version "x"`) {
+			return fmt.Sprint(c)
+		}
+		return ""
 	})
 }

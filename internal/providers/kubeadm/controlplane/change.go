@@ -29,9 +29,10 @@ type change struct {
 //	a health check asks for a replacement           note it, delete the Machine
 //	Machines are outdated                           create one, or delete an outdated one
 //	too few, too many                               create one, delete one
+//	all Machines are up to date                     upgrade kube-proxy and CoreDNS
 func decideChange(s Snapshot, c change, p *loop.Plan) {
 	decideRecord(s, p)
-	steps := []func(Snapshot, change, *loop.Plan) bool{leave, removeStrays, remediate, scale}
+	steps := []func(Snapshot, change, *loop.Plan) bool{leave, removeStrays, remediate, scale, followUp}
 	for _, step := range steps {
 		if step(s, c, p) {
 			return

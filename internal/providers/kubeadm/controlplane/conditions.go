@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 	base "github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -32,6 +33,7 @@ var conditions = condition.Table[judged]{
 	{Type: controlplanev1.KubeadmControlPlaneScalingUpCondition, Polarity: condition.Negative, Of: judged.scalingUp},
 	{Type: controlplanev1.KubeadmControlPlaneScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
 	{Type: controlplanev1.KubeadmControlPlaneRemediatingCondition, Polarity: condition.Negative, Of: func(j judged) condition.Verdict { return j.machines.RemediatingOrUnhealthy() }},
+	{Type: upgrade.ConditionType, Of: judged.addons},
 	{Type: controlplanev1.KubeadmControlPlaneDeletingCondition, Polarity: condition.Negative, Of: judged.deletion},
 }
 
@@ -217,7 +219,7 @@ func (s Snapshot) setConditions(r remediation.Decision) []loop.Action {
 			continue
 		}
 		conditions := s.evaluate(m, s.remediated(m, r))
-		if names := differing(m.Machine, conditions, s.managesEtcd()); len(names) > 0 {
+		if names := remediation.Differing(m.Machine, conditions); len(names) > 0 {
 			out = append(out, action.SetConditions{Machine: m.Name, Types: names, Conditions: conditions})
 		}
 	}
@@ -233,24 +235,6 @@ func (s Snapshot) remediated(m machines.Member, r remediation.Decision) conditio
 		return condition.Mirror(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition, condition.Absent())
 	}
 	return condition.Absent()
-}
-
-// differing are the types of conditions that have to be written: those that say something else, and those of a remediation that is not
-// asked for any more.
-func differing(m *clusterv1.Machine, want []metav1.Condition, managed bool) []string {
-	have, set := condition.Set(m.Status.Conditions), condition.Set(want)
-	var out []string
-	for _, c := range want {
-		old := have.Get(c.Type)
-		if old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message {
-			out = append(out, c.Type)
-		}
-	}
-	remediated := have.Get(clusterv1.MachineOwnerRemediatedCondition)
-	if remediated != nil && set.Get(clusterv1.MachineOwnerRemediatedCondition) == nil && remediation.IsOwnReason(remediated.Reason) {
-		out = append(out, clusterv1.MachineOwnerRemediatedCondition)
-	}
-	return out
 }
 
 // isHealthy reports whether nothing of the control plane changes, and all components of all Machines are healthy.

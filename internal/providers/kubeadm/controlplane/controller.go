@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/members"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
@@ -63,7 +64,8 @@ type Controller struct {
 
 	pending  machines.Pending
 	verified machines.Verified
-	states   workload.Memory
+	states   workload.Memory[workload.State]
+	left     workload.Memory[upgrade.Found]
 }
 
 // byCluster is the index of Machines by the name of their Cluster.

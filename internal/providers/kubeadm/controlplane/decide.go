@@ -32,16 +32,15 @@ const (
 
 // Reasons of waits.
 const (
-	waitForCluster      = "WaitingForCluster"
-	waitForCertificates = "CertificatesNotAvailable"
-	waitForTemplate     = "WaitingForTemplate"
-	waitForPreflight    = "PreflightCheckFailed"
-	waitForName         = "InvalidNamingTemplate"
-	waitForCache        = "WaitingForCache"
-	waitForMachines     = "MachinesMissing"
-	waitForEtcd         = "WaitingForEtcd"
-	waitForAdoption     = "AdoptingMachines"
-	waitForPolicy       = "ReplicasNotAllowed"
+	waitForCluster   = "WaitingForCluster"
+	waitForTemplate  = "WaitingForTemplate"
+	waitForPreflight = "PreflightCheckFailed"
+	waitForName      = "InvalidNamingTemplate"
+	waitForCache     = "WaitingForCache"
+	waitForMachines  = "MachinesMissing"
+	waitForEtcd      = "WaitingForEtcd"
+	waitForAdoption  = "AdoptingMachines"
+	waitForPolicy    = "ReplicasNotAllowed"
 )
 
 // Decide says what to do about a KubeadmControlPlane. From top to bottom; what stands below a line waits for what stands above it:
@@ -88,14 +87,14 @@ func Decide(s Snapshot) loop.Plan {
 		p.RecheckIn(missingRecheck)
 		return p
 	}
-	complete := decideCertificates(s, &p)
+	complete := s.secrets().Decide(&p)
 	if !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) || !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		p.WaitFor(clusterv1.WaitingForClusterInfrastructureReadyReason,
 			"Waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name).
 			For(clusterKind, s.Cluster.Name).ToChange("status.initialization.infrastructureProvisioned")
 		return p
 	}
-	decideKubeconfig(s, &p)
+	s.secrets().DecideKubeconfig(&p)
 	if s.isReadDue() {
 		p.Ask = []loop.Question{action.AskWorkload{}}
 		return p
@@ -159,44 +158,6 @@ func (s Snapshot) readInterval() time.Duration {
 		return soon
 	}
 	return unhealthyInterval
-}
-
-// decideCertificates reports whether all Secrets exist and can be used. New ones are created only before the first Machine: afterwards
-// they would not be those that everything was signed with.
-func decideCertificates(s Snapshot, p *loop.Plan) bool {
-	state := s.Certificates
-	for _, purpose := range state.Create {
-		p.Do(action.CreateSecret{Purpose: purpose, Cluster: s.Cluster.Name})
-	}
-	for _, problem := range state.Problems {
-		p.WaitFor(waitForCertificates, "%s", problem.Text).For("Secret", problem.Secret).ForPerson()
-	}
-	owner := s.secretsOwner()
-	for _, r := range s.required() {
-		if secret := s.Secrets[r.Purpose]; secret != nil && owner.Lost(secret) {
-			p.Do(action.OwnSecret{Purpose: r.Purpose, Cluster: s.Cluster.Name})
-		}
-	}
-	if !state.Complete() {
-		p.RecheckIn(soon)
-	}
-	return state.Complete()
-}
-
-func decideKubeconfig(s Snapshot, p *loop.Plan) {
-	secret, ca := s.Secrets[authority.Admin], s.Secrets[authority.CA]
-	owner := s.secretsOwner()
-	if ca == nil || secret != nil && !owner.Manages(secret) {
-		return
-	}
-	if why := s.Kubeconfig.Outdated(s.Cluster.Spec.ControlPlaneEndpoint, ca, s.Now); why != "" {
-		p.Do(action.WriteKubeconfig{Cluster: s.Cluster.Name, Why: why})
-		return
-	}
-	if owner.Lost(secret) {
-		p.Do(action.OwnSecret{Purpose: authority.Admin, Cluster: s.Cluster.Name})
-	}
-	p.RecheckIn(s.Kubeconfig.HalfLife().Sub(s.Now))
 }
 
 // decideDeletion deletes all Machines at once, after those of the workers; the hook of each goes when it is being deleted, since no

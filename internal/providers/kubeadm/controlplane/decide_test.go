@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 		"Secret gone":       {"another authority would not be that of the cluster", running, func(s *Snapshot) { more(s); delete(s.Secrets, authority.CA) }, []string{"wait: Secret c-ca is gone", "wait: Secret c-ca is gone"}},
 		"kubeconfig gone":   {"", running, func(s *Snapshot) { delete(s.Secrets, authority.Admin); s.Kubeconfig = authority.Kubeconfig{} }, []string{"do: write Secret c-kubeconfig: there is none that can be read"}},
 		"endpoint":          {"", running, func(s *Snapshot) { s.Cluster = s.Cluster.DeepCopy(); s.Cluster.Spec.ControlPlaneEndpoint.Host = "h" }, []string{"do: write Secret c-kubeconfig: the endpoint is https://h:6443"}},
-		"half a year":       {"", running, func(s *Snapshot) { s.Now = s.Now.AddDate(0, 7, 0) }, []string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
+		"half a year":       {"", running, func(s *Snapshot) { s.Now = s.Now.AddDate(0, 7, 0); s.Left.At = s.Now }, []string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
 		"template gone":     {"", running, func(s *Snapshot) { more(s); s.Infra.Object.Unstructured = nil }, []string{"wait: FooMachineTemplate it does not exist (preflight check InfrastructureTemplate)"}},
 		"Pod down": {"", running, func(s *Snapshot) {
 			more(s)
@@ -189,7 +189,7 @@ func TestReport(t *testing.T) { // KC-15, KC-16, KC-32
 	want := []string{
 		"Initialized True Initialized", "CertificatesAvailable True Available", "EtcdClusterHealthy True Healthy", "ControlPlaneComponentsHealthy True Healthy",
 		"Available True Available", "MachinesReady Unknown ReadyUnknown", "MachinesUpToDate False NotUpToDate", "RollingOut True RollingOut",
-		"ScalingUp False NotScalingUp", "ScalingDown False NotScalingDown", "Remediating False NotRemediating", "Deleting False NotDeleting",
+		"ScalingUp False NotScalingUp", "ScalingDown False NotScalingDown", "Remediating False NotRemediating", "AddonsUpToDate True UpToDate", "Deleting False NotDeleting",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

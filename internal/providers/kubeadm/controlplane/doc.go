@@ -3,7 +3,8 @@
 // Does: creates certificates and the kubeconfig, then the first Machine, whose KubeadmConfig initializes the cluster, then one after the
 // other the Machines that join. Replaces outdated Machines (package rollout says which) and unhealthy ones (package remediation), and
 // deletes surplus ones; removes the etcd member of a Machine while its kubelet still runs. Applies to Machines what follows in place.
-// What kubeadm left in the workload cluster (its configuration and roles, kube-proxy, CoreDNS) stays as it is on an upgrade.
+// What kubeadm left in the workload cluster follows (package upgrade): its configuration and roles before a Machine joins, kube-proxy and
+// CoreDNS once all Machines are up to date.
 //
 //	                      ┌─ certificates, kubeconfig
 //	KubeadmControlPlane ──┤

@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/secrets"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -113,6 +114,13 @@ func ownerReference(plane *controlplanev1.KubeadmControlPlane) metav1.OwnerRefer
 // secretsOwner owns the Secrets of the cluster, in the place of a KubeadmConfig that created them before the control plane did.
 func (s Snapshot) secretsOwner() authority.Owner {
 	return authority.Owner{Ref: ownerReference(s.Plane), Replaces: []string{configKind}}
+}
+
+// secrets are the certificates and the kubeconfig.
+func (s Snapshot) secrets() secrets.Input {
+	return secrets.Input{
+		Now: s.Now, Cluster: s.Cluster, Owner: s.secretsOwner(), Required: s.required(), Found: s.Secrets, State: s.Certificates, Kubeconfig: s.Kubeconfig,
+	}
 }
 
 // required are the Secrets that the control plane needs.

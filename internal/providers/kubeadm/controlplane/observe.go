@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
@@ -55,6 +56,8 @@ type Snapshot struct {
 	// Workload is what was read of the workload cluster last; Fresh: in this reconciliation.
 	Workload workload.State
 	Fresh    bool
+	// Left is what kubeadm left in the workload cluster, as it was read last; the zero value: never, or it was changed since.
+	Left upgrade.Found
 	// Connection to the workload cluster.
 	Connection remote.Health
 	// Random parts for names of Machines.
@@ -92,7 +95,8 @@ const (
 const spareNames = 8
 
 func (c *Controller) observe(ctx context.Context, plane *controlplanev1.KubeadmControlPlane) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Settings: c.settings, Plane: plane, Verified: c.verified.Has(plane), Workload: c.states.Get(plane.UID), Configs: map[string]*bootstrapv1.KubeadmConfig{}}
+	s := Snapshot{Now: c.now(), Settings: c.settings, Plane: plane, Verified: c.verified.Has(plane), Workload: c.states.Get(plane.UID), Left: c.left.Get(plane.UID),
+		Configs: map[string]*bootstrapv1.KubeadmConfig{}}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return s, err
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
-	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // desired is how many Machines there should be.
@@ -64,7 +63,7 @@ func initialize(s Snapshot, c change, p *loop.Plan) {
 }
 
 func scaleUp(s Snapshot, c change, why string, p *loop.Plan) {
-	if isBlocked(s, upFacts(s, c), p) {
+	if isBlocked(s, upFacts(s, c), p) || !prepare(s, p) {
 		return
 	}
 	create(s, action.CreateMachine{Joins: true, Why: why}, p)
@@ -231,19 +230,11 @@ func (c checked) etcdUnknown() string {
 	return c.etcdProblem()
 }
 
-// kubeadmSkew says that kubeadm cannot join a Machine that is too new for the others.
 func (c checked) kubeadmSkew() string {
-	want, err := version.Parse(c.Plane.Spec.Version)
-	if !c.up || err != nil {
+	if !c.up {
 		return ""
 	}
-	for _, m := range c.Machines {
-		have, err := version.Parse(m.Spec.Version)
-		if err == nil && (have.Major != want.Major || have.Minor+1 < want.Minor) {
-			return fmt.Sprintf("Version %s is more than one minor version newer than %s of Machine %s: kubeadm does not join it", c.Plane.Spec.Version, m.Spec.Version, m.Name)
-		}
-	}
-	return ""
+	return rollout.KubeadmSkew(c.Plane.Spec.Version, c.Machines.Machines())
 }
 
 // isRestored reports whether the control plane looks like one that was restored without its Machines: it has never reported anything,

@@ -20,7 +20,7 @@ import (
 )
 
 // Stories of a control plane: what is done, in order.
-func TestStories(t *testing.T) { // KC-04, KC-05, KC-06, KC-08, KC-09, KC-11, KC-18
+func TestStories(t *testing.T) { // KC-04, KC-05, KC-06, KC-08, KC-09, KC-11, KC-18, KC-21, KC-22
 	var out strings.Builder
 	tell := func(title string, w *world) {
 		fmt.Fprintf(&out, "# %s\n", title)

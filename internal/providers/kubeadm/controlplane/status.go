@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/legacy"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 )
 
 // Report is the status of a KubeadmControlPlane after a reconciliation.
@@ -71,6 +72,8 @@ func events(j judged) []loop.Event {
 			list = append(list, loop.Normal("SuccessfulCreate", "Created Machine %s: %s", a.Name, a.Why))
 		case action.RemoveMember:
 			list = append(list, loop.Normal("EtcdMemberRemoved", "Removed the etcd member of Node %s: %s", a.Name, a.Why))
+		case upgrade.Change:
+			list = append(list, loop.Normal("WorkloadChanged", "Wrote %s of the workload cluster: %s", a.Object, a.Why))
 		case action.MoveLeader:
 			list = append(list, loop.Normal("EtcdLeaderMoved", "Moved the etcd leader from Node %s to Node %s", a.From, a.Node))
 		}

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,17 +16,21 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/hooks"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -85,7 +90,10 @@ type world struct {
 	// kubeconfig is what is in that Secret.
 	kubeconfig authority.Kubeconfig
 	numbers    int
-	log        []string
+	// kubeadm is what kubeadm left, in a workload cluster of its own; left is what was read of it last.
+	kubeadm client.Client
+	left    upgrade.Found
+	log     []string
 }
 
 func newWorld(replicas int32) *world {
@@ -99,7 +107,21 @@ func newWorld(replicas int32) *world {
 			Type:       clusterv1.ClusterSecretType,
 		}
 	}
+	w.kubeadm = fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(leftByKubeadm()...).Build()
 	return w
+}
+
+// readLeft reads what kubeadm left, where it was changed.
+func (w *world) readLeft() upgrade.Found {
+	if w.left.At.IsZero() {
+		var err error
+		if w.left, err = upgrade.Read(context.Background(), w.kubeadm, w.now); err != nil {
+			panic(err)
+		}
+	}
+	out := w.left
+	out.At = w.now
+	return out
 }
 
 // withCertificates gives the Secrets their content, which takes time.
@@ -129,7 +151,7 @@ func (w *world) snapshot() Snapshot {
 		Now: w.now, Plane: w.plane, Cluster: w.cluster, Verified: true, Fresh: true, Secrets: w.secrets, Kubeconfig: w.kubeconfig,
 		Infra:   clone.Template{Ref: w.plane.Spec.MachineTemplate.Spec.InfrastructureRef, Object: contract.Object{Unstructured: w.template, Contract: contract.V1Beta2}},
 		Clones:  &clone.Clones{Items: map[clone.Key]contract.Object{}},
-		Configs: w.configs, Workload: w.workload(), Connection: remote.Health{Connected: true},
+		Configs: w.configs, Workload: w.workload(), Left: w.readLeft(), Connection: remote.Health{Connected: true},
 	}
 	for _, name := range w.names() {
 		m := w.machines[name]
@@ -240,6 +262,11 @@ func (w *world) apply(s Snapshot, do loop.Action) {
 	case action.RemoveHook:
 		m := w.machines[a.Machine]
 		annotate(m, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
+	case upgrade.Change:
+		w.left = upgrade.Found{}
+		if err := upgrade.Apply(context.Background(), kube.NewWriter(w.kubeadm, Name), a); err != nil {
+			panic(err)
+		}
 	case action.MoveLeader:
 		w.leader = a.Node
 	case action.RemoveMember:

@@ -65,6 +65,12 @@ func (SetConditions) Independent() {}
 // AskWorkload asks for the Nodes, Pods and members of etcd of the workload cluster.
 type AskWorkload struct{}
 
+// AskKubeadm asks for what kubeadm left in the workload cluster.
+type AskKubeadm struct{}
+
+// String says what is asked.
+func (a AskKubeadm) String() string { return "what kubeadm left in the workload cluster" }
+
 // String says what the action does, and why.
 func (a Join) String() string { return "join Cluster " + a.Cluster }
 

@@ -25,3 +25,18 @@ func NotAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machin
 	}
 	return ""
 }
+
+// KubeadmSkew says that kubeadm cannot join a Machine of a version that is too new for the others; empty: it can.
+func KubeadmSkew(desired string, all []*clusterv1.Machine) string {
+	want, err := version.Parse(desired)
+	if err != nil {
+		return ""
+	}
+	for _, m := range all {
+		have, err := version.Parse(m.Spec.Version)
+		if err == nil && (have.Major != want.Major || have.Minor+1 < want.Minor) {
+			return fmt.Sprintf("Version %s is more than one minor version newer than %s of Machine %s: kubeadm does not join it", desired, m.Spec.Version, m.Name)
+		}
+	}
+	return ""
+}

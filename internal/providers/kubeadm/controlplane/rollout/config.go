@@ -6,8 +6,13 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // localMode is a feature gate of kubeadm that depends on the version, and is no difference by itself.
@@ -23,6 +28,19 @@ func DesiredConfig(plane *controlplanev1.KubeadmControlPlane, joins bool) bootst
 		spec.JoinConfiguration = bootstrapv1.JoinConfiguration{}
 	}
 	return *spec
+}
+
+// NewConfig is the KubeadmConfig of a new Machine in the form in which it is applied.
+func NewConfig(plane *controlplanev1.KubeadmControlPlane, meta metav1.ObjectMeta, joins bool) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&bootstrapv1.KubeadmConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubeadmConfig"}, ObjectMeta: meta, Spec: DesiredConfig(plane, joins),
+	})
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be encoded", meta.Name).From(err)
+	}
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	return &unstructured.Unstructured{Object: content}, nil
 }
 
 // Differences are the fields in which the configuration of a Machine differs from the desired one, sorted. A Machine that has neither

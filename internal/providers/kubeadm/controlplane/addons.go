@@ -1,0 +1,91 @@
+package controlplane
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
+)
+
+// What kubeadm left in the workload cluster is read again before a Machine joins, where it was read that long ago, and otherwise.
+const joinInterval, addonsInterval = time.Minute, 10 * time.Minute
+
+// prepare brings what the next Machine needs of the workload cluster to its version and configuration, and reports whether that was
+// possible.
+func prepare(s Snapshot, p *loop.Plan) bool {
+	if !s.Now.Before(s.Left.At.Add(joinInterval)) {
+		p.Ask = append(p.Ask, action.AskKubeadm{})
+		return false
+	}
+	changes, problem := upgrade.Before(s.Left, upgrade.DesiredBy(s.Plane))
+	if problem != "" {
+		p.WaitFor(waitForPreflight, "%s", problem).For(planeKind, s.Plane.Name).ForTime()
+		p.RecheckIn(preflightRecheck)
+		return false
+	}
+	p.Do(upgrade.Actions(changes)...)
+	return true
+}
+
+// followUp upgrades kube-proxy and CoreDNS once all Machines are up to date.
+func followUp(s Snapshot, _ change, p *loop.Plan) bool {
+	if !s.isInitialized() || s.Workload.At.IsZero() || s.Workload.Problem != "" || len(s.candidates()) != len(s.Machines) {
+		return false
+	}
+	if !s.Now.Before(s.Left.At.Add(addonsInterval)) {
+		p.Ask = append(p.Ask, action.AskKubeadm{})
+		return true
+	}
+	changes := upgrade.Changes(upgrade.After(s.Left, upgrade.DesiredBy(s.Plane)))
+	p.Do(upgrade.Actions(changes)...)
+	switch {
+	case s.Left.Problem != "":
+		p.RecheckIn(unhealthyInterval)
+	case len(changes) > 0:
+		p.RecheckIn(soon)
+	default:
+		p.RecheckIn(s.Left.At.Add(addonsInterval).Sub(s.Now))
+	}
+	return len(changes) > 0
+}
+
+// readLeft reads what kubeadm left in the workload cluster, and remembers it.
+func (c *Controller) readLeft(ctx context.Context, s Snapshot) Snapshot {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err == nil {
+		s.Left, err = upgrade.Read(ctx, workload, s.Now)
+	}
+	if err != nil {
+		s.Left = upgrade.Found{At: s.Now, Problem: upgrade.Text(err)}
+		return s
+	}
+	c.left.Set(s.Plane.UID, s.Left)
+	return s
+}
+
+// changeLeft carries a change out. What was read is not what is there any more, even where that fails.
+func (c *Controller) changeLeft(ctx context.Context, s Snapshot, change upgrade.Change) error {
+	c.left.Forget(s.Plane.UID)
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return err
+	}
+	return upgrade.Apply(ctx, kube.NewWriter(workload, Name), change)
+}
+
+func (j judged) addons() condition.Verdict {
+	if failed, is := j.out.Failed.(upgrade.Change); is {
+		return condition.False("UpgradeFailed", machines.FailureText("An object of the workload cluster could not be written", j.out, failed.Object))
+	}
+	if j.Left.At.IsZero() || j.Left.Problem != "" {
+		return condition.Mirror(j.Plane.Status.Conditions, upgrade.ConditionType, condition.Absent())
+	}
+	return upgrade.Verdict(j.Left, upgrade.DesiredBy(j.Plane), len(j.outdated()) > 0)
+}
