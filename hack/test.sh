@@ -12,13 +12,13 @@ export KUBE_CACHE_MUTATION_DETECTOR=true
 (cd sdk && go test "${test[@]}" ./...)
 if [ "${1:-}" = --no-docker ]; then
 	packages=$(go list ./... | grep -v -e /test/ -e /internal/providers/local$ -e /backend/container)
-	exec go test "${test[@]}" -timeout 20m $packages
+	exec go test "${test[@]}" -timeout 30m $packages
 fi
 export SLIPWAY_BIN=$PWD/bin/slipway
 failed=0 # one run shows all that fails, whatever failed first
 # End-to-end tests last and alone: they use the whole machine.
 packages=$(go list ./... | grep -v /test/e2e)
-go tool -modfile hack/tools/go.mod gotestsum --format pkgname --format-hide-empty-pkg -- "${test[@]}" -timeout 20m $packages || failed=1
+go tool -modfile hack/tools/go.mod gotestsum --format pkgname --format-hide-empty-pkg -- "${test[@]}" -timeout 30m $packages || failed=1
 unset KUBE_CACHE_MUTATION_DETECTOR
 go tool -modfile hack/tools/go.mod gotestsum --format testname -- "${test[@]}" -timeout 40m -count 1 ./test/e2e/... || failed=1
 exit "$failed"
