@@ -101,6 +101,10 @@ func runsAlready(e env.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
 		return false, fault.New(fault.Invalid, "RunsWithOtherFlags", "the management cluster runs already (process %d) with another %s: run \"slipway down\" first",
 			state.Run.PID, strings.Join(slices.Sorted(maps.Keys(other)), " and "))
 	}
-	_, err = fmt.Fprintf(e.Err, "Runs already (process %d, %s).\n", state.Run.PID, state.Run.Server)
+	read := ""
+	if set.Changed("config") {
+		read = " It read its configuration file when it started; \"slipway down\", then \"slipway up\" reads it once more."
+	}
+	_, err = fmt.Fprintf(e.Err, "Runs already (process %d, %s).%s\n", state.Run.PID, state.Run.Server, read)
 	return true, err
 }

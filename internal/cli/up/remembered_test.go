@@ -97,12 +97,13 @@ func TestRunsAlready(t *testing.T) {
 		"it starts":     {&datadir.Run{PID: os.Getpid()}, nil, false, ""},
 		"it runs":       {&datadir.Run{PID: os.Getpid(), Ready: true, Server: "https://127.0.0.1:1"}, nil, true, "https://127.0.0.1:1"},
 		"the same flag": {&datadir.Run{PID: os.Getpid(), Ready: true}, []string{"--listen=127.0.0.1:1", "--without="}, true, "Runs already"},
+		"the same file": {&datadir.Run{PID: os.Getpid(), Ready: true}, []string{"--config=/x.yaml"}, true, `It read its configuration file when it started`},
 		"other flags":   {&datadir.Run{PID: os.Getpid(), Ready: true}, []string{"--listen=127.0.0.1:2", "--node"}, false, `with another --listen and --node: run "slipway down" first`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			h := opened(t)
-			if err := h.WriteFlags(map[string]string{"listen": "127.0.0.1:1"}); err != nil {
+			if err := h.WriteFlags(map[string]string{"listen": "127.0.0.1:1", "config": "/x.yaml"}); err != nil {
 				t.Fatal(err)
 			}
 			if tc.run != nil {

@@ -23,9 +23,9 @@ func Last(ctx context.Context, path string, n int, follow bool, w io.Writer) err
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }()
+	defer func() { _ = f.Close() }() // the one that is read at the end
 	if n >= 0 {
-		if err := seekLines(f, n); err != nil {
+		if err := seekLines(f, n, lastBytes); err != nil {
 			return err
 		}
 	}
@@ -75,15 +75,16 @@ func next(f *os.File, path string, w io.Writer) (*os.File, error) {
 	return other, err
 }
 
-// seekLines puts f before its last n lines.
-func seekLines(f *os.File, n int) error {
+// seekLines puts f before its last n lines, but not further back than most bytes.
+func seekLines(f *os.File, n int, most int64) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
 	}
+	least := max(0, end-most)
 	start, block, found := end, make([]byte, 64<<10), 0
-	for start > max(0, end-lastBytes) {
-		size := min(int64(len(block)), start)
+	for start > least {
+		size := min(int64(len(block)), start-least)
 		if _, err := f.ReadAt(block[:size], start-size); err != nil {
 			return err
 		}

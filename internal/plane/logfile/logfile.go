@@ -101,8 +101,10 @@ func Watch(ctx context.Context, path string) {
 	}
 }
 
-// Tail returns the last lines of the file at path, at most n, read from at most
-// its last 64 KiB. A missing file has no lines.
+// tailBytes is how far back Tail looks for lines.
+const tailBytes = 64 << 10
+
+// Tail returns the last lines of the file at path, at most n, read from at most its last 64 KiB. A missing file has no lines.
 func Tail(path string, n int) ([]string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -112,11 +114,10 @@ func Tail(path string, n int) ([]string, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
+	if err := seekLines(f, n, tailBytes); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-64<<10), 64<<10))
+	data, err := io.ReadAll(io.LimitReader(f, tailBytes)) // it may grow meanwhile
 	if err != nil {
 		return nil, err
 	}
@@ -124,5 +125,5 @@ func Tail(path string, n int) ([]string, error) {
 	for line := range bytes.Lines(data) {
 		lines = append(lines, string(bytes.TrimRight(line, "\r\n")))
 	}
-	return lines[max(0, len(lines)-n):], nil
+	return lines[:min(n, len(lines))], nil
 }
