@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -27,6 +30,8 @@ const (
 	ReasonNoTopology = "ClusterWithoutTopology"
 	// ReasonBusy says that an upgrade runs already; the kind is Invalid.
 	ReasonBusy = "UpgradeUnderway"
+	// ReasonChanged says that the Cluster is not the one of the plan; the kind is Conflict.
+	ReasonChanged = "ClusterChanged"
 )
 
 // Plan is what an upgrade will do.
@@ -213,12 +218,29 @@ func count(replicas *int32) int32 {
 	return *replicas
 }
 
-// Apply gives the topology its new version. It is refused where the Cluster has changed since it was read.
+// Apply gives the topology its new version. A change of the Cluster's spec since it was read, which the plan has not seen, is not
+// overwritten; what controllers write meanwhile does not matter.
 func Apply(ctx context.Context, c client.Client, read *clusterv1.Cluster, to string) error {
-	err := kube.NewWriter(c, manager).Patch(ctx, read, func(o client.Object) {
-		if changed, ok := o.(*clusterv1.Cluster); ok {
-			changed.Spec.Topology.Version = to
+	writer := kube.NewWriter(c, manager)
+	live := read
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		err := writer.Patch(ctx, live, func(o client.Object) {
+			if changed, ok := o.(*clusterv1.Cluster); ok {
+				changed.Spec.Topology.Version = to
+			}
+		})
+		if !apierrors.IsConflict(err) {
+			return err
 		}
+		now := &clusterv1.Cluster{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(read), now); err != nil {
+			return fmt.Errorf("reading it once more: %w", err)
+		}
+		if now.UID != read.UID || !equality.Semantic.DeepEqual(now.Spec, read.Spec) {
+			return fault.New(fault.Conflict, ReasonChanged, "its spec was changed after the plan was made; run the command once more")
+		}
+		live = now
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("setting spec.topology.version of cluster %s to %s: %w", read.Name, to, err)

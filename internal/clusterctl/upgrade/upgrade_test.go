@@ -150,6 +150,11 @@ func TestApply(t *testing.T) {
 	if err := c.Get(t.Context(), key, read); err != nil {
 		t.Fatal(err)
 	}
+	meanwhile := read.DeepCopy() // a controller's write
+	meanwhile.Annotations = map[string]string{"example.org/seen": "true"}
+	if err := c.Update(t.Context(), meanwhile); err != nil {
+		t.Fatal(err)
+	}
 	if err := upgrade.Apply(t.Context(), c, read, "v1.36.0"); err != nil {
 		t.Fatal(err)
 	}
