@@ -100,6 +100,12 @@ bench-isolation: build ## measure what clusters that do not answer do to the oth
 bench-hook: build ## measure calls of Runtime Extensions, a quarter of an hour: OUT=file.json; no Docker
 	@go run ./test/bench/hook -slipway bin/slipway -out '$(if $(filter file,$(origin OUT)),dist/bench/hook.json,$(OUT))'
 
+REFERENCE ?=
+
+.PHONY: bench-verbs
+bench-verbs: build ## measure init, describe, backup and move of many objects, ten minutes: OUT=file.json REFERENCE=clusterctl; no Docker
+	@go run -pgo=off ./test/bench/verbs -slipway bin/slipway -reference '$(REFERENCE)' -out '$(if $(filter file,$(origin OUT)),dist/bench/verbs.json,$(OUT))'
+
 SOAK ?= 30m
 
 .PHONY: soak

@@ -220,3 +220,68 @@ func (m *management) name(t *testing.T, kind string) string {
 	t.Helper()
 	return m.kubectl(t, "get", kind, "-o", "jsonpath={.items[0].metadata.name}")
 }
+
+const otherMetadata = `apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3
+kind: Metadata
+releaseSeries:
+- {major: 1, minor: 14, contract: v1beta2}
+`
+
+const otherComponents = `apiVersion: v1
+kind: Namespace
+metadata: {name: other-system}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: other, namespace: other-system}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: other, namespace: other-system}
+spec:
+  selector: {matchLabels: {app: other}}
+  template:
+    metadata: {labels: {app: other}}
+    spec: {serviceAccountName: other, containers: [{name: manager, image: "other.example/manager:v1.14.2"}]}
+`
+
+// CX-01, CX-25: the reference adds a provider to `slipway up` as that is, with one flag as its book says, and installs no core beside
+// the one that is built in. Our verbs do not take what is built in for installed.
+func TestReferenceFindsWhatIsBuiltIn(t *testing.T) {
+	m := start(t)
+	text := "providers:\n"
+	for _, p := range [][3]string{
+		{"cluster-api", "CoreProvider", "core"}, {"bootstrap-kubeadm", "BootstrapProvider", "bootstrap"},
+		{"control-plane-kubeadm", "ControlPlaneProvider", "control-plane"}, {"infrastructure-other", "InfrastructureProvider", "infrastructure"},
+	} {
+		folder := filepath.Join("repositories", p[0], "v1.14.2")
+		m.write(t, filepath.Join(folder, "metadata.yaml"), otherMetadata)
+		components := m.write(t, filepath.Join(folder, p[2]+"-components.yaml"), otherComponents)
+		name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(p[0], "bootstrap-"), "control-plane-"), "infrastructure-")
+		text += "- {name: " + name + ", type: " + p[1] + ", url: \"" + components + "\"}\n"
+	}
+	config := m.write(t, "clusterctl.yaml", text)
+	builtIn := []string{"bootstrap-kubeadm", "cluster-api", "control-plane-kubeadm"}
+	records := func() (out []string) {
+		t.Helper()
+		out = strings.Fields(m.kubectl(t, "get", "providers", "-A", "-o", "jsonpath={.items[*].metadata.name}"))
+		slices.Sort(out)
+		return out
+	}
+	if d := cmp.Diff(builtIn, records()); d != "" {
+		t.Fatalf("records of a new management cluster (-want +got):\n%s", d)
+	}
+	m.clusterctl(t, "init", "--config", config, "--infrastructure", "other")
+	if d := cmp.Diff([]string{"bootstrap-kubeadm", "cluster-api", "control-plane-kubeadm", "infrastructure-other"}, records()); d != "" {
+		t.Errorf("records after init (-want +got):\n%s", d)
+	}
+	if deployments := strings.Fields(m.kubectl(t, "get", "deployments", "-A", "-o", "name")); !slices.Equal(deployments, []string{"deployment.apps/other"}) {
+		t.Errorf("init installed %v", deployments)
+	}
+	plan := m.clusterctl(t, "upgrade", "plan", "--config", config)
+	contains(t, plan, "infrastructure-other", "You are already up to date!")
+	m.slipway(t, "delete", "--all", "--config", config)
+	if d := cmp.Diff(builtIn, records()); d != "" {
+		t.Errorf("records after slipway delete --all (-want +got):\n%s", d)
+	}
+}

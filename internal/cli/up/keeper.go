@@ -11,8 +11,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/clusterctl/builtin"
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/managementnode"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/managerproc"
@@ -120,9 +123,21 @@ func (k *keeper) keepCertificates(ctx context.Context, e env.Env) (kinds <-chan 
 		if err := certificates.Provide(ctx); err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "provide the kinds Certificate and Issuer; \"slipway init\" does so when a provider needs them")
 		}
+		if err := k.record(ctx); err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "record the providers that are built in; clusterctl would install others beside them")
+		}
 	}()
 	go certificates.Run(ctx)
 	return provided, nil
+}
+
+// record says in the inventory which providers are built in.
+func (k *keeper) record(ctx context.Context) error {
+	version := buildinfo.Get().ClusterAPI
+	if version == "" {
+		return nil // a build that does not know what it serves records nothing
+	}
+	return builtin.Record(ctx, k.root, builtin.Running{Sets: k.policy.Sets(), Version: version, Namespace: managementnode.Namespace})
 }
 
 // ready waits until the management cluster is ready, too, and serves the kinds that clients look for.

@@ -30,6 +30,8 @@ const (
 	nextAnnotation = "clusterctl.slipway.dev/next-version"
 	// formerAnnotation has the version on a record that an upgrade has replaced, until the new one is available.
 	formerAnnotation = "clusterctl.slipway.dev/former-version"
+	// builtInAnnotation marks the record of a provider that is built into the management cluster.
+	builtInAnnotation = "clusterctl.slipway.dev/built-in"
 	// updatedAnnotation says when the record was written last.
 	updatedAnnotation = "clusterctl.slipway.dev/updated-at"
 )
@@ -51,6 +53,8 @@ type Provider struct {
 	Next string `json:"next,omitempty"`
 	// Applied: the components of Next are installed, and not yet known to be available.
 	Applied bool `json:"applied,omitempty"`
+	// BuiltIn: the provider runs in the process of the management cluster. Its record tells other programs so.
+	BuiltIn bool `json:"builtIn,omitempty"`
 	// UpdatedAt is when the record was written last, in the form of RFC 3339; empty: another program wrote it.
 	UpdatedAt string `json:"updatedAt,omitempty"`
 }
@@ -85,6 +89,9 @@ func (p Provider) Object() *unstructured.Unstructured {
 	if p.Applied {
 		annotations[formerAnnotation] = p.Version
 	}
+	if p.BuiltIn {
+		annotations[builtInAnnotation] = "true"
+	}
 	if p.UpdatedAt != "" {
 		annotations[updatedAnnotation] = p.UpdatedAt
 	}
@@ -94,9 +101,15 @@ func (p Provider) Object() *unstructured.Unstructured {
 	return o
 }
 
-// Read lists the record, sorted by type, name and namespace. A cluster without the CRD has an empty one. A record that was
-// written by hand and cannot be understood is an Invalid fault.
+// Read lists what was installed; see [ReadAll]. What is built in was not.
 func Read(ctx context.Context, c client.Reader) ([]Provider, error) {
+	all, err := ReadAll(ctx, c)
+	return slices.DeleteFunc(all, func(p Provider) bool { return p.BuiltIn }), err
+}
+
+// ReadAll lists the record, sorted by type, name and namespace. A cluster without the CRD has an empty one. A record that was
+// written by hand and cannot be understood is an Invalid fault.
+func ReadAll(ctx context.Context, c client.Reader) ([]Provider, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(Kind().GroupVersion().WithKind("ProviderList"))
 	if err := c.List(ctx, list); err != nil {
@@ -124,6 +137,7 @@ func providerOf(o *unstructured.Unstructured) (Provider, error) {
 		return s
 	}
 	p.Name, p.Type, p.Version = text("providerName"), provider.Type(text("type")), text("version")
+	p.BuiltIn = BuiltIn(o)
 	p.Installing = o.GetAnnotations()[stateAnnotation] == stateInstalling
 	p.Next = o.GetAnnotations()[nextAnnotation]
 	p.UpdatedAt = o.GetAnnotations()[updatedAnnotation]
@@ -137,6 +151,9 @@ func providerOf(o *unstructured.Unstructured) (Provider, error) {
 	}
 	return p, nil
 }
+
+// BuiltIn reports whether a record is that of a provider that is built into the management cluster.
+func BuiltIn(record client.Object) bool { return record.GetAnnotations()[builtInAnnotation] == "true" }
 
 // Compare orders providers by type, name and namespace.
 func Compare(a, b Provider) int {

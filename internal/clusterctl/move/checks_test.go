@@ -71,6 +71,27 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// MV-15: the versions of what is built in say nothing of what the other side has installed: it is judged by kinds.
+func TestBuiltInProvidersDoNotCount(t *testing.T) {
+	builtIn := func() client.Object {
+		o := installed("core", "v1.14.2")
+		o.SetAnnotations(map[string]string{"clusterctl.slipway.dev/built-in": "true"})
+		return o
+	}
+	for name, tc := range map[string]struct{ source, target client.Object }{
+		"at the source": {builtIn(), installed("core", "v0.1.0")},
+		"at the target": {installed("other", "v0.1.0"), builtIn()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, target := management(nil, world(tc.source)...), management(nil, tc.target)
+			p := &process{}
+			if _, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.What{Namespace: "ns"}})).Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // MV-06: a provider that does not let go is named, and everything is resumed; one that lets go is waited for.
 func TestBlockMove(t *testing.T) {
 	blocker := func() client.Object {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -164,7 +165,8 @@ func (s *side) read(ctx context.Context, kinds []Kind, namespace string, secrets
 	return out, nil
 }
 
-// providers are those of the inventory; none: the cluster has no inventory, as an embedded one.
+// providers are those of the inventory; none: nothing was installed, as in many embedded ones. Those that are built in are recorded
+// for other programs: what they serve is judged by kinds.
 func (s *side) providers(ctx context.Context) ([]check.Provider, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: managedLabel, Version: "v1alpha3", Kind: "ProviderList"})
@@ -175,6 +177,9 @@ func (s *side) providers(ctx context.Context) ([]check.Provider, error) {
 	}
 	var out []check.Provider
 	for _, o := range list.Items {
+		if inventory.BuiltIn(&o) {
+			continue
+		}
 		text := func(field string) string { v, _, _ := unstructured.NestedString(o.Object, field); return v }
 		out = append(out, check.Provider{Name: text("providerName"), Type: text("type"), Version: text("version"), Namespace: o.GetNamespace()})
 	}
