@@ -131,6 +131,8 @@ func Validate(r Request) Verdict {
 		return validateIPAddressClaim(r, object)
 	case *hostedv1.HostedControlPlane:
 		return validateHostedControlPlane(r, object)
+	case *hostedv1.EtcdSnapshotPolicy:
+		return validateEtcdSnapshotPolicy(r, object)
 	case *localv1.LocalMachinePool:
 		return validateLocalMachinePool(object)
 	case *localv1.LocalClusterTemplate, *localv1.LocalMachineTemplate, *localv1.LocalMachinePoolTemplate,

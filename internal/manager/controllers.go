@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -30,6 +31,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/etcdsnapshots"
 	"github.com/slipwayhq/slipway/internal/providers/hosted"
 	hostedbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 	hostedprocess "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
@@ -40,6 +42,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/simulated"
+	"github.com/slipwayhq/slipway/internal/snapshots/destination"
+	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
 )
 
 // addControllers adds the controllers of the providers that run.
@@ -220,7 +224,16 @@ func (p *parts) addLocal() error {
 	})
 }
 
-// addHosted adds HostedControlPlanes. Their processes outlive the manager: its next start takes them over.
+// snapshotStores are where snapshots of etcd may be.
+func (p *parts) snapshotStores(secrets client.Reader) destination.Settings {
+	s := destination.Settings{Policy: p.cfg.Policy, Secrets: secrets}
+	if !p.cfg.Host.TemporaryData {
+		s.Root = datadir.Dir(p.cfg.Host.DataDir).Snapshots()
+	}
+	return s
+}
+
+// addHosted adds HostedControlPlanes, and snapshots of etcd. Their processes outlive the manager: its next start takes them over.
 func (p *parts) addHosted() error {
 	kubernetes := p.cfg.releases()
 	supervisor := process.New(p.ctx, process.Config{
@@ -231,11 +244,23 @@ func (p *parts) addHosted() error {
 	if err != nil {
 		return err
 	}
+	tasks := jobs.New(p.ctx, time.Now)
+	setup := p.setup(etcdsnapshots.Name)
+	reader := setup.Manager.GetClient()
+	err = etcdsnapshots.Add(setup, etcdsnapshots.Config{
+		Stores: p.snapshotStores(reader), Jobs: tasks, Sources: etcdsnapshots.Reached{
+			Client: reader, Planes: datadir.Dir(p.cfg.Host.DataDir).Planes(), Forwarder: p.clusters, Now: time.Now,
+		},
+	})
+	if err != nil {
+		return err
+	}
 	return hosted.Add(p.setup(hosted.Name), hosted.Config{
 		Backends: hostedbackend.Set{
 			hostedv1.BackendProcess: hostedprocess.New(supervisor, p.cfg.Host.TemporaryData), hostedv1.BackendSimulated: hostedsimulated.New(p.simulated),
 		},
 		Workloads: p.clusters, Gateways: gateways, Policy: p.cfg.Policy, ReservedPorts: p.cfg.reservedPorts(),
+		Stores: p.snapshotStores(reader), Jobs: tasks,
 	})
 }
 

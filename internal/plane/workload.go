@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/group"
 	"github.com/slipwayhq/slipway/internal/plane/handover"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/plane/restore"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
@@ -54,6 +55,9 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 		return fmt.Errorf("the control plane in %s runs already as process %d", cfg.Folder, other.PID)
 	}
 	defer func() { _ = lock.Release() }()
+	if err := restore.Apply(cfg.Folder, cfg.Config, cfg.Now()); err != nil {
+		return err
+	}
 	data, err := cfg.Folder.ReadData()
 	if err != nil {
 		return err

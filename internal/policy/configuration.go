@@ -34,6 +34,8 @@ type Configuration struct {
 	ControlPlanes ControlPlanes `json:"controlPlanes"`
 	// Workloads is how the manager connects to workload clusters.
 	Workloads Workloads `json:"workloads"`
+	// Snapshots is where snapshots of the etcd of workload clusters may be stored.
+	Snapshots Snapshots `json:"snapshots"`
 	// Maxima bound what one object, one namespace and all of them can cost.
 	Maxima Maxima `json:"maxima"`
 }
@@ -124,6 +126,26 @@ type Workloads struct {
 	Proxies []string `json:"proxies"`
 }
 
+// Snapshots is where snapshots of the etcd of workload clusters (EtcdSnapshotPolicies) may be stored, besides the folder
+// snapshots of the data directory.
+type Snapshots struct {
+	// Folders of this host that spec.destination.folder.path may name, with all that is in them. Default: none.
+	Folders []SnapshotFolder `json:"folders"`
+	// Endpoints of S3-compatible stores that spec.destination.s3.endpoint may name, as they stand there. The manager connects to
+	// them from this host. Default: none.
+	Endpoints []string `json:"endpoints"`
+	// NamespaceMiB is how much the snapshots of one namespace may have in one folder of this host. 0: no limit. Default: 10240.
+	NamespaceMiB int64 `json:"namespaceMiB"`
+}
+
+// SnapshotFolder is a folder of the host for snapshots.
+type SnapshotFolder struct {
+	// Path is absolute and clean.
+	Path string `json:"path"`
+	// Namespaces that may use it. Default: all.
+	Namespaces []string `json:"namespaces,omitempty"`
+}
+
 // Maxima bound what one object, one namespace and all of them can cost. 0: no limit.
 type Maxima struct {
 	// Replicas of one MachineDeployment, MachineSet or MachinePool. Default: 1000.
@@ -161,6 +183,7 @@ func Default() Configuration {
 		},
 		ControlPlanes: ControlPlanes{Addresses: []netip.Prefix{}, ReservedPorts: []int32{}, Issuers: []string{}},
 		Workloads:     Workloads{Ranges: []netip.Prefix{}, Proxies: []string{}},
+		Snapshots:     Snapshots{Folders: []SnapshotFolder{}, Endpoints: []string{}, NamespaceMiB: 10240},
 		Maxima: Maxima{
 			Replicas: 1000, Nodes: Maximum{Namespace: 100, Total: 250}, Networks: Maximum{Namespace: 30, Total: 100},
 			ControlPlanes: Maximum{Namespace: 30, Total: 100}, SimulatedNodes: Maximum{Total: 5000},

@@ -57,6 +57,16 @@ func (c Configuration) problems() []error {
 			wrong("nodes.mounts: path %q: name a folder by its absolute path, other than /, without .. and without a slash at the end", m.Path)
 		}
 	}
+	for _, f := range c.Snapshots.Folders {
+		if !path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "/" {
+			wrong("snapshots.folders: path %q: name a folder by its absolute path, other than /, without .. and without a slash at the end", f.Path)
+		}
+	}
+	for _, e := range c.Snapshots.Endpoints {
+		if u, err := url.Parse("https://" + e); err != nil || u.Host != e || e == "" {
+			wrong("snapshots.endpoints: %q: name an endpoint by its host, with a port where it needs one", e)
+		}
+	}
 	for _, i := range c.Nodes.Images {
 		if i == "" || i == "*" || strings.Contains(strings.TrimSuffix(i, "/*"), "*") {
 			wrong("nodes.images: %q: name an image, a repository, or a prefix that ends with /*", i)
@@ -96,6 +106,7 @@ func (c Configuration) numbers() map[string]int64 {
 	return map[string]int64{
 		"nodes.cpus": int64(c.Nodes.CPUs), "nodes.memoryMiB": c.Nodes.MemoryMiB, "nodes.processes": c.Nodes.Processes,
 		"maxima.replicas":        int64(m.Replicas),
+		"snapshots.namespaceMiB": c.Snapshots.NamespaceMiB,
 		"manager.memoryMiB":      c.Manager.MemoryMiB,
 		"maxima.nodes.namespace": int64(m.Nodes.Namespace), "maxima.nodes.total": int64(m.Nodes.Total),
 		"maxima.networks.namespace": int64(m.Networks.Namespace), "maxima.networks.total": int64(m.Networks.Total),

@@ -40,9 +40,15 @@ func comments() map[string]string {
 		"controlPlanes.reservedPorts": "Ports of these addresses where none may listen. Default: none.",
 		"controlPlanes.issuers": "URLs of the issuers whose tokens API servers may accept. They are processes of this host and connect to\n" +
 			"these, and to where these send them. Default: none.",
-		"workloads":                     "How the manager connects to workload clusters, whose kubeconfigs are Secrets of the namespaces.",
-		"workloads.ranges":              "Ranges that the address of a workload cluster has to lie in. Default: any.",
-		"workloads.proxies":             "The values of proxy-url that a kubeconfig may have. Default: none.",
+		"workloads":         "How the manager connects to workload clusters, whose kubeconfigs are Secrets of the namespaces.",
+		"workloads.ranges":  "Ranges that the address of a workload cluster has to lie in. Default: any.",
+		"workloads.proxies": "The values of proxy-url that a kubeconfig may have. Default: none.",
+		"snapshots":         "Where snapshots of etcd may be stored, besides the folder snapshots of the data directory.",
+		"snapshots.folders": "Folders of this host that spec.destination.folder.path of EtcdSnapshotPolicies may name:\n" +
+			"{path: /srv/snapshots, namespaces: [team-a]}. Default: none; all namespaces.",
+		"snapshots.endpoints": "Endpoints of S3-compatible stores, as spec.destination.s3.endpoint has them. The manager connects to them\n" +
+			"from this host. Default: none.",
+		"snapshots.namespaceMiB":        "The most that the snapshots of one namespace may have in one folder. 0: no limit. Default: 10240.",
 		"maxima":                        "What one object, one namespace and all of them can cost. 0: no limit.",
 		"maxima.replicas":               "Replicas of one MachineDeployment, MachineSet or MachinePool. Default: 1000.",
 		"maxima.nodes":                  "Containers. Default: 100 in a namespace, 250 in total.",

@@ -112,12 +112,13 @@ func controlPlaneKubeadm() Set {
 func controlPlaneHosted() Set {
 	return Set{
 		Name:        ControlPlaneHosted,
-		Controllers: map[string]int{"hostedcontrolplane": 10},
+		Controllers: map[string]int{"hostedcontrolplane": 10, "etcdsnapshotpolicy": 5},
 		CRDs: []string{
+			"etcdsnapshotpolicies.controlplane.slipway.dev",
 			"hostedcontrolplanes.controlplane.slipway.dev",
 			"hostedcontrolplanetemplates.controlplane.slipway.dev",
 		},
-		Watched:   []string{"clusters.cluster.x-k8s.io"},
+		Watched:   []string{"clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
 		Workloads: true,
 		Flags:     []string{"temporary-data"},
 	}

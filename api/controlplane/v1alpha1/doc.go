@@ -1,4 +1,5 @@
-// Package v1alpha1 holds the kinds of the group controlplane.slipway.dev: HostedControlPlane and its template.
+// Package v1alpha1 holds the kinds of the group controlplane.slipway.dev: HostedControlPlane and its template, and
+// EtcdSnapshotPolicy.
 //
 // Does: the Go form of Slipway's hosted control plane. It follows version v1beta2 of the Cluster API contract for
 // control planes, for a control plane without Machines. The markers are the source of the CRDs (make generate).

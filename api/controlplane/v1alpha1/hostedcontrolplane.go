@@ -32,6 +32,9 @@ const (
 	// AddonsAppliedCondition is true when what kubeadm join needs, and the add-ons, are in the workload cluster.
 	AddonsAppliedCondition = "AddonsApplied"
 
+	// RestoredCondition is false while a snapshot is being restored, and true afterwards; without a restore there is none.
+	RestoredCondition = "Restored"
+
 	// AddonsAvailableCondition is true while kube-proxy runs on every Node and CoreDNS answers.
 	AddonsAvailableCondition = "AddonsAvailable"
 )
@@ -60,7 +63,8 @@ type HostedControlPlaneSpec struct {
 // +kubebuilder:validation:MinProperties=1
 type HostedControlPlaneStatus struct {
 	// conditions tell about the state of the control plane. Known types: Available, CertificatesAvailable,
-	// EncryptionKeysAvailable, EtcdClusterAvailable, ProcessRunning, VersionCarried, AddonsApplied, AddonsAvailable, RollingOut, Deleting, Paused.
+	// EncryptionKeysAvailable, EtcdClusterAvailable, ProcessRunning, VersionCarried, AddonsApplied, AddonsAvailable,
+	// Restored, RollingOut, Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -14,6 +14,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&HostedControlPlane{}, &HostedControlPlaneList{},
 		&HostedControlPlaneTemplate{}, &HostedControlPlaneTemplateList{},
+		&EtcdSnapshotPolicy{}, &EtcdSnapshotPolicyList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

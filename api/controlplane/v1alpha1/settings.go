@@ -79,6 +79,11 @@ type SimulatedBackend struct{}
 // empty, and a simulated one says that it is.
 const InitializedAnnotation = "controlplane.slipway.dev/initialized"
 
+// RestoreAnnotation on a HostedControlPlane asks for a snapshot of its etcd to be restored. Its value is JSON with an id (the time
+// as 20261125T131500Z), policy and snapshot, and where they are needed identitySecret and otherCluster.
+// The controller removes it when the API server answers with what was restored.
+const RestoreAnnotation = "controlplane.slipway.dev/restore"
+
 // Annotations on a HostedControlPlane that make something go wrong with a simulated control plane, on purpose.
 // Durations have a unit, for example 500ms, 30s or 5m; a value that cannot be read counts as if the annotation were
 // absent.

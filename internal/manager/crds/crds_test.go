@@ -52,6 +52,7 @@ func TestKinds(t *testing.T) {
 		"LocalMachineTemplate":        "infrastructure.slipway.dev [lmt] v1alpha1*",
 		"LocalMachinePool":            "infrastructure.slipway.dev [lmp] v1alpha1*",
 		"LocalMachinePoolTemplate":    "infrastructure.slipway.dev [lmpt] v1alpha1*",
+		"EtcdSnapshotPolicy":          "controlplane.slipway.dev [esp] v1alpha1*",
 		"HostedControlPlane":          "controlplane.slipway.dev [hcp] v1alpha1*",
 		"HostedControlPlaneTemplate":  "controlplane.slipway.dev [hcpt] v1alpha1*",
 	}

@@ -250,5 +250,10 @@ func ownKinds() []kind {
 			object:   func() runtime.Object { return &hostedv1.HostedControlPlaneTemplate{} },
 			touched:  []string{wholeSpec},
 		},
+		{
+			resource: hostedv1.GroupVersion.WithResource("etcdsnapshotpolicies"),
+			object:   func() runtime.Object { return &hostedv1.EtcdSnapshotPolicy{} },
+			touched:  []string{wholeSpec},
+		},
 	}
 }

@@ -58,6 +58,9 @@ func (d Dir) Etcd() string { return d.Path("etcd") }
 // Planes holds one folder per hosted control plane.
 func (d Dir) Planes() string { return d.Path("planes") }
 
+// Snapshots holds snapshots of the etcd of workload clusters, in a folder per namespace.
+func (d Dir) Snapshots() string { return d.Path("snapshots") }
+
 // Balancers holds one folder per load balancer of a cluster whose control plane runs on machines.
 func (d Dir) Balancers() string { return d.Path("balancers") }
 

@@ -45,6 +45,9 @@ const slowRequest = time.Second
 
 const memberName = "slipway"
 
+// clientSocket is the name of the socket for clients.
+const clientSocket = "client.sock"
+
 // Start starts the member and returns when it serves, or when ctx ends.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
@@ -54,7 +57,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, http := socketURL(sockets, "client.sock"), socketURL(sockets, "http.sock")
+	client, http := socketURL(sockets, clientSocket), socketURL(sockets, "http.sock")
 	embedded, err := embedded(cfg, client, http)
 	if err != nil {
 		return nil, err
@@ -143,7 +146,7 @@ func socketFolder(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(filepath.Join(abs, "client.sock")) <= maxSocketPath {
+	if len(filepath.Join(abs, clientSocket)) <= maxSocketPath {
 		return abs, nil
 	}
 	sum := sha256.Sum256([]byte(abs))
@@ -165,4 +168,19 @@ func private(folder string) error {
 			"folder %s must be a directory of this user with mode 0700; remove it, or choose a shorter --data-dir", folder)
 	}
 	return nil
+}
+
+// ClientSocket is where the member with its data in this folder listens for clients.
+func ClientSocket(dir string) (string, error) {
+	folder, err := socketFolder(dir)
+	return filepath.Join(folder, clientSocket), err
+}
+
+// Identity is what a member is called: a data folder made of a snapshot has to be that of the same one.
+type Identity struct{ Name, PeerURL, Token string }
+
+// Member returns the identity of every member that this package starts.
+func Member() Identity {
+	nowhere := url.URL{Scheme: "unix", Host: "localhost:0"}
+	return Identity{Name: memberName, PeerURL: nowhere.String(), Token: embed.NewConfig().InitialClusterToken}
 }

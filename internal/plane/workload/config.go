@@ -55,6 +55,8 @@ type Config struct {
 	Security hostedv1.Security `json:"security,omitzero"`
 	// EncryptionKeys stands for the keys in the PKI folder that data in etcd is or was encrypted with; empty: there are none.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
+	// Restore is the ID of the snapshot that takes the place of the data, unless it has already; empty: none ever has.
+	Restore string `json:"restore,omitempty"`
 }
 
 // Validate returns a fault of kind Invalid that names the first thing that

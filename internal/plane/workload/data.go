@@ -29,6 +29,8 @@ type Data struct {
 	Version string
 	// EncryptionKeys stands for the keys that objects may be encrypted with; empty: none is.
 	EncryptionKeys string
+	// Restored is the snapshot that was restored last; Staged is the one that the next process restores.
+	Restored, Staged Restore
 }
 
 // ReadData returns what is known of the data. The record is the one of the last process, whether or not it lives.
@@ -38,6 +40,13 @@ func (f Folder) ReadData() (Data, error) {
 	case err == nil:
 		d.Exists = true
 	case !errors.Is(err, os.ErrNotExist):
+		return d, err
+	}
+	var err error
+	if d.Restored, err = f.ReadRestored(); err != nil {
+		return d, err
+	}
+	if d.Staged, err = f.ReadRestoreRequest(); err != nil {
 		return d, err
 	}
 	text, err := os.ReadFile(f.run())

@@ -54,6 +54,10 @@ type (
 	ReserveEndpoint struct{}
 	// ChangeProcess makes a control plane that runs what its backend says that it is to be.
 	ChangeProcess struct{ What string }
+	// StageRestore begins to fetch the snapshot that is to be restored.
+	StageRestore struct{ Snapshot string }
+	// FinishRestore removes the request for a restore.
+	FinishRestore struct{ Snapshot string }
 	// RemoveProcess stops the control plane and removes its data.
 	RemoveProcess struct{}
 )
@@ -83,6 +87,12 @@ func (ReserveEndpoint) String() string {
 	return "choose the control plane endpoint: the infrastructure provides none for such a control plane"
 }
 func (a ChangeProcess) String() string { return a.What }
+func (a StageRestore) String() string {
+	return "fetch snapshot " + a.Snapshot + ": it is to be restored"
+}
+func (a FinishRestore) String() string {
+	return "remove the request for a restore: the API server answers with snapshot " + a.Snapshot
+}
 func (RemoveProcess) String() string {
 	return "stop the control plane and remove its data: it is deleted"
 }
@@ -124,6 +134,15 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		}
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
 			o.(*hostedv1.HostedControlPlane).Spec.ControlPlaneEndpoint = endpoint
+		})
+	case StageRestore:
+		c.stageRestore(s, b)
+		return nil // its end leads to the next reconciliation
+	case FinishRestore:
+		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
+			annotations := o.GetAnnotations()
+			delete(annotations, hostedv1.RestoreAnnotation)
+			o.SetAnnotations(annotations)
 		})
 	case RemoveProcess:
 		c.addons.forget(nameOf(s.Plane))

@@ -33,6 +33,7 @@ var conditions = condition.Table[judged]{
 	{Type: hostedv1.EtcdClusterAvailableCondition, Of: judged.etcd},
 	{Type: hostedv1.AddonsAppliedCondition, Of: judged.addonsApplied},
 	{Type: hostedv1.AddonsAvailableCondition, Of: judged.addonsAvailable},
+	{Type: hostedv1.RestoredCondition, Of: judged.restored},
 	{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative, Of: judged.rollingOut},
 	{Type: hostedv1.AvailableCondition, Over: judged.available},
 }

@@ -23,7 +23,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/restoring"
 	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/snapshots/destination"
+	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
 )
 
 // Name of the controller.
@@ -44,6 +47,9 @@ type Config struct {
 	Policy policy.Configuration
 	// Workloads are the connections to the workload clusters.
 	Workloads Workloads
+	// Stores are where snapshots may be, Jobs run what takes minutes.
+	Stores destination.Settings
+	Jobs   *jobs.Jobs
 }
 
 // Workloads is what the controller needs of the connections to the workload clusters.
@@ -68,7 +74,9 @@ type Controller struct {
 	inspect   func(context.Context, *rest.Config, addons.Params) (addons.State, error)
 	reserved  []uint16
 	policy    policy.Configuration
-	workloads Workloads // nil in tests: none is connected
+	stager    restoring.Stager
+	jobs      *jobs.Jobs // nil in tests: nothing is restored
+	workloads Workloads  // nil in tests: none is connected
 	furnish   func(context.Context, *rest.Config, addons.Params) error
 	now       func() time.Time
 }
@@ -78,6 +86,7 @@ func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), backends: cfg.Backends, gateways: cfg.Gateways,
 		reserved: cfg.ReservedPorts, policy: cfg.Policy, workloads: cfg.Workloads, furnish: addons.Apply, inspect: addons.Inspect, now: time.Now,
+		stager: restoring.Stager{Client: s.Manager.GetClient(), Stores: cfg.Stores}, jobs: cfg.Jobs,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
@@ -85,6 +94,7 @@ func Add(s loop.Setup, cfg Config) error {
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(membership.OrphanedSecrets())).
 		WatchesRawSource(changes(cfg.Backends)).
+		WatchesRawSource(cfg.Jobs.Changed(kind)).
 		WatchesRawSource(cfg.Workloads.Changed(Name, c.ofConnection)).
 		Complete(r)
 }

@@ -40,6 +40,7 @@ const (
 //	kubeconfig missing, of another endpoint, half old  write
 //	Secret of ours without owner                       own it
 //	version not available, issuer not allowed          wait; what runs goes on running
+//	a snapshot asked for is not here yet               fetch it; what runs goes on running
 //	to be started without its data, or with newer      wait
 //	to be started where it may not listen              wait; what runs goes on running
 //	                                                   (a backend may start one anew without its data, and say so)
@@ -47,6 +48,7 @@ const (
 //	process missing or of another configuration        (re)start
 //	faults not those of the annotations                change
 //	API server does not answer                         wait for the backend
+//	the snapshot asked for was restored                remove the request
 //	add-ons not those of these params                  apply
 //	initialized, and not noted                         note
 //	how they fare is not known, or for some time       ask
@@ -148,6 +150,9 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 		return
 	}
 	cfg := configOf(s, endpoint)
+	if !decideRestore(s, cfg, p) {
+		return
+	}
 	if err := cfg.Validate(); err != nil {
 		p.WaitFor(workload.ReasonInvalid, "%s", err.Error()).For(kind, s.Plane.Name).ForPerson()
 		return
@@ -160,7 +165,7 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 		if !decideData(s, cfg, p) || !decideEndpoint(s, cfg, p) || !decideRoom(s, p) || !decideTurn(s, cfg, p) {
 			return
 		}
-		p.Do(StartProcess{Version: cfg.Version, Why: whyStart(s, cfg), Empty: isDataLost(s)})
+		p.Do(StartProcess{Version: cfg.Version, Why: whyStart(s, cfg), Empty: isDataLost(s) && !restores(s)})
 		if s.Terms.Started == nil {
 			p.WaitFor("ControlPlaneStarting", "The API server is starting").For(kind, s.Plane.Name).ToChange(untilAvailable)
 		}
@@ -186,6 +191,9 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 // decideData reports whether a process may be started with the data that is here: one that was initialized is not started
 // without any, but where its backend says what becomes of it then.
 func decideData(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
+	if restores(s) { // the process checks it before it touches what is there
+		return true
+	}
 	if err := s.Process.Data.Problem(cfg.Version); err != nil {
 		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For(kind, s.Plane.Name).ForPerson()
 		return false
@@ -243,6 +251,8 @@ func decideTurn(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 
 func whyStart(s Snapshot, cfg workload.Config) string {
 	switch {
+	case restores(s):
+		return "it restores snapshot " + s.Process.Data.Staged.Snapshot
 	case isDataLost(s):
 		return "its data is not on this host; " + s.Terms.Emptied
 	case !s.Process.Exists:
@@ -309,7 +319,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 		CertificateDays: int(spec.CertificateValidityDays), Authorities: fingerprint(s),
 		APIServer: flags(spec.APIServer), ControllerManager: flags(spec.ControllerManager),
 		Scheduler: flags(spec.Scheduler), Etcd: flags(spec.Etcd),
-		Security: s.security(), EncryptionKeys: keyFingerprint(s),
+		Security: s.security(), EncryptionKeys: keyFingerprint(s), Restore: restoreID(s),
 	}
 }
 

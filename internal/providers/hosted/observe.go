@@ -33,6 +33,8 @@ type Snapshot struct {
 	Process backend.ControlPlane
 	// Gateway is the host's address in the cluster's network; it is asked for only where a process is to be started.
 	Gateway Gateway
+	// Restore is what is known of the snapshot that is to be restored.
+	Restore Restore
 	// Addons is how the add-ons fared when they were last read.
 	Addons Addons
 	// Turn and Room are asked for only where a process is to be restarted or is new.
@@ -57,6 +59,7 @@ func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlP
 	if err != nil {
 		return s, fmt.Errorf("reading what runs for the control plane: %w", err)
 	}
+	s.Restore = c.readRestore(s, b)
 	if s.Cluster == nil {
 		return s, nil
 	}

@@ -41,6 +41,9 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		if applied, ok := a.(ApplyAddons); ok {
 			status.AddonsHash = applied.Hash
 		}
+		if _, ok := a.(FinishRestore); ok { // the data may be from before they were applied
+			status.AddonsHash = ""
+		}
 	}
 	if (status.AddonsHash != "" || !s.Terms.Addons) && s.Process.Ready {
 		status.Initialization.ControlPlaneInitialized = &yes
@@ -78,6 +81,9 @@ func processStatus(s Snapshot) hostedv1.ProcessStatus {
 func events(s Snapshot, status hostedv1.HostedControlPlaneStatus, out loop.Outcome) []loop.Event {
 	var list []loop.Event
 	for _, a := range out.Done {
+		if done, ok := a.(FinishRestore); ok {
+			list = append(list, loop.Normal("SnapshotRestored", "The API server answers with what snapshot %s had", done.Snapshot))
+		}
 		switch start, ok := a.(StartProcess); {
 		case ok && start.Empty:
 			list = append(list, loop.Warning("ControlPlaneStartedEmpty", "Started the control plane at %s without what it had stored: %s", start.Version, start.Why))

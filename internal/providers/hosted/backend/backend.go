@@ -69,6 +69,8 @@ type Backend struct {
 	ControlPlanes ControlPlanes
 	// Endpoints is nil where control planes listen where they are told to.
 	Endpoints Endpoints
+	// Folder is where the data of a control plane is on this host, so that a snapshot of it can be restored; nil: it has none.
+	Folder func(name string) workload.Folder
 	// Faults returns the control planes with what the annotations of an object ask to go wrong; nil: nothing can be asked for.
 	Faults func(annotations map[string]string) ControlPlanes
 }

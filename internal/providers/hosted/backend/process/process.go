@@ -43,7 +43,7 @@ func New(s *supervisor.Supervisor, temporary bool) backend.Backend {
 		p.denied = "The data of this manager is lost with its Pod (--temporary-data), and so would be that of the control plane: " +
 			"run hosted control planes in the management cluster of \"slipway up\", or use a KubeadmControlPlane"
 	}
-	return backend.Backend{ControlPlanes: p}
+	return backend.Backend{ControlPlanes: p, Folder: s.Folder}
 }
 
 // Terms implements backend.ControlPlanes.
@@ -65,6 +65,14 @@ func Terms(allowed policy.Configuration, versions []string) backend.Terms {
 func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane, error) {
 	st, found, err := p.supervisor.Status(name)
 	if err != nil || !found {
+		return backend.ControlPlane{}, err
+	}
+	// What a restore has written is newer than what the supervisor has seen.
+	folder := p.supervisor.Folder(name)
+	if st.Data.Staged, err = folder.ReadRestoreRequest(); err != nil {
+		return backend.ControlPlane{}, err
+	}
+	if st.Data.Restored, err = folder.ReadRestored(); err != nil {
 		return backend.ControlPlane{}, err
 	}
 	p.mu.Lock()

@@ -1,0 +1,95 @@
+package etcd
+
+import (
+	"context"
+	"io"
+	"net"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonNoSnapshots says that an etcd takes no snapshots: a simulated one has no database.
+const ReasonNoSnapshots = "EtcdTakesNoSnapshots"
+
+// Connection is a connection to one member.
+type Connection struct {
+	client *clientv3.Client
+	node   string
+	close  func() error
+}
+
+// ConnectTo returns a connection to the member on one Node of the configuration.
+func ConnectTo(cfg Config, node string) (*Connection, error) {
+	cfg.Nodes = []string{node}
+	all, err := Connect(cfg)
+	if err != nil {
+		return nil, err
+	}
+	one, err := all.(*cluster).client(node)
+	if err != nil {
+		return nil, err
+	}
+	return &Connection{client: one, node: node, close: all.Close}, nil
+}
+
+// ConnectToSocket returns a connection to a member that listens on a unix socket of this host.
+func ConnectToSocket(path string) (*Connection, error) {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"http://localhost"}, Logger: zap.NewNop(), MaxCallRecvMsgSize: maxAnswer, MaxUnaryRetries: 1,
+		DialOptions: []grpc.DialOption{grpc.WithDisableServiceConfig(), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		})},
+	})
+	if err != nil {
+		return nil, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member of the control plane does not answer").From(err)
+	}
+	return &Connection{client: client, node: "localhost", close: client.Close}, nil
+}
+
+// Close closes the connection.
+func (c *Connection) Close() error { return c.close() }
+
+// State returns the revision and the version of etcd.
+func (c *Connection) State(ctx context.Context) (revision int64, version string, err error) {
+	got, err := c.client.Status(ctx, c.client.Endpoints()[0])
+	if err != nil {
+		return 0, "", asFault(c.node, err)
+	}
+	return got.Header.GetRevision(), got.Version, nil
+}
+
+// Snapshot returns the member's database as a stream, with its checksum at the end.
+func (c *Connection) Snapshot(ctx context.Context) (io.ReadCloser, error) {
+	r, err := c.client.Snapshot(ctx)
+	if err != nil {
+		return nil, snapshotFault(c.node, err)
+	}
+	return streamed{r, c.node}, nil
+}
+
+// streamed gives errors of a stream their kind.
+type streamed struct {
+	io.ReadCloser
+	node string
+}
+
+func (s streamed) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = snapshotFault(s.node, err)
+	}
+	return n, err
+}
+
+func snapshotFault(node string, err error) error {
+	if status.Code(err) == codes.Unimplemented {
+		return fault.New(fault.Invalid, ReasonNoSnapshots, "The etcd of this control plane takes no snapshots: a simulated one has no database").From(err)
+	}
+	return asFault(node, err)
+}

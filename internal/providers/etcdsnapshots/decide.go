@@ -1,0 +1,250 @@
+package etcdsnapshots
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+	"github.com/slipwayhq/slipway/internal/snapshots/schedule"
+)
+
+const (
+	// retryAfter is when a snapshot that failed, or a store that did not answer, is retried.
+	retryAfter = 5 * time.Minute
+	// longest is how long nothing is looked at: the time of the host may be set.
+	longest = time.Hour
+	// busyAgain is when to check whether another snapshot is done; an event tells sooner.
+	busyAgain = 10 * time.Second
+)
+
+// Decide says what to do about an EtcdSnapshotPolicy. From top to bottom, each row waits for those above it:
+//
+//	suspended                                  wait for a person
+//	schedule cannot be read, not allowed       wait for a person
+//	nothing is due, asked for or ended         wait for the time
+//	what the store has is not known            ask
+//	the store does not answer                  wait, and retry
+//	a request whose snapshot is there, or is
+//	of no Cluster of the policy, or failed     remove it
+//	too many or too old                        remove them
+//	a snapshot due whose name the store has    nothing: it was taken
+//	one under way                              wait
+//	it failed a short time ago                 wait
+//	due, or asked for                          take it
+func Decide(s Snapshot) loop.Plan {
+	var p loop.Plan
+	if why := blocked(s); why.reason != "" {
+		p.WaitFor(why.reason, "%s", why.message).For(kind, s.Policy.Name).ForPerson()
+		return p
+	}
+	times, _ := schedule.Parse(s.Policy.Spec.Schedule) // blocked has read it
+	p.RecheckIn(min(times.Next(s.Now).Sub(s.Now), longest))
+	if !needsStore(s, times) {
+		return p
+	}
+	if !s.Store.Known {
+		p.Ask = append(p.Ask, ReadStore{})
+		return p
+	}
+	if s.Store.Problem != "" {
+		p.WaitFor(s.Store.Reason, "%s", s.Store.Problem).For(kind, s.Policy.Name).ForTime()
+		p.RecheckIn(retryAfter)
+		return p
+	}
+	request := requestOf(s)
+	if request.over != "" {
+		p.Do(RemoveRequest{Name: request.name, Why: request.over})
+	}
+	for _, c := range s.Clusters {
+		for _, m := range outdated(s.Policy.Spec.Retention, s.Store.Snapshots[c.Name], s.Now) {
+			p.Do(RemoveSnapshot{Manifest: m.m, Why: m.why})
+		}
+	}
+	decideSnapshots(s, times, request, &p)
+	return p
+}
+
+// why is a reason with its message.
+type why struct{ reason, message string }
+
+// blocked says why the policy does nothing until a person changes something.
+func blocked(s Snapshot) why {
+	if s.Policy.Spec.Suspend != nil && *s.Policy.Spec.Suspend {
+		return why{"Suspended", "Snapshots are suspended: set spec.suspend to false to go on"}
+	}
+	if _, err := schedule.Parse(s.Policy.Spec.Schedule); err != nil {
+		return why{"ScheduleInvalid", scheduleProblem(s)}
+	}
+	if s.Denied != "" {
+		return why{"DeniedByPolicy", s.Denied}
+	}
+	return why{}
+}
+
+// decideSnapshots takes the first snapshot that is due and can be taken, and waits for the others.
+func decideSnapshots(s Snapshot, times schedule.Schedule, request request, p *loop.Plan) {
+	for _, c := range s.Clusters {
+		name := dueName(s, c, times)
+		if request.over == "" && request.cluster == c.Name {
+			name = request.name
+		}
+		if name == "" || c.Problem != "" {
+			continue
+		}
+		switch job := c.Job; {
+		case job.Running:
+			p.WaitFor("SnapshotUnderWay", "Waiting for the snapshot of Cluster %s to be stored", c.Name).For("Cluster", c.Name).ToChange("")
+		case job.Err != "" && name != request.name && s.Now.Sub(job.Ended) < retryAfter:
+			p.WaitFor("SnapshotFailed", "Cluster %s: %s, retrying in up to 5m", c.Name, job.Err).For("Cluster", c.Name).ForTime()
+			p.RecheckIn(job.Ended.Add(retryAfter).Sub(s.Now))
+		case job.Busy || takes(*p):
+			p.WaitFor("WaitingForOtherSnapshot", "Waiting for another snapshot or restore to end before that of Cluster %s", c.Name).For("Cluster", c.Name).ForTime()
+			p.RecheckIn(busyAgain)
+		default:
+			p.Do(TakeSnapshot{Cluster: c.Cluster, Name: name})
+		}
+	}
+}
+
+func takes(p loop.Plan) bool {
+	return slices.ContainsFunc(p.Actions, func(a loop.Action) bool { _, ok := a.(TakeSnapshot); return ok })
+}
+
+// needsStore reports whether it matters what the store has: something is due, asked for, has ended, or was never read.
+func needsStore(s Snapshot, times schedule.Schedule) bool {
+	if s.Policy.Annotations[hostedv1.TakeSnapshotAnnotation] != "" || len(s.Policy.Status.Conditions) == 0 || s.Changed {
+		return true
+	}
+	return slices.ContainsFunc(s.Clusters, func(c Target) bool {
+		if c.Job.Running {
+			return false
+		}
+		return !c.Job.Ended.IsZero() || c.Problem == "" && dueName(s, c, times) != ""
+	})
+}
+
+// dueName is the name of the snapshot of a Cluster that is due and not there; empty: none is.
+func dueName(s Snapshot, c Target, times schedule.Schedule) string {
+	last := latest(s.Policy.CreationTimestamp.Time, c.Created)
+	for _, name := range namesOf(s, c.Name) {
+		if _, at, ok := snapshots.ParseName(name); ok {
+			last = latest(last, at)
+		}
+	}
+	due := times.Due(last, s.Now)
+	if due.IsZero() {
+		return ""
+	}
+	return snapshots.Name(c.Name, due)
+}
+
+// namesOf are the snapshots of a Cluster: those of the store, or as long as it was not read, those of the status.
+func namesOf(s Snapshot, cluster string) []string {
+	var out []string
+	if s.Store.Known && s.Store.Problem == "" {
+		for _, m := range s.Store.Snapshots[cluster] {
+			out = append(out, m.Name)
+		}
+		return out
+	}
+	for _, c := range s.Policy.Status.Clusters {
+		if c.Name == cluster {
+			for _, one := range c.Snapshots {
+				out = append(out, one.Name)
+			}
+		}
+	}
+	return out
+}
+
+// request is the snapshot that an annotation asks for.
+type request struct {
+	name, cluster string
+	// over says why it can be removed; empty: it is to be fulfilled.
+	over string
+}
+
+func requestOf(s Snapshot) request {
+	r := request{name: s.Policy.Annotations[hostedv1.TakeSnapshotAnnotation]}
+	if r.name == "" {
+		return r
+	}
+	cluster, at, ok := snapshots.ParseName(r.name)
+	r.cluster = cluster
+	i := slices.IndexFunc(s.Clusters, func(c Target) bool { return c.Name == cluster })
+	switch {
+	case !ok || at.After(s.Now.Add(time.Minute)):
+		r.over = "it is not the name of a snapshot of now"
+	case i < 0:
+		r.over = "the policy has no Cluster " + cluster
+	case slices.Contains(namesOf(s, cluster), r.name):
+		r.over = "the snapshot is stored"
+	case s.Clusters[i].Problem != "":
+		r.over = s.Clusters[i].Problem
+	case s.Clusters[i].Job.Err != "" && s.Clusters[i].Job.Name == r.name:
+		r.over = s.Clusters[i].Job.Err
+	}
+	return r
+}
+
+// removal is a snapshot that is not kept.
+type removal struct {
+	m   snapshots.Manifest
+	why string
+}
+
+// outdated returns the snapshots that are not kept, the oldest first. The newest always is.
+func outdated(keep hostedv1.SnapshotRetention, have []snapshots.Manifest, now time.Time) []removal {
+	count := int(cmp.Or(keep.Count, hostedv1.DefaultSnapshotCount))
+	var out []removal
+	for i, m := range have {
+		age := time.Duration(keep.MaximumAgeHours) * time.Hour
+		switch left := len(have) - i; {
+		case left == 1:
+		case left > count:
+			out = append(out, removal{m, fmt.Sprintf("%d are kept", count)})
+		case age > 0 && now.Sub(m.Taken) > age:
+			out = append(out, removal{m, fmt.Sprintf("it is older than %d h", keep.MaximumAgeHours)})
+		}
+	}
+	return out
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// The actions of the controller. Each may be repeated.
+type (
+	// TakeSnapshot begins to take a snapshot.
+	TakeSnapshot struct {
+		Cluster snapshots.Cluster
+		Name    string
+	}
+	// RemoveSnapshot removes a snapshot from the store.
+	RemoveSnapshot struct {
+		Manifest snapshots.Manifest
+		Why      string
+	}
+	// RemoveRequest removes the annotation that asks for a snapshot.
+	RemoveRequest struct{ Name, Why string }
+	// ReadStore asks what the store has.
+	ReadStore struct{}
+)
+
+func (a TakeSnapshot) String() string { return "take snapshot " + a.Name + ": it is due" }
+func (a RemoveSnapshot) String() string {
+	return fmt.Sprintf("remove snapshot %s: %s", a.Manifest.Name, a.Why)
+}
+func (a RemoveRequest) String() string {
+	return fmt.Sprintf("remove the request for snapshot %s: %s", a.Name, strings.ToLower(a.Why[:1])+a.Why[1:])
+}
+func (ReadStore) String() string { return "read what snapshots the store has" }

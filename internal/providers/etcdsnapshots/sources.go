@@ -1,0 +1,167 @@
+package etcdsnapshots
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/fault"
+	planeetcd "github.com/slipwayhq/slipway/internal/plane/etcd"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/remote/portforward"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+)
+
+// etcdPort is where a member of kubeadm's listens for clients.
+const etcdPort = 2379
+
+// Forwarder connects to ports of Pods of workload clusters.
+type Forwarder interface {
+	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
+}
+
+// Reached is the etcd of hosted control planes of this host, and of those that kubeadm made.
+type Reached struct {
+	// Client reads Clusters, control planes and Machines, and Secrets.
+	Client client.Client
+	// Planes is the folder of all hosted control planes on this host.
+	Planes string
+	// Forwarder reaches Pods of workload clusters.
+	Forwarder Forwarder
+	Now       func() time.Time
+}
+
+// Problem implements Sources.
+func (r Reached) Problem(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
+	switch ref := cluster.Spec.ControlPlaneRef; {
+	case ref.Kind == "HostedControlPlane" && ref.APIGroup == hostedv1.GroupVersion.Group:
+		plane := &hostedv1.HostedControlPlane{}
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}, plane)
+		if err == nil && plane.Spec.Backend.Simulated != nil {
+			return "Its control plane is simulated and has no etcd: there is nothing to take a snapshot of", nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+	case ref.Kind == "KubeadmControlPlane" && ref.APIGroup == controlplanev1.GroupVersion.Group:
+	default:
+		return fmt.Sprintf("Its control plane of kind %q is neither a HostedControlPlane nor a KubeadmControlPlane: slipway does not reach its etcd", ref.Kind), nil
+	}
+	if done := cluster.Status.Initialization.ControlPlaneInitialized; done == nil || !*done {
+		return "Waiting for its control plane to be initialized", nil
+	}
+	return "", nil
+}
+
+// Open implements Sources.
+func (r Reached) Open(ctx context.Context, key client.ObjectKey) (Source, error) {
+	cluster := &clusterv1.Cluster{}
+	if err := r.Client.Get(ctx, key, cluster); err != nil {
+		return nil, err
+	}
+	if cluster.Spec.ControlPlaneRef.Kind == "HostedControlPlane" {
+		return r.openHosted(client.ObjectKey{Namespace: key.Namespace, Name: cluster.Spec.ControlPlaneRef.Name})
+	}
+	return r.openMachines(ctx, key)
+}
+
+// openHosted connects to the etcd of a hosted control plane of this host.
+func (r Reached) openHosted(plane client.ObjectKey) (Source, error) {
+	folder := workload.Folder(filepath.Join(r.Planes, plane.Namespace+"."+plane.Name))
+	socket, err := planeetcd.ClientSocket(folder.Etcd())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(socket); err != nil {
+		return nil, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "HostedControlPlane %s does not run on this host", plane.Name).From(err)
+	}
+	connection, err := etcd.ConnectToSocket(socket)
+	if err != nil {
+		return nil, err
+	}
+	return connected{Connection: connection, facts: func() (snapshots.Facts, error) {
+		data, err := folder.ReadData()
+		return snapshots.Facts{Kubernetes: data.Version, EncryptionKeys: data.EncryptionKeys}, err
+	}}, nil
+}
+
+// openMachines connects to the first etcd member of a control plane on Machines that answers.
+func (r Reached) openMachines(ctx context.Context, cluster client.ObjectKey) (Source, error) {
+	list := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name},
+		client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {
+		return nil, fmt.Errorf("listing the Machines of the control plane: %w", err)
+	}
+	found, err := authority.Read(ctx, cluster, []authority.Purpose{authority.Etcd}, r.Client)
+	if err != nil {
+		return nil, err
+	}
+	secret := found[authority.Etcd]
+	if secret == nil || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
+		return nil, fault.New(fault.Invalid, "EtcdAuthorityMissing", "Secret %s has no key to sign a client certificate of etcd with: take snapshots of an external etcd where it runs", authority.Etcd.SecretName(cluster.Name))
+	}
+	config, err := etcd.ClientTLS(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], r.Now())
+	if err != nil {
+		return nil, err
+	}
+	machines := slices.DeleteFunc(list.Items, func(m clusterv1.Machine) bool { return m.Status.NodeRef.Name == "" || !m.DeletionTimestamp.IsZero() })
+	slices.SortFunc(machines, func(a, b clusterv1.Machine) int { return strings.Compare(a.Name, b.Name) })
+	failed := error(fault.New(fault.Unreachable, "NoEtcdMember", "No Machine of the control plane has a Node"))
+	for _, m := range machines {
+		connection, err := etcd.ConnectTo(etcd.Config{TLS: config, Dial: func(ctx context.Context, node string) (net.Conn, error) {
+			return r.Forwarder.Forward(ctx, cluster, portforward.Target{Namespace: metav1.NamespaceSystem, Pod: "etcd-" + node, Port: etcdPort})
+		}}, m.Status.NodeRef.Name)
+		if err != nil {
+			return nil, err
+		}
+		if failed = answers(ctx, connection); failed == nil {
+			version := m.Spec.Version
+			return connected{Connection: connection, facts: func() (snapshots.Facts, error) { return snapshots.Facts{Kubernetes: version}, nil }}, nil
+		}
+		_ = connection.Close()
+	}
+	return nil, failed
+}
+
+// memberTimeout ends asking whether a member answers.
+const memberTimeout = 15 * time.Second
+
+func answers(ctx context.Context, c *etcd.Connection) error {
+	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
+	defer cancel()
+	_, _, err := c.State(ctx)
+	return err
+}
+
+// connected is a source over a connection.
+type connected struct {
+	*etcd.Connection
+	// facts are what is known of the control plane besides its etcd.
+	facts func() (snapshots.Facts, error)
+}
+
+// Facts implements snapshots.Source.
+func (c connected) Facts(ctx context.Context) (snapshots.Facts, error) {
+	facts, err := c.facts()
+	if err != nil {
+		return facts, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
+	defer cancel()
+	facts.Revision, facts.Etcd, err = c.State(ctx)
+	return facts, err
+}

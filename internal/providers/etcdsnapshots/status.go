@@ -1,0 +1,193 @@
+package etcdsnapshots
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+	"github.com/slipwayhq/slipway/internal/snapshots/schedule"
+)
+
+// maxMessage bounds the message of one Cluster, in bytes.
+const maxMessage = 1000
+
+// judged is a snapshot with the table of Clusters that follows from it.
+type judged struct {
+	Snapshot
+	clusters []hostedv1.ClusterSnapshots
+}
+
+// conditions is the table of conditions.
+var conditions = condition.Table[judged]{
+	{Type: hostedv1.ScheduleValidCondition, Of: judged.scheduleValid},
+	{Type: hostedv1.StoreAvailableCondition, Of: judged.storeAvailable},
+	{Type: hostedv1.SnapshotsUpToDateCondition, Of: judged.upToDate},
+	{Type: hostedv1.ReadyCondition, Over: judged.ready},
+}
+
+func scheduleProblem(s Snapshot) string {
+	if _, err := schedule.Parse(s.Policy.Spec.Schedule); err != nil {
+		return fault.UserMessage(err)
+	}
+	return ""
+}
+
+func (j judged) scheduleValid() condition.Verdict {
+	if text := scheduleProblem(j.Snapshot); text != "" {
+		return condition.False("Invalid", text)
+	}
+	return condition.True("Valid")
+}
+
+func (j judged) storeAvailable() condition.Verdict {
+	before := condition.Set(j.Policy.Status.Conditions).Get(hostedv1.StoreAvailableCondition)
+	switch {
+	case j.Denied != "":
+		return condition.False("DeniedByPolicy", j.Denied)
+	case j.Store.Problem != "":
+		return condition.False(j.Store.Reason, j.Store.Problem)
+	case j.Store.Known:
+		return condition.True("Available")
+	case before != nil && before.Reason != "DeniedByPolicy":
+		return condition.Verdict{Status: before.Status, Reason: before.Reason, Message: before.Message}
+	}
+	return condition.Unknown("NotYetKnown", "The store is read when a snapshot is due")
+}
+
+func (j judged) upToDate() condition.Verdict {
+	if j.Policy.Spec.Suspend != nil && *j.Policy.Spec.Suspend {
+		return condition.Unknown("Suspended", "Snapshots are suspended: set spec.suspend to false to go on")
+	}
+	var problems []string
+	for _, c := range j.clusters {
+		if c.Message != "" {
+			problems = append(problems, "* Cluster "+c.Name+": "+c.Message)
+		}
+	}
+	if j.Beyond > 0 {
+		problems = append(problems, fmt.Sprintf("* %d more Clusters are selected than the %d of which one policy takes snapshots: select fewer", j.Beyond, hostedv1.MaxSnapshotClusters))
+	}
+	switch {
+	case len(problems) > 5:
+		return condition.False("SnapshotsMissing", strings.Join(problems[:5], "\n")+fmt.Sprintf("\nand %d more", len(problems)-5))
+	case len(problems) > 0:
+		return condition.False("SnapshotsMissing", strings.Join(problems, "\n"))
+	case len(j.Clusters) == 0:
+		return condition.TrueBecause("NoClusters", "There is no Cluster of this policy")
+	}
+	return condition.True("UpToDate")
+}
+
+func (judged) ready(set condition.Set) condition.Verdict {
+	return condition.Summarize(set, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
+		condition.Part{Type: hostedv1.ScheduleValidCondition}, condition.Part{Type: hostedv1.StoreAvailableCondition}, condition.Part{Type: hostedv1.SnapshotsUpToDateCondition})
+}
+
+// Report says the status of an EtcdSnapshotPolicy.
+func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
+	s.Store.Snapshots = without(s.Store.Snapshots, out)
+	j := judged{Snapshot: s}
+	status := hostedv1.EtcdSnapshotPolicyStatus{}
+	for _, target := range s.Clusters {
+		row := rowOf(s, target)
+		if len(row.Snapshots) > 0 && status.LastSnapshotTime.Before(&row.Snapshots[0].Time) {
+			status.LastSnapshotTime = row.Snapshots[0].Time
+		}
+		j.clusters = append(j.clusters, row)
+	}
+	status.Clusters = j.clusters
+	if times, err := schedule.Parse(s.Policy.Spec.Schedule); err == nil && blocked(s).reason == "" {
+		status.NextSnapshotTime = metav1.NewTime(times.Next(s.Now))
+	}
+	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Policy, s.Now))
+	return loop.Report{Status: status, Events: events(s, j.clusters, out)}
+}
+
+// without returns the snapshots of a store without those that were removed.
+func without(all map[string][]snapshots.Manifest, out loop.Outcome) map[string][]snapshots.Manifest {
+	gone := map[string]bool{}
+	for _, a := range out.Done {
+		if r, ok := a.(RemoveSnapshot); ok {
+			gone[r.Manifest.Name] = true
+		}
+	}
+	left := map[string][]snapshots.Manifest{}
+	for cluster, list := range all {
+		for _, m := range list {
+			if !gone[m.Name] {
+				left[cluster] = append(left[cluster], m)
+			}
+		}
+	}
+	return left
+}
+
+// rowOf tells about a Cluster: what the store has, or where it was not read, what the status says.
+func rowOf(s Snapshot, c Target) hostedv1.ClusterSnapshots {
+	row := hostedv1.ClusterSnapshots{Name: c.Name}
+	if s.Store.Known && s.Store.Problem == "" {
+		list := s.Store.Snapshots[c.Name]
+		row.Count = int32(len(list))
+		for i := len(list) - 1; i >= 0 && len(row.Snapshots) < hostedv1.MaxListedSnapshots; i-- {
+			row.Snapshots = append(row.Snapshots, listed(list[i]))
+		}
+	} else if i := slices.IndexFunc(s.Policy.Status.Clusters, func(r hostedv1.ClusterSnapshots) bool { return r.Name == c.Name }); i >= 0 {
+		row = s.Policy.Status.Clusters[i]
+		row.Message = ""
+	}
+	if c.Job.Err != "" && !c.Job.Running {
+		row.Message, row.LastFailureTime = clip(c.Job.Err), metav1.NewTime(c.Job.Ended.Truncate(time.Second))
+	} else if !c.Job.Running && (c.Job.Ended.IsZero() || c.Job.Err == "") && s.Store.Known && s.Store.Problem == "" {
+		row.LastFailureTime = metav1.Time{}
+	}
+	if c.Problem != "" {
+		row.Message = clip(c.Problem)
+	}
+	return row
+}
+
+func listed(m snapshots.Manifest) hostedv1.EtcdSnapshot {
+	one := hostedv1.EtcdSnapshot{Name: m.Name, Time: metav1.NewTime(m.Taken.Truncate(time.Second)), Revision: max(m.Revision, 0), Bytes: m.Bytes, Version: m.Kubernetes}
+	if m.Encrypted {
+		one.Encrypted = &m.Encrypted
+	}
+	return one
+}
+
+func clip(text string) string {
+	if len(text) > maxMessage {
+		return strings.ToValidUTF8(text[:maxMessage], "") + " …"
+	}
+	return text
+}
+
+func events(s Snapshot, now []hostedv1.ClusterSnapshots, out loop.Outcome) []loop.Event {
+	var list []loop.Event
+	for _, row := range now {
+		i := slices.IndexFunc(s.Policy.Status.Clusters, func(r hostedv1.ClusterSnapshots) bool { return r.Name == row.Name })
+		if i < 0 {
+			continue
+		}
+		before := s.Policy.Status.Clusters[i]
+		if len(row.Snapshots) > 0 && !slices.ContainsFunc(before.Snapshots, func(e hostedv1.EtcdSnapshot) bool { return e.Name == row.Snapshots[0].Name }) {
+			list = append(list, loop.Normal("SnapshotTaken", "Took snapshot %s of etcd", row.Snapshots[0].Name))
+		}
+		if !row.LastFailureTime.IsZero() && !row.LastFailureTime.Equal(&before.LastFailureTime) {
+			list = append(list, loop.Warning("SnapshotFailed", "Cluster %s: %s", row.Name, row.Message))
+		}
+	}
+	for _, a := range out.Done {
+		if r, ok := a.(RemoveRequest); ok && r.Why != "the snapshot is stored" {
+			list = append(list, loop.Warning("SnapshotRequestRefused", "No snapshot %s: %s", clip(r.Name), r.Why))
+		}
+	}
+	return list
+}

@@ -1,0 +1,134 @@
+package hosted
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/restoring"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
+)
+
+const (
+	// fetchAgain is when fetching a snapshot that failed is retried.
+	fetchAgain = time.Minute
+	// busyAgain is when to check whether another job has ended; an event tells sooner.
+	busyAgain = 10 * time.Second
+)
+
+// Restore is what is known of a snapshot that is to be restored.
+type Restore struct {
+	// Request is what the annotation asks for; nil: nothing, or what cannot be read.
+	Request *restoring.Request
+	// Problem is why it cannot be fulfilled, with its reason; empty: it can.
+	Problem, Reason string
+	// Running tells that the snapshot is being fetched, Busy that another job runs.
+	Running, Busy bool
+	// Ended is when fetching it ended, Err how; empty: well, or it has not.
+	Ended time.Time
+	Err   string
+}
+
+// readRestore reads the request, and what is known of fetching its snapshot.
+func (c *Controller) readRestore(s Snapshot, b backend.Backend) Restore {
+	var out Restore
+	var err error
+	if out.Request, err = restoring.Parse(s.Plane); err != nil {
+		return Restore{Problem: fault.UserMessage(err), Reason: fault.As(err).Reason}
+	}
+	if out.Request == nil {
+		return out
+	}
+	if b.Folder == nil || c.jobs == nil {
+		out.Reason, out.Problem = "RestoreImpossible", "A "+s.Terms.Kind+" control plane has no etcd on this host: it cannot be restored"
+		return out
+	}
+	if job := c.jobs.State(jobs.Key(kind, client.ObjectKeyFromObject(s.Plane))); job.What == out.Request.String() || job.Running || job.Busy {
+		out.Running, out.Busy, out.Ended = job.Running, job.Busy, job.Ended
+		if job.Err != nil && job.What == out.Request.String() {
+			out.Err = fault.UserMessage(job.Err)
+		}
+	}
+	return out
+}
+
+// restores reports whether the next process restores a snapshot.
+func restores(s Snapshot) bool {
+	r := s.Restore.Request
+	return r != nil && s.Restore.Problem == "" && s.Process.Data.Staged.ID == r.ID && s.Process.Data.Restored.ID != r.ID
+}
+
+// restoreID is the restore that the process is to have done: that which is asked for once its snapshot is here, else the last.
+func restoreID(s Snapshot) string {
+	if restores(s) {
+		return s.Restore.Request.ID
+	}
+	return s.Process.Data.Restored.ID
+}
+
+// decideRestore fetches the snapshot that is to be restored, and ends the request when that was done. It reports whether the
+// process may be started meanwhile: one that does not run waits for its snapshot.
+func decideRestore(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
+	r := s.Restore.Request
+	switch state := s.Restore; {
+	case state.Problem != "":
+		p.WaitFor(state.Reason, "%s", state.Problem).For(kind, s.Plane.Name).ForPerson()
+		return true
+	case r == nil || restores(s):
+		return true
+	case s.Process.Data.Restored.ID == r.ID:
+		if s.Process.Ready && s.Process.Config == cfg.Hash() {
+			p.Do(FinishRestore{Snapshot: r.Snapshot})
+		}
+		return true
+	case state.Running:
+		p.WaitFor("FetchingSnapshot", "Fetching snapshot %s", r.Snapshot).For(kind, s.Plane.Name).ToChange("condition Restored")
+	case state.Err != "" && s.Now.Sub(state.Ended) < fetchAgain:
+		p.WaitFor("SnapshotNotFetched", "%s, retrying in up to 1m", strings.TrimSuffix(state.Err, ", retrying")).For(kind, s.Plane.Name).ForTime()
+		p.RecheckIn(state.Ended.Add(fetchAgain).Sub(s.Now))
+	case state.Busy:
+		p.WaitFor("WaitingForOtherSnapshot", "Waiting for another snapshot or restore to end before snapshot %s is fetched", r.Snapshot).For(kind, s.Plane.Name).ForTime()
+		p.RecheckIn(busyAgain)
+	default:
+		p.Do(StageRestore{Snapshot: r.Snapshot})
+		p.RecheckIn(busyAgain) // another job may have begun meanwhile
+	}
+	return s.Process.Running
+}
+
+// stageRestore begins to fetch the snapshot.
+func (c *Controller) stageRestore(s Snapshot, b backend.Backend) {
+	order := restoring.Order{
+		Request: *s.Restore.Request, Config: configOf(s, endpointOf(s)), Folder: b.Folder(nameOf(s.Plane)),
+		Cluster: snapshots.Cluster{Namespace: s.Plane.Namespace, Name: s.Cluster.Name, UID: string(s.Cluster.UID)},
+	}
+	c.jobs.Start(jobs.Key(kind, client.ObjectKeyFromObject(s.Plane)), order.Request.String(), func(ctx context.Context) error { return c.stager.Stage(ctx, order) })
+}
+
+func (j judged) restored() condition.Verdict {
+	r, done := j.Restore.Request, j.Process.Data.Restored
+	switch {
+	case j.Restore.Problem != "":
+		return condition.False(j.Restore.Reason, j.Restore.Problem)
+	case r != nil && done.ID != r.ID && j.Restore.Err != "" && !j.Restore.Running && !restores(j.Snapshot):
+		return condition.False("SnapshotNotFetched", j.Restore.Err)
+	case r != nil && done.ID != r.ID && restores(j.Snapshot) && j.Process.LastExit != "" && !j.Process.Running:
+		return condition.False("RestoreFailed", "The process that restores snapshot "+r.Snapshot+" ended ("+j.Process.LastExit+"); its last lines are in the condition ProcessRunning. Remove the annotation "+hostedv1.RestoreAnnotation+" to continue with the data from before")
+	case r != nil && done.ID != r.ID:
+		return condition.False("Restoring", "Restoring snapshot "+r.Snapshot)
+	case r != nil && !j.Process.Ready:
+		return condition.False("Restoring", "Waiting for the API server to answer with snapshot "+r.Snapshot)
+	case done.ID != "":
+		return condition.TrueBecause("Restored", "The data is from snapshot "+done.Snapshot+" (restore "+done.ID+"); that from before is in the folder of the control plane, in etcd-before-"+done.ID)
+	}
+	return condition.Absent()
+}

@@ -1,0 +1,78 @@
+// Package schedule says when snapshots are due.
+//
+// Does: reads schedules as of cron, in UTC, and returns the times of one between others.
+//
+// Never: reads a clock.
+//
+// Read first: [Parse].
+package schedule
+
+import (
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Shortest is the least time between two snapshots of a cluster.
+const Shortest = 5 * time.Minute
+
+// longestBack bounds how far back missed times count.
+const longestBack = 366 * 24 * time.Hour
+
+// Schedule is when snapshots are due.
+type Schedule struct{ of cron.Schedule }
+
+// Parse reads a schedule. Its error says what one looks like.
+func Parse(text string) (Schedule, error) {
+	invalid := func(err error) error {
+		return fault.New(fault.Invalid, "ScheduleInvalid", "Schedule %q cannot be read: use five fields as of cron (minute, hour, day of month, month, day of week), for example \"0 */6 * * *\", or @hourly, @daily, @weekly or @monthly", text).From(err)
+	}
+	if strings.HasPrefix(text, "@every") || strings.Contains(text, "TZ=") {
+		return Schedule{}, invalid(nil)
+	}
+	of, err := cron.ParseStandard("TZ=UTC " + text)
+	if err != nil {
+		return Schedule{}, invalid(err)
+	}
+	if of.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return Schedule{}, fault.New(fault.Invalid, "ScheduleInvalid", "Schedule %q is never due: use days that exist", text)
+	}
+	return Schedule{of}, nil
+}
+
+// Next returns the first time after another.
+func (s Schedule) Next(after time.Time) time.Time { return s.of.Next(after.UTC()) }
+
+// Due returns the last time of the schedule up to now that is at least [Shortest] after the last snapshot; zero: none is due.
+func (s Schedule) Due(last, now time.Time) time.Time {
+	if earliest := now.Add(-longestBack); last.Before(earliest) {
+		last = earliest
+	}
+	due := s.Next(last)
+	if due.IsZero() || due.After(now) {
+		return time.Time{}
+	}
+	// The last one up to now: back from now in steps that double, until there is one.
+	for back := Shortest; ; back *= 2 {
+		from := now.Add(-back)
+		if from.Before(last) {
+			from = last
+		}
+		if first := s.Next(from); !first.IsZero() && !first.After(now) {
+			for next := first; !next.IsZero() && !next.After(now); next = s.Next(next) {
+				due = next
+			}
+			break
+		}
+		if !from.After(last) {
+			break
+		}
+	}
+	if due.Sub(last) < Shortest {
+		return time.Time{}
+	}
+	return due
+}

@@ -1,0 +1,247 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// partial is how the names of files begin that are not written to their end.
+const partial = ".partial-"
+
+// folder is a store in a folder of this host.
+type folder struct {
+	path string
+	// most bounds the bytes of all files together; 0: nothing does.
+	most int64
+}
+
+// Folder returns a store in a folder of this host, which is created by the first write. Its files have at most so many bytes
+// together; 0: as many as the disk takes. Symbolic links in it that lead out are not followed.
+func Folder(path string, most int64) Store { return folder{path: path, most: most} }
+
+// open opens the folder; with create it is made where it is missing.
+func (f folder) open(create bool) (*os.Root, error) {
+	if create {
+		if err := os.MkdirAll(f.path, 0o700); err != nil {
+			return nil, asDisk(err)
+		}
+	}
+	return os.OpenRoot(f.path)
+}
+
+// Write implements Store.
+func (f folder) Write(ctx context.Context, name string, r io.Reader, most int64) error {
+	if err := clean(name); err != nil {
+		return err
+	}
+	left, err := f.left(ctx)
+	if err != nil {
+		return err
+	}
+	root, err := f.open(true)
+	if err != nil {
+		return doing("opening", f.path, err)
+	}
+	defer func() { _ = root.Close() }()
+	dir, base := path.Split(name)
+	if dir != "" {
+		if err := root.MkdirAll(path.Clean(dir), 0o700); err != nil {
+			return asDisk(err)
+		}
+	}
+	temporary := dir + partial + base
+	if err := fill(root, temporary, &quota{from: bound(ctx, r, most), left: left, most: f.most}); err != nil {
+		_ = root.Remove(temporary)
+		return passed(err, func() error { return asDisk(err) })
+	}
+	if err := root.Rename(temporary, name); err != nil {
+		_ = root.Remove(temporary)
+		return asDisk(err)
+	}
+	return syncFolder(root, path.Clean(path.Dir(name)))
+}
+
+// left is how many bytes may be written.
+func (f folder) left(ctx context.Context) (int64, error) {
+	if f.most == 0 {
+		return 0, nil
+	}
+	files, err := f.walk(ctx, ".", true)
+	if err != nil {
+		return 0, err
+	}
+	left := f.most
+	for _, file := range files {
+		left -= file.Bytes
+	}
+	return left, nil
+}
+
+// quota fails where more is read than is left of most; most 0: never.
+type quota struct {
+	from       io.Reader
+	left, most int64
+}
+
+func (q *quota) Read(p []byte) (int, error) {
+	n, err := q.from.Read(p)
+	q.left -= int64(n)
+	if q.most > 0 && q.left < 0 {
+		return 0, fault.New(fault.Invalid, ReasonFull,
+			"The snapshots of this namespace have the %d MiB that they may have on this host: keep fewer of them, use an S3-compatible store, or ask the operator to raise snapshots.namespaceMiB in the configuration file (slipway up --config)", q.most>>20)
+	}
+	return n, err
+}
+
+func fill(root *os.Root, name string, r io.Reader) error {
+	out, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, r); err != nil {
+		_ = out.Close()
+		return err
+	}
+	if err := out.Sync(); err != nil {
+		_ = out.Close()
+		return err
+	}
+	return out.Close()
+}
+
+func syncFolder(root *os.Root, name string) error {
+	dir, err := root.Open(name)
+	if err != nil {
+		return asDisk(err)
+	}
+	defer func() { _ = dir.Close() }()
+	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return asDisk(err)
+	}
+	return nil
+}
+
+// Read implements Store.
+func (f folder) Read(_ context.Context, name string) (io.ReadCloser, error) {
+	if err := clean(name); err != nil {
+		return nil, err
+	}
+	root, err := f.open(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing(name, err)
+	}
+	if err != nil {
+		return nil, asDisk(err)
+	}
+	defer func() { _ = root.Close() }()
+	in, err := root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing(name, err)
+	}
+	if err != nil {
+		return nil, asDisk(err)
+	}
+	return in, nil
+}
+
+// List implements Store.
+func (f folder) List(ctx context.Context, below string) ([]File, error) {
+	if err := clean(below); err != nil {
+		return nil, err
+	}
+	return f.walk(ctx, below, false)
+}
+
+// walk returns the files below a folder of the store, with or without those that are not written to their end.
+func (f folder) walk(ctx context.Context, below string, all bool) ([]File, error) {
+	root, err := f.open(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, asDisk(err)
+	}
+	defer func() { _ = root.Close() }()
+	var out []File
+	err = fs.WalkDir(root.FS(), below, func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !entry.Type().IsRegular() || !all && strings.HasPrefix(entry.Name(), partial) {
+			return ctx.Err()
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(out) == MaxListed {
+			return tooMany(below)
+		}
+		out = append(out, File{Name: name, Bytes: info.Size(), Modified: info.ModTime()})
+		return ctx.Err()
+	})
+	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return out, passed(err, func() error { return asDisk(err) })
+}
+
+// Delete implements Store.
+func (f folder) Delete(_ context.Context, name string) error {
+	if err := clean(name); err != nil {
+		return err
+	}
+	root, err := f.open(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return asDisk(err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return asDisk(err)
+	}
+	return nil
+}
+
+// Tidy implements Store.
+func (f folder) Tidy(ctx context.Context, below string, before time.Time) error {
+	files, err := f.walk(ctx, below, true)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if strings.HasPrefix(path.Base(file.Name), partial) && file.Modified.Before(before) {
+			if err := f.Delete(ctx, file.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// asDisk says what a disk has said. Paths of the host are for its operator: they are in the log only.
+func asDisk(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fault.New(fault.Transient, ReasonFull, "The disk of the store of snapshots is full: free space on it, or keep fewer snapshots").From(err)
+	case errors.Is(err, fs.ErrPermission):
+		return fault.New(fault.Invalid, ReasonRefused, "The folder of the store of snapshots may not be read or written by slipway: correct its owner or mode").From(err)
+	}
+	return fault.New(fault.Transient, ReasonUnreachable, "The folder of the store of snapshots cannot be read or written").From(err)
+}

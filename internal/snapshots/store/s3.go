@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+const (
+	// partBytes is the size of the parts of an upload: one of them is in memory.
+	partBytes = 16 << 20
+	// answerTimeout ends waiting for the head of an answer.
+	answerTimeout = 30 * time.Second
+)
+
+// S3Config says where an S3-compatible store is.
+type S3Config struct {
+	// Endpoint is its host, with a port where that is not the usual one. Required.
+	Endpoint string
+	// Insecure uses HTTP instead of HTTPS.
+	Insecure bool
+	// CA are certificates in PEM form that verify the store's own. Default: those of the host.
+	CA []byte
+	// Bucket exists already. Required.
+	Bucket string
+	// Prefix is put before names; empty: none.
+	Prefix string
+	// Region of the bucket. Default: us-east-1.
+	Region string
+	// AccessKeyID and SecretAccessKey are those of the store. Required.
+	AccessKeyID, SecretAccessKey string
+}
+
+// bucket is a store in a bucket.
+type bucket struct {
+	client *minio.Client
+	name   string
+	prefix string
+}
+
+// S3 returns a store in a bucket. It connects to its endpoint and to nothing else, wherever that sends it.
+func S3(cfg S3Config) (Store, error) {
+	if cfg.Region == "" {
+		cfg.Region = "us-east-1"
+	}
+	if cfg.AccessKeyID == "" || cfg.SecretAccessKey == "" {
+		return nil, fault.New(fault.Invalid, ReasonRefused, "The store has no keys: the Secret needs accessKeyID and secretAccessKey")
+	}
+	transport, err := onlyTo(cfg)
+	if err != nil {
+		return nil, err
+	}
+	client, err := minio.New(cfg.Endpoint, &minio.Options{
+		Creds: credentials.NewStaticV4(cfg.AccessKeyID, cfg.SecretAccessKey, ""), Secure: !cfg.Insecure, Region: cfg.Region,
+		BucketLookup: minio.BucketLookupPath, Transport: transport, MaxRetries: 3,
+	})
+	if err != nil {
+		return nil, fault.New(fault.Invalid, ReasonUnreachable, "The endpoint %q of the store is none: use a host, with a port where it needs one", cfg.Endpoint).From(err)
+	}
+	return bucket{client: client, name: cfg.Bucket, prefix: strings.Trim(cfg.Prefix, "/")}, nil
+}
+
+// onlyTo returns a transport that connects to the endpoint alone: what a store redirects to was not allowed by anyone.
+func onlyTo(cfg S3Config) (http.RoundTripper, error) {
+	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(cfg.CA) > 0 {
+		secure.RootCAs = x509.NewCertPool()
+		if !secure.RootCAs.AppendCertsFromPEM(cfg.CA) {
+			return nil, fault.New(fault.Invalid, ReasonUnreachable, "spec.destination.s3.certificateAuthority has no certificate in PEM form")
+		}
+	}
+	allowed := cfg.Endpoint
+	if _, _, err := net.SplitHostPort(allowed); err != nil {
+		port := "443"
+		if cfg.Insecure {
+			port = "80"
+		}
+		allowed = net.JoinHostPort(strings.Trim(allowed, "[]"), port)
+	}
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address != allowed {
+				return nil, fault.New(fault.Invalid, ReasonRefused, "The store sends to another address than its endpoint")
+			}
+			return dialer.DialContext(ctx, network, address)
+		},
+		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answerTimeout, MaxIdleConns: 2, IdleConnTimeout: 10 * time.Second,
+		DisableCompression: true, TLSClientConfig: secure,
+	}, nil
+}
+
+func (b bucket) key(name string) string { return path.Join(b.prefix, name) }
+
+// Write implements Store.
+func (b bucket) Write(ctx context.Context, name string, r io.Reader, most int64) error {
+	if err := clean(name); err != nil {
+		return err
+	}
+	counted := &counter{from: bound(ctx, r, most)}
+	info, err := b.client.PutObject(ctx, b.name, b.key(name), counted, -1, minio.PutObjectOptions{PartSize: partBytes, NumThreads: 1, ContentType: "application/octet-stream"})
+	if err != nil {
+		return asS3(name, err)
+	}
+	if info.Size != counted.bytes {
+		_ = b.Delete(ctx, name)
+		return fault.New(fault.Unreachable, ReasonUnreachable, "The store has taken %d bytes of %s, which has %d", info.Size, name, counted.bytes)
+	}
+	return nil
+}
+
+// counter counts what is read.
+type counter struct {
+	from  io.Reader
+	bytes int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.bytes += int64(n)
+	return n, err
+}
+
+// Read implements Store.
+func (b bucket) Read(ctx context.Context, name string) (io.ReadCloser, error) {
+	if err := clean(name); err != nil {
+		return nil, err
+	}
+	object, err := b.client.GetObject(ctx, b.name, b.key(name), minio.GetObjectOptions{})
+	if err != nil {
+		return nil, asS3(name, err)
+	}
+	if _, err := object.Stat(); err != nil {
+		_ = object.Close()
+		return nil, asS3(name, err)
+	}
+	return object, nil
+}
+
+// List implements Store.
+func (b bucket) List(ctx context.Context, below string) ([]File, error) {
+	if err := clean(below); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx) // ends what lists where this returns before it
+	defer stop()
+	var out []File
+	for found := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.key(below) + "/", Recursive: true}) {
+		if found.Err != nil {
+			return nil, asS3(below, found.Err)
+		}
+		if len(out) == MaxListed {
+			return nil, tooMany(below)
+		}
+		name := strings.TrimPrefix(strings.TrimPrefix(found.Key, b.prefix), "/")
+		if clean(name) != nil {
+			continue
+		}
+		out = append(out, File{Name: name, Bytes: found.Size, Modified: found.LastModified})
+	}
+	return out, nil
+}
+
+// Delete implements Store.
+func (b bucket) Delete(ctx context.Context, name string) error {
+	if err := clean(name); err != nil {
+		return err
+	}
+	return asS3(name, b.client.RemoveObject(ctx, b.name, b.key(name), minio.RemoveObjectOptions{}))
+}
+
+// Tidy implements Store.
+func (b bucket) Tidy(ctx context.Context, below string, before time.Time) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for found := range b.client.ListIncompleteUploads(ctx, b.name, b.key(below)+"/", true) {
+		if found.Err != nil {
+			return asS3(below, found.Err)
+		}
+		if found.Initiated.Before(before) {
+			if err := b.client.RemoveIncompleteUpload(ctx, b.name, found.Key); err != nil {
+				return asS3(below, err)
+			}
+		}
+	}
+	return nil
+}
+
+// asS3 says what the store has said. Only its code is repeated: what an endpoint answers is not ours to show.
+func asS3(name string, err error) error {
+	return passed(err, func() error {
+		answer := minio.ToErrorResponse(err)
+		switch {
+		case answer.Code == minio.NoSuchKey:
+			return missing(name, err)
+		case answer.Code == minio.NoSuchBucket:
+			return fault.New(fault.Invalid, ReasonRefused, "The store has no bucket of this name: create it, or correct spec.destination.s3.bucket").From(err)
+		case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized:
+			return fault.New(fault.Invalid, ReasonRefused, "The store refuses the keys: correct the Secret that spec.destination.s3.credentialsSecretName names, or what its keys may do with the bucket").From(err)
+		case answer.StatusCode == http.StatusInsufficientStorage:
+			return fault.New(fault.Transient, ReasonFull, "The store is full: keep fewer snapshots, or give it more space").From(err)
+		case answer.StatusCode >= 300 && answer.StatusCode < 400:
+			return fault.New(fault.Invalid, ReasonRefused, "The store sends to another address than its endpoint: correct spec.destination.s3.endpoint or region").From(err)
+		case answer.StatusCode >= 400 && answer.StatusCode < 500:
+			return fault.New(fault.Invalid, ReasonRefused, "The store refuses with HTTP status %d", answer.StatusCode).From(err)
+		}
+		return fault.New(fault.Unreachable, ReasonUnreachable, "The store does not answer, retrying").From(err)
+	})
+}
