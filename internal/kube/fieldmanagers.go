@@ -104,13 +104,22 @@ func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) e
 }
 
 // RestoreManagers gives an object that this writer created from another one the managers of that one's fields. An API server takes
-// who creates an object for the manager of every field, and then those who apply theirs could not remove them any more. It
-// writes nothing where this writer manages no field of the object, which was read past any cache.
+// who creates an object for the manager of every field, and then those who apply theirs could not remove them any more. Managers that
+// have written the object since, and are none of that one's, stay. It writes nothing where this writer manages no field of the object,
+// which was read past any cache.
 func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) error {
 	own := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == w.owner }
 	entries = slices.DeleteFunc(slices.Clone(entries), own)
 	if len(entries) == 0 || !slices.ContainsFunc(live.GetManagedFields(), own) {
 		return nil
+	}
+	for _, e := range live.GetManagedFields() {
+		known := func(o metav1.ManagedFieldsEntry) bool {
+			return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == e.Subresource
+		}
+		if !own(e) && !slices.ContainsFunc(entries, known) {
+			entries = append(entries, e)
+		}
 	}
 	if err := w.setManagers(ctx, live, entries); err != nil {
 		return fmt.Errorf("restoring the field managers of %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)

@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"slices"
@@ -13,8 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
@@ -139,5 +142,34 @@ func TestBetweenServers(t *testing.T) {
 		}
 		provision(t, there)
 		here, there = there, here
+	}
+}
+
+// MV-08: controllers at the target write what has just been created there, between its creation and the next write of the move.
+func TestTargetIsWrittenMeanwhile(t *testing.T) {
+	kinds := []string{"Cluster", "ClusterClass", "Machine", "LocalCluster"}
+	servers := []*apiserver.Server{apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t, kinds...)}), apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t, kinds...)})}
+	here, there := liveClient(t, servers[0]), liveClient(t, servers[1])
+	fill(t, here)
+	disturbed := interceptor.NewClient(there, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := c.Create(ctx, o, opts...); err != nil || o.GetNamespace() != "live" {
+				return err
+			}
+			other, _ := o.DeepCopyObject().(client.Object)
+			return c.Patch(ctx, other, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"controller":"was here"}}}`)), client.FieldOwner("controller"))
+		},
+	})
+	if _, err := move.New(here, disturbed, move.Options{What: graph.What{Namespace: "live"}}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var cluster clusterv1.Cluster
+	if err := there.Get(t.Context(), client.ObjectKey{Namespace: "live", Name: "a"}, &cluster); err != nil {
+		t.Fatal(err)
+	}
+	for _, manager := range []string{"kubectl", "controller"} {
+		if !slices.ContainsFunc(cluster.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == manager }) {
+			t.Errorf("the fields of %s have lost their manager", manager)
+		}
 	}
 }

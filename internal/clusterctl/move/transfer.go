@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -125,7 +127,7 @@ func (t *transfer) one(ctx context.Context, e Entry) error {
 	want.SetManagedFields(nil)
 	if there {
 		if isCovered(want, live.Unstructured) {
-			return t.to.writer.RestoreManagers(ctx, live.Unstructured, managers)
+			return t.restoreManagers(ctx, live.Unstructured, managers)
 		}
 		return t.to.writer.Apply(ctx, live.Unstructured, want)
 	}
@@ -138,7 +140,22 @@ func (t *transfer) one(ctx context.Context, e Entry) error {
 	t.mu.Lock()
 	t.uids[t.there(e)] = want.GetUID()
 	t.mu.Unlock()
-	return t.to.writer.RestoreManagers(ctx, want, managers)
+	return t.restoreManagers(ctx, want, managers)
+}
+
+// restoreManagers gives an object of the other side the managers that its fields have here. The controllers there may write it at the same
+// time: it is read again then.
+func (t *transfer) restoreManagers(ctx context.Context, live *unstructured.Unstructured, managers []metav1.ManagedFieldsEntry) error {
+	again := false
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if again {
+			if err := t.to.client.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+				return client.IgnoreNotFound(err) // what is missing at the end is found when both sides are compared
+			}
+		}
+		again = true
+		return t.to.writer.RestoreManagers(ctx, live, managers)
+	})
 }
 
 // desired is an object as it is to be on the other side: without status, with the owners that it has there.
