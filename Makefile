@@ -70,6 +70,11 @@ check: crds ## lint, unit tests and simulations; no Docker
 test: prerequisites image versions ## every test, those on real nodes included
 	@hack/test.sh
 
+.PHONY: test-kubeadm
+test-kubeadm: prerequisites image versions ## upgrade a kubeadm cluster of real nodes, then kill the node of its etcd leader: a quarter of an hour
+	@bin/slipway image build --control-plane --kubernetes-version $(FURTHER)
+	@SLIPWAY_E2E_KUBEADM=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 40m -count 1 -v -run TestKubeadmUpgrade ./test/e2e
+
 .PHONY: interop
 interop: ## the reference's clusterctl and controllers with a release of this build; no Docker
 	@hack/interop.sh

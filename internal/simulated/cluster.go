@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,14 +100,66 @@ func (c *cluster) openEtcd(now func() time.Time) error {
 		return fault.New(fault.Invalid, "AuthorityInvalid", "the etcd authority of Cluster %s cannot be used", c.spec.Cluster).From(err)
 	}
 	c.etcd = etcd.New(&Notes{c.tenant.Keys}, authority, now)
-	c.tenant.Forward = func(_ context.Context, namespace, pod string, port int32, conn net.Conn) error {
-		node, ok := strings.CutPrefix(pod, "etcd-")
-		if !ok || namespace != metav1.NamespaceSystem || port != etcd.Port {
-			return fmt.Errorf("connection refused: nothing listens at port %d of Pod %s", port, pod)
+	c.tenant.Forward = c.forward
+	return nil
+}
+
+// apiServerPort is where the API server's Pod of a Node listens.
+const apiServerPort = 6443
+
+// forward serves a connection to a Pod of the control plane: a member of etcd, or the API server, which is the same one on all Nodes.
+func (c *cluster) forward(ctx context.Context, namespace, pod string, port int32, conn net.Conn) error {
+	if namespace == metav1.NamespaceSystem {
+		if node, ok := strings.CutPrefix(pod, "etcd-"); ok && port == etcd.Port {
+			return c.etcd.Serve(node, conn)
 		}
-		return c.etcd.Serve(node, conn)
+		if strings.HasPrefix(pod, "kube-apiserver-") && port == apiServerPort {
+			return c.serveOne(ctx, conn)
+		}
+	}
+	return fmt.Errorf("connection refused: nothing listens at port %d of Pod %s", port, pod)
+}
+
+// serveOne serves a connection until either end closes it, or the context ends.
+func (c *cluster) serveOne(ctx context.Context, conn net.Conn) error {
+	one := &single{Conn: conn, closed: make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- c.server.ServeTLS(one, "", "") }()
+	select {
+	case <-one.closed:
+	case <-ctx.Done():
+		_ = one.Close()
+	}
+	if err := <-ended; !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
 	return nil
+}
+
+// single is the listener of one connection, which is closed when the connection is.
+type single struct {
+	net.Conn
+	taken  atomic.Bool
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Accept implements net.Listener.
+func (s *single) Accept() (net.Conn, error) {
+	if s.taken.CompareAndSwap(false, true) {
+		return s, nil
+	}
+	<-s.closed
+	return nil, net.ErrClosed
+}
+
+// Addr implements net.Listener.
+func (s *single) Addr() net.Addr { return s.LocalAddr() }
+
+// Close implements net.Listener and net.Conn.
+func (s *single) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return s.Conn.Close()
 }
 
 // agreeing is the API server of a cluster with members of etcd: without a quorum it answers nothing that it would ask them.

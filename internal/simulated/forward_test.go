@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -56,13 +57,15 @@ func TestEtcdThroughPods(t *testing.T) {
 	}
 	for name, dialer := range map[string]func(*rest.Config, string) (httpstream.Dialer, error){"SPDY": bySPDY, "websocket": byWebsocket} {
 		t.Run(name, func(t *testing.T) {
-			dial := func(pod string) (net.Conn, error) {
+			dialPort := func(pod, port string) (net.Conn, error) {
 				d, err := dialer(config, pod)
 				if err != nil {
 					return nil, err
 				}
-				return open(d)
+				return open(d, port)
 			}
+			dial := func(pod string) (net.Conn, error) { return dialPort(pod, "2379") }
+			answersAsAPIServer(t, w.ca.CertPEM, func() (net.Conn, error) { return dialPort("kube-apiserver-cp-1", "6443") })
 			etcd := etcdClient(t, members, func() (net.Conn, error) { return dial("etcd-cp-1") })
 			if conn, err := dial("etcd-cp-1"); err != nil {
 				t.Fatal(err)
@@ -84,6 +87,28 @@ func TestEtcdThroughPods(t *testing.T) {
 				cancel()
 			}
 		})
+	}
+}
+
+// answersAsAPIServer fails the test unless an API server with a certificate of the authority answers.
+func answersAsAPIServer(t *testing.T, authority []byte, dial func() (net.Conn, error)) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	c := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: "kubernetes"},
+		DialContext:     func(context.Context, string, string) (net.Conn, error) { return dial() },
+	}}
+	defer c.CloseIdleConnections()
+	for range 2 { // over one connection
+		answer, err := c.Get("https://kubernetes/livez")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
+			t.Errorf("the API server answers %s", answer.Status)
+		}
 	}
 }
 
@@ -120,13 +145,13 @@ func (stream) SetDeadline(time.Time) error      { return nil }
 func (stream) SetReadDeadline(time.Time) error  { return nil }
 func (stream) SetWriteDeadline(time.Time) error { return nil }
 
-func open(d httpstream.Dialer) (net.Conn, error) {
+func open(d httpstream.Dialer, port string) (net.Conn, error) {
 	conn, _, err := d.Dial(portforward.PortForwardProtocolV1Name)
 	if err != nil {
 		return nil, err
 	}
 	headers := http.Header{}
-	headers.Set(corev1.PortHeader, "2379")
+	headers.Set(corev1.PortHeader, port)
 	headers.Set(corev1.PortForwardRequestIDHeader, "1")
 	headers.Set(corev1.StreamType, corev1.StreamTypeError)
 	if _, err := conn.CreateStream(headers); err != nil {

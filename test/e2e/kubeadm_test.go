@@ -11,14 +11,42 @@ import (
 	"time"
 )
 
+// A cluster of class kubeadm, with one control plane node and one worker: kubeadm init and join, the load balancer, Pods, and nothing is left.
+func TestKubeadm(t *testing.T) {
+	in := newInstallation(t)
+	in.up()
+	in.lasts("create", "cluster", "tower", "--class", "kubeadm", "--control-planes", "1", "--workers", "1", "--subnet", freeNetwork(t)+"0.0/16",
+		"--set", "podSecurity=baseline")
+	w := in.untilReady("tower", 2)
+	podsWork(t, w)
+	t.Run("Pod security", func(t *testing.T) { podSecurity(t, w.with(t)) })
+	eventually(t, short, "until when the certificates are valid", func() error {
+		got := in.get("kubeadmconfigs", `{.items[*].metadata.annotations.machine\.cluster\.x-k8s\.io/certificates-expiry}`)
+		if at, err := time.Parse(time.RFC3339, got); err != nil || time.Until(at) < 300*24*time.Hour {
+			return fmt.Errorf("got %q", got)
+		}
+		return nil
+	})
+	in.deletesTower(t)
+}
+
+// deletesTower deletes the cluster. Nothing of it is left on the host.
+func (in *installation) deletesTower(t *testing.T) {
+	t.Helper()
+	instance := in.instance()
+	in.lasts("delete", "cluster", "tower")
+	if left := in.leftovers(instance); len(left) > 0 {
+		t.Errorf("left on the host: %v", left)
+	}
+}
+
 // A cluster of class kubeadm with three control plane nodes and a worker is upgraded by a minor version, and loses the node of its etcd
 // leader, while a client reads and writes its API: everything that was acknowledged is there in the end.
 //
-// It is not part of `make test`: it takes minutes, and an image that `make versions` does not build. SLIPWAY_E2E_KUBEADM=1 selects it, after
-// `slipway image build --control-plane --kubernetes-version v1.35.4`.
-func TestKubeadmControlPlane(t *testing.T) {
+// It takes a quarter of an hour, too long for `make test`: `make test-kubeadm` runs it.
+func TestKubeadmUpgrade(t *testing.T) {
 	if os.Getenv("SLIPWAY_E2E_KUBEADM") == "" {
-		t.Skip("SLIPWAY_E2E_KUBEADM=1 selects this test")
+		t.Skip("make test-kubeadm runs this test")
 	}
 	in := newInstallation(t)
 	in.up()
@@ -27,7 +55,6 @@ func TestKubeadmControlPlane(t *testing.T) {
 	w := in.untilReady("tower", 4)
 	until(t, short, "the versions of the nodes", strings.TrimSpace(strings.Repeat(further+" ", 4)), w.kubelets)
 	podsWork(t, w)
-	t.Run("Pod security", func(t *testing.T) { podSecurity(t, w.with(t)) })
 
 	client := w.startClient(t)
 	t.Run("upgrade", func(t *testing.T) { upgradesTower(t, in.with(t), w.with(t)) })
@@ -36,11 +63,7 @@ func TestKubeadmControlPlane(t *testing.T) {
 	client.goesOn(t)
 	client.lostNothing(t)
 
-	instance := in.instance()
-	in.lasts("delete", "cluster", "tower")
-	if left := in.leftovers(instance); len(left) > 0 {
-		t.Errorf("left on the host: %v", left)
-	}
+	in.deletesTower(t)
 }
 
 // lasts runs a verb that waits for nodes.

@@ -28,18 +28,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// The reference's controllers take the place of ours, one provider at a time, and our other providers create, scale and delete a
-// cluster with them.
+// The reference's controllers take the place of ours, one provider at a time, and our other providers create, scale, upgrade and delete
+// clusters with them: one with a hosted control plane, and one whose control plane is on Machines.
 func TestReferenceControllers(t *testing.T) {
 	module := strings.TrimSpace(home{folder: t.TempDir(), more: []string{"HOME=" + os.Getenv("HOME")}}.must(t, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api"))
-	for name, p := range map[string]struct{ set, tool, folder, controller string }{
-		"bootstrap": {"bootstrap-kubeadm", "kubeadm", "bootstrap/kubeadm", "kubeadm"},
-		"core":      {"cluster-api", "core", "core", "capi-machineset"},
+	for name, p := range map[string]struct {
+		set, folder, controller string
+		// kinds whose fields the controller writes, in clusters with hosted control planes and with those on Machines.
+		hosted, kubeadm string
+	}{
+		"bootstrap":     {"bootstrap-kubeadm", "bootstrap/kubeadm", "kubeadm", "kubeadmconfigs", "kubeadmconfigs"},
+		"core":          {"cluster-api", "core", "capi-machineset", "machines", "machines"},
+		"control plane": {"control-plane-kubeadm", "controlplane/kubeadm", "capi-kubeadmcontrolplane", "", "machines"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := start(t, p.set)
-			m.install(t, filepath.Join(module, p.folder, "config/default"), p.tool)
-			m.story(t, p.controller)
+			m.install(t, filepath.Join(module, p.folder, "config/default"), "sigs.k8s.io/cluster-api/"+p.folder)
+			if p.hosted != "" {
+				t.Run("hosted", func(t *testing.T) { m.hosted(t, written{p.hosted, p.controller}) })
+			}
+			t.Run("kubeadm", func(t *testing.T) { m.kubeadm(t, written{p.kubeadm, p.controller}) })
 		})
 	}
 }
@@ -159,27 +167,81 @@ func (m *management) certificate(t *testing.T) []byte {
 	return public
 }
 
-// story creates a simulated cluster, scales it and deletes it.
-func (m *management) story(t *testing.T, controller string) {
+// written says which controller has to have written fields of which kinds.
+type written struct{ kinds, controller string }
+
+func (m *management) hasWritten(t *testing.T, w written) {
 	t.Helper()
-	fleet, err := os.ReadFile("../../examples/fleet.yaml")
+	managers := strings.Fields(m.kubectl(t, "get", w.kinds, "-o", "jsonpath={.items[*].metadata.managedFields[*].manager}", "--show-managed-fields"))
+	if !slices.Contains(managers, w.controller) {
+		t.Errorf("%s has written nothing: %q", w.controller, managers)
+	}
+}
+
+// apply applies an example.
+func (m *management) apply(t *testing.T, example string) {
+	t.Helper()
+	manifest, err := os.ReadFile("../../examples/" + example)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := m.write(t, "fleet.yaml", string(fleet))
-	eventually(t, "applying the cluster", func() bool {
+	file := m.write(t, example, string(manifest))
+	eventually(t, "applying "+example, func() bool {
 		return m.run(t.Context(), m.binary, "kubectl", "--kubeconfig", m.kubeconfig, "apply", "-f", file).err == nil
 	})
+}
+
+// deletes deletes the cluster. Nothing is left of it.
+func (m *management) deletes(t *testing.T, cluster string) {
+	t.Helper()
+	m.kubectl(t, "delete", "cluster", cluster, "--wait=false")
+	eventually(t, "deleting the cluster", func() bool {
+		return strings.TrimSpace(m.kubectl(t, "get",
+			"clusters,machines,kubeadmconfigs,kubeadmcontrolplanes,localmachines,localclusters,hostedcontrolplanes", "-o", "name")) == ""
+	})
+}
+
+// hosted creates a simulated cluster with a hosted control plane, scales it and deletes it.
+func (m *management) hosted(t *testing.T, w written) {
+	m.apply(t, "fleet.yaml")
 	m.nodes(t, "1")
-	managers := strings.Fields(m.kubectl(t, "get", "machines,kubeadmconfigs", "-o", "jsonpath={.items[*].metadata.managedFields[*].manager}", "--show-managed-fields"))
-	if !slices.Contains(managers, controller) {
-		t.Errorf("%s has written nothing: %q", controller, managers)
-	}
+	m.hasWritten(t, w)
 	m.kubectl(t, "scale", "machinedeployment", "fleet-workers", "--replicas", "3")
 	m.nodes(t, "3")
-	m.kubectl(t, "delete", "cluster", "fleet", "--wait=false")
-	eventually(t, "deleting the cluster", func() bool {
-		return strings.TrimSpace(m.kubectl(t, "get", "clusters,machines,kubeadmconfigs,localmachines,localclusters,hostedcontrolplanes", "-o", "name")) == ""
+	m.deletes(t, "fleet")
+}
+
+// kubeadm creates a simulated cluster whose control plane is on three Machines, scales its workers, upgrades it, scales the control
+// plane to one and deletes it.
+func (m *management) kubeadm(t *testing.T, w written) {
+	m.apply(t, "fleet-kubeadm.yaml")
+	m.nodes(t, "1")
+	m.controlPlane(t, "3", "v1.35.4")
+	m.hasWritten(t, w)
+	m.kubectl(t, "scale", "machinedeployment", "tower-workers", "--replicas", "2")
+	m.nodes(t, "2")
+	m.kubectl(t, "patch", "kubeadmcontrolplane", "tower", "--type", "merge", "-p", `{"spec":{"version":"v1.36.3"}}`)
+	m.controlPlane(t, "3", "v1.36.3")
+	m.kubectl(t, "scale", "kubeadmcontrolplane", "tower", "--replicas", "1")
+	m.controlPlane(t, "1", "v1.36.3")
+	m.deletes(t, "tower")
+}
+
+// controlPlane waits until the Machines of the control plane are so many, of this version, and everything about them is as it should be.
+func (m *management) controlPlane(t *testing.T, n, version string) {
+	t.Helper()
+	var status string
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the control plane at last: %s", status)
+		}
+	})
+	want := fmt.Sprintf("%[1]s %[1]s %[1]s %[1]s %[2]s True True True", n, version)
+	eventually(t, n+" Machines of the control plane with "+version, func() bool {
+		status = m.kubectl(t, "get", "kubeadmcontrolplane", "tower", "-o", `jsonpath={.status.replicas} {.status.readyReplicas} {.status.upToDateReplicas} `+
+			`{.status.availableReplicas} {.status.version} {.status.conditions[?(@.type=="Available")].status} `+
+			`{.status.conditions[?(@.type=="EtcdClusterHealthy")].status} {.status.conditions[?(@.type=="ControlPlaneComponentsHealthy")].status}`)
+		return status == want
 	})
 }
 

@@ -2,7 +2,7 @@ package controlplane
 
 import (
 	"context"
-	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
@@ -37,17 +37,13 @@ func (c *Controller) act(ctx context.Context, s Snapshot, do loop.Action) error 
 	case action.MoveLeader, action.RemoveMember:
 		return c.actOnEtcd(ctx, s, do)
 	case action.RemoveHook:
-		return c.writer.Patch(ctx, s.Machines.Named(a.Machine).Machine, func(o client.Object) {
-			annotate(o, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
-		})
+		return c.annotate(ctx, s.Machines.Named(a.Machine).Machine, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
 	case action.NoteRemediation:
-		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
-			annotate(o, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
-		})
+		return c.annotate(ctx, s.Plane, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
 	case action.ForgetRemediation:
-		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
-			annotate(o, controlplanev1.RemediationInProgressAnnotation, nil)
-		})
+		return c.annotate(ctx, s.Plane, controlplanev1.RemediationInProgressAnnotation, nil)
+	case action.NoteExpiry:
+		return c.annotate(ctx, s.Configs[a.Config], clusterv1.MachineCertificatesExpiryDateAnnotation, new(a.Expiry.UTC().Format(time.RFC3339)))
 	case upgrade.Change:
 		return c.changeLeft(ctx, s, a)
 	case clone.OwnTemplate:
@@ -103,16 +99,8 @@ func (c *Controller) setConditions(ctx context.Context, s Snapshot, a action.Set
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": a.Conditions})
 }
 
-// annotate sets an annotation in a map of its own: that of the object may be shared. Nil removes it.
-func annotate(o client.Object, key string, value *string) {
-	annotations := maps.Clone(o.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	if delete(annotations, key); value != nil {
-		annotations[key] = *value
-	}
-	o.SetAnnotations(annotations)
+func (c *Controller) annotate(ctx context.Context, o client.Object, key string, value *string) error {
+	return c.writer.Patch(ctx, o, func(o client.Object) { kube.Annotate(o, key, value) })
 }
 
 // actOnEtcd changes the members of etcd. A leader has to be asked itself to hand over; everything else is asked of Machines that stay.
@@ -136,7 +124,8 @@ func (c *Controller) actOnEtcd(ctx context.Context, s Snapshot, do loop.Action) 
 
 // request says what to read of the workload cluster.
 func (s Snapshot) request() workload.Request {
-	q := workload.Request{Cluster: client.ObjectKeyFromObject(s.Cluster), Managed: s.managesEtcd()}
+	cluster := client.ObjectKeyFromObject(s.Cluster)
+	q := workload.Request{Cluster: cluster, Managed: s.managesEtcd(), Certificates: rollout.Servers(cluster, s.rolloutMachines())}
 	for _, m := range s.Machines {
 		node := m.Status.NodeRef.Name
 		switch {
@@ -155,7 +144,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 	if _, kubeadm := q.(action.AskKubeadm); kubeadm {
 		return c.readLeft(ctx, s), nil
 	}
-	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Now: c.now}.Read(ctx, s.request())
+	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Certificates: c.certificates, Now: c.now}.Read(ctx, s.request())
 	if err != nil {
 		return s, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/expiry"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/hooks"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 	"github.com/slipwayhq/slipway/internal/remote"
@@ -83,17 +85,21 @@ type played struct {
 	down     bool
 	members  []etcd.Member
 	leader   uint64
+	// expiry of certificates that are read, by how many read times of each Node.
+	mu     sync.Mutex // of what follows
+	expiry time.Time
+	read   map[string]int
 }
 
 func play(t *testing.T, c client.WithWatch) *played {
-	p := &played{t: t, c: c, now: began.Add(time.Minute), workload: fake.NewClientBuilder().WithScheme(newScheme()).Build()}
+	p := &played{t: t, c: c, now: began.Add(time.Minute), expiry: began.AddDate(1, 0, 0), read: map[string]int{}, workload: fake.NewClientBuilder().WithScheme(newScheme()).Build()}
 	p.restart()
 	return p
 }
 
 // restart is what a crash leaves of the controller: nothing but the API.
 func (p *played) restart() {
-	p.ctl = &Controller{client: p.c, live: p.c, secrets: p.c, workloads: p, members: p, writer: kube.NewWriter(p.c, Name), now: func() time.Time { return p.now },
+	p.ctl = &Controller{client: p.c, live: p.c, secrets: p.c, workloads: p, members: p, certificates: p, writer: kube.NewWriter(p.c, Name), now: func() time.Time { return p.now },
 		templates: kube.NewReferences(p.c, nil), clones: kube.NewReferences(p.c, nil), settings: Settings{ConnectionGrace: 5 * time.Minute}}
 	next := 0
 	p.ctl.intn = func(n int) int { next++; return (next*7 + next/5*2) % n } // as many names as there are
@@ -111,6 +117,16 @@ func (p *played) Client(context.Context, client.ObjectKey) (client.Client, error
 // Health implements Workloads.
 func (p *played) Health(client.ObjectKey) remote.Health {
 	return remote.Health{Connected: !p.down, LastProbeSuccess: began}
+}
+
+// Of implements workload.Certificates. The first time it does not answer.
+func (p *played) Of(_ context.Context, s expiry.Server) (time.Time, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.read[s.Node]++; p.read[s.Node] == 1 {
+		return time.Time{}, fault.New(fault.Unreachable, "CertificateUnknown", "nothing listens")
+	}
+	return p.expiry, nil
 }
 
 // Etcd implements workload.Members.
@@ -236,6 +252,12 @@ func (p *played) boot(m *clusterv1.Machine) {
 		if p.leader == 0 {
 			p.leader = id
 		}
+	}
+	config := &bootstrapv1.KubeadmConfig{}
+	p.must(p.c.Get(ctx, client.ObjectKeyFromObject(m), config))
+	if config.Status.DataSecretName == "" { // an object that was only applied has no resource version in this client
+		config.Status.DataSecretName = m.Name
+		p.twice(func() error { return p.c.Update(ctx, config.DeepCopy()) })
 	}
 	before := m.DeepCopy()
 	m.Status.NodeRef.Name = name
@@ -378,12 +400,50 @@ func TestInPlaceAndRestart(t *testing.T) { // KC-10, CP-17, CP-18
 			}
 			config := &bootstrapv1.KubeadmConfig{}
 			p.must(p.c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: m.Name}, config))
+			delete(config.Annotations, clusterv1.MachineCertificatesExpiryDateAnnotation)
 			if config.Labels["a"] != "b" || len(config.Annotations) > 0 {
 				return fmt.Sprintf("KubeadmConfig %+v", config.ObjectMeta)
 			}
 		}
 		return p.whole(3)()
 	})
+}
+
+// KubeadmConfigs say until when the certificates of their Machines are valid, which are read once; those that expire soon are replaced.
+func TestCertificateExpiry(t *testing.T) { // KC-24
+	p := play(t, managementCluster(barePlane(3)).WithReturnManagedFields().Build())
+	says := func() (out []string) {
+		configs := &bootstrapv1.KubeadmConfigList{}
+		p.must(p.c.List(t.Context(), configs))
+		for _, c := range configs.Items {
+			out = append(out, c.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation])
+		}
+		return out
+	}
+	allSay := func(at time.Time) func() string {
+		return func() string {
+			want := at.UTC().Format(time.RFC3339)
+			if got := says(); !slices.Equal(got, []string{want, want, want}) {
+				return fmt.Sprintf("got %v, want %s", got, want)
+			}
+			return p.whole(3)()
+		}
+	}
+	soon := began.AddDate(0, 0, 20)
+	p.expiry = soon
+	p.settle("three Machines", allSay(soon))
+	for range 20 {
+		p.must(p.round())
+	}
+	for node, times := range p.read {
+		if times != 2 { // the one that fails, and the other
+			t.Errorf("Node %s was asked %d times", node, times)
+		}
+	}
+	later := began.AddDate(1, 0, 0)
+	p.expiry = later
+	p.change(func(plane *controlplanev1.KubeadmControlPlane) { plane.Spec.Rollout.Before.CertificatesExpiryDays = 30 })
+	p.settle("replaced", allSay(later))
 }
 
 // Before the first Machine of another version or configuration joins, kubeadm's configuration follows; kube-proxy does once all Machines are up to

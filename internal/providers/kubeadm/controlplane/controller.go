@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/expiry"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/members"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
@@ -55,6 +56,7 @@ type Controller struct {
 	templates, clones *kube.References
 	workloads         Workloads
 	members           workload.Members
+	certificates      workload.Certificates
 	writer            *kube.Writer
 	settings          Settings
 	scope             membership.Scope
@@ -84,6 +86,7 @@ func Add(s loop.Setup, clusters Connections, settings Settings) error {
 		scope: s.Scope(), now: s.Clock(), intn: s.Random(),
 	}
 	c.members = &members.Connections{Forwarder: clusters, Secrets: []client.Reader{c.secrets, c.live}, Now: c.now, Timeouts: settings.Etcd}
+	c.certificates = expiry.Reader{Forwarder: clusters, Secrets: []client.Reader{c.secrets, c.live}}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
 		return fmt.Errorf("index Machines by their Cluster: %w", err)
 	}

@@ -58,6 +58,7 @@ const (
 //	workload cluster not read for some time           ask
 //	Machine differs from the template                 propagate in place, clones first
 //	Machine's conditions differ from what was read    set
+//	certificate read, KubeadmConfig does not say      note
 //	---
 //	one thing that changes the Machines, see change.go
 func Decide(s Snapshot) loop.Plan {
@@ -112,6 +113,7 @@ func decideMachines(s Snapshot, complete bool, p *loop.Plan) {
 	p.Do(s.State().Propagation()...)
 	r := s.remediation()
 	p.Do(s.setConditions(r)...)
+	noteExpiry(s, p)
 	if r.Recheck > 0 {
 		p.RecheckIn(r.Recheck)
 	}
@@ -125,6 +127,15 @@ func decideMachines(s Snapshot, complete bool, p *loop.Plan) {
 		decideChange(s, change{complete: complete, remediation: r}, p)
 	}
 	p.RecheckIn(s.readInterval())
+}
+
+// noteExpiry records until when certificates are valid that were read.
+func noteExpiry(s Snapshot, p *loop.Plan) {
+	for _, m := range s.rolloutMachines() {
+		if at, read := s.Workload.Expiry[m.Status.NodeRef.Name]; read && m.LacksExpiry() {
+			p.Do(action.NoteExpiry{Config: m.Config.Name, Expiry: at})
+		}
+	}
 }
 
 // isJoined reports whether the control plane has the label of its Cluster.

@@ -261,7 +261,7 @@ func (w *world) apply(s Snapshot, do loop.Action) {
 		}
 	case action.RemoveHook:
 		m := w.machines[a.Machine]
-		annotate(m, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
+		kube.Annotate(m, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
 	case upgrade.Change:
 		w.left = upgrade.Found{}
 		if err := upgrade.Apply(context.Background(), kube.NewWriter(w.kubeadm, Name), a); err != nil {
@@ -274,10 +274,10 @@ func (w *world) apply(s Snapshot, do loop.Action) {
 		w.elect()
 	case action.NoteRemediation:
 		w.plane = w.plane.DeepCopy()
-		annotate(w.plane, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
+		kube.Annotate(w.plane, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
 	case action.ForgetRemediation:
 		w.plane = w.plane.DeepCopy()
-		annotate(w.plane, controlplanev1.RemediationInProgressAnnotation, nil)
+		kube.Annotate(w.plane, controlplanev1.RemediationInProgressAnnotation, nil)
 	}
 }
 

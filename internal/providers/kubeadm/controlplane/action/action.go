@@ -3,6 +3,7 @@ package action
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -50,6 +51,11 @@ type (
 	}
 	// RemoveHook lets the Machine controller delete the infrastructure of a Machine.
 	RemoveHook struct{ Machine, Why string }
+	// NoteExpiry records on a KubeadmConfig until when the certificates of its Machine are valid.
+	NoteExpiry struct {
+		Config string
+		Expiry time.Time
+	}
 	// NoteRemediation records on the control plane which Machine is replaced.
 	NoteRemediation struct{ Record remediation.Record }
 	// ForgetRemediation removes the record.
@@ -61,6 +67,9 @@ func (CreateSecret) Independent() {}
 
 // Independent implements loop.Independent.
 func (SetConditions) Independent() {}
+
+// Independent implements loop.Independent.
+func (NoteExpiry) Independent() {}
 
 // AskWorkload asks for the Nodes, Pods and members of etcd of the workload cluster.
 type AskWorkload struct{}
@@ -116,6 +125,11 @@ func (a RemoveMember) String() string {
 // String says what the action does, and why.
 func (a RemoveHook) String() string {
 	return fmt.Sprintf("remove the hook of Machine %s: %s", a.Machine, a.Why)
+}
+
+// String says what the action does, and why.
+func (a NoteExpiry) String() string {
+	return fmt.Sprintf("note on KubeadmConfig %s that the certificates of its Machine are valid until %s", a.Config, a.Expiry.UTC().Format(time.RFC3339))
 }
 
 // String says what the action does, and why.

@@ -11,9 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/slipwayhq/slipway/internal/etcd"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/expiry"
 )
 
 // Clusters connects to workload clusters.
@@ -26,11 +28,17 @@ type Members interface {
 	Etcd(ctx context.Context, cluster client.ObjectKey, nodes []string) (etcd.Cluster, error)
 }
 
+// Certificates reads until when those of API servers are valid.
+type Certificates interface {
+	Of(ctx context.Context, s expiry.Server) (time.Time, error)
+}
+
 // Reader reads workload clusters.
 type Reader struct {
-	Clusters Clusters
-	Members  Members
-	Now      func() time.Time
+	Clusters     Clusters
+	Members      Members
+	Certificates Certificates
+	Now          func() time.Time
 }
 
 // Request says what to read.
@@ -40,6 +48,8 @@ type Request struct {
 	Nodes, Leaving []string
 	// Managed: etcd runs on the Machines.
 	Managed bool
+	// Certificates are the API servers whose certificates are read.
+	Certificates []expiry.Server
 }
 
 // Read reads a workload cluster. What does not answer is in the state; an error is anything else.
@@ -56,6 +66,7 @@ func (r Reader) Read(ctx context.Context, q Request) (State, error) {
 	if err != nil {
 		return s, err
 	}
+	s.Expiry = r.readExpiry(ctx, s, q.Certificates)
 	if q.Managed && s.Initialized {
 		s.Etcd = r.readEtcd(ctx, s, q)
 		return s, s.readNodesOfMembers(ctx, c)
@@ -129,6 +140,32 @@ func (s State) answering(nodes []string) []string {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 		})
 	})
+}
+
+// readExpiry reads the certificates of API servers that run, all at once. One that does not answer is asked at the next time.
+func (r Reader) readExpiry(ctx context.Context, s State, servers []expiry.Server) map[string]time.Time {
+	servers = slices.DeleteFunc(slices.Clone(servers), func(server expiry.Server) bool {
+		pod := s.PodOf(APIServer, server.Node)
+		return pod == nil || pod.Status.Phase != corev1.PodRunning || len(s.answering([]string{server.Node})) == 0
+	})
+	read := make([]time.Time, len(servers))
+	var all errgroup.Group
+	for i, server := range servers {
+		all.Go(func() (err error) {
+			read[i], err = r.Certificates.Of(ctx, server)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		log.FromContext(ctx).V(1).Info("A certificate could not be read", "reason", err.Error())
+	}
+	out := map[string]time.Time{}
+	for i, server := range servers {
+		if !read[i].IsZero() {
+			out[server.Node] = read[i]
+		}
+	}
+	return out
 }
 
 // readEtcd asks each member about itself, all at once, and one of them for the list.

@@ -23,6 +23,8 @@ type State struct {
 	// Nodes and Pods by name; the Pods are those of the control plane in kube-system.
 	Nodes map[string]*corev1.Node
 	Pods  map[string]*corev1.Pod
+	// Expiry by Node is when the certificate of its API server expires; only of those that were asked for and answered.
+	Expiry map[string]time.Time
 	// Etcd is what its members say.
 	Etcd Etcd
 }

@@ -1,0 +1,113 @@
+package expiry
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/remote/portforward"
+)
+
+// DefaultPort is where kubeadm lets API servers listen.
+const DefaultPort = 6443
+
+// patience bounds how long an API server may take to present its certificate.
+const patience = 10 * time.Second
+
+// Forwarder connects to ports of Pods of workload clusters.
+type Forwarder interface {
+	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
+}
+
+// Reader reads certificates of API servers.
+type Reader struct {
+	Forwarder Forwarder
+	// Secrets are read from the first that has them.
+	Secrets []client.Reader
+}
+
+// Server is the API server on a Node.
+type Server struct {
+	Cluster client.ObjectKey
+	Node    string
+	// Port at which it listens; 0: DefaultPort.
+	Port int
+}
+
+// Of is when the first of the certificates expires that an API server presents for itself, up to the authority of the cluster.
+func (r Reader) Of(ctx context.Context, s Server) (time.Time, error) {
+	roots, err := r.roots(ctx, s.Cluster)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if s.Port == 0 {
+		s.Port = DefaultPort
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := r.Forwarder.Forward(ctx, s.Cluster, portforward.Target{Namespace: metav1.NamespaceSystem, Pod: "kube-apiserver-" + s.Node, Port: s.Port})
+	if err != nil {
+		return time.Time{}, unreachable(s, err)
+	}
+	defer func() { _ = conn.Close() }()
+	var found time.Time
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: s.Node,
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies, at a time at which an expired certificate was valid.
+		VerifyConnection: func(state tls.ConnectionState) (err error) {
+			found, err = expires(state.PeerCertificates, roots)
+			return err
+		},
+	}
+	if err := tls.Client(conn, config).HandshakeContext(ctx); err != nil && found.IsZero() {
+		return time.Time{}, unreachable(s, err)
+	}
+	return found, nil
+}
+
+func (r Reader) roots(ctx context.Context, cluster client.ObjectKey) (*x509.CertPool, error) {
+	found, err := authority.Read(ctx, cluster, []authority.Purpose{authority.CA}, r.Secrets...)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if secret := found[authority.CA]; secret == nil || !roots.AppendCertsFromPEM(secret.Data[corev1.TLSCertKey]) {
+		return nil, fault.New(fault.Unreachable, "AuthorityMissing", "Secret %s has no certificate to verify API servers with", authority.CA.SecretName(cluster.Name))
+	}
+	return roots, nil
+}
+
+// expires is the first end among the certificates that a server presents, where an authority has signed its own.
+func expires(presented []*x509.Certificate, roots *x509.CertPool) (time.Time, error) {
+	own := presented[0]
+	between := x509.NewCertPool()
+	for _, c := range presented[1:] {
+		between.AddCert(c)
+	}
+	chains, err := own.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, CurrentTime: own.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	first := own.NotAfter
+	for _, c := range chains[0][1 : len(chains[0])-1] { // what a new Machine renews: not the authority
+		if c.NotAfter.Before(first) {
+			first = c.NotAfter
+		}
+	}
+	return first, nil
+}
+
+func unreachable(s Server, err error) error {
+	return fault.New(fault.Unreachable, "CertificateUnknown", "The API server on Node %s does not present a certificate by the authority of Cluster %s",
+		s.Node, s.Cluster.Name).From(err)
+}

@@ -1,0 +1,200 @@
+package workload_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/expiry"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// world is a workload cluster, its members of etcd and the certificates of its API servers.
+type world struct {
+	client  client.Client
+	down    error // of the connection
+	noEtcd  error
+	members []etcd.Member
+	silent  map[string]bool // members and API servers by Node that do not answer
+	asked   []string        // Nodes whose members were connected to
+}
+
+func (w *world) Client(context.Context, client.ObjectKey) (client.Client, error) {
+	return w.client, w.down
+}
+
+func (w *world) Etcd(_ context.Context, _ client.ObjectKey, nodes []string) (etcd.Cluster, error) {
+	w.asked = nodes
+	return asked{w}, w.noEtcd
+}
+
+func (w *world) Of(_ context.Context, s expiry.Server) (time.Time, error) {
+	if w.silent[s.Node] {
+		return time.Time{}, fault.New(fault.Unreachable, "CertificateUnknown", "it does not answer")
+	}
+	return now.AddDate(1, 0, 0), nil
+}
+
+// asked are the members as they answer.
+type asked struct{ *world }
+
+func (a asked) Members(context.Context) ([]etcd.Member, error) { return a.members, nil }
+
+func (a asked) Status(_ context.Context, node string) (etcd.Status, error) {
+	if a.silent[node] {
+		return etcd.Status{}, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member on Node %s does not answer", node)
+	}
+	return etcd.Status{ID: 1, ClusterID: 7, Leader: 1}, nil
+}
+
+func (asked) MoveLeader(context.Context, uint64) error   { return errors.New("it is only read") }
+func (asked) RemoveMember(context.Context, uint64) error { return errors.New("it is only read") }
+func (asked) Close() error                               { return nil }
+
+func node(name string, ready corev1.ConditionStatus) client.Object {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}},
+	}
+}
+
+func pod(name string) client.Object {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, Labels: map[string]string{"tier": "control-plane"}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+func kubeadmConfig() client.Object {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kubeadm-config"}}
+}
+
+// seen is what matters of a state.
+type seen struct {
+	Problem, EtcdProblem, Leader string
+	Initialized                  bool
+	Nodes, Pods                  []string
+	Statuses, Expiry             map[string]string
+}
+
+func of(s workload.State) seen {
+	out := seen{Problem: s.Problem, EtcdProblem: s.Etcd.Problem, Leader: s.Etcd.Leader(), Initialized: s.Initialized}
+	for _, name := range []string{"a", "b", "c", "stray"} {
+		if s.Nodes[name] != nil {
+			out.Nodes = append(out.Nodes, name)
+		}
+		if s.PodOf(workload.APIServer, name) != nil {
+			out.Pods = append(out.Pods, name)
+		}
+	}
+	for name, status := range s.Etcd.Statuses {
+		if out.Statuses == nil {
+			out.Statuses = map[string]string{}
+		}
+		out.Statuses[name] = status.Problem
+	}
+	for name, at := range s.Expiry {
+		if out.Expiry == nil {
+			out.Expiry = map[string]string{}
+		}
+		out.Expiry[name] = at.Format(time.DateOnly)
+	}
+	return out
+}
+
+// What does not answer is in the state, with why; of what answers everything is there.
+func TestRead(t *testing.T) { // KC-12, KC-13, KC-14, KC-24, KC-33
+	whole := []client.Object{
+		kubeadmConfig(), node("a", corev1.ConditionTrue), node("b", corev1.ConditionTrue), node("c", corev1.ConditionUnknown), node("stray", corev1.ConditionTrue),
+		pod("kube-apiserver-a"), pod("kube-apiserver-b"), pod("kube-apiserver-c"), pod("etcd-a"),
+	}
+	members := []etcd.Member{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}, {ID: 3, Name: "c"}, {ID: 4, Name: "stray"}}
+	servers := []expiry.Server{{Node: "a"}, {Node: "b"}, {Node: "c"}, {Node: "gone"}}
+	for name, tc := range map[string]struct {
+		objects  []client.Object
+		world    world
+		external bool
+		want     seen
+	}{
+		"no connection":    {nil, world{down: fault.New(fault.Unreachable, "NotConnected", "There is no connection")}, false, seen{Problem: "There is no connection"}},
+		"kubeadm runs yet": {nil, world{}, false, seen{}},
+		"all": {whole, world{members: members}, false, seen{
+			Initialized: true, Leader: "a", Nodes: []string{"a", "b", "c", "stray"}, Pods: []string{"a", "b", "c"},
+			Statuses: map[string]string{"a": "", "b": "", "c": "Node c is not ready"},
+			Expiry:   map[string]string{"a": "2027-01-02", "b": "2027-01-02"},
+		}},
+		"one is silent": {whole, world{members: members, silent: map[string]bool{"b": true}}, false, seen{
+			Initialized: true, Leader: "a", Nodes: []string{"a", "b", "c", "stray"}, Pods: []string{"a", "b", "c"},
+			Statuses: map[string]string{"a": "", "b": "the etcd member on Node b does not answer", "c": "Node c is not ready"},
+			Expiry:   map[string]string{"a": "2027-01-02"},
+		}},
+		"no authority of etcd": {whole, world{noEtcd: fault.New(fault.Unreachable, "EtcdAuthorityMissing", "Secret x has no key")}, false, seen{
+			Initialized: true, EtcdProblem: "Secret x has no key", Nodes: []string{"a", "b", "c"}, Pods: []string{"a", "b", "c"},
+			Statuses: map[string]string{"a": "Node a is not ready", "b": "Node b is not ready", "c": "Node c is not ready"},
+			Expiry:   map[string]string{"a": "2027-01-02", "b": "2027-01-02"},
+		}},
+		"etcd elsewhere": {whole, world{members: members}, true, seen{
+			Initialized: true, Nodes: []string{"a", "b", "c"}, Pods: []string{"a", "b", "c"}, Expiry: map[string]string{"a": "2027-01-02", "b": "2027-01-02"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tc.world
+			w.client = fake.NewClientBuilder().WithObjects(tc.objects...).Build()
+			got, err := workload.Reader{Clusters: &w, Members: &w, Certificates: &w, Now: func() time.Time { return now }}.Read(t.Context(), workload.Request{
+				Nodes: []string{"a", "b"}, Leaving: []string{"c"}, Managed: !tc.external, Certificates: servers,
+			})
+			if err != nil || !got.At.Equal(now) {
+				t.Fatalf("%v, at %v", err, got.At)
+			}
+			if diff := cmp.Diff(tc.want, of(got)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			for _, node := range w.asked {
+				if node == "c" {
+					t.Error("the member of a Node that is not ready was asked")
+				}
+			}
+		})
+	}
+}
+
+// A cluster that answers with an error was not read: what is known of it stays.
+func TestReadRefused(t *testing.T) {
+	w := &world{client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("forbidden")
+		},
+	}).Build()}
+	_, err := workload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), workload.Request{})
+	if err == nil || !strings.Contains(err.Error(), "reading ConfigMap kubeadm-config: forbidden") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEtcd(t *testing.T) { // KC-13
+	e := workload.Etcd{
+		Members: []etcd.Member{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}},
+		Statuses: map[string]workload.EtcdStatus{
+			"a": {Status: etcd.Status{ClusterID: 7, Leader: 2}}, "b": {Status: etcd.Status{ClusterID: 7}},
+			"c": {Status: etcd.Status{ClusterID: 8}}, "d": {Status: etcd.Status{ClusterID: 9, Leader: 1}, Problem: "it does not answer"},
+		},
+	}
+	if _, ok := e.Member("c"); ok || e.Leader() != "b" || e.ClusterID() != 7 {
+		t.Errorf("leader %s, cluster %d", e.Leader(), e.ClusterID())
+	}
+	if (workload.Etcd{}).Leader() != "" || (workload.Etcd{}).ClusterID() != 0 {
+		t.Error("of nothing something is known")
+	}
+}
