@@ -186,8 +186,15 @@ func (m *management) apply(t *testing.T, example string) {
 		t.Fatal(err)
 	}
 	file := m.write(t, example, string(manifest))
+	var last result
+	t.Cleanup(func() {
+		if last.err != nil {
+			t.Logf("applying %s: %v\n%s", example, last.err, last.said)
+		}
+	})
 	eventually(t, "applying "+example, func() bool {
-		return m.run(t.Context(), m.binary, "kubectl", "--kubeconfig", m.kubeconfig, "apply", "-f", file).err == nil
+		last = m.run(t.Context(), m.binary, "kubectl", "--kubeconfig", m.kubeconfig, "apply", "-f", file)
+		return last.err == nil
 	})
 }
 
