@@ -45,6 +45,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/provider"
 	"github.com/slipwayhq/slipway/internal/cli/restore"
 	"github.com/slipwayhq/slipway/internal/cli/rollout"
+	"github.com/slipwayhq/slipway/internal/cli/snapshots"
 	"github.com/slipwayhq/slipway/internal/cli/status"
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/cli/upgrade"
@@ -130,6 +131,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		provider.Command,
 		restore.Command,
 		rollout.Command,
+		snapshots.Command,
 		status.Command,
 		func(e env.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
 		upgrade.Command,

@@ -244,7 +244,7 @@ func (m *management) controlPlane(t *testing.T, n, version string) {
 		}
 	})
 	want := fmt.Sprintf("%[1]s %[1]s %[1]s %[1]s %[2]s True True True", n, version)
-	eventually(t, n+" Machines of the control plane with "+version, func() bool {
+	within(t, 3*patience, n+" Machines of the control plane with "+version, func() bool { // each replaced after the other
 		status = m.kubectl(t, "get", "kubeadmcontrolplane", "tower", "-o", `jsonpath={.status.replicas} {.status.readyReplicas} {.status.upToDateReplicas} `+
 			`{.status.availableReplicas} {.status.version} {.status.conditions[?(@.type=="Available")].status} `+
 			`{.status.conditions[?(@.type=="EtcdClusterHealthy")].status} {.status.conditions[?(@.type=="ControlPlaneComponentsHealthy")].status}`)

@@ -73,6 +73,11 @@ func (m *management) kubectl(t *testing.T, args ...string) string {
 // eventually waits until a question has the answer.
 func eventually(t *testing.T, what string, isSo func() bool) {
 	t.Helper()
+	within(t, patience, what, isSo)
+}
+
+func within(t *testing.T, patience time.Duration, what string, isSo func() bool) {
+	t.Helper()
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	limit := time.After(patience)

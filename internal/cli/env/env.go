@@ -2,7 +2,7 @@
 // variables, the clock and the path of its own binary.
 //
 // Does: carries these as values, so that commands have no globals and tests
-// set what they need.
+// set what they need; asks a person for a yes ([Env.Confirm]).
 //
 // Never: knows verbs or flags.
 //
@@ -10,13 +10,18 @@
 package env
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
@@ -36,6 +41,20 @@ type Env struct {
 // System is the environment of the running process.
 func System() Env {
 	return Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Now: time.Now, Program: filepath.Base(os.Args[0]), Executable: os.Executable}
+}
+
+// Confirm asks on standard error whether to do something, and reads one line. Everything but a yes is an error.
+func (e Env) Confirm(what string) error {
+	_, _ = fmt.Fprintf(e.Err, "%s%s? [y/N] ", strings.ToUpper(what[:1]), what[1:])
+	answer, err := bufio.NewReader(e.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return fault.New(fault.Invalid, "Usage", "nothing was changed: answer y to %s, or use --yes in scripts", what)
 }
 
 // Terminal tells whether w is a terminal.

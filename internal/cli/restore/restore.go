@@ -1,8 +1,10 @@
 // Package restore is the verb "restore".
 //
-// Does: reads the flags and the identities, reads a backup, and creates its objects in a management cluster, or lists them.
+// Does: reads the flags and the identities, reads a backup, and creates its objects in a management cluster, or lists them. Asks
+// before the control plane of a cluster goes back to a snapshot of its etcd.
 //
-// Never: knows how a backup's file looks, or creates objects itself (package clusterctl/backup does).
+// Never: knows how a backup's file looks, or creates objects itself (package clusterctl/backup does); restores etcd itself (the
+// controllers do, for package clusterctl/snapshot).
 //
 // Read first: Command.
 package restore
@@ -62,6 +64,7 @@ machines.`,
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list what would be created and kept, and do nothing")
 	o.format = output.Flag(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), e, o, args[0]) }
+	cmd.AddCommand(controlPlane(e))
 	return cmd
 }
 

@@ -18,6 +18,8 @@ const (
 	retryAfter = 5 * time.Minute
 	// longest is how long nothing is looked at: the time of the host may be set.
 	longest = time.Hour
+	// soon is when to look once more after a status was written.
+	soon = time.Second
 	// busyAgain is when to check whether another snapshot is done; an event tells sooner.
 	busyAgain = 10 * time.Second
 )
@@ -29,8 +31,9 @@ const (
 //	nothing is due, asked for or ended         wait for the time
 //	what the store has is not known            ask
 //	the store does not answer                  wait, and retry
-//	a request whose snapshot is there, or is
-//	of no Cluster of the policy, or failed     remove it
+//	a request whose snapshot the status has, or
+//	is of no Cluster of the policy, or failed  remove it
+//	one whose snapshot the store alone has     say so in the status, look once more
 //	too many or too old                        remove them
 //	a snapshot due whose name the store has    nothing: it was taken
 //	one under way                              wait
@@ -59,6 +62,9 @@ func Decide(s Snapshot) loop.Plan {
 	request := requestOf(s)
 	if request.over != "" {
 		p.Do(RemoveRequest{Name: request.name, Why: request.over})
+	}
+	if request.stored {
+		p.RecheckIn(soon)
 	}
 	for _, c := range s.Clusters {
 		for _, m := range outdated(s.Policy.Spec.Retention, s.Store.Snapshots[c.Name], s.Now) {
@@ -90,7 +96,7 @@ func blocked(s Snapshot) why {
 func decideSnapshots(s Snapshot, times schedule.Schedule, request request, p *loop.Plan) {
 	for _, c := range s.Clusters {
 		name := dueName(s, c, times)
-		if request.over == "" && request.cluster == c.Name {
+		if request.over == "" && !request.stored && request.cluster == c.Name {
 			name = request.name
 		}
 		if name == "" || c.Problem != "" {
@@ -167,6 +173,16 @@ type request struct {
 	name, cluster string
 	// over says why it can be removed; empty: it is to be fulfilled.
 	over string
+	// stored tells that it is fulfilled, and that the status does not say so yet: it is removed afterwards, since the
+	// status of a reconciliation that changes the object itself is not written.
+	stored bool
+}
+
+// isListed reports whether the status has a snapshot.
+func isListed(p *hostedv1.EtcdSnapshotPolicy, name string) bool {
+	return slices.ContainsFunc(p.Status.Clusters, func(of hostedv1.ClusterSnapshots) bool {
+		return slices.ContainsFunc(of.Snapshots, func(s hostedv1.EtcdSnapshot) bool { return s.Name == name })
+	})
 }
 
 func requestOf(s Snapshot) request {
@@ -183,7 +199,11 @@ func requestOf(s Snapshot) request {
 	case i < 0:
 		r.over = "the policy has no Cluster " + cluster
 	case slices.Contains(namesOf(s, cluster), r.name):
-		r.over = "the snapshot is stored"
+		newest := namesOf(s, cluster)
+		newest = newest[max(0, len(newest)-hostedv1.MaxListedSnapshots):] // which the status will list
+		if r.stored = slices.Contains(newest, r.name) && !isListed(s.Policy, r.name); !r.stored {
+			r.over = "the snapshot is stored"
+		}
 	case s.Clusters[i].Problem != "":
 		r.over = s.Clusters[i].Problem
 	case s.Clusters[i].Job.Err != "" && s.Clusters[i].Job.Name == r.name:

@@ -98,6 +98,16 @@ func TestDecide(t *testing.T) {
 		"requested, and there": {"", func(s *Snapshot) {
 			s.Policy.Annotations = map[string]string{hostedv1.TakeSnapshotAnnotation: name}
 		}, []string{"remove the request for snapshot " + name + ": the snapshot is stored"}, 0, ""},
+		"requested, and the status does not say so yet": {"the status comes first, or it would never say so", func(s *Snapshot) {
+			behind(s, "a")
+			s.Store.Snapshots["a"] = manifests("a", 1, 0)
+			s.Policy.Annotations = map[string]string{hostedv1.TakeSnapshotAnnotation: name}
+		}, nil, 0, ""},
+		"requested, and too old to be listed": {"the status will never say so", func(s *Snapshot) {
+			s.Store.Snapshots["a"] = manifests("a", 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+			s.Policy.Spec.Retention.Count = 20
+			s.Policy.Annotations = map[string]string{hostedv1.TakeSnapshotAnnotation: snapshots.Name("a", noon.Add(-11*time.Hour))}
+		}, []string{"remove the request for snapshot a-20261125T010000Z: the snapshot is stored"}, 0, ""},
 		"requested of another Cluster": {"that the policy does not have", func(s *Snapshot) {
 			s.Policy.Annotations = map[string]string{hostedv1.TakeSnapshotAnnotation: "c-20261125T115930Z"}
 		}, []string{"remove the request for snapshot c-20261125T115930Z: the policy has no Cluster c"}, 0, ""},

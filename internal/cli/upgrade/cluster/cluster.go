@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -99,8 +98,10 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 		return err
 	}
 	if found.Cluster.Spec.Topology.Version != f.to {
-		if err := f.confirm(e); err != nil {
-			return err
+		if !f.yes {
+			if err := e.Confirm("upgrade"); err != nil {
+				return err
+			}
 		}
 		if err := upgrade.Apply(ctx, c.Client, found.Cluster, f.to); err != nil {
 			return err
@@ -126,23 +127,6 @@ func (f *flags) plan(ctx context.Context, c *management.Connection, s tree.Snaps
 func show(w io.Writer, plan upgrade.Plan) error {
 	_, err := fmt.Fprintln(w, strings.Join(plan.Lines(), "\n"))
 	return err
-}
-
-// confirm asks on standard error and reads one line.
-func (f *flags) confirm(e env.Env) error {
-	if f.yes {
-		return nil
-	}
-	_, _ = fmt.Fprint(e.Err, "Upgrade? [y/N] ")
-	answer, err := bufio.NewReader(e.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("reading the answer: %w", err)
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return usage("nothing was changed: answer y to upgrade, or use --yes in scripts")
 }
 
 func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, plan upgrade.Plan) error {

@@ -1,0 +1,101 @@
+package restore
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+	"github.com/slipwayhq/slipway/internal/clusterctl/snapshot"
+)
+
+// planeOptions are the flags of "restore controlplane".
+type planeOptions struct {
+	connection  *management.Flags
+	want        snapshot.Choice
+	dryRun, yes bool
+	timeout     time.Duration
+	format      *output.Format
+}
+
+// controlPlane builds the verb "restore controlplane".
+func controlPlane(e env.Env) *cobra.Command {
+	o := &planeOptions{}
+	cmd := &cobra.Command{
+		Use:   "controlplane CLUSTER",
+		Short: "Go back to a snapshot of the etcd of a cluster",
+		Long: `Restore the control plane of a cluster from a snapshot that an EtcdSnapshotPolicy has taken: show what would be lost, ask, and wait until
+the API server answers with the data of the snapshot. Interrupting the wait does not stop the restore. Only hosted control planes are
+restored. To create the objects of a management cluster from a backup, use "slipway restore FILE".`,
+		Example: `  slipway snapshots list demo
+  slipway restore controlplane demo --snapshot demo-20261125T020000Z
+  slipway restore controlplane demo --dry-run`,
+		Args: argument.One("CLUSTER"),
+	}
+	flags := cmd.Flags()
+	o.connection = management.Add(flags)
+	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
+	flags.StringVar(&o.want.Name, "snapshot", "", "name of the snapshot (default: the newest)")
+	flags.StringVar(&o.want.Policy, "policy", "", "EtcdSnapshotPolicy whose store has it (default: the one that lists it)")
+	flags.StringVar(&o.want.IdentitySecret, "identity-secret", "", "Secret with the identity of age in its key \"identity\", for a snapshot that is encrypted")
+	flags.BoolVar(&o.want.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster of this name with another UID, as after a restore of the management cluster")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be lost and do nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	flags.DurationVar(&o.timeout, "wait-timeout", 30*time.Minute, "how long to wait")
+	o.format = output.Flag(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := o.connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		return c.Explain(o.run(cmd.Context(), e, c, args[0]))
+	}
+	return cmd
+}
+
+func (o *planeOptions) run(ctx context.Context, e env.Env, c *management.Connection, name string) error {
+	of, err := cluster.Get(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	if err != nil {
+		return err
+	}
+	order := snapshot.Order{Client: c.Client, Now: e.Now, Say: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
+	r, err := order.Prepare(ctx, of, o.want)
+	if err != nil {
+		return err
+	}
+	tell := func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, strings.Join(r.Lines(), "\n"))
+		return err
+	}
+	if o.dryRun {
+		return o.format.Print(e.Out, r, tell)
+	}
+	if err := tell(e.Err); err != nil {
+		return err
+	}
+	if !o.yes {
+		if err := e.Confirm("restore"); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	began := e.Now()
+	if err := order.Run(ctx, r); err != nil {
+		return err
+	}
+	return o.format.Print(e.Out, r, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "The control plane of cluster %s has the data of snapshot %s after %s.\n", r.Cluster, r.Name, progress.Elapsed(e.Now().Sub(began)))
+		return err
+	})
+}

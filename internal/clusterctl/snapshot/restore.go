@@ -1,0 +1,189 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/restoring"
+)
+
+// Restore is a snapshot that a control plane is to go back to, and what that loses.
+type Restore struct {
+	Snapshot
+	ControlPlane string `json:"controlPlane"`
+	// Age of the snapshot: what was written in it is lost.
+	Age time.Duration `json:"-"`
+	// Since are the Machines that were created after the snapshot: their Nodes are not in it.
+	Since []string `json:"machinesSince,omitempty"`
+	// IdentitySecret has the identity of age, OtherCluster allows a snapshot of another UID.
+	IdentitySecret string `json:"identitySecret,omitempty"`
+	OtherCluster   bool   `json:"otherCluster,omitempty"`
+
+	key client.ObjectKey
+}
+
+// Choice says which snapshot is to be restored, and how.
+type Choice struct {
+	// Name of the snapshot; empty: the newest. Policy whose store has it; empty: the one that lists it.
+	Name, Policy   string
+	IdentitySecret string
+	OtherCluster   bool
+}
+
+// Prepare finds the control plane of a Cluster and the snapshot, and says what would be lost. Nothing is changed.
+func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Restore, error) {
+	ref := cluster.Spec.ControlPlaneRef
+	if ref.Kind != "HostedControlPlane" || ref.APIGroup != hostedv1.GroupVersion.Group {
+		return Restore{}, fault.New(fault.Invalid, ReasonUnsupported,
+			"cluster %q has a control plane of kind %s, and only a HostedControlPlane is restored; for one that kubeadm made, follow kubeadm's steps on its first node", cluster.Name, ref.Kind)
+	}
+	plane := &hostedv1.HostedControlPlane{}
+	key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
+	if err := o.Client.Get(ctx, key, plane); err != nil {
+		return Restore{}, fmt.Errorf("reading HostedControlPlane %s: %w", ref.Name, err)
+	}
+	if asked, ok := plane.Annotations[hostedv1.RestoreAnnotation]; ok {
+		return Restore{}, fault.New(fault.Invalid, ReasonBusy,
+			"a restore of HostedControlPlane %s was asked for and is not done: %s; wait for it, or remove annotation %s", ref.Name, asked, hostedv1.RestoreAnnotation)
+	}
+	found, err := o.find(ctx, cluster, want)
+	if err != nil {
+		return Restore{}, err
+	}
+	if found.Encrypted && want.IdentitySecret == "" {
+		return Restore{}, fault.New(fault.Invalid, ReasonFailed,
+			"snapshot %s is encrypted: name a Secret of namespace %q with the identity of age in its key \"identity\" with --identity-secret", found.Name, cluster.Namespace)
+	}
+	out := Restore{Snapshot: found, ControlPlane: ref.Name, Age: o.Now().Sub(found.Time), IdentitySecret: want.IdentitySecret, OtherCluster: want.OtherCluster, key: key}
+	machines := &clusterv1.MachineList{}
+	if err := o.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+		return Restore{}, fmt.Errorf("listing Machines of cluster %s: %w", cluster.Name, err)
+	}
+	for _, m := range machines.Items {
+		if m.CreationTimestamp.After(found.Time) {
+			out.Since = append(out.Since, m.Name)
+		}
+	}
+	slices.Sort(out.Since)
+	return out, nil
+}
+
+// find returns the snapshot that is meant, as a policy lists it.
+func (o Order) find(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Snapshot, error) {
+	listed, err := List(ctx, o.Client, cluster.Namespace, cluster.Name)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	for _, s := range listed.Snapshots {
+		if (want.Name == "" || s.Name == want.Name) && (want.Policy == "" || s.Policy == want.Policy) {
+			return s, nil
+		}
+	}
+	if want.Name == "" {
+		return Snapshot{}, fault.New(fault.Gone, ReasonNotFound, "no EtcdSnapshotPolicy lists a snapshot of cluster %q; see `slipway snapshots list %s`", cluster.Name, cluster.Name)
+	}
+	if taken, ok := strings.CutPrefix(want.Name, cluster.Name+"-"); ok && want.Policy != "" {
+		if at, err := time.Parse(stamp, taken); err == nil { // older than those that a status lists
+			return Snapshot{Cluster: cluster.Name, Policy: want.Policy, Name: want.Name, Time: at}, nil
+		}
+	}
+	return Snapshot{}, fault.New(fault.Gone, ReasonNotFound,
+		"no EtcdSnapshotPolicy lists snapshot %q of cluster %q; see `slipway snapshots list %s`; for one that is older than those, name its policy with --policy", want.Name, cluster.Name, cluster.Name)
+}
+
+// Lines are what a restore does, for people.
+func (r Restore) Lines() []string {
+	from := fmt.Sprintf("Restore of the control plane of cluster %s from snapshot %s of EtcdSnapshotPolicy %s, taken %s (%s ago)",
+		r.Cluster, r.Name, r.Policy, r.Time.UTC().Format(time.RFC3339), r.Age.Round(time.Second))
+	if r.Revision > 0 {
+		from += fmt.Sprintf(", revision %d", r.Revision)
+	}
+	lines := []string{from + ":", "  everything that was written to its API since then is lost"}
+	if len(r.Since) > 0 {
+		lines = append(lines, fmt.Sprintf("  the Nodes of %d Machines that were created since then are not in it, and have to join again: %s", len(r.Since), text(r.Since)))
+	}
+	return append(lines, "  its API does not answer meanwhile; the data of now is kept beside it until the next restore")
+}
+
+func text(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Run asks for the restore and waits until the API server answers with the data of the snapshot.
+func (o Order) Run(ctx context.Context, r Restore) error {
+	plane := &hostedv1.HostedControlPlane{}
+	if err := o.Client.Get(ctx, r.key, plane); err != nil {
+		return fmt.Errorf("reading HostedControlPlane %s: %w", r.ControlPlane, err)
+	}
+	asked := restoring.Request{
+		ID: o.Now().UTC().Format(stamp), Policy: r.Policy, Snapshot: r.Name, IdentitySecret: r.IdentitySecret, OtherCluster: r.OtherCluster,
+	}
+	value := asked.String()
+	if err := kube.NewWriter(o.Client, manager).Patch(ctx, plane, func(o client.Object) { kube.Annotate(o, hostedv1.RestoreAnnotation, &value) }); err != nil {
+		return fmt.Errorf("asking for a restore of HostedControlPlane %s: %w", r.ControlPlane, err)
+	}
+	f := following{Order: o, value: value, asked: asked}
+	return o.until(ctx, "the restore", func(ctx context.Context) (bool, error) {
+		now := &hostedv1.HostedControlPlane{}
+		err := o.Client.Get(ctx, r.key, now)
+		if apierrors.IsNotFound(err) {
+			return false, fault.New(fault.Gone, ReasonNotFound, "HostedControlPlane %s was deleted", r.ControlPlane)
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading HostedControlPlane %s: %w", r.ControlPlane, err)
+		}
+		return f.done(now)
+	})
+}
+
+// following is how far a restore was when it was looked at last.
+type following struct {
+	Order
+	// value of the annotation, and what it asks for.
+	value string
+	asked restoring.Request
+	said  string
+	// gone is since when the annotation is not there; zero: it is.
+	gone time.Time
+}
+
+// done reports whether the restore is over. It is an error when it waits for a person, or was called off.
+func (f *following) done(plane *hostedv1.HostedControlPlane) (bool, error) {
+	c := condition.Set(plane.Status.Conditions).Get(hostedv1.RestoredCondition)
+	switch {
+	case plane.Annotations[hostedv1.RestoreAnnotation] != f.value:
+		if c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, f.asked.ID) {
+			return true, nil
+		}
+		if f.gone.IsZero() {
+			f.gone = f.Now()
+		}
+		if f.Now().Sub(f.gone) >= grace { // the status follows the annotation
+			return false, fault.New(fault.Invalid, ReasonFailed, "annotation %s was removed or changed before the restore was done", hostedv1.RestoreAnnotation)
+		}
+	case c == nil || c.Status == metav1.ConditionTrue: // not seen yet
+	case c.Reason != "Restoring":
+		return false, fault.New(fault.Invalid, ReasonFailed, "the restore does not proceed: %s; to leave the control plane as it is, remove annotation %s of HostedControlPlane %s",
+			c.Message, hostedv1.RestoreAnnotation, plane.Name)
+	case c.Message != f.said:
+		f.said = c.Message
+		f.say("%s", f.said)
+	}
+	return false, nil
+}

@@ -1,0 +1,119 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+const (
+	// manager is the name of the field manager without its prefix.
+	manager = "cli"
+	// stamp is the form of times in names of snapshots and restores.
+	stamp = "20060102T150405Z"
+	// interval is how often it is looked whether something is done.
+	interval = time.Second
+	// grace is how long a controller has to react to a request, before what its object says counts as its answer.
+	grace = 15 * time.Second
+)
+
+// Order asks for snapshots and restores, and waits for them.
+type Order struct {
+	Client client.Client
+	Now    func() time.Time
+	// Interval is how often it is looked whether something is done. Default: 1 s.
+	Interval time.Duration
+	// Say is told how far it is, where that changes.
+	Say func(string)
+}
+
+// Take asks a policy for a snapshot of a Cluster and waits until its store has it. Without a name it is the only policy for the Cluster.
+func (o Order) Take(ctx context.Context, cluster *clusterv1.Cluster, policy string) (Snapshot, error) {
+	p, err := policyFor(ctx, o.Client, cluster, policy)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if ptr.Deref(p.Spec.Suspend, false) {
+		return Snapshot{}, fault.New(fault.Invalid, ReasonFailed, "EtcdSnapshotPolicy %s is suspended: it takes no snapshots until its spec.suspend is false", p.Name)
+	}
+	if asked := p.Annotations[hostedv1.TakeSnapshotAnnotation]; asked != "" {
+		return Snapshot{}, fault.New(fault.Invalid, ReasonBusy, "EtcdSnapshotPolicy %s is already asked for snapshot %s; run the command once more when that is there", p.Name, asked)
+	}
+	r := request{cluster.Name, cluster.Name + "-" + o.Now().UTC().Format(stamp), o.Now()}
+	if err := kube.NewWriter(o.Client, manager).Patch(ctx, p, func(o client.Object) {
+		kube.Annotate(o, hostedv1.TakeSnapshotAnnotation, &r.name)
+	}); err != nil {
+		return Snapshot{}, fmt.Errorf("asking EtcdSnapshotPolicy %s for a snapshot: %w", p.Name, err)
+	}
+	o.say("Asked EtcdSnapshotPolicy %s for snapshot %s", p.Name, r.name)
+	var out Snapshot
+	err = o.until(ctx, "snapshot "+r.name, func(ctx context.Context) (done bool, err error) {
+		out, done, err = o.taken(ctx, client.ObjectKeyFromObject(p), r)
+		return done, err
+	})
+	return out, err
+}
+
+// request is for a snapshot of a Cluster, at a time.
+type request struct {
+	cluster, name string
+	at            time.Time
+}
+
+// taken reports whether a snapshot is there. It is an error when the policy has given up, or waits for a person.
+func (o Order) taken(ctx context.Context, key client.ObjectKey, r request) (Snapshot, bool, error) {
+	p := &hostedv1.EtcdSnapshotPolicy{}
+	if err := o.Client.Get(ctx, key, p); err != nil {
+		return Snapshot{}, false, fmt.Errorf("reading EtcdSnapshotPolicy %s: %w", key.Name, err)
+	}
+	listed := listOf([]hostedv1.EtcdSnapshotPolicy{*p}, r.cluster)
+	if at := slices.IndexFunc(listed.Snapshots, func(s Snapshot) bool { return s.Name == r.name }); at >= 0 {
+		return listed.Snapshots[at], true, nil
+	}
+	if o.Now().Sub(r.at) < grace {
+		return Snapshot{}, false, nil
+	}
+	gone := p.Annotations[hostedv1.TakeSnapshotAnnotation] != r.name
+	switch why := p.Status.Conditions; {
+	case gone && len(listed.Problems) > 0:
+		return Snapshot{}, false, fault.New(fault.Invalid, ReasonFailed, "there is no snapshot of cluster %q: %s", r.cluster, listed.Problems[0])
+	case gone:
+		return Snapshot{}, false, fault.New(fault.Invalid, ReasonFailed,
+			"there is no snapshot of cluster %q; `kubectl events --for etcdsnapshotpolicy/%s` says why", r.cluster, key.Name)
+	case condition.Set(why).IsFalse(hostedv1.StoreAvailableCondition):
+		return Snapshot{}, false, fault.New(fault.Invalid, ReasonFailed, "the store of EtcdSnapshotPolicy %s cannot be used: %s; the snapshot is taken when it can",
+			key.Name, condition.Set(why).Get(hostedv1.StoreAvailableCondition).Message)
+	}
+	return Snapshot{}, false, nil
+}
+
+func (o Order) say(form string, args ...any) {
+	if o.Say != nil {
+		o.Say(fmt.Sprintf(form, args...))
+	}
+}
+
+// until waits until something is done, an error says that it never will be, or the context ends.
+func (o Order) until(ctx context.Context, what string, done wait.ConditionWithContextFunc) error {
+	every := o.Interval
+	if every == 0 {
+		every = interval
+	}
+	err := wait.PollUntilContextCancel(ctx, every, true, done)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fault.New(fault.Transient, ReasonTimeout, "%s is not done in the time of --wait-timeout; it continues without this command", what).From(err)
+	}
+	return err
+}
