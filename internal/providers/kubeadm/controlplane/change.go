@@ -91,6 +91,7 @@ func leaveNow(s Snapshot, m machines.Member, p *loop.Plan) {
 	others := hooks.Others(m.Machine)
 	switch {
 	case isWritten(m, *p):
+		p.RecheckIn(soon)
 	case !hooks.IsReached(m.Machine):
 		p.RecheckIn(deletionRecheck)
 	case len(others) > 0 && hooks.IsLast(m.Machine):

@@ -168,7 +168,8 @@ func (r Reader) readExpiry(ctx context.Context, s State, servers []expiry.Server
 	return out
 }
 
-// readEtcd asks each member about itself, all at once, and one of them for the list.
+// readEtcd asks one of the members for the list, then each of those about itself, all at once. One that is no member any more would be
+// silent until the time of the call is over, so that it is not asked.
 func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
 	out := Etcd{Statuses: map[string]EtcdStatus{}}
 	asked := s.answering(slices.Concat(q.Nodes, q.Leaving))
@@ -183,6 +184,13 @@ func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
 		out.Problem = problemText(err, "the members of etcd do not answer")
 		return out
 	}
+	asked = slices.DeleteFunc(asked, func(node string) bool {
+		_, is := out.Member(node)
+		if !is {
+			out.Statuses[node] = EtcdStatus{Problem: "Node " + node + " has no member of etcd"}
+		}
+		return !is
+	})
 	statuses := make([]EtcdStatus, len(asked))
 	var all errgroup.Group
 	for i, node := range asked {

@@ -3,7 +3,9 @@ package workload_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +32,9 @@ type world struct {
 	members []etcd.Member
 	silent  map[string]bool // members and API servers by Node that do not answer
 	asked   []string        // Nodes whose members were connected to
+
+	mu       sync.Mutex
+	statuses []string // Nodes whose members were asked about themselves
 }
 
 func (w *world) Client(context.Context, client.ObjectKey) (client.Client, error) {
@@ -54,6 +59,9 @@ type asked struct{ *world }
 func (a asked) Members(context.Context) ([]etcd.Member, error) { return a.members, nil }
 
 func (a asked) Status(_ context.Context, node string) (etcd.Status, error) {
+	a.mu.Lock()
+	a.statuses = append(a.statuses, node)
+	a.mu.Unlock()
 	if a.silent[node] {
 		return etcd.Status{}, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member on Node %s does not answer", node)
 	}
@@ -124,35 +132,35 @@ func TestRead(t *testing.T) { // KC-12, KC-13, KC-14, KC-24, KC-33
 	servers := []expiry.Server{{Node: "a"}, {Node: "b"}, {Node: "c"}, {Node: "gone"}}
 	for name, tc := range map[string]struct {
 		objects  []client.Object
-		world    world
+		world    *world
 		external bool
 		want     seen
 	}{
-		"no connection":    {nil, world{down: fault.New(fault.Unreachable, "NotConnected", "There is no connection")}, false, seen{Problem: "There is no connection"}},
-		"kubeadm runs yet": {nil, world{}, false, seen{}},
-		"all": {whole, world{members: members}, false, seen{
+		"no connection":    {nil, &world{down: fault.New(fault.Unreachable, "NotConnected", "There is no connection")}, false, seen{Problem: "There is no connection"}},
+		"kubeadm runs yet": {nil, &world{}, false, seen{}},
+		"all": {whole, &world{members: members}, false, seen{
 			Initialized: true, Leader: "a", Nodes: []string{"a", "b", "c", "stray"}, Pods: []string{"a", "b", "c"},
 			Statuses: map[string]string{"a": "", "b": "", "c": "Node c is not ready"},
 			Expiry:   map[string]string{"a": "2027-01-02", "b": "2027-01-02"},
 		}},
-		"one is silent": {whole, world{members: members, silent: map[string]bool{"b": true}}, false, seen{
+		"one is silent": {whole, &world{members: members, silent: map[string]bool{"b": true}}, false, seen{
 			Initialized: true, Leader: "a", Nodes: []string{"a", "b", "c", "stray"}, Pods: []string{"a", "b", "c"},
 			Statuses: map[string]string{"a": "", "b": "the etcd member on Node b does not answer", "c": "Node c is not ready"},
 			Expiry:   map[string]string{"a": "2027-01-02"},
 		}},
-		"no authority of etcd": {whole, world{noEtcd: fault.New(fault.Unreachable, "EtcdAuthorityMissing", "Secret x has no key")}, false, seen{
+		"no authority of etcd": {whole, &world{noEtcd: fault.New(fault.Unreachable, "EtcdAuthorityMissing", "Secret x has no key")}, false, seen{
 			Initialized: true, EtcdProblem: "Secret x has no key", Nodes: []string{"a", "b", "c"}, Pods: []string{"a", "b", "c"},
 			Statuses: map[string]string{"a": "Node a is not ready", "b": "Node b is not ready", "c": "Node c is not ready"},
 			Expiry:   map[string]string{"a": "2027-01-02", "b": "2027-01-02"},
 		}},
-		"etcd elsewhere": {whole, world{members: members}, true, seen{
+		"etcd elsewhere": {whole, &world{members: members}, true, seen{
 			Initialized: true, Nodes: []string{"a", "b", "c"}, Pods: []string{"a", "b", "c"}, Expiry: map[string]string{"a": "2027-01-02", "b": "2027-01-02"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := tc.world
 			w.client = fake.NewClientBuilder().WithObjects(tc.objects...).Build()
-			got, err := workload.Reader{Clusters: &w, Members: &w, Certificates: &w, Now: func() time.Time { return now }}.Read(t.Context(), workload.Request{
+			got, err := workload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), workload.Request{
 				Nodes: []string{"a", "b"}, Leaving: []string{"c"}, Managed: !tc.external, Certificates: servers,
 			})
 			if err != nil || !got.At.Equal(now) {
@@ -167,6 +175,28 @@ func TestRead(t *testing.T) { // KC-12, KC-13, KC-14, KC-24, KC-33
 				}
 			}
 		})
+	}
+}
+
+// Who is no member any more is not asked: it would be silent until the time is over.
+func TestMembersThatLeft(t *testing.T) { // KC-13
+	w := &world{members: []etcd.Member{{ID: 1, Name: "a"}, {ID: 3, Name: "c"}}}
+	w.client = fake.NewClientBuilder().WithObjects(
+		kubeadmConfig(), node("a", corev1.ConditionTrue), node("b", corev1.ConditionTrue), node("c", corev1.ConditionTrue), node("d", corev1.ConditionTrue),
+	).Build()
+	got, err := workload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), workload.Request{
+		Nodes: []string{"a", "b"}, Leaving: []string{"c", "d"}, Managed: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(w.statuses)
+	if diff := cmp.Diff([]string{"a", "c"}, w.statuses); diff != "" {
+		t.Errorf("asked about themselves (-want +got)\n%s", diff)
+	}
+	want := map[string]string{"a": "", "b": "Node b has no member of etcd", "c": "", "d": "Node d has no member of etcd"}
+	if diff := cmp.Diff(want, of(got).Statuses); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
