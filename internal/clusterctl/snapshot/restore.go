@@ -56,7 +56,7 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Cho
 	}
 	if asked, ok := plane.Annotations[hostedv1.RestoreAnnotation]; ok {
 		return Restore{}, fault.New(fault.Invalid, ReasonBusy,
-			"a restore of HostedControlPlane %s was asked for and is not done: %s; wait for it, or remove annotation %s", ref.Name, asked, hostedv1.RestoreAnnotation)
+			"a restore of HostedControlPlane %s is under way: %s; wait for it, or remove annotation %s", ref.Name, asked, hostedv1.RestoreAnnotation)
 	}
 	found, err := o.find(ctx, cluster, want)
 	if err != nil {

@@ -150,7 +150,7 @@ func TestTake(t *testing.T) {
 		"named, absent": {[]client.Object{policy("nightly")}, "x", nil, `EtcdSnapshotPolicy "x" does not exist in namespace "team", or is not for cluster "demo"`},
 		"two":           {[]client.Object{policy("nightly"), bySelector}, "", nil, "the EtcdSnapshotPolicies gold, nightly are all for cluster \"demo\"; name one with --policy"},
 		"suspended":     {[]client.Object{suspended}, "", nil, "EtcdSnapshotPolicy nightly is suspended"},
-		"asked already": {[]client.Object{asked}, "", nil, "EtcdSnapshotPolicy nightly is already asked for snapshot demo-20260101T000000Z"},
+		"asked already": {[]client.Object{asked}, "", nil, "EtcdSnapshotPolicy nightly has a request for snapshot demo-20260101T000000Z already"},
 		"stored":        {[]client.Object{policy("nightly", taken(2)), bySelector}, "gold", answer("gold", stores), ""},
 		"given up": {[]client.Object{policy("nightly")}, "", answer("nightly", func(p *hostedv1.EtcdSnapshotPolicy, _ string) {
 			delete(p.Annotations, hostedv1.TakeSnapshotAnnotation)
@@ -221,7 +221,7 @@ func TestPrepare(t *testing.T) {
 		"not listed":            {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2))}, Choice{Name: "demo-20251201T010405Z"}, "no EtcdSnapshotPolicy lists snapshot \"demo-20251201T010405Z\" of cluster \"demo\""},
 		"none":                  {demo("HostedControlPlane"), []client.Object{plane()}, Choice{}, "no EtcdSnapshotPolicy lists a snapshot of cluster \"demo\""},
 		"encrypted":             {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", encrypted)}, Choice{}, "is encrypted: name a Secret of namespace \"team\" with the identity of age in its key \"identity\" with --identity-secret"},
-		"under way":             {demo("HostedControlPlane"), []client.Object{asked, policy("nightly", taken(2))}, Choice{}, "a restore of HostedControlPlane demo-plane was asked for and is not done"},
+		"under way":             {demo("HostedControlPlane"), []client.Object{asked, policy("nightly", taken(2))}, Choice{}, "a restore of HostedControlPlane demo-plane is under way"},
 		"another kind":          {demo("KubeadmControlPlane"), nil, Choice{}, "cluster \"demo\" has a control plane of kind KubeadmControlPlane, and only a HostedControlPlane is restored"},
 		"no such control plane": {demo("HostedControlPlane"), nil, Choice{}, "reading HostedControlPlane demo-plane"},
 	} {

@@ -49,7 +49,7 @@ func (o Order) Take(ctx context.Context, cluster *clusterv1.Cluster, policy stri
 		return Snapshot{}, fault.New(fault.Invalid, ReasonFailed, "EtcdSnapshotPolicy %s is suspended: it takes no snapshots until its spec.suspend is false", p.Name)
 	}
 	if asked := p.Annotations[hostedv1.TakeSnapshotAnnotation]; asked != "" {
-		return Snapshot{}, fault.New(fault.Invalid, ReasonBusy, "EtcdSnapshotPolicy %s is already asked for snapshot %s; run the command once more when that is there", p.Name, asked)
+		return Snapshot{}, fault.New(fault.Invalid, ReasonBusy, "EtcdSnapshotPolicy %s has a request for snapshot %s already; run the command once more when that is there", p.Name, asked)
 	}
 	r := request{cluster.Name, cluster.Name + "-" + o.Now().UTC().Format(stamp), o.Now()}
 	if err := kube.NewWriter(o.Client, manager).Patch(ctx, p, func(o client.Object) {
@@ -57,7 +57,7 @@ func (o Order) Take(ctx context.Context, cluster *clusterv1.Cluster, policy stri
 	}); err != nil {
 		return Snapshot{}, fmt.Errorf("asking EtcdSnapshotPolicy %s for a snapshot: %w", p.Name, err)
 	}
-	o.say("Asked EtcdSnapshotPolicy %s for snapshot %s", p.Name, r.name)
+	o.say("Requested snapshot %s from EtcdSnapshotPolicy %s", r.name, p.Name)
 	var out Snapshot
 	err = o.until(ctx, "snapshot "+r.name, func(ctx context.Context) (done bool, err error) {
 		out, done, err = o.taken(ctx, client.ObjectKeyFromObject(p), r)

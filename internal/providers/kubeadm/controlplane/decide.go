@@ -113,7 +113,7 @@ func decideMachines(s Snapshot, complete bool, p *loop.Plan) {
 	p.Do(s.State().Propagation()...)
 	r := s.remediation()
 	p.Do(s.setConditions(r)...)
-	noteExpiry(s, p)
+	p.Do(rollout.ExpiryNotes(s.rolloutMachines(), s.Workload.Expiry)...)
 	if r.Recheck > 0 {
 		p.RecheckIn(r.Recheck)
 	}
@@ -127,15 +127,6 @@ func decideMachines(s Snapshot, complete bool, p *loop.Plan) {
 		decideChange(s, change{complete: complete, remediation: r}, p)
 	}
 	p.RecheckIn(s.readInterval())
-}
-
-// noteExpiry records until when certificates are valid that were read.
-func noteExpiry(s Snapshot, p *loop.Plan) {
-	for _, m := range s.rolloutMachines() {
-		if at, read := s.Workload.Expiry[m.Status.NodeRef.Name]; read && m.LacksExpiry() {
-			p.Do(action.NoteExpiry{Config: m.Config.Name, Expiry: at})
-		}
-	}
 }
 
 // isJoined reports whether the control plane has the label of its Cluster.

@@ -1,9 +1,13 @@
 package rollout
 
 import (
+	"time"
+
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/expiry"
 )
 
@@ -29,6 +33,17 @@ func Servers(cluster client.ObjectKey, all []Machine) []expiry.Server {
 			port = join.LocalAPIEndpoint.BindPort
 		}
 		out = append(out, expiry.Server{Cluster: cluster, Node: m.Status.NodeRef.Name, Port: int(port)})
+	}
+	return out
+}
+
+// ExpiryNotes record until when certificates are valid that were read, by Node, of the Machines that lack it.
+func ExpiryNotes(all []Machine, read map[string]time.Time) []loop.Action {
+	var out []loop.Action
+	for _, m := range all {
+		if at, is := read[m.Status.NodeRef.Name]; is && m.LacksExpiry() {
+			out = append(out, action.NoteExpiry{Config: m.Config.Name, Expiry: at})
+		}
 	}
 	return out
 }
