@@ -127,9 +127,12 @@ func Key(kind string, o client.ObjectKey, part ...string) string {
 	return strings.Join(append([]string{kind, o.Namespace, o.Name}, part...), "/")
 }
 
-// Changed enqueues the object of a kind whose job has ended.
+// Changed enqueues the object of a kind whose job has ended. Where there are no jobs, none ends.
 func (j *Jobs) Changed(kind string) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		if j == nil {
+			return nil
+		}
 		cancel := j.Subscribe(func(key string) {
 			if parts := strings.Split(key, "/"); len(parts) >= 3 && parts[0] == kind {
 				queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: parts[1], Name: parts[2]}})
