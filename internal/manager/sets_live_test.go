@@ -115,7 +115,8 @@ func TestEachProviderAlone(t *testing.T) {
 			"machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "secrets",
 		}},
 		providerset.ControlPlaneHosted: {watched: []string{
-			"clusters.cluster.x-k8s.io", "hostedcontrolplanes.controlplane.slipway.dev", "secrets",
+			"clusters.cluster.x-k8s.io", "etcdsnapshotpolicies.controlplane.slipway.dev",
+			"hostedcontrolplanes.controlplane.slipway.dev", "secrets",
 		}},
 		providerset.InfrastructureLocal: {watched: []string{
 			"clusters.cluster.x-k8s.io", "localclusters.infrastructure.slipway.dev", "localmachinepools.infrastructure.slipway.dev",

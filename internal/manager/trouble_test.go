@@ -41,6 +41,7 @@ func reconciled() map[string]string {
 		"ExtensionConfig":     `{clientConfig: {url: "https://e.example"}}`,
 		"KubeadmConfig":       `{format: cloud-config}`,
 		"HostedControlPlane":  `{version: v1.36.3}`,
+		"EtcdSnapshotPolicy":  `{clusterName: c, schedule: "@daily", destination: {folder: {}}}`,
 		"KubeadmControlPlane": `{version: v1.36.3, replicas: 1, machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.slipway.dev, kind: LocalMachineTemplate, name: t}}}}`,
 		"LocalCluster":        `{backend: {simulated: {}}}`,
 		"LocalMachine":        `{backend: {simulated: {}}}`,
