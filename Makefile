@@ -75,6 +75,10 @@ test-kubeadm: prerequisites image versions ## upgrade a kubeadm cluster of real 
 	@bin/slipway image build --control-plane --kubernetes-version $(FURTHER)
 	@SLIPWAY_E2E_KUBEADM=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 40m -count 1 -v -run TestKubeadmUpgrade ./test/e2e
 
+.PHONY: thirdparty
+thirdparty: prerequisites image ## a provider that is not ours, compiled from its module (half an hour), on the node of a management cluster
+	@SLIPWAY_E2E_THIRDPARTY=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 90m -count 1 -v -run TestThirdPartyProvider ./test/e2e
+
 .PHONY: interop
 interop: ## the reference's clusterctl and controllers with a release of this build; no Docker
 	@hack/interop.sh
