@@ -101,11 +101,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		}
 		return snapshots.Remove(ctx, from, a.Manifest)
 	case RemoveRequest:
-		return c.writer.Patch(ctx, s.Policy, func(o client.Object) {
-			annotations := o.GetAnnotations()
-			delete(annotations, hostedv1.TakeSnapshotAnnotation)
-			o.SetAnnotations(annotations)
-		})
+		return c.writer.Patch(ctx, s.Policy, func(o client.Object) { kube.Annotate(o, hostedv1.TakeSnapshotAnnotation, nil) })
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the etcd snapshot controller does not know how to %s", action)
 }

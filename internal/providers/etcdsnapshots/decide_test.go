@@ -82,7 +82,7 @@ func TestDecide(t *testing.T) {
 		"invalid schedule": {"an object may be older than the rules", func(s *Snapshot) { s.Policy.Spec.Schedule = "soon" }, nil, 0, "ScheduleInvalid"},
 		"store fails":      {"it is retried", func(s *Snapshot) { behind(s, "a"); s.Store = Store{Known: true, Problem: "Gone", Reason: "X"} }, nil, 0, "X"},
 		"under way":        {"", func(s *Snapshot) { behind(s, "a"); s.Clusters[0].Job.Running = true; s.Clusters[1].Job.Ended = noon }, nil, 0, "SnapshotUnderWay"},
-		"another runs":     {"one at a time in this process", func(s *Snapshot) { behind(s, "a"); s.Clusters[0].Job.Busy = true }, nil, 0, "WaitingForOtherSnapshot"},
+		"another runs":     {"one of a namespace at a time", func(s *Snapshot) { behind(s, "a"); s.Clusters[0].Job.Busy = true }, nil, 0, "WaitingForOtherSnapshot"},
 		"failed just now": {"it is retried later", func(s *Snapshot) {
 			behind(s, "a")
 			s.Clusters[0].Job = Job{Name: name, Ended: noon.Add(-time.Minute), Err: "The store is full"}

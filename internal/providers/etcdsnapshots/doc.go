@@ -1,6 +1,6 @@
 // Package etcdsnapshots is the EtcdSnapshotPolicy controller.
 //
-// Does: takes snapshots of the etcd of the Clusters of a policy when they are due or asked for, one at a time in this process,
+// Does: takes snapshots of the etcd of the Clusters of a policy when they are due or asked for, one of a namespace at a time,
 // and removes those that the policy does not keep. Which snapshots there are is what their store says: after a crash, a
 // snapshot that is there is not taken twice, and half of one is taken again.
 //

@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
@@ -139,11 +140,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		c.stageRestore(s, b)
 		return nil // its end leads to the next reconciliation
 	case FinishRestore:
-		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
-			annotations := o.GetAnnotations()
-			delete(annotations, hostedv1.RestoreAnnotation)
-			o.SetAnnotations(annotations)
-		})
+		return c.writer.Patch(ctx, s.Plane, func(o client.Object) { kube.Annotate(o, hostedv1.RestoreAnnotation, nil) })
 	case RemoveProcess:
 		c.addons.forget(nameOf(s.Plane))
 		return b.ControlPlanes.Remove(ctx, nameOf(s.Plane))

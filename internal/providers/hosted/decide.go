@@ -48,8 +48,8 @@ const (
 //	process missing or of another configuration        (re)start
 //	faults not those of the annotations                change
 //	API server does not answer                         wait for the backend
+//	add-ons not those of these params, or restored     apply
 //	the snapshot asked for was restored                remove the request
-//	add-ons not those of these params                  apply
 //	initialized, and not noted                         note
 //	how they fare is not known, or for some time       ask
 func Decide(s Snapshot) loop.Plan {
@@ -150,7 +150,7 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 		return
 	}
 	cfg := configOf(s, endpoint)
-	if !decideRestore(s, cfg, p) {
+	if !decideRestore(s, p) {
 		return
 	}
 	if err := cfg.Validate(); err != nil {
@@ -178,8 +178,15 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s)).For(kind, s.Plane.Name).ToChange(untilAvailable)
 		return
 	}
-	if params := addonsOf(s, endpoint); s.Terms.Addons && params.Hash() != s.Plane.Status.AddonsHash {
+	restored := wasRestored(s) // to data from before add-ons were applied, perhaps
+	if params := addonsOf(s, endpoint); s.Terms.Addons && (restored || params.Hash() != s.Plane.Status.AddonsHash) {
 		p.Do(ApplyAddons{Hash: params.Hash()})
+		if !restored {
+			return
+		}
+	}
+	if restored {
+		p.Do(FinishRestore{Snapshot: s.Restore.Request.Snapshot})
 		return
 	}
 	if isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) && s.Plane.Annotations[hostedv1.InitializedAnnotation] == "" {

@@ -11,7 +11,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/restoring"
 	"github.com/slipwayhq/slipway/internal/snapshots"
@@ -75,9 +74,14 @@ func restoreID(s Snapshot) string {
 	return s.Process.Data.Restored.ID
 }
 
-// decideRestore fetches the snapshot that is to be restored, and ends the request when that was done. It reports whether the
-// process may be started meanwhile: one that does not run waits for its snapshot.
-func decideRestore(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
+// wasRestored reports whether the request is fulfilled, but for what follows when the API server answers.
+func wasRestored(s Snapshot) bool {
+	return s.Restore.Request != nil && s.Process.Data.Restored.ID == s.Restore.Request.ID
+}
+
+// decideRestore fetches the snapshot that is to be restored. It reports whether the process may be started meanwhile: one that does
+// not run waits for its snapshot.
+func decideRestore(s Snapshot, p *loop.Plan) bool {
 	r := s.Restore.Request
 	switch state := s.Restore; {
 	case state.Problem != "":
@@ -85,10 +89,7 @@ func decideRestore(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 		return true
 	case r == nil || restores(s):
 		return true
-	case s.Process.Data.Restored.ID == r.ID:
-		if s.Process.Ready && s.Process.Config == cfg.Hash() {
-			p.Do(FinishRestore{Snapshot: r.Snapshot})
-		}
+	case wasRestored(s):
 		return true
 	case state.Running:
 		p.WaitFor("FetchingSnapshot", "Fetching snapshot %s", r.Snapshot).For(kind, s.Plane.Name).ToChange("condition Restored")

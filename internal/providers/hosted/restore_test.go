@@ -33,7 +33,6 @@ func TestDecideRestore(t *testing.T) {
 		"busy":       {"one at a time", func(s *Snapshot) { s.Restore.Busy = true }, nil, "WaitingForOtherSnapshot", true, ""},
 		"here":       {"the process restarts with it", func(s *Snapshot) { s.Process.Data.Staged.ID = id }, nil, "", true, id},
 		"restored":   {"and not answering yet", func(s *Snapshot) { s.Process.Data.Restored.ID, s.Process.Ready = id, false }, nil, "", true, id},
-		"answers":    {"the request is over", func(s *Snapshot) { s.Process.Data.Restored.ID = id }, []string{"remove the request for a restore: the API server answers with snapshot c-20261125T110000Z"}, "", true, id},
 		"removed": {"who removes the request continues with the data from before", func(s *Snapshot) {
 			s.Restore = Restore{}
 			s.Process.Data.Staged.ID, s.Process.Data.Restored.ID = id, "20200101T000000Z"
@@ -46,7 +45,7 @@ func TestDecideRestore(t *testing.T) {
 		cfg := workload.Config{Restore: restoreID(s)}
 		s.Process.Config = cfg.Hash()
 		var p loop.Plan
-		starts := decideRestore(s, cfg, &p)
+		starts := decideRestore(s, &p)
 		var does []string
 		for _, a := range p.Actions {
 			does = append(does, a.String())
@@ -58,6 +57,31 @@ func TestDecideRestore(t *testing.T) {
 		if diff := cmp.Diff(test.does, does); diff != "" || waits != test.waits || starts != test.starts || cfg.Restore != test.asks {
 			t.Errorf("%s: %s: does %v, waits %q, starts %t, restores %q", name, test.reason, does, waits, starts, cfg.Restore)
 		}
+	}
+}
+
+// The data may be from before the add-ons were applied: they are, whatever the status says, and only then is the request over.
+func TestAddonsAfterRestore(t *testing.T) {
+	const id = "20261125T115900Z"
+	after := func(change func(*Snapshot)) Snapshot {
+		return running(t, func(s *Snapshot) {
+			s.Restore = Restore{Request: &restoring.Request{ID: id, Policy: "p", Snapshot: "c-20261125T110000Z"}}
+			s.Process.Data.Restored.ID = id
+			s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
+			change(s)
+		})
+	}
+	answers := after(func(*Snapshot) {})
+	want := []string{
+		"do: apply what nodes need to the workload cluster, revision " + answers.Plane.Status.AddonsHash,
+		"do: remove the request for a restore: the API server answers with snapshot c-20261125T110000Z",
+	}
+	if diff := cmp.Diff(want, texts(Decide(answers))); diff != "" {
+		t.Errorf("it answers (-want +got):\n%s", diff)
+	}
+	silent := after(func(s *Snapshot) { s.Process.Ready = false })
+	if diff := cmp.Diff([]string{"wait: The API server does not answer yet"}, texts(Decide(silent))); diff != "" {
+		t.Errorf("it does not answer yet (-want +got):\n%s", diff)
 	}
 }
 

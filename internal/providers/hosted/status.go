@@ -41,9 +41,6 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		if applied, ok := a.(ApplyAddons); ok {
 			status.AddonsHash = applied.Hash
 		}
-		if _, ok := a.(FinishRestore); ok { // the data may be from before they were applied
-			status.AddonsHash = ""
-		}
 	}
 	if (status.AddonsHash != "" || !s.Terms.Addons) && s.Process.Ready {
 		status.Initialization.ControlPlaneInitialized = &yes

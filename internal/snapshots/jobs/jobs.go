@@ -1,6 +1,7 @@
-// Package jobs runs what takes minutes beside the controllers, one at a time.
+// Package jobs runs what takes minutes beside the controllers: a few at a time, and one of each namespace, so that what one tenant's
+// etcd or store takes does not hold back the others.
 //
-// Does: runs a function under a key unless another one runs, remembers how it ended, and notifies of that.
+// Does: runs a function under a key unless there is no room for it, remembers how it ended, and notifies of that.
 //
 // Never: retries, or survives the process: a controller that finds no job of its key starts one.
 //
@@ -24,7 +25,7 @@ import (
 
 // State is what is known of a job.
 type State struct {
-	// Running tells that it runs, Busy that one of another key does.
+	// Running tells that it runs, Busy that it would have to wait for others.
 	Running, Busy bool
 	// What is what it does, or did.
 	What string
@@ -39,8 +40,7 @@ type Jobs struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	running  string
-	what     string
+	running  map[string]string // by key, what each does
 	ended    map[string]State
 	watchers map[int]func(key string)
 	next     int
@@ -48,17 +48,41 @@ type Jobs struct {
 
 // New returns Jobs that run until ctx ends.
 func New(ctx context.Context, now func() time.Time) *Jobs {
-	return &Jobs{ctx: ctx, now: now, ended: map[string]State{}, watchers: map[int]func(string){}}
+	return &Jobs{ctx: ctx, now: now, running: map[string]string{}, ended: map[string]State{}, watchers: map[int]func(string){}}
 }
 
-// Start runs a function under a key, and what it does; false: one runs already.
+// atOnce is how many jobs run at a time: each has some MiB of buffers.
+const atOnce = 4
+
+// hasRoom reports whether a job of a key may start.
+func (j *Jobs) hasRoom(key string) bool {
+	if len(j.running) >= atOnce {
+		return false
+	}
+	for other := range j.running {
+		if namespaceOf(other) == namespaceOf(key) {
+			return false
+		}
+	}
+	return true
+}
+
+// namespaceOf is that of the object of a key.
+func namespaceOf(key string) string {
+	if parts := strings.Split(key, "/"); len(parts) >= 3 {
+		return parts[1]
+	}
+	return ""
+}
+
+// Start runs a function under a key, and what it does; false: others have to end before.
 func (j *Jobs) Start(key, what string, do func(context.Context) error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.running != "" || j.ctx.Err() != nil {
+	if !j.hasRoom(key) || j.ctx.Err() != nil {
 		return false
 	}
-	j.running, j.what = key, what
+	j.running[key] = what
 	delete(j.ended, key)
 	go j.run(key, do)
 	return true
@@ -67,8 +91,8 @@ func (j *Jobs) Start(key, what string, do func(context.Context) error) bool {
 func (j *Jobs) run(key string, do func(context.Context) error) {
 	err := guarded(j.ctx, do)
 	j.mu.Lock()
-	j.running = ""
-	j.ended[key] = State{What: j.what, Ended: j.now(), Err: err}
+	j.ended[key] = State{What: j.running[key], Ended: j.now(), Err: err}
+	delete(j.running, key)
 	var notify []func(string)
 	for _, f := range j.watchers {
 		notify = append(notify, f)
@@ -94,10 +118,11 @@ func (j *Jobs) State(key string) State {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.ended[key]
-	s.Running, s.Busy = j.running == key, j.running != "" && j.running != key
-	if s.Running {
-		s.What = j.what
+	if what, running := j.running[key]; running {
+		s.Running, s.What = true, what
+		return s
 	}
+	s.Busy = !j.hasRoom(key)
 	return s
 }
 

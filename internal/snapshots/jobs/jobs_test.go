@@ -6,10 +6,36 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// One job runs at a time; how it ended is remembered until the next of its key, and subscribers are notified.
+// A namespace has one job at a time, so that the others get theirs; all of them have a few.
+func TestNamespacesShare(t *testing.T) {
+	j := New(t.Context(), time.Now)
+	release := make(chan struct{})
+	defer close(release)
+	key := func(namespace, name string) string {
+		return Key("Kind", client.ObjectKey{Namespace: namespace, Name: name})
+	}
+	start := func(namespace, name string) bool {
+		return j.Start(key(namespace, name), "", func(context.Context) error { <-release; return nil })
+	}
+	if !start("a", "one") || start("a", "two") {
+		t.Error("a namespace has two jobs, or none")
+	}
+	for _, namespace := range []string{"b", "c", "d"} {
+		if j.State(key(namespace, "one")).Busy || !start(namespace, "one") {
+			t.Errorf("namespace %s waits for the job of another", namespace)
+		}
+	}
+	if !j.State(key("a", "two")).Busy || !j.State(key("e", "one")).Busy || start("e", "one") {
+		t.Error("there is no bound")
+	}
+}
+
+// One job of a namespace runs at a time; how it ended is remembered until the next of its key, and subscribers are notified.
 func TestJobs(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	j := New(t.Context(), func() time.Time { return now })
