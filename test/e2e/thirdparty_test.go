@@ -172,3 +172,23 @@ func (in *installation) thirdPartyLacks() {
 	})
 	in.t.Logf("describe cluster:\n%s", in.picture("cloudy"))
 }
+
+// tryApply applies a manifest, and tells whether that worked.
+func (in *installation) tryApply(manifest string) error {
+	in.t.Helper()
+	file := filepath.Join(in.t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		in.t.Fatal(err)
+	}
+	_, err := in.try("kubectl", "apply", "--server-side", "--force-conflicts", "-f", file)
+	return err
+}
+
+// getIn is what kubectl prints of an object in a namespace; empty: there is none yet.
+func (in *installation) getIn(namespace, object, path string) string {
+	out, err := in.try("kubectl", "get", object, "-n", namespace, "-o", "jsonpath="+path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(out)
+}
