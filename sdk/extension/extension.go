@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,8 @@ type Extension struct {
 	order    []string         // the paths, as handlers were given
 	registry *prometheus.Registry
 	metrics  metrics
+
+	deprecated sync.Once // said in the log
 }
 
 // route is a handler at its path.

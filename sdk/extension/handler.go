@@ -20,7 +20,7 @@ const DefaultTimeout = hooksv1.DefaultHandlersTimeoutSeconds * time.Second
 // MaxTimeout is the longest timeout that a handler may ask for.
 const MaxTimeout = 30 * time.Second
 
-// Handler is one handler of an extension. Make it with [On].
+// Handler is one handler of an extension. Make it with [On] or [OnErr].
 type Handler struct {
 	// Name is unique within the extension and a DNS label.
 	Name string
@@ -71,6 +71,17 @@ func On[Q, R any, PQ request[Q], PR response[R]](name string, _ func(PQ, PR), do
 			return guard(out, func() { do(ctx, in, out) }), nil
 		}
 	}}
+}
+
+// OnErr is [On] for a function that returns an error: it becomes a response with status Failure and the text of the error
+// as the message, see [Fail].
+func OnErr[Q, R any, PQ request[Q], PR response[R]](name string, hook func(PQ, PR), do func(context.Context, PQ, PR) error) Handler {
+	return On(name, hook, func(ctx context.Context, in PQ, out PR) {
+		if err := do(ctx, in, out); err != nil {
+			Log(ctx).Error("the handler returned an error", "error", err)
+			Fail(out, err)
+		}
+	})
 }
 
 // WithTimeout returns the handler with a timeout.

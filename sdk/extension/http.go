@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	"github.com/go-logr/logr"
 
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
@@ -21,12 +21,11 @@ import (
 // maxRequest is the largest request that is read: the templates of a large topology are a few MiB.
 const maxRequest = 64 << 20
 
-type logKey struct{}
-
-// Log returns the logger of the call that ctx belongs to: it names hook, handler and object. Outside of a call it is
-// slog's default.
+// Log returns the logger of the call that ctx belongs to: it names hook, handler, object and trace. The same is there for
+// libraries that log with logr, as klog and controller-runtime do: logr.FromContext, klog.FromContext, log.FromContext.
+// Outside of a call it is slog's default.
 func Log(ctx context.Context) *slog.Logger {
-	if l, ok := ctx.Value(logKey{}).(*slog.Logger); ok {
+	if l := logr.FromContextAsSlogLogger(ctx); l != nil {
 		return l
 	}
 	return slog.Default()
@@ -35,11 +34,30 @@ func Log(ctx context.Context) *slog.Logger {
 // Handler serves the hooks, without TLS and health endpoints; log receives a line for every call, nil is slog's
 // default. [Extension.Serve] is what a program needs; this is for tests and for servers of one's own,
 // which have to limit the time that a request may take to arrive: [http.Server.ReadTimeout].
-func (x *Extension) Handler(log *slog.Logger) http.Handler {
+func (x *Extension) Handler(log *slog.Logger) http.Handler { return x.handler(log, nil) }
+
+// handler is [Extension.Handler] with [Config.Propagate].
+func (x *Extension) handler(log *slog.Logger, propagate func(context.Context, http.Header) context.Context) http.Handler {
 	if log == nil {
 		log = slog.Default()
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.serve(w, r, log) })
+	x.deprecated.Do(func() { x.warnDeprecated(log) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if propagate != nil {
+			r = r.WithContext(propagate(r.Context(), r.Header))
+		}
+		x.serve(w, r, log)
+	})
+}
+
+// warnDeprecated says which handlers serve a version of a hook that goes.
+func (x *Extension) warnDeprecated(log *slog.Logger) {
+	for _, path := range x.order {
+		if r := x.routes[path]; r.hook.Deprecation != nil {
+			log.Warn("the handler serves a deprecated version of a hook", "handler", r.handler.Name, "hook", r.hook.ID.String(),
+				"since", r.hook.Deprecation.Since.Minor, "advice", r.hook.Deprecation.Advice())
+		}
+	}
 }
 
 func (x *Extension) serve(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
@@ -55,14 +73,18 @@ func (x *Extension) serve(w http.ResponseWriter, r *http.Request, log *slog.Logg
 	}
 	began := time.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-	log = log.With(said("hook", rt.hook.ID.Hook, "handler", rt.handler.Name, "object", recording.Object(body))...)
+	trace, traced := traceIn(r.Header)
+	log = log.With(said("hook", rt.hook.ID.Hook, "handler", rt.handler.Name, "object", recording.Object(body), "trace_id", trace.TraceID)...)
 	if err != nil {
 		x.refuse(w, refusal{rt, log, fmt.Errorf("reading the request: %w", err)})
 		return
 	}
 	defer x.metrics.begin(rt)()
-	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), logKey{}, log), timeoutOf(rt, r.URL.Query()))
+	ctx, cancel := context.WithTimeout(logr.NewContextWithSlogLogger(r.Context(), log), timeoutOf(rt, r.URL.Query()))
 	defer cancel()
+	if traced {
+		ctx = context.WithValue(ctx, traceKey{}, trace)
+	}
 	answer, err := rt.call(ctx, body)
 	if err != nil {
 		x.refuse(w, refusal{rt, log, err})
@@ -120,14 +142,6 @@ func settle(rt route, answer reply, log *slog.Logger) string {
 		fail(answer.response, fmt.Sprintf("handler %q answered wrongly: %v", rt.handler.Name, err))
 	}
 	return string(answer.response.GetStatus())
-}
-
-func fail(r hooksv1.ResponseObject, message string) {
-	r.SetStatus(hooksv1.ResponseStatusFailure)
-	r.SetMessage(message)
-	if retry, ok := r.(hooksv1.RetryResponseObject); ok {
-		retry.SetRetryAfterSeconds(0)
-	}
 }
 
 // said returns the pairs of key and value that say something.

@@ -8,151 +8,155 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Defaults of [Config].
-const (
-	DefaultAddress         = ":9443"
-	DefaultReadTimeout     = MaxTimeout // no caller waits for longer
-	DefaultShutdownTimeout = 30 * time.Second
-)
-
-// Variables that [FromEnv] reads. `slipway extension run` sets the first three.
-const (
-	EnvAddress  = "EXTENSION_ADDRESS"
-	EnvCertFile = "EXTENSION_CERT_FILE"
-	EnvKeyFile  = "EXTENSION_KEY_FILE"
-	EnvCAFile   = "EXTENSION_CA_FILE"
-	EnvClientCA = "EXTENSION_CLIENT_CA_FILE"
-	EnvClient   = "EXTENSION_CLIENT_NAME"
-)
-
-// Config says how to serve. The zero value serves at [DefaultAddress] with a certificate made on the spot.
-type Config struct {
-	// Address to listen at, host:port; empty: [DefaultAddress].
-	Address string
-	// CertDir is put before CertFile and KeyFile where these are relative.
-	CertDir string
-	// CertFile and KeyFile are PEM, read again when they change; with CertDir their defaults are tls.crt and tls.key.
-	// Without any of the three the extension makes a certificate of its own, for Hosts.
-	CertFile, KeyFile string
-	// Hosts that a certificate made on the spot is for: names and addresses. Default: localhost, 127.0.0.1, ::1 and
-	// the name of the machine.
-	Hosts []string
-	// CAFile, where set, receives the PEM of the authority of a certificate made on the spot: the caBundle of the
-	// ExtensionConfig.
-	CAFile string
-	// ClientCAFile, where set, is a PEM bundle, read again when it changes: only callers with a certificate from it
-	// may call hooks. /healthz and /readyz stay open.
-	ClientCAFile string
-	// ClientName is the common name or DNS name that such a certificate must have; empty: any.
-	ClientName string
-	// ReadTimeout is how long a request may take to arrive, headers and body, before its handler is called; zero:
-	// [DefaultReadTimeout].
-	ReadTimeout time.Duration
-	// ShutdownTimeout is how long calls get to end; zero: [DefaultShutdownTimeout].
-	ShutdownTimeout time.Duration
-	// Log receives a line for every call; nil: slog's default.
-	Log *slog.Logger
-	// Listening, where set, is called with the address once it is listened at.
-	Listening func(net.Addr)
-}
-
-// FromEnv is the configuration in the environment: EXTENSION_ADDRESS, EXTENSION_CERT_FILE, EXTENSION_KEY_FILE,
-// EXTENSION_CA_FILE, EXTENSION_CLIENT_CA_FILE and EXTENSION_CLIENT_NAME. What is not set has its default.
-func FromEnv(getenv func(string) string) Config {
-	return Config{
-		Address: getenv(EnvAddress), CertFile: getenv(EnvCertFile), KeyFile: getenv(EnvKeyFile), CAFile: getenv(EnvCAFile),
-		ClientCAFile: getenv(EnvClientCA), ClientName: getenv(EnvClient),
-	}
-}
-
-func (c Config) withDefaults() Config {
-	if c.Address == "" {
-		c.Address = DefaultAddress
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = DefaultReadTimeout
-	}
-	if c.ShutdownTimeout == 0 {
-		c.ShutdownTimeout = DefaultShutdownTimeout
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	if c.CertDir != "" {
-		c.CertFile, c.KeyFile = within(c.CertDir, c.CertFile, "tls.crt"), within(c.CertDir, c.KeyFile, "tls.key")
-	}
-	return c
-}
-
-func within(dir, file, otherwise string) string {
-	if file == "" {
-		file = otherwise
-	}
-	if filepath.IsAbs(file) {
-		return file
-	}
-	return filepath.Join(dir, file)
-}
-
-// Serve listens and answers until ctx ends; then calls that are being answered get [Config.ShutdownTimeout] to end.
-// Beside the hooks it serves /healthz, /readyz (not ready once ctx has ended) and /metrics. It returns nil after ctx
-// ended, and an error when the address or the certificates cannot be used.
+// Serve listens and answers until ctx ends. Then /readyz says so, calls are taken for another [Config.ShutdownDelay], and
+// those that are being answered get [Config.ShutdownTimeout] to end. Beside the hooks it serves /healthz, /readyz, /metrics
+// and [Config.Routes]. It returns nil after ctx ended, and an error when addresses or certificates cannot be used.
 func (x *Extension) Serve(ctx context.Context, cfg Config) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
 	cfg = cfg.withDefaults()
-	secured, err := newSecurity(cfg)
+	s, err := x.open(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Address)
-	if err != nil {
-		return fmt.Errorf("listening at %s: %w", cfg.Address, err)
-	}
-	var stopping atomic.Bool
-	server := &http.Server{
-		Handler: secured.only(x.endpoints(cfg.Log, &stopping)), TLSConfig: secured.tls(),
-		ReadTimeout: cfg.ReadTimeout, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute,
-		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.ServeTLS(listener, "", "") }()
-	cfg.Log.Info("serving", "address", listener.Addr().String(), "handlers", len(x.order))
-	if cfg.Listening != nil {
-		cfg.Listening(listener.Addr())
-	}
+	cfg.Log.Info("serving", "address", s.hooks.Addr().String(), "handlers", len(x.order))
+	tellAddress(cfg.Listening, s.hooks)
+	tellAddress(cfg.MetricsListening, s.metrics)
 	select {
-	case err := <-ended:
-		return fmt.Errorf("serving at %s: %w", cfg.Address, err)
+	case err := <-s.ended:
+		return errors.Join(err, s.close())
 	case <-ctx.Done():
 	}
-	stopping.Store(true)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
-	defer cancel()
-	if err := server.Shutdown(last); err != nil {
-		return errors.Join(fmt.Errorf("calls did not end within %s: %w", cfg.ShutdownTimeout, err), server.Close())
+	s.stopping.Store(true)
+	if cfg.ShutdownDelay > 0 {
+		cfg.Log.Info("stopping: not ready any more", "delay", cfg.ShutdownDelay.String())
+		select {
+		case err := <-s.ended:
+			return errors.Join(err, s.close())
+		case <-cfg.after(cfg.ShutdownDelay):
+		}
 	}
-	return nil
+	return s.shutdown(ctx, cfg.ShutdownTimeout)
 }
 
-func (x *Extension) endpoints(log *slog.Logger, stopping *atomic.Bool) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/", x.Handler(log))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if stopping.Load() {
-			http.Error(w, "stopping", http.StatusServiceUnavailable)
-			return
+// Runnable serves an extension beside a manager of controller-runtime, in every replica, the leader or not:
+//
+//	err := manager.Add(x.Runnable(extension.FromEnv(os.Getenv)))
+//
+// Its metrics are in [Extension.Registry], not in the registry of controller-runtime; they are served as [Config] says.
+func (x *Extension) Runnable(cfg Config) *Runnable { return &Runnable{x, cfg} }
+
+// Runnable is made with [Extension.Runnable].
+type Runnable struct {
+	extension *Extension
+	config    Config
+}
+
+// Start is [Extension.Serve].
+func (r *Runnable) Start(ctx context.Context) error { return r.extension.Serve(ctx, r.config) }
+
+// NeedLeaderElection is false: every replica answers calls.
+func (r *Runnable) NeedLeaderElection() bool { return false }
+
+// servers are what listens for an extension.
+type servers struct {
+	hooks, metrics net.Listener // metrics: nil where they have no address of their own
+	running        []*http.Server
+	ended          chan error // one for each server, before it is told to stop
+	stopping       *atomic.Bool
+}
+
+// open listens at all addresses, or at none.
+func (x *Extension) open(ctx context.Context, cfg Config) (*servers, error) {
+	secured, err := newSecurity(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &servers{stopping: &atomic.Bool{}, ended: make(chan error, 2)}
+	handler, err := x.endpoints(cfg, s.stopping)
+	if err != nil {
+		return nil, err
+	}
+	server := newServer(cfg, secured.only(handler))
+	server.TLSConfig = secured.tls(cfg.TLSOptions)
+	if p := server.TLSConfig.NextProtos; len(p) > 0 && !slices.Contains(p, "h2") {
+		server.Protocols = new(http.Protocols)
+		server.Protocols.SetHTTP1(true)
+	}
+	if cfg.MetricsAddress != "" {
+		routes, err := x.metricsRoutes(cfg)
+		if err != nil {
+			return nil, err
 		}
-		_, _ = w.Write([]byte("ok\n"))
-	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(x.registry, promhttp.HandlerOpts{}))
-	return mux
+		if s.metrics, err = listen(ctx, cfg.MetricsAddress); err != nil {
+			return nil, err
+		}
+		apart := newServer(cfg, routes)
+		s.run(apart, func() error { return apart.Serve(s.metrics) })
+	}
+	if s.hooks, err = listen(ctx, cfg.Address); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	s.run(server, func() error { return server.ServeTLS(s.hooks, "", "") })
+	return s, nil
+}
+
+func newServer(cfg Config, handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadTimeout: cfg.ReadTimeout, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute,
+		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
+	}
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening at %s: %w", address, err)
+	}
+	return l, nil
+}
+
+func tellAddress(listening func(net.Addr), l net.Listener) {
+	if listening != nil && l != nil {
+		listening(l.Addr())
+	}
+}
+
+// run serves until the server is told to stop.
+func (s *servers) run(server *http.Server, serve func() error) {
+	s.running = append(s.running, server)
+	go func() {
+		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
+			s.ended <- fmt.Errorf("serving: %w", err)
+		}
+	}()
+}
+
+// close ends all servers at once.
+func (s *servers) close() error {
+	var problems []error
+	for _, server := range s.running {
+		problems = append(problems, server.Close())
+	}
+	return errors.Join(problems...)
+}
+
+// shutdown ends all servers when their calls have ended. The metrics are served until the last.
+func (s *servers) shutdown(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	for _, server := range slices.Backward(s.running) {
+		if err := server.Shutdown(ctx); err != nil {
+			return errors.Join(fmt.Errorf("calls did not end within %s: %w", within, err), s.close())
+		}
+	}
+	return nil
 }
 
 // only lets callers with the wanted certificate through, and everybody to the health endpoints.
@@ -170,13 +174,18 @@ func (s *security) only(next http.Handler) http.Handler {
 	})
 }
 
-// tls is the configuration of the server: TLS 1.2 or later.
-func (s *security) tls() *tls.Config {
+// tls is the configuration of the server: TLS 1.2 or later, unless the options say otherwise.
+func (s *security) tls(options []func(*tls.Config)) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate}
-	if s.clients == nil {
+	if s.clients != nil {
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	for _, option := range options {
+		option(c)
+	}
+	if s.clients == nil || c.GetConfigForClient != nil {
 		return c
 	}
-	c.ClientAuth = tls.VerifyClientCertIfGiven
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		pool, err := s.clients.get()
 		if err != nil {
@@ -184,7 +193,9 @@ func (s *security) tls() *tls.Config {
 		}
 		own := c.Clone()
 		own.GetConfigForClient, own.ClientCAs = nil, pool
-		own.NextProtos = []string{"h2", "http/1.1"}
+		if len(own.NextProtos) == 0 {
+			own.NextProtos = []string{"h2", "http/1.1"}
+		}
 		return own, nil
 	}
 	return c

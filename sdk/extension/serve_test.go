@@ -270,9 +270,11 @@ func TestFromEnv(t *testing.T) {
 	if extension.DefaultAddress != ":9443" {
 		t.Error("the port of the Runtime SDK is 9443")
 	}
-	env := map[string]string{"EXTENSION_ADDRESS": "127.0.0.1:1", "EXTENSION_CERT_FILE": "c", "EXTENSION_KEY_FILE": "k"}
+	env := map[string]string{"EXTENSION_ADDRESS": "127.0.0.1:1", "EXTENSION_CERT_FILE": "c", "EXTENSION_KEY_FILE": "k", "EXTENSION_CERT_DIR": "d",
+		"EXTENSION_METRICS_ADDRESS": ":8080", "EXTENSION_SHUTDOWN_DELAY": "5s"}
 	got := extension.FromEnv(func(name string) string { return env[name] })
-	if got.Address != "127.0.0.1:1" || got.CertFile != "c" || got.KeyFile != "k" || got.ClientCAFile != "" {
+	if got.Address != "127.0.0.1:1" || got.CertFile != "c" || got.KeyFile != "k" || got.CertDir != "d" || got.ClientCAFile != "" ||
+		got.MetricsAddress != ":8080" || got.ShutdownDelay != 5*time.Second {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -1,0 +1,64 @@
+package extension
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// endpoints is what is served at the address of the hooks.
+func (x *Extension) endpoints(cfg Config, stopping *atomic.Bool) (http.Handler, error) {
+	inner := http.NewServeMux()
+	inner.Handle("/", x.handler(cfg.Log, cfg.Propagate))
+	if err := addRoutes(inner, cfg.Routes); err != nil {
+		return nil, err
+	}
+	calls := http.Handler(inner)
+	if cfg.Middleware != nil {
+		calls = cfg.Middleware(inner)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", calls)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if stopping.Load() {
+			http.Error(w, "stopping", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	if cfg.MetricsAddress == "" {
+		mux.Handle("GET /metrics", x.metricsHandler())
+	}
+	return mux, nil
+}
+
+// metricsRoutes is what is served at the address of the metrics.
+func (x *Extension) metricsRoutes(cfg Config) (http.Handler, error) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", x.metricsHandler())
+	return mux, addRoutes(mux, cfg.MetricsRoutes)
+}
+
+func (x *Extension) metricsHandler() http.Handler {
+	return promhttp.HandlerFor(x.registry, promhttp.HandlerOpts{})
+}
+
+// addRoutes adds routes to a mux, and says which of them it refuses.
+func addRoutes(mux *http.ServeMux, routes map[string]http.Handler) (err error) {
+	at := ""
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the route %q cannot be served: %v", at, p)
+		}
+	}()
+	for _, pattern := range slices.Sorted(maps.Keys(routes)) {
+		at = pattern
+		mux.Handle(pattern, routes[pattern])
+	}
+	return nil
+}
