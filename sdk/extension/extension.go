@@ -17,6 +17,7 @@ import (
 
 // Extension is a set of handlers with what serves them. Make it with [New].
 type Extension struct {
+	catalog  *hooks.Catalog
 	routes   map[string]route // by path
 	order    []string         // the paths, as handlers were given
 	registry *prometheus.Registry
@@ -38,7 +39,7 @@ func New(handlers ...Handler) (*Extension, error) { return NewFor(hooks.Default(
 
 // NewFor is [New] for the hooks of a catalog, which may have several versions of a hook.
 func NewFor(c *hooks.Catalog, handlers ...Handler) (*Extension, error) {
-	x := &Extension{routes: map[string]route{}, registry: prometheus.NewRegistry()}
+	x := &Extension{catalog: c, routes: map[string]route{}, registry: prometheus.NewRegistry()}
 	x.metrics = newMetrics(x.registry)
 	var problems []error
 	names := map[string]bool{}
@@ -122,6 +123,9 @@ func (x *Extension) discovered() *hooksv1.DiscoveryResponse {
 	}
 	return out
 }
+
+// Catalog is that of the hooks that the extension may serve.
+func (x *Extension) Catalog() *hooks.Catalog { return x.catalog }
 
 // Registry holds the metrics of the extension; metrics of its handlers may be added.
 func (x *Extension) Registry() *prometheus.Registry { return x.registry }

@@ -26,15 +26,22 @@ import (
 //
 //	out := extensiontest.Call[hooksv1.BeforeClusterCreateResponse](t, x, "check-owner", in)
 //
-// The kind of the request is filled in. It fails the test when the extension has no such handler, or refuses the
+// The kind of the request is filled in, as the catalog of the extension has it. It fails the test when the extension has no such handler, or refuses the
 // request; a response with status Failure is for the test to judge.
 func Call[R any, PR response[R]](t testing.TB, x *extension.Extension, handler string, request runtime.Object) PR {
+	t.Helper()
+	out, _ := call[R, PR](t, x, handler, request)
+	return out
+}
+
+// call returns the response, and its bytes.
+func call[R any, PR response[R]](t testing.TB, x *extension.Extension, handler string, request runtime.Object) (PR, []byte) {
 	t.Helper()
 	path, ok := x.Path(handler)
 	if !ok {
 		t.Fatalf("the extension has no handler %q; it serves %s", handler, strings.Join(x.Paths(), ", "))
 	}
-	if hook, ok := hooks.Default().OfRequest(request); ok {
+	if hook, ok := x.Catalog().OfRequest(request); ok {
 		hook.StampRequest(request)
 	}
 	body, err := json.Marshal(request)
@@ -49,7 +56,7 @@ func Call[R any, PR response[R]](t testing.TB, x *extension.Extension, handler s
 	if err := json.Unmarshal(answer, out); err != nil {
 		t.Fatalf("handler %q answers with something else than a %T: %v", handler, out, err)
 	}
-	return out
+	return out, answer
 }
 
 // response is a pointer to R that is a response.
@@ -61,7 +68,7 @@ type response[R any] interface {
 // Discover returns what the extension says of itself.
 func Discover(t testing.TB, x *extension.Extension) *hooksv1.DiscoveryResponse {
 	t.Helper()
-	hook, _ := hooks.Default().Hook(hooks.Discovery)
+	hook, _ := x.Catalog().Hook(hooks.Discovery)
 	body, err := json.Marshal(hook.Request())
 	if err != nil {
 		t.Fatal(err)

@@ -15,8 +15,9 @@
 //		return err
 //	}
 //
-// Does: GeneratePatches ([Patcher]), ValidateTopology ([Validator]) and reading of variables ([Get]), those named
-// builtin included.
+// Does: GeneratePatches ([Patcher]) and ValidateTopology ([Validator]) with rules, for templates of a kind and where they are
+// used ([Rule.Where]); DiscoverVariables from a Go struct ([DiscoverVariables]); reading of variables ([Get], [Read]), those
+// named builtin included.
 //
 // Never: patches what a rule did not change: fields that a Go type does not know stay as they are.
 //

@@ -17,7 +17,7 @@ type Patcher struct {
 	Rules []Rule
 	// Format of the patches; empty: JSONPatch.
 	Format hooksv1.PatchType
-	// Strict fails for templates of a kind that no rule is for, instead of leaving them alone.
+	// Strict fails for templates of a kind that no rule is for, wherever they are used, instead of leaving them alone.
 	Strict bool
 }
 
@@ -87,10 +87,13 @@ func validated(i *hooksv1.ValidateTopologyRequestItem) item {
 func walk(ctx context.Context, rules []Rule, t Template, strict bool) ([]byte, error) {
 	object, matched := t.raw, false
 	for _, r := range rules {
-		if !r.matches(t.Kind) {
+		if !r.isOfKind(t.Kind) {
 			continue
 		}
 		matched = true
+		if !r.selects(t) {
+			continue
+		}
 		changed, err := r.apply(ctx, t, object)
 		if err != nil {
 			return nil, t.failed(err)

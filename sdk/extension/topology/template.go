@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,20 +34,21 @@ func (t Template) Raw() []byte { return t.raw }
 // Rule changes or checks templates of one kind. Make it with [For] or [ForUnstructured].
 type Rule struct {
 	kind  schema.GroupVersionKind
+	where []Selector
 	apply func(ctx context.Context, t Template, object []byte) ([]byte, error)
 }
 
 // For returns a rule for templates of an apiVersion and kind, decoded as a T. What do changes in the T becomes the
 // patch; an error ends the hook with status Failure.
 func For[T any](apiVersion, kind string, do func(ctx context.Context, t Template, object *T) error) Rule {
-	return Rule{kindOf(apiVersion, kind), func(ctx context.Context, t Template, object []byte) ([]byte, error) {
+	return Rule{kind: kindOf(apiVersion, kind), apply: func(ctx context.Context, t Template, object []byte) ([]byte, error) {
 		return patch.Typed(object, func(typed *T) error { return do(ctx, t, typed) })
 	}}
 }
 
 // ForUnstructured is [For] for templates whose Go type is not at hand. The kind "*" is every kind.
 func ForUnstructured(apiVersion, kind string, do func(ctx context.Context, t Template, object *unstructured.Unstructured) error) Rule {
-	return Rule{kindOf(apiVersion, kind), func(ctx context.Context, t Template, object []byte) ([]byte, error) {
+	return Rule{kind: kindOf(apiVersion, kind), apply: func(ctx context.Context, t Template, object []byte) ([]byte, error) {
 		u := &unstructured.Unstructured{}
 		if err := u.UnmarshalJSON(object); err != nil {
 			return nil, fmt.Errorf("reading the object: %w", err)
@@ -62,7 +64,24 @@ func kindOf(apiVersion, kind string) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(apiVersion, kind)
 }
 
-func (r Rule) matches(kind schema.GroupVersionKind) bool { return r.kind == kind || r.kind.Kind == "*" }
+// Where returns the rule for those of its templates that one of the selectors picks:
+//
+//	topology.For("infrastructure.slipway.dev/v1alpha1", "LocalMachineTemplate", addDisk).
+//		Where(topology.ControlPlane(), topology.MachineDeploymentClass("storage-*"))
+func (r Rule) Where(one ...Selector) Rule {
+	r.where = one
+	return r
+}
+
+// isOfKind reports whether the rule is for templates of a kind, wherever they are used.
+func (r Rule) isOfKind(kind schema.GroupVersionKind) bool {
+	return r.kind == kind || r.kind.Kind == "*"
+}
+
+// selects reports whether the rule is for a template of its kind.
+func (r Rule) selects(t Template) bool {
+	return r.where == nil || slices.ContainsFunc(r.where, func(s Selector) bool { return s(t) })
+}
 
 // item is what the requests of GeneratePatches and ValidateTopology have in common.
 type item struct {

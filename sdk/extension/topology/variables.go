@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,10 +108,14 @@ func Get[T any](v Variables, path string) (T, error) {
 	if err != nil {
 		return out, err
 	}
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return out, &InvalidError{Path: path, Cause: fmt.Errorf("it is not a %T: %w", out, err)}
+	return out, unmarshal(raw, path, &out)
+}
+
+func unmarshal(raw json.RawMessage, path string, into any) error {
+	if err := json.Unmarshal(raw, into); err != nil {
+		return &InvalidError{Path: path, Cause: fmt.Errorf("it is not a %s: %w", reflect.TypeOf(into).Elem(), err)}
 	}
-	return out, nil
+	return nil
 }
 
 // GetOr is [Get] with a value for where there is none.

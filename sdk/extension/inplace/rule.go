@@ -1,0 +1,165 @@
+package inplace
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipwayhq/slipway/sdk/extension/patch"
+)
+
+// Rule says which changes of one kind of object are carried out. Make it with [For] or [Fields].
+type Rule struct {
+	kind  schema.GroupVersionKind
+	pairs bool // it is for the template of the kind too
+	apply func(ctx context.Context, p part, object []byte) ([]byte, error)
+}
+
+// For returns a rule for objects of an apiVersion and kind, decoded as a T: do changes current into what it becomes when the
+// extension has carried out what it can. What differs from current in the end, of the spec, is taken over. Templates, which
+// CanUpdateMachineSet is about, are a kind of their own and need a rule of their own. Kinds of Cluster API itself are Machine and
+// MachineSet.
+func For[T any](apiVersion, kind string, do func(ctx context.Context, current, desired *T) error) Rule {
+	return Rule{kind: schema.FromAPIVersionAndKind(apiVersion, kind), apply: func(ctx context.Context, p part, object []byte) ([]byte, error) {
+		desired := new(T)
+		if err := json.Unmarshal(p.desired, desired); err != nil {
+			return nil, fmt.Errorf("reading the desired object as %T: %w", *desired, err)
+		}
+		return patch.Typed(object, func(current *T) error { return do(ctx, current, desired) })
+	}}
+}
+
+// Fields returns a rule that takes over every change of the fields, which are named below the spec of a machine's object, with
+// dots: Fields("infrastructure.example.org/v1", "ExampleMachine", "memory", "disks.data"). The same rule is for the template of
+// the kind, ExampleMachineTemplate, below spec.template.spec; that of Machine is for MachineSet.
+func Fields(apiVersion, kind string, fields ...string) Rule {
+	return Rule{kind: schema.FromAPIVersionAndKind(apiVersion, kind), pairs: true, apply: func(_ context.Context, p part, object []byte) ([]byte, error) {
+		current, err := decode(object)
+		if err != nil {
+			return nil, err
+		}
+		desired, err := decode(p.desired)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range fields {
+			path := append(slices.Clone(p.root), strings.Split(f, ".")...)
+			value, there := lookup(desired, path)
+			set(current, path, value, there)
+		}
+		return json.Marshal(current)
+	}}
+}
+
+// isFor reports whether the rule is for an object: any version of Machine and MachineSet, which are decoded already.
+func (r Rule) isFor(p part) bool {
+	if r.kind.Group != p.group || p.version != "" && r.kind.Version != p.version {
+		return false
+	}
+	return r.kind.Kind == p.kind || r.pairs && p.kind == templateOf(r.kind.Kind)
+}
+
+func templateOf(kind string) string {
+	if kind == "Machine" {
+		return "MachineSet"
+	}
+	return kind + "Template"
+}
+
+// Where what the rules are about is, of an object of a machine and of a template.
+var (
+	machineRoot  = []string{"spec"}
+	templateRoot = []string{"spec", "template", "spec"}
+)
+
+// part is one object of a request.
+type part struct {
+	group, version, kind string // version is empty for objects of Cluster API itself
+	root                 []string
+	current, desired     []byte
+}
+
+// identify reads apiVersion and kind of an object of a provider.
+func (p *part) identify() error {
+	if p.kind != "" {
+		return nil
+	}
+	var meta struct{ APIVersion, Kind string }
+	if err := json.Unmarshal(p.current, &meta); err != nil {
+		return fmt.Errorf("the request holds something else than an object: %w", err)
+	}
+	k := schema.FromAPIVersionAndKind(meta.APIVersion, meta.Kind)
+	p.group, p.version, p.kind = k.Group, k.Version, k.Kind
+	return nil
+}
+
+// within is the object with the part at root of the changed one.
+func within(root []string, object, changed []byte) ([]byte, error) {
+	before, err := decode(object)
+	if err != nil {
+		return nil, err
+	}
+	after, err := decode(changed)
+	if err != nil {
+		return nil, err
+	}
+	value, there := lookup(after, root)
+	set(before, root, value, there)
+	return json.Marshal(before)
+}
+
+// decode keeps numbers as they are written.
+func decode(data []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var out map[string]any
+	if err := d.Decode(&out); err != nil {
+		return nil, fmt.Errorf("the request holds something else than an object: %w", err)
+	}
+	return out, nil
+}
+
+func lookup(object map[string]any, path []string) (any, bool) {
+	for _, name := range path[:len(path)-1] {
+		below, ok := object[name].(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		object = below
+	}
+	value, ok := object[path[len(path)-1]]
+	return value, ok
+}
+
+// set sets a field, or removes it where it is not there any more.
+func set(object map[string]any, path []string, value any, there bool) {
+	for _, name := range path[:len(path)-1] {
+		below, ok := object[name].(map[string]any)
+		if !ok {
+			if !there {
+				return
+			}
+			below = map[string]any{}
+			object[name] = below
+		}
+		object = below
+	}
+	if there {
+		object[path[len(path)-1]] = value
+	} else {
+		delete(object, path[len(path)-1])
+	}
+}
+
+// joinSorted joins errors in the order of their texts, so that the same problems give the same message.
+func joinSorted(problems []error) error {
+	slices.SortFunc(problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
+	return errors.Join(problems...)
+}
