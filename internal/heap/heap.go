@@ -21,6 +21,7 @@ const (
 const (
 	StartManagementMemory = 640 << 20
 	StartWorkloadMemory   = 320 << 20 // many may start at once
+	PlanMemory            = 1 << 30   // of a command that ends when it has its answer
 )
 
 // Starting sets the garbage collector of this process up for a start that may

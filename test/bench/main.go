@@ -24,11 +24,12 @@ const (
 	groupIdle       = "idle"
 	groupQuickstart = "quickstart"
 	groupScale      = "scale"
+	groupClass      = "class"
 	groupFunctions  = "functions"
 )
 
 func groups() []string {
-	return []string{groupUp, groupMemory, groupIdle, groupQuickstart, groupScale, groupFunctions}
+	return []string{groupUp, groupMemory, groupIdle, groupQuickstart, groupScale, groupClass, groupFunctions}
 }
 
 func main() { program.Main(parseOptions, run) }
@@ -37,6 +38,7 @@ type options struct {
 	binary   string // absolute
 	out      string
 	manifest string
+	class    string
 	only     []string
 	runs     int
 	idle     time.Duration
@@ -55,6 +57,7 @@ func parseOptions(args []string) (options, error) {
 	f.StringVar(&o.out, "out", filepath.Join("dist", "bench", "launch.json"), "JSON file to write; .svg and .csv are written beside it")
 	f.StringVar(&only, "only", strings.Join(groups(), ","), "what to measure")
 	f.StringVar(&o.manifest, "manifest", filepath.Join("examples", "without-class.yaml"), "cluster with one pool to measure with")
+	f.StringVar(&o.class, "class", filepath.Join("examples", "quickstart.yaml"), "the same cluster of a ClusterClass")
 	f.IntVar(&o.runs, "runs", 3, "how often to start a management cluster")
 	f.DurationVar(&o.idle, "idle", time.Minute, "how long to watch an idle management cluster")
 	if err := f.Parse(args); err != nil {
@@ -121,6 +124,7 @@ func (b *bench) measure(ctx context.Context) {
 	}
 	try(b.wants(groupUp), "up", b.measureUp)
 	try(b.wants(groupMemory, groupIdle, groupQuickstart, groupScale), "management cluster", b.measureCluster)
+	try(b.wants(groupClass), "cluster of a class", b.measureClass)
 	try(b.wants(groupFunctions), "functions", b.measureFunctions)
 }
 

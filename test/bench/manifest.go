@@ -13,19 +13,20 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/follow"
 )
 
-// subject is what a manifest makes: a cluster with one pool of nodes.
+// subject is what a manifest makes: a cluster with one pool of nodes, or with one MachineDeployment of its topology.
 type subject struct {
 	Namespace string
 	Cluster   string
-	Pool      string
+	Pool      string // name of the MachinePool, or of the MachineDeployment
 	Replicas  int
+	OfClass   bool
 }
 
 func (s subject) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Namespace, Name: s.Cluster}
 }
 
-// parseManifest finds the Cluster and the MachinePool of a manifest.
+// parseManifest finds the Cluster and its workers in a manifest.
 func parseManifest(data []byte) (subject, error) {
 	s := subject{Namespace: "default"}
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
@@ -44,13 +45,26 @@ func parseManifest(data []byte) (subject, error) {
 			if ns := o.GetNamespace(); ns != "" {
 				s.Namespace = ns
 			}
+			s.ofTopology(o)
 		case "MachinePool":
 			s.Pool = o.GetName()
 			s.Replicas = follow.Integer(o, "spec", "replicas")
 		}
 	}
 	if s.Cluster == "" || s.Pool == "" || s.Replicas < 1 {
-		return s, errors.New("the manifest needs a Cluster and a MachinePool with at least one replica")
+		return s, errors.New("the manifest needs a Cluster, and a MachinePool or a MachineDeployment of its topology with at least one replica")
 	}
 	return s, nil
+}
+
+// ofTopology finds the one MachineDeployment of a Cluster's topology. Classes that ship name it after the Cluster.
+func (s *subject) ofTopology(cluster *unstructured.Unstructured) {
+	all, _, _ := unstructured.NestedSlice(cluster.Object, "spec", "topology", "workers", "machineDeployments")
+	if len(all) != 1 {
+		return
+	}
+	one, _ := all[0].(map[string]any)
+	name, _, _ := unstructured.NestedString(one, "name")
+	s.OfClass, s.Pool = true, cluster.GetName()+"-"+name
+	s.Replicas = follow.Integer(&unstructured.Unstructured{Object: one}, "replicas")
 }

@@ -47,12 +47,17 @@ type stage struct {
 	subject subject
 }
 
-func (b *bench) newStage(ctx context.Context, in *installation) (*stage, error) {
-	data, err := os.ReadFile(b.manifest)
+// subjectOf reads a manifest.
+func subjectOf(manifest string) (subject, error) {
+	data, err := os.ReadFile(manifest)
 	if err != nil {
-		return nil, err
+		return subject{}, err
 	}
-	s, err := parseManifest(data)
+	return parseManifest(data)
+}
+
+func (b *bench) newStage(ctx context.Context, in *installation) (*stage, error) {
+	s, err := subjectOf(b.manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +206,11 @@ func (s *stage) followCluster(ctx context.Context, j *journal, initialized chan<
 }
 
 func (s *stage) followPool(ctx context.Context, j *journal) error {
-	return s.objects(follow.MachinePools()).Until(ctx, func(all []*unstructured.Unstructured) bool {
+	kind := follow.MachinePools()
+	if s.subject.OfClass {
+		kind = follow.MachineDeployments()
+	}
+	return s.objects(kind).Until(ctx, func(all []*unstructured.Unstructured) bool {
 		for _, p := range all {
 			if p.GetName() != s.subject.Pool {
 				continue

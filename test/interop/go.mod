@@ -2,6 +2,8 @@ module github.com/slipwayhq/slipway/test/interop
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool (
 	sigs.k8s.io/cluster-api/bootstrap/kubeadm
 	sigs.k8s.io/cluster-api/cmd/clusterctl

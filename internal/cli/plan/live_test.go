@@ -89,7 +89,7 @@ func TestPlanIsWhatHappens(t *testing.T) { // TP-37
 		if err := input.Prepare(&copied, &proposal, "default"); err != nil {
 			t.Fatal(err)
 		}
-		p, _, err := whatif.Run(t.Context(), o, copied, proposal)
+		p, planned, err := whatif.Run(t.Context(), o, copied, proposal)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestPlanIsWhatHappens(t *testing.T) { // TP-37
 			l.apply(u)
 		}
 		after := l.rest(what)
-		instances := instancesOfPools(before.Objects, after.Objects)
+		instances := instancesOfPools(before.Objects, planned.Objects, after.Objects)
 		want, got := canonical(p.Objects, instances), canonical(whatif.Difference(before.Objects, after.Objects), instances)
 		if diff := gocmp.Diff(want, got); diff != "" || len(p.Refused) > 0 || p.UnderWay > 0 {
 			t.Errorf("change %d, %s: %+v, %d under way (-plan +what happened):\n%s", i, what, p.Refused, p.UnderWay, diff)
@@ -296,10 +296,15 @@ func canonical(changes []whatif.ObjectChange, instances map[string]bool) []strin
 func (l *live) change() (string, []*unstructured.Unstructured) {
 	md, managed, class := l.manifest["MachineDeployment plain"], l.manifest["Cluster managed"], l.manifest["ClusterClass simulated"]
 	topology := func(path ...string) []string { return append([]string{"spec", "topology"}, path...) }
-	workers := func() []any {
-		list, _, _ := unstructured.NestedSlice(managed.Object, topology("workers", "machineDeployments")...)
+	workers := func(of string) []any {
+		list, _, _ := unstructured.NestedSlice(managed.Object, topology("workers", of)...)
 		return list
 	}
+	classes := func(of string) []any {
+		list, _, _ := unstructured.NestedSlice(class.Object, "spec", "workers", of)
+		return list
+	}
+	pool := l.manifest["MachinePool plain"]
 	n := l.rng.IntN(1000)
 	choices := []struct {
 		what string
@@ -314,17 +319,38 @@ func (l *live) change() (string, []*unstructured.Unstructured) {
 		{"labels of a MachineDeployment's Machines", md, func() { set(md, map[string]any{"n": strconv.Itoa(n)}, "spec", "template", "metadata", "labels") }},
 		{"timeouts of a MachineDeployment's Machines", md, func() { set(md, int64(60+n), "spec", "template", "spec", "deletion", "nodeDrainTimeoutSeconds") }},
 		{"replicas of a topology", managed, func() {
-			list := workers()
+			list := workers("machineDeployments")
 			list[0].(map[string]any)["replicas"] = int64(1 + n%4)
 			set(managed, list, topology("workers", "machineDeployments")...)
 		}},
+		{"replicas of a topology's MachinePool", managed, func() {
+			list := workers("machinePools")
+			list[0].(map[string]any)["replicas"] = int64(n % 4)
+			set(managed, list, topology("workers", "machinePools")...)
+		}},
+		{"timeouts of a topology's MachinePool", managed, func() {
+			list := workers("machinePools")
+			list[0].(map[string]any)["deletion"] = map[string]any{"nodeDrainTimeoutSeconds": int64(60 + n)}
+			set(managed, list, topology("workers", "machinePools")...)
+		}},
+		{"replicas of a MachinePool", pool, func() { set(pool, int64(n%4), "spec", "replicas") }},
+		{"version of a MachinePool", pool, func() {
+			version, _, _ := unstructured.NestedString(pool.Object, "spec", "template", "spec", "version")
+			set(pool, other(version, "v1.36.1", "v1.36.2", "v1.36.3"), "spec", "template", "spec", "version")
+		}},
+		{"labels of a MachinePool's Machines", pool, func() { set(pool, map[string]any{"n": strconv.Itoa(n)}, "spec", "template", "metadata", "labels") }},
 		{"a variable", managed, func() {
 			set(managed, []any{map[string]any{"name": "startup", "value": strconv.Itoa(50+n) + "ms"}}, topology("variables")...)
 		}},
 		{"a label of a class", class, func() {
-			list, _, _ := unstructured.NestedSlice(class.Object, "spec", "workers", "machineDeployments")
+			list := classes("machineDeployments")
 			list[0].(map[string]any)["metadata"] = map[string]any{"labels": map[string]any{"tier": strconv.Itoa(n)}}
 			set(class, list, "spec", "workers", "machineDeployments")
+		}},
+		{"a label of a class's MachinePools", class, func() {
+			list := classes("machinePools")
+			list[0].(map[string]any)["metadata"] = map[string]any{"labels": map[string]any{"tier": strconv.Itoa(n)}}
+			set(class, list, "spec", "workers", "machinePools")
 		}},
 		{"a patch of a class", class, func() {
 			list, _, _ := unstructured.NestedSlice(class.Object, "spec", "patches")

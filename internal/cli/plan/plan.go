@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager"
@@ -143,6 +144,7 @@ func (f *flags) plan(ctx context.Context, e env.Env, connection *management.Flag
 			return nil, err
 		}
 	}
+	defer heap.Starting(heap.PlanMemory)()
 	plan, _, err := whatif.Run(ctx, o, snapshot, change)
 	return plan, err
 }

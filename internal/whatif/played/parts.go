@@ -1,11 +1,9 @@
 package played
 
 import (
-	"context"
 	"fmt"
 	"hash/crc32"
 	"reflect"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -182,64 +180,5 @@ func dataSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out.SetOwnerReferences([]metav1.OwnerReference{
 		{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID(), Controller: &yes},
 	})
-	return out
-}
-
-// playInfraPool gives a pool as many instances as it is asked for. Those of another version are replaced.
-func (p *Providers) playInfraPool(u *unstructured.Unstructured) (follows []func()) {
-	pool, cluster := p.owner(u, "MachinePool"), p.cluster(u)
-	if pool == nil || cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {
-		return nil
-	}
-	if data, _, _ := unstructured.NestedString(pool.Object, "spec", "template", "spec", "bootstrap", "dataSecretName"); data == "" {
-		return nil
-	}
-	replicas, asked, _ := unstructured.NestedInt64(pool.Object, "spec", "replicas")
-	if !asked {
-		replicas = 1
-	}
-	version, _, _ := unstructured.NestedString(pool.Object, "spec", "template", "spec", "version")
-	have, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "providerIDList")
-	kept := p.current(clusterOf(u), have, version)
-	for n := 0; int64(len(kept)) < replicas; n++ {
-		id := fmt.Sprintf("whatif://%s/%s/%s/%d", u.GetNamespace(), u.GetName(), version, n)
-		if !slices.Contains(kept, id) {
-			kept = append(kept, id)
-		}
-	}
-	kept = kept[:replicas]
-	provisioned := isTrue(u, "status", "ready") || isTrue(u, "status", "initialization", "provisioned")
-	if provisioned && slices.Equal(have, kept) {
-		return nil
-	}
-	list := make([]any, len(kept))
-	for i, id := range kept {
-		list[i] = id
-		if !slices.Contains(have, id) {
-			follows = append(follows, p.joins(clusterOf(u), Node{Name: fmt.Sprintf("%s-%s-%d", u.GetName(), version, i), ProviderID: id, Version: version}))
-		}
-	}
-	for _, id := range have {
-		if !slices.Contains(kept, id) {
-			key := clusterOf(u)
-			follows = append(follows, func() { p.workloads.Leave(key, id) })
-		}
-	}
-	set(u, list, "spec", "providerIDList")
-	set(u, replicas, "status", "replicas")
-	done(u, "provisioned")
-	p.isReady(u, clusterv1.ReadyCondition)
-	return follows
-}
-
-// current are the instances whose Node runs the version, or has not been seen.
-func (p *Providers) current(cluster client.ObjectKey, ids []string, version string) []string {
-	var out []string
-	for _, id := range ids {
-		nodes, err := p.workloads.Nodes(context.Background(), cluster, id)
-		if err != nil || len(nodes) == 0 || version == "" || nodes[0].Status.NodeInfo.KubeletVersion == version {
-			out = append(out, id)
-		}
-	}
 	return out
 }

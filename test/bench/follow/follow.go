@@ -107,6 +107,9 @@ func Clusters() schema.GroupVersionResource { return Core("clusters") }
 // MachinePools of Cluster API.
 func MachinePools() schema.GroupVersionResource { return Core("machinepools") }
 
+// MachineDeployments of Cluster API.
+func MachineDeployments() schema.GroupVersionResource { return Core("machinedeployments") }
+
 // Nodes of a workload cluster.
 func Nodes() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "nodes"}

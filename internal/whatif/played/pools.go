@@ -1,0 +1,191 @@
+package played
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// instance is one of a pool: in the cloud alone, or with an infrastructure machine.
+type instance struct {
+	id   string
+	node Node
+	// machine is the infrastructure machine; empty where the provider makes none.
+	machine string
+}
+
+// playInfraPool gives a pool as many instances as it is asked for. Those of another version are replaced.
+func (p *Providers) playInfraPool(u *unstructured.Unstructured) (follows []func()) {
+	pool, cluster := p.owner(u, "MachinePool"), p.cluster(u)
+	if pool == nil || cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {
+		return nil
+	}
+	if data, _, _ := unstructured.NestedString(pool.Object, "spec", "template", "spec", "bootstrap", "dataSecretName"); data == "" {
+		return nil
+	}
+	replicas, asked, _ := unstructured.NestedInt64(pool.Object, "spec", "replicas")
+	if !asked {
+		replicas = 1
+	}
+	version, _, _ := unstructured.NestedString(pool.Object, "spec", "template", "spec", "version")
+	have, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "providerIDList")
+	kept := p.current(clusterOf(u), have, version)
+	kept = kept[:min(len(kept), int(replicas))]
+	var added []instance
+	for n := 0; int64(len(kept)+len(added)) < replicas; n++ {
+		if one := p.instance(u, version, n); !slices.Contains(have, one.id) {
+			added = append(added, one)
+		}
+	}
+	provisioned := isTrue(u, "status", "ready") || isTrue(u, "status", "initialization", "provisioned")
+	if provisioned && len(added) == 0 && len(kept) == len(have) {
+		return nil
+	}
+	list := make([]any, 0, replicas)
+	for _, id := range kept {
+		list = append(list, id)
+	}
+	for _, one := range added {
+		list = append(list, one.id)
+		follows = append(follows, p.begins(u, pool, one))
+	}
+	for _, id := range have {
+		if !slices.Contains(kept, id) {
+			follows = append(follows, p.ends(u, pool, id))
+		}
+	}
+	set(u, list, "spec", "providerIDList")
+	set(u, replicas, "status", "replicas")
+	done(u, "provisioned")
+	p.isReady(u, clusterv1.ReadyCondition)
+	return follows
+}
+
+// machineKind is the kind of the infrastructure machines of a pool; empty where its provider makes none.
+func machineKind(u *unstructured.Unstructured) string {
+	kind, _, _ := unstructured.NestedString(u.Object, "status", "infrastructureMachineKind")
+	return kind
+}
+
+// instance is the n-th of a version.
+func (p *Providers) instance(u *unstructured.Unstructured, version string, n int) instance {
+	one := instance{
+		id:   fmt.Sprintf("whatif://%s/%s/%s/%d", u.GetNamespace(), u.GetName(), version, n),
+		node: Node{Name: fmt.Sprintf("%s-%s-%d", u.GetName(), version, n), Version: version},
+	}
+	if machineKind(u) != "" {
+		one.machine = one.node.Name
+		member := &unstructured.Unstructured{}
+		member.SetNamespace(u.GetNamespace())
+		member.SetName(one.machine)
+		one.id = providerID(member)
+	}
+	one.node.ProviderID = one.id
+	return one
+}
+
+// begins is what follows when an instance was started: its infrastructure machine, and later its Node.
+func (p *Providers) begins(u, pool *unstructured.Unstructured, one instance) func() {
+	joins := p.joins(clusterOf(u), one.node)
+	if one.machine == "" {
+		return joins
+	}
+	m := &unstructured.Unstructured{}
+	m.SetGroupVersionKind(u.GroupVersionKind().GroupVersion().WithKind(machineKind(u)))
+	m.SetNamespace(u.GetNamespace())
+	m.SetName(one.machine)
+	m.SetLabels(memberLabels(u, pool))
+	set(m, p.memberSpec(u, pool), "spec")
+	set(m, one.id, "spec", "providerID")
+	done(m, "provisioned")
+	p.isReady(m, clusterv1.ReadyCondition)
+	return func() {
+		_ = p.world.API.Play(m, "provider") // without its kind there are Nodes and no Machines
+		joins()
+	}
+}
+
+// memberSpec is the spec of a new infrastructure machine: that of another one of the pool, or else the template that the pool has, as
+// far as it can be told from other fields.
+func (p *Providers) memberSpec(u, pool *unstructured.Unstructured) map[string]any {
+	for _, other := range p.members(u, pool) {
+		if spec, ok, _ := unstructured.NestedMap(other.Object, "spec"); ok {
+			return spec
+		}
+	}
+	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
+	if spec, ok := template["spec"].(map[string]any); ok {
+		return spec
+	}
+	if template == nil {
+		return map[string]any{}
+	}
+	delete(template, "metadata")
+	return template
+}
+
+// memberLabels are those of the infrastructure machines and the Machines of a pool.
+func memberLabels(u, pool *unstructured.Unstructured) map[string]string {
+	return map[string]string{
+		clusterv1.ClusterNameLabel:     clusterOf(u).Name,
+		clusterv1.MachinePoolNameLabel: contract.LabelValue(pool.GetName()),
+	}
+}
+
+// ends is what follows when an instance is to go: as the contract says, its Machine is deleted, and with it all else; where it has none,
+// the Node goes.
+func (p *Providers) ends(u, pool *unstructured.Unstructured, id string) func() {
+	key := clusterOf(u)
+	return func() {
+		member := p.member(u, pool, id)
+		if member == nil {
+			p.workloads.Leave(key, id)
+			return
+		}
+		at := client.ObjectKeyFromObject(member)
+		if machine := p.owner(member, "Machine"); machine != nil {
+			_ = p.world.API.Remove(machine.GroupVersionKind(), at, "provider")
+			return
+		}
+		_ = p.world.API.Remove(member.GroupVersionKind(), at, "provider")
+	}
+}
+
+// member is the infrastructure machine of an instance.
+func (p *Providers) member(u, pool *unstructured.Unstructured, id string) *unstructured.Unstructured {
+	for _, m := range p.members(u, pool) {
+		if have, _, _ := unstructured.NestedString(m.Object, "spec", "providerID"); have == id {
+			return &m
+		}
+	}
+	return nil
+}
+
+// members are the infrastructure machines of a pool.
+func (p *Providers) members(u, pool *unstructured.Unstructured) []unstructured.Unstructured {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(u.GroupVersionKind().GroupVersion().WithKind(machineKind(u) + "List"))
+	if machineKind(u) == "" || p.world.API.Reader(nil).List(context.Background(), list,
+		client.InNamespace(u.GetNamespace()), client.MatchingLabels(memberLabels(u, pool))) != nil { // a kind that is not installed
+		return nil
+	}
+	return list.Items
+}
+
+// current are the instances whose Node runs the version, or has not been seen.
+func (p *Providers) current(cluster client.ObjectKey, ids []string, version string) []string {
+	var out []string
+	for _, id := range ids {
+		nodes, err := p.workloads.Nodes(context.Background(), cluster, id)
+		if err != nil || len(nodes) == 0 || version == "" || nodes[0].Status.NodeInfo.KubeletVersion == version {
+			out = append(out, id)
+		}
+	}
+	return out
+}
