@@ -66,6 +66,14 @@ demo: image ## from nothing to a running workload cluster
 check: crds ## lint, unit tests and simulations; no Docker
 	@hack/test.sh --no-docker
 
+.PHONY: race
+race: crds ## unit tests with the race detector, an hour; needs gcc, no Docker
+	@hack/race.sh
+
+.PHONY: vulncheck
+vulncheck: crds ## ask Go's database for vulnerabilities of what is used; needs the internet
+	@go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
 .PHONY: test
 test: prerequisites image versions ## every test, those on real nodes included
 	@hack/test.sh
@@ -83,10 +91,14 @@ thirdparty: prerequisites image ## a provider that is not ours, compiled from it
 interop: ## the reference's clusterctl and controllers with a release of this build; no Docker
 	@hack/interop.sh
 
+NEWEST := v1.37.2
+
 .PHONY: bench
-bench: prerequisites image ## measure; prints a table and writes JSON
+bench: prerequisites image ## measure, plan a hundred changes, try the newest Kubernetes version: an hour
 	@go run ./test/bench -slipway bin/slipway
-	@SLIPWAY_PLAN_CHANGES=100 go test -vet=off -pgo=off -timeout 2h -run TestPlanIsWhatHappens ./internal/cli/plan
+	@SLIPWAY_PLAN_CHANGES=100 go test -vet=off -pgo=off -timeout 2h -count 1 -run TestPlanIsWhatHappens ./internal/cli/plan
+	@bin/slipway versions add $(NEWEST) --node-image --data-dir dist/versions
+	@SLIPWAY_E2E_NEWEST=$(NEWEST) SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 1h -count 1 -v -run TestNewestVersion ./test/e2e
 
 CLUSTERS ?= 1,10,100,300,1000
 OUT ?= dist/bench/fleet.json

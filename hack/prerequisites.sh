@@ -3,7 +3,7 @@
 # Debian and Ubuntu are installed on; elsewhere it says what is missing.
 set -euo pipefail
 
-go_version=1.26.0 # the go line of go.mod
+go_version=1.26.8 # the toolchain line of go.mod
 
 say() { printf '==> %s\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }

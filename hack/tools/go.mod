@@ -2,6 +2,8 @@ module github.com/slipwayhq/slipway/hack/tools
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool (
 	github.com/getkin/kin-openapi/cmd/validate
 	gotest.tools/gotestsum
