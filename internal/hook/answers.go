@@ -41,13 +41,14 @@ func newAnswers(now func() time.Time) *answers {
 	return &answers{now: now, byKey: map[string]*list.Element{}, used: list.New()}
 }
 
-// keyOf names what an answer depends on: the handler in the version of its ExtensionConfig, the object, and the input.
+// keyOf names what an answer depends on: the handler in the version of its ExtensionConfig and since the last request to
+// discover it once more, the object, and the input.
 func keyOf(t target, of client.Object, input string, body []byte) string {
 	if input == "" {
 		sum := sha256.Sum256(body)
 		input = hex.EncodeToString(sum[:])
 	}
-	return fmt.Sprintf("%s/%d/%s/%s/%s/%s/%s/%s", t.settings.uid, t.settings.generation, t.handler.Name, t.handler.Hook,
+	return fmt.Sprintf("%s/%d/%d/%s/%s/%s/%s/%s/%s", t.settings.uid, t.settings.generation, t.fresh, t.handler.Name, t.handler.Hook,
 		of.GetNamespace(), of.GetName(), of.GetUID(), input)
 }
 
@@ -121,6 +122,7 @@ const forgotten = time.Hour
 
 // blocking says whether an answer holds something back, and since when the handler does.
 func (e *Extensions) blocking(t target, of client.Object, answer hooks.Response) (Blocking, bool) {
+	t.fresh = 0 // since when a handler holds back is not forgotten when its extension is discovered once more
 	key := keyOf(t, of, "since", nil)
 	r, ok := answer.(hooks.RetryResponse)
 	if !ok || r.GetRetryAfterSeconds() <= 0 {

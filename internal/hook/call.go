@@ -110,13 +110,20 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exc
 	if err != nil {
 		return nil, err
 	}
-	body, err := e.encode(t, served, x.Request)
-	if err != nil {
-		return nil, err
+	var body []byte
+	if x.Input == "" { // the answer depends on the whole request
+		if body, err = e.encode(t, served, x.Request); err != nil {
+			return nil, err
+		}
 	}
 	key := keyOf(t, of, x.Input, body)
 	if kept := e.answers.get(key, served); kept != nil {
 		return kept, nil
+	}
+	if body == nil { // requests are large: one whose answer is kept is not encoded
+		if body, err = e.encode(t, served, x.Request); err != nil {
+			return nil, err
+		}
 	}
 	answer, raw, err := e.guarded(ctx, t, request{hook: served, object: of, body: body})
 	if err == nil {

@@ -34,6 +34,7 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 	}
 	e.mu.Lock()
 	closed := false
+	x.refreshed(RefreshOf(c))
 	if err != nil {
 		x.attempt.generation, x.attempt.at, x.attempt.problem = c.Generation, e.cfg.Now(), problemOf(err)
 		x.attempt.failed++

@@ -89,6 +89,8 @@ type extension struct {
 	discovered bool
 	announced  time.Time
 	attempt    attempt
+	refresh    string // the request of the last discovery, see RefreshOf
+	refreshes  int    // how many requests there were: answers from before the last are not used
 	unread     string // fields of its answers that were logged last
 	calls      int    // that wait for their answer
 }
@@ -111,6 +113,8 @@ type State struct {
 	Generation int64
 	// Next is when to ask again. It is in the past where a new spec, or a circuit, asks for it.
 	Next time.Time
+	// Refreshed is the request that the last discovery was made for, as RefreshOf names it; empty: none.
+	Refreshed string
 	// Problem of the last discovery, nil if it succeeded.
 	Problem *fault.Fault
 	// Discovered is whether one ever succeeded, Handlers what the last such one found, sorted by name.
@@ -134,7 +138,7 @@ func (s State) Stale() bool { return s.Discovered && s.Problem != nil }
 
 func (x *extension) state(catalog *hooks.Catalog) State {
 	s := State{
-		Generation: x.attempt.generation, Next: x.attempt.next, Problem: x.attempt.problem,
+		Generation: x.attempt.generation, Next: x.attempt.next, Refreshed: x.refresh, Problem: x.attempt.problem,
 		Discovered: x.discovered, Handlers: x.handlers, Circuit: x.circuit.State(),
 	}
 	for _, h := range x.handlers {
@@ -169,12 +173,13 @@ type target struct {
 	problem  *fault.Fault
 	circuits [2]*breaker.Breaker // of the handler, of the extension
 	handler  Handler
+	fresh    int // refreshes of the extension
 }
 
 // at returns the target of a handler. The registry's mutex must be held.
 func (x *extension) at(h Handler) target {
 	return target{
-		extension: x, settings: x.settings, conn: x.conn, problem: x.problem, handler: h,
+		extension: x, settings: x.settings, conn: x.conn, problem: x.problem, handler: h, fresh: x.refreshes,
 		circuits: [2]*breaker.Breaker{x.circuits[h.path()], x.circuit},
 	}
 }

@@ -430,6 +430,57 @@ func TestAnswersAreKept(t *testing.T) {
 	}
 }
 
+// RT-06, RT-14: a request to discover an extension once more is answered once, and answers from before it are not used.
+func TestRefresh(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	x.Handle(hooktest.Handler("wait", "BeforeClusterCreate"), hooktest.Answer(answered("not yet", 3600)))
+	path := pathOf("wait")
+	c := x.ExtensionConfig("ext")
+	w.mustDiscover(c)
+	since := time.Time{}
+	ask := func(reason string, calls int) {
+		t.Helper()
+		call, _ := creation()
+		call.Input = "same"
+		called, err := w.CallAll(t.Context(), cluster("ns"), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(x.Bodies(path)); n != calls {
+			t.Errorf("%s: %d calls, want %d", reason, n, calls)
+		}
+		if since.IsZero() {
+			since = called.Blocking[0].Since
+		}
+		if !called.Blocking[0].Since.Equal(since) {
+			t.Errorf("%s: it blocks since %s, not since %s", reason, called.Blocking[0].Since, since)
+		}
+	}
+	ask("the first time", 1)
+	w.clock.forward(time.Minute)
+	w.mustDiscover(c)
+	ask("a discovery that was due", 1)
+	c.Annotations = map[string]string{RefreshAnnotation: ""}
+	if got := w.State("ext").Refreshed; got == RefreshOf(c) {
+		t.Errorf("the request is not answered yet: %q", got)
+	}
+	if got := w.mustDiscover(c).Refreshed; got != RefreshOf(c) {
+		t.Errorf("the request is answered, the state says %q", got)
+	}
+	ask("the request", 2)
+	w.mustDiscover(c)
+	ask("the same request, discovered for another reason", 2)
+	w.Announce(c)
+	ask("the annotation is still there", 2)
+	c.Annotations = nil
+	if w.Announce(c); w.State("ext").Refreshed != "" {
+		t.Error("the request is over, and remembered: the next of the same value would not be answered")
+	}
+	c.Annotations = map[string]string{RefreshAnnotation: ""}
+	w.mustDiscover(c)
+	ask("another request of the same value", 3)
+}
+
 func TestReuse(t *testing.T) { // RT-14
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 	response := &hooksv1.DiscoverVariablesResponse{TypeMeta: typeOf("DiscoverVariablesResponse")}

@@ -93,10 +93,13 @@ func (e *Extensions) Prime() {
 
 // Announce makes an ExtensionConfig known, if it is not. Until its handlers are, what they may be called for is held back.
 func (e *Extensions) Announce(c *runtimev1.ExtensionConfig) {
-	e.mu.RLock()
+	e.mu.Lock()
 	x := e.byName[c.Name]
 	known := x != nil && x.settings.uid == c.UID
-	e.mu.RUnlock()
+	if known && RefreshOf(c) == "" {
+		x.refresh = "" // the next request may have the same value
+	}
+	e.mu.Unlock()
 	if !known {
 		_, _ = e.announce(c) // a problem is in the state of the extension
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/extension/list"
 	"github.com/slipwayhq/slipway/internal/cli/extension/openapi"
 	"github.com/slipwayhq/slipway/internal/cli/extension/record"
+	"github.com/slipwayhq/slipway/internal/cli/extension/refresh"
 	"github.com/slipwayhq/slipway/internal/cli/extension/replay"
 	"github.com/slipwayhq/slipway/internal/cli/extension/run"
 )
@@ -29,7 +30,8 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Write, run and look at Runtime Extensions",
 	}
 	for _, verb := range []func(env.Env) *cobra.Command{
-		call.Command, delete.Command, initialize.Command, list.Command, openapi.Command, record.Command, replay.Command, run.Command,
+		call.Command, delete.Command, initialize.Command, list.Command, openapi.Command, record.Command, refresh.Command,
+		replay.Command, run.Command,
 	} {
 		cmd.AddCommand(verb(e))
 	}

@@ -68,6 +68,7 @@ func TestUsage(t *testing.T) {
 		args []string
 		want string
 	}{
+		"refresh without a name":     {[]string{"refresh"}, "EXTENSION"},
 		"call without a request":     {[]string{"call", "x"}, "name its file with -f"},
 		"call with a missing file":   {[]string{"call", "x", "-f", missing}, "kubeconfig: no such file"},
 		"record without a file":      {[]string{"record", "--", "true"}, `name the file of the recording before "--"`},
@@ -79,7 +80,7 @@ func TestUsage(t *testing.T) {
 		"run without a cluster":      {[]string{"run", "--kubeconfig", missing, "--", "true"}, "cannot be used"},
 		"delete without a cluster":   {[]string{"delete", "x", "--kubeconfig", missing}, "cannot be used"},
 		"delete without a name":      {[]string{"delete"}, "needs one argument, EXTENSION"},
-		"a verb that does not exist": {[]string{"start"}, "list, openapi, record, replay, run"},
+		"a verb that does not exist": {[]string{"start"}, "list, openapi, record, refresh, replay, run"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

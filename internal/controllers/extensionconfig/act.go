@@ -7,14 +7,20 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
 func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
-	if _, ok := a.(Inject); !ok {
-		return fmt.Errorf("no way to %s", a)
+	switch a.(type) {
+	case Inject:
+		return c.writer.Patch(ctx, s.Config, func(o client.Object) {
+			o.(*runtimev1.ExtensionConfig).Spec.ClientConfig.CABundle = s.Injection.Bundle
+		})
+	case EndRefresh:
+		return c.writer.Patch(ctx, s.Config, func(o client.Object) {
+			delete(o.(*runtimev1.ExtensionConfig).Annotations, hook.RefreshAnnotation)
+		})
 	}
-	return c.writer.Patch(ctx, s.Config, func(o client.Object) {
-		o.(*runtimev1.ExtensionConfig).Spec.ClientConfig.CABundle = s.Injection.Bundle
-	})
+	return fmt.Errorf("no way to %s", a)
 }

@@ -3,6 +3,7 @@ package extensionconfig
 import (
 	"bytes"
 
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
@@ -20,11 +21,22 @@ func (i Inject) String() string {
 	return "set caBundle from Secret " + i.Secret + ": the annotation asks for it"
 }
 
+// EndRefresh is the action that removes the annotation by which a discovery was requested.
+type EndRefresh struct{}
+
+// String says what is done and why.
+func (EndRefresh) String() string {
+	return "remove annotation " + hook.RefreshAnnotation + ": the status says what the discovery found"
+}
+
 // Decide says what to do about an ExtensionConfig.
 //
 //	Secret not usable              wait; its watch enqueues it. The handlers known so far stay
 //	caBundle is not the Secret's   inject; the change enqueues it
-//	new spec, or it is time        ask for the handlers; when to ask again is in the answer
+//	new spec, it is time, or
+//	the annotation requests it     ask for the handlers; when to ask again is in the answer
+//	the annotation's discovery is
+//	done and in the status         remove the annotation: who set it reads the status then
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Injection != nil {
@@ -37,12 +49,17 @@ func Decide(s Snapshot) loop.Plan {
 			return p
 		}
 	}
-	if !s.Asked && (s.State.Generation != s.Config.Generation || !s.Now.Before(s.State.Next)) {
+	refresh := hook.RefreshOf(s.Config)
+	requested := refresh != "" && refresh != s.State.Refreshed
+	if !s.Asked && (s.State.Generation != s.Config.Generation || !s.Now.Before(s.State.Next) || requested) {
 		p.Ask = append(p.Ask, Discover{Extension: s.Config.Name})
 		return p
 	}
 	if problem := s.State.Problem; problem != nil {
 		p.WaitFor(problem.Reason, "%s; %s", problem.Message, again).For("ExtensionConfig", s.Config.Name).ForTime()
+	}
+	if refresh != "" && refresh == s.State.Refreshed && s.reported() {
+		p.Do(EndRefresh{})
 	}
 	p.RecheckIn(s.State.Next.Sub(s.Now))
 	return p

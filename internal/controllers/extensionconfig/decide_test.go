@@ -41,6 +41,11 @@ func failing(handler, cause string) hook.Failing {
 	return hook.Failing{Handler: handler, Circuit: breaker.State{Open: true, Cause: breaker.Failure{Message: cause}}}
 }
 
+// requested sets the annotation that requests a discovery, and for which request the last one was made.
+func requested(s *Snapshot, value, refreshed string) {
+	s.Config.Annotations, s.State.Refreshed = map[string]string{hook.RefreshAnnotation: value}, refreshed
+}
+
 func TestDecide(t *testing.T) {
 	tests := map[string]struct {
 		reason string
@@ -69,6 +74,40 @@ func TestDecide(t *testing.T) {
 			reason: "RT-19: the next try is further away each time; package hook says when",
 			change: func(s *Snapshot) { s.State.Problem, s.State.Next, s.Asked = problem(), now.Add(4*time.Second), true },
 			want: loop.Plan{Recheck: 4 * time.Second, Wait: []loop.Wait{{
+				Reason: "ConnectionRefused", Message: "nothing listens; retrying in up to 1m",
+				On: []loop.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: loop.UntilTime,
+			}}},
+		},
+		"refresh": {
+			reason: "RT-06: the annotation requests a discovery, at once",
+			change: func(s *Snapshot) { requested(s, "1", "") },
+			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
+		},
+		"refresh once more": {
+			reason: "another value is another request",
+			change: func(s *Snapshot) { requested(s, "2", "=1") },
+			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
+		},
+		"refreshed": {
+			reason: "the status has to say what was found before the annotation goes; writing it enqueues the object",
+			change: func(s *Snapshot) { requested(s, "", "=") },
+			want:   loop.Plan{Recheck: 10 * time.Minute},
+		},
+		"refreshed and reported": {
+			change: func(s *Snapshot) {
+				requested(s, "1", "=1")
+				s.Config.Status = s.status()
+			},
+			want: loop.Plan{Actions: []loop.Action{EndRefresh{}}, Recheck: 10 * time.Minute},
+		},
+		"refreshed in vain": {
+			reason: "a discovery that failed ends the request too: the condition says why",
+			change: func(s *Snapshot) {
+				requested(s, "1", "=1")
+				s.State.Problem, s.State.Next = problem(), now.Add(4*time.Second)
+				s.Config.Status = s.status()
+			},
+			want: loop.Plan{Actions: []loop.Action{EndRefresh{}}, Recheck: 4 * time.Second, Wait: []loop.Wait{{
 				Reason: "ConnectionRefused", Message: "nothing listens; retrying in up to 1m",
 				On: []loop.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: loop.UntilTime,
 			}}},

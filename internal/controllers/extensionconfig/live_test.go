@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,6 +35,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/internal/testkit/background"
+	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
 const patience = 2 * time.Minute
@@ -314,4 +316,48 @@ func (l live) event(name, reason string) {
 		}
 		return nil
 	})
+}
+
+// TestLiveRefresh: an annotation requests a discovery, and goes when the status says what was found, whether handlers changed, did
+// not, or could not be had: RT-06.
+func TestLiveRefresh(t *testing.T) {
+	l := start(t, namespace("ns", nil))
+	x := saying(t, "hello", hooktest.Options{})
+	l.must(l.Create(t.Context(), stored(x, "ext")))
+	l.condition("ext", "Discovered", "True", "")
+	refresh := func(value string) *runtimev1.ExtensionConfig {
+		t.Helper()
+		o, err := l.config("ext")
+		l.must(err)
+		before := o.DeepCopy()
+		o.Annotations = map[string]string{hook.RefreshAnnotation: value, "kept": "yes"}
+		l.must(l.Patch(t.Context(), o, client.MergeFrom(before)))
+		l.eventually("the request is answered", func() error {
+			if o, err = l.config("ext"); err != nil {
+				return err
+			}
+			if _, there := o.Annotations[hook.RefreshAnnotation]; there || o.Annotations["kept"] != "yes" {
+				return fmt.Errorf("annotations: %v", o.Annotations)
+			}
+			return nil
+		})
+		return o
+	}
+	x.Handle(hooktest.Handler("bye", "BeforeClusterDelete"), nil)
+	if o := refresh("1"); len(o.Status.Handlers) != 2 || o.Status.Handlers[0].Name != "bye.ext" {
+		t.Errorf("a new handler is in the status before the annotation goes: %+v", o.Status.Handlers)
+	}
+	path := hooks.Discovery.Path("")
+	asked := len(x.Bodies(path))
+	refresh("1")
+	if n := len(x.Bodies(path)); n != asked+1 {
+		t.Errorf("a request of the same value: %d discoveries, want 1", n-asked)
+	}
+	at := x.Listener.Addr().String()
+	x.CloseClientConnections()
+	x.Close()
+	o := refresh("")
+	if c := condition.Set(o.Status.Conditions).Get("Discovered"); c.Status != "False" || !strings.Contains(c.Message, "nothing listens at "+at) {
+		t.Errorf("the condition does not say that it failed when the annotation goes: %+v", c)
+	}
 }

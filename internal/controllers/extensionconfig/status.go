@@ -1,6 +1,8 @@
 package extensionconfig
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
@@ -9,11 +11,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Report returns the status after a reconcile. While caBundle is injected nothing is reported: the change enqueues the object again.
+// Report returns the status after a reconcile. While the object itself is changed nothing is reported: the change enqueues it again.
 func Report(s Snapshot, p loop.Plan, _ loop.Outcome) loop.Report {
 	if len(p.Actions) > 0 {
 		return loop.Report{}
 	}
+	status := s.status()
+	return loop.Report{Status: status, Events: events(s, status)}
+}
+
+// status is what is known of the extension.
+func (s Snapshot) status() runtimev1.ExtensionConfigStatus {
 	status := runtimev1.ExtensionConfigStatus{
 		Conditions: conditions.Evaluate(s, loop.MomentOf(s.Config, s.Now)), Handlers: s.Config.Status.Handlers,
 	}
@@ -23,7 +31,19 @@ func Report(s Snapshot, p loop.Plan, _ loop.Outcome) loop.Report {
 	status.Deprecated = &runtimev1.ExtensionConfigDeprecatedStatus{V1Beta1: &runtimev1.ExtensionConfigV1Beta1DeprecatedStatus{
 		Conditions: condition.Project(legacy, status.Conditions, s.Config.GetV1Beta1Conditions()),
 	}}
-	return loop.Report{Status: status, Events: events(s, status)}
+	return status
+}
+
+// reported says whether the status of the object says already what is known.
+func (s Snapshot) reported() bool {
+	want := s.status()
+	written := condition.Set(s.Config.Status.Conditions)
+	for _, c := range want.Conditions {
+		if w := written.Get(c.Type); w == nil || *w != c {
+			return false
+		}
+	}
+	return slices.Equal(want.Handlers, s.Config.Status.Handlers)
 }
 
 // events tell what changed, in the words of the conditions, which say since when.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/files"
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/local"
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/register"
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/session"
@@ -40,14 +41,22 @@ registration is removed and the extension stopped.
 The extension learns from its environment where to listen and with what:
 EXTENSION_ADDRESS (host:port), EXTENSION_PORT, EXTENSION_CERT_FILE and EXTENSION_KEY_FILE (PEM). The
 certificate is made for it; the management cluster calls it through a proxy in this process. KUBECONFIG
-is taken out of its environment: an extension needs no access to the management cluster.`,
+is taken out of its environment: an extension needs no access to the management cluster.
+
+With --watch the extension is started again when a file changes: calls go to the one before until the new
+one answers, and stay there where it cannot be started. Then it is discovered once more. Hidden files,
+recordings and programs are not watched.`,
 		Example: `  slipway extension run -- go run .
+  slipway extension run --watch -- go run .
   slipway extension run --name quota --namespace team-a -- python3 extension.py`,
 	}
 	o := Add(cmd, e)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.Run(cmd, args, nil) }
 	return cmd
 }
+
+// lookAtFiles is how often files are compared with --watch: no more than one look is between two saves of an editor.
+const lookAtFiles = 300 * time.Millisecond
 
 // Options are the flags of a session.
 type Options struct {
@@ -57,6 +66,8 @@ type Options struct {
 	namespace  string
 	settings   map[string]string
 	within     time.Duration
+	watch      bool
+	ready      bool
 }
 
 // Add adds the flags of a session to a verb.
@@ -68,6 +79,7 @@ func Add(cmd *cobra.Command, e env.Env) *Options {
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace whose objects the extension is called for (default: all)")
 	f.StringToStringVar(&o.settings, "setting", nil, "name=value that is added to the settings of every request; may be repeated")
 	f.DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take until it answers, compilation included")
+	f.BoolVar(&o.watch, "watch", false, "start the extension again when a file below the current folder changes, with the same registration")
 	return o
 }
 
@@ -81,11 +93,17 @@ func (o *Options) Run(cmd *cobra.Command, args []string, record func(recording.C
 	if err != nil {
 		return err
 	}
+	var changed <-chan struct{}
+	if o.watch {
+		tick := time.NewTicker(lookAtFiles)
+		defer tick.Stop()
+		changed = files.Changes(cmd.Context(), ".", tick.C)
+	}
 	lines := &printer{out: o.env.Out, record: record, tell: o.tell}
 	err = session.Run(cmd.Context(), c.Client, session.Options{
 		Process: local.Options{Command: args, Environment: os.Environ(), Out: o.env.Err, Within: o.within},
 		Local:   register.Local{Name: name, Namespace: o.namespace, Settings: o.settings},
-		Host:    o.host, Now: o.env.Now, Tell: o.tell, Observe: lines.call, Discovered: o.discovered,
+		Host:    o.host, Now: o.env.Now, Tell: o.tell, Observe: lines.call, Discovered: o.discovered, Changed: changed,
 	})
 	return c.Explain(err)
 }
@@ -114,5 +132,8 @@ func (o *Options) discovered(c *runtimev1.ExtensionConfig) {
 	for _, h := range c.Status.Handlers {
 		o.tell(fmt.Sprintf("  %s  %s, timeout %ds, failure policy %s", h.Name, h.RequestHook.Hook, h.TimeoutSeconds, h.FailurePolicy))
 	}
-	o.tell("Calls are shown below; Ctrl-C ends the extension and removes its registration.")
+	if !o.ready {
+		o.tell("Calls are shown below; Ctrl-C ends the extension and removes its registration.")
+	}
+	o.ready = true
 }

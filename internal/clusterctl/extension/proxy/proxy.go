@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -39,10 +40,9 @@ type Options struct {
 	Listen string
 	// Host that callers use, where it is another than that of Listen.
 	Host string
-	// Upstream is put before the path of every request.
+	// Upstream is put before the path of every request, and Client sends them on, until [Proxy.SwitchTo].
 	Upstream *url.URL
-	// Client sends them on.
-	Client *http.Client
+	Client   *http.Client
 	// Observe is told of every call, once it is answered. It may be called by several goroutines at once.
 	Observe func(recording.Call)
 	// Now is the clock.
@@ -55,8 +55,15 @@ type Proxy struct {
 	URL string
 	CA  []byte
 
-	o      Options
-	server *http.Server
+	o        Options
+	upstream atomic.Pointer[upstream]
+	server   *http.Server
+}
+
+// upstream is where requests go.
+type upstream struct {
+	url    *url.URL
+	client *http.Client
 }
 
 // Start listens until Close.
@@ -87,6 +94,7 @@ func Start(o Options) (*Proxy, error) {
 		return nil, fmt.Errorf("reading the own certificate: %w", err)
 	}
 	p := &Proxy{URL: "https://" + net.JoinHostPort(host, port), CA: made.CA, o: o}
+	p.SwitchTo(o.Upstream, o.Client)
 	p.server = &http.Server{
 		Handler: p, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}},
@@ -97,6 +105,9 @@ func Start(o Options) (*Proxy, error) {
 
 // Close stops listening, and cuts calls that are under way.
 func (p *Proxy) Close() error { return p.server.Close() }
+
+// SwitchTo makes another server the one that requests go to from now on.
+func (p *Proxy) SwitchTo(to *url.URL, by *http.Client) { p.upstream.Store(&upstream{to, by}) }
 
 // ServeHTTP passes a request on.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -137,16 +148,20 @@ type answer struct {
 }
 
 func (p *Proxy) forward(ctx context.Context, r *http.Request, body []byte) (answer, error) {
-	target := *p.o.Upstream
+	to := p.upstream.Load()
+	target := *to.url
 	target.Path = strings.TrimSuffix(target.Path, "/") + r.URL.Path
 	target.RawQuery = r.URL.RawQuery
 	request, err := http.NewRequestWithContext(ctx, r.Method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
-	request.Header.Set("Content-Type", r.Header.Get("Content-Type"))
-	request.Header.Set("Accept", r.Header.Get("Accept"))
-	response, err := p.o.Client.Do(request)
+	for _, name := range []string{"Content-Type", "Accept", "Traceparent", "Tracestate"} {
+		if values := r.Header.Values(name); len(values) > 0 {
+			request.Header[name] = values
+		}
+	}
+	response, err := to.client.Do(request)
 	if err != nil {
 		return answer{}, err
 	}

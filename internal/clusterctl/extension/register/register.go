@@ -1,9 +1,10 @@
 // Package register keeps the ExtensionConfigs of extensions that a developer runs.
 //
 // Does: lists extensions, registers one that runs on this machine, waits until the management cluster has discovered it,
-// and removes the registration.
+// requests that one is discovered once more, and removes the registration.
 //
-// Owns: ExtensionConfigs with the annotation [RunAnnotation]; no other is ever changed, though any may be deleted by name.
+// Owns: ExtensionConfigs with the annotation [RunAnnotation]. Of others only the annotation that requests a discovery is written,
+// and any may be deleted by name.
 //
 // Never: calls an extension; the management cluster does.
 //
@@ -12,16 +13,13 @@ package register
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,95 +68,6 @@ func Register(ctx context.Context, c client.Client, l Local) (*runtimev1.Extensi
 		return config, c.Update(ctx, config, manager)
 	}
 	return config, c.Create(ctx, config, manager)
-}
-
-// Await waits until the management cluster has asked the extension for its handlers, and returns the ExtensionConfig
-// with them. tell is called with the reason whenever that changes while it does not succeed. It ends with ctx.
-func Await(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, tell func(reason string)) (*runtimev1.ExtensionConfig, error) {
-	a := &awaited{of: of, tell: tell}
-	for {
-		found, err := a.watch(ctx, c)
-		if found != nil {
-			return found, nil
-		}
-		if ctx.Err() != nil {
-			return nil, a.late(ctx, ctx.Err())
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-// awaited is an ExtensionConfig that is to be discovered.
-type awaited struct {
-	of   *runtimev1.ExtensionConfig
-	tell func(reason string)
-	last string
-}
-
-// watch follows the object until it is discovered or the watch ends, as watches do after some minutes.
-func (a *awaited) watch(ctx context.Context, c client.WithWatch) (*runtimev1.ExtensionConfig, error) {
-	w, err := c.Watch(ctx, &runtimev1.ExtensionConfigList{}, &client.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", a.of.Name),
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer w.Stop()
-	now := &runtimev1.ExtensionConfig{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(a.of), now); err != nil {
-		return nil, err
-	}
-	if a.done(now) {
-		return now, nil
-	}
-	for {
-		select {
-		case e, open := <-w.ResultChan():
-			if !open {
-				return nil, nil
-			}
-			if config, ok := e.Object.(*runtimev1.ExtensionConfig); ok && a.done(config) {
-				return config, nil
-			}
-		case <-ctx.Done():
-			return nil, nil
-		}
-	}
-}
-
-func (a *awaited) done(config *runtimev1.ExtensionConfig) bool {
-	if config.UID != a.of.UID {
-		return false
-	}
-	done, reason := discovered(config, a.of.Generation)
-	if !done && reason != "" && reason != a.last {
-		a.tell(reason)
-		a.last = reason
-	}
-	return done
-}
-
-// discovered reports whether a generation has been discovered, and if not, why.
-func discovered(config *runtimev1.ExtensionConfig, generation int64) (done bool, reason string) {
-	c := meta.FindStatusCondition(config.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
-	if c == nil || c.ObservedGeneration < generation {
-		return false, ""
-	}
-	return c.Status == metav1.ConditionTrue, c.Message
-}
-
-// late says why waiting ended.
-func (a *awaited) late(ctx context.Context, err error) error {
-	if !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	reason := a.last
-	if reason == "" {
-		reason = "it says nothing about it; is the feature gate RuntimeSDK on?"
-	}
-	return fault.New(fault.Unreachable, "NotDiscovered", "the management cluster has not discovered the extension: %s", reason).From(context.Cause(ctx))
 }
 
 // Delete removes the registration of a name. A name that does not exist is a fault of kind Gone that lists those that do.

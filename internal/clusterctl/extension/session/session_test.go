@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +33,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/session"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 	"github.com/slipwayhq/slipway/sdk/extension"
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
@@ -51,10 +54,17 @@ func TestMain(m *testing.M) {
 }
 
 // extend is an extension. "bye" answers something else than "hello", "silent" never listens, "broken" ends at once,
-// "short" ends when it is called.
+// "short" ends when it is called; "file:PATH" is what the file says.
 func extend(role string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if file, ok := strings.CutPrefix(role, "file:"); ok {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		role = string(text)
+	}
 	fmt.Fprintf(os.Stderr, "kubeconfig=%q\n", os.Getenv("KUBECONFIG"))
 	switch role {
 	case "silent":
@@ -130,7 +140,8 @@ func manage(ctx context.Context, t *testing.T, c client.WithWatch) {
 	go func() {
 		for e := range w.ResultChan() {
 			config, ok := e.Object.(*runtimev1.ExtensionConfig)
-			if !ok || len(config.Status.Conditions) > 0 || e.Type == "DELETED" {
+			_, refresh := config.GetAnnotations()[hook.RefreshAnnotation]
+			if !ok || len(config.Status.Conditions) > 0 && !refresh || e.Type == "DELETED" {
 				continue
 			}
 			state, err := extensions.Discover(ctx, config)
@@ -142,6 +153,10 @@ func manage(ctx context.Context, t *testing.T, c client.WithWatch) {
 			config.Status.Conditions = []metav1.Condition{condition}
 			config.Status.Handlers = hook.StatusHandlers(config.Name, state.Handlers)
 			_ = c.Status().Update(ctx, config)
+			if refresh {
+				delete(config.Annotations, hook.RefreshAnnotation)
+				_ = c.Update(ctx, config)
+			}
 		}
 	}()
 }
@@ -154,7 +169,7 @@ type told struct {
 }
 
 func newTold() *told {
-	return &told{ready: make(chan *runtimev1.ExtensionConfig, 1), calls: make(chan recording.Call, 100)}
+	return &told{ready: make(chan *runtimev1.ExtensionConfig, 10), calls: make(chan recording.Call, 100)}
 }
 
 func (o *told) options(p local.Options) session.Options {
@@ -217,6 +232,116 @@ func TestRun(t *testing.T) {
 	}
 	if _, err := net.Dial("tcp", strings.TrimPrefix(config.Spec.ClientConfig.URL, "https://")); err == nil {
 		t.Error("the proxy still listens")
+	}
+}
+
+// RT-23: while files are watched, the extension is started again with the same registration; the one before stays where that does not
+// work, and one that ends is no end of the session.
+func TestWatch(t *testing.T) {
+	c := cluster(t)
+	manage(t.Context(), t, c)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	o, changed := newTold(), make(chan struct{})
+	role := filepath.Join(t.TempDir(), "role")
+	become := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(role, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	become("hello")
+	options := o.options(process("file:"+role, &safe{}))
+	options.Changed = changed
+	said := make(chan string, 100)
+	options.Tell = func(s string) { said <- s }
+	ended := make(chan error, 1)
+	go func() { ended <- session.Run(ctx, c, options) }()
+	first := <-o.ready
+	answers := func(want string) {
+		t.Helper()
+		result, err := call.Do(ctx, c, call.Options{Handler: "greet", Request: request("demo", "default"), Now: time.Now})
+		if err != nil || result.Response.GetMessage() != want {
+			t.Errorf("got %+v, %v, want %q", result.Response, err, want)
+		}
+	}
+	await := func(want string) {
+		t.Helper()
+		for line := range said {
+			if strings.Contains(line, want) {
+				return
+			}
+		}
+	}
+	answers("hello demo!")
+	become("bye")
+	changed <- struct{}{}
+	if now := <-o.ready; now.UID != first.UID || now.Spec.ClientConfig.URL != first.Spec.ClientConfig.URL {
+		t.Errorf("the registration is another: %+v", now)
+	}
+	answers("bye demo!")
+	become("broken")
+	changed <- struct{}{}
+	await("It cannot be started: the extension ended before it answered: exit status 3; calls go to the one before.")
+	answers("bye demo!")
+	become("short")
+	changed <- struct{}{}
+	<-o.ready
+	if _, err := call.Do(ctx, c, call.Options{Handler: "greet", Request: request("demo", "default"), Now: time.Now}); err == nil {
+		t.Error("it has to end when it is called")
+	}
+	await("The extension ended: exit status 4; it is started again when a file changes.")
+	become("hello")
+	changed <- struct{}{}
+	<-o.ready
+	answers("hello demo!")
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the end of a session is no error: %v", err)
+	}
+	if all, err := register.List(t.Context(), c); err != nil || len(all) != 0 {
+		t.Errorf("registrations are left: %v %v", all, err)
+	}
+}
+
+// RT-06: a refresh ends when the management cluster has discovered the extension once more, and says why it has not.
+func TestRefresh(t *testing.T) {
+	paused := &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: "paused", Annotations: map[string]string{clusterv1.PausedAnnotation: ""}}}
+	silent := &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: "silent"}}
+	silent.Spec.ClientConfig.URL = "https://127.0.0.1:1"
+	silent.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True", Reason: "Discovered", LastTransitionTime: metav1.Now()}}
+	c := cluster(t, paused, silent)
+	for name, want := range map[string]struct {
+		kind fault.Kind
+		text string
+	}{
+		"paused": {fault.Invalid, `extension "paused" is paused: it is not discovered until its annotation cluster.x-k8s.io/paused is removed`},
+		"none":   {fault.Gone, `there is no extension "none"; there are: paused, silent`},
+	} {
+		if _, err := register.Refresh(t.Context(), c, name, "1"); fault.KindOf(err) != want.kind || !strings.Contains(err.Error(), want.text) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	if _, err := register.Refresh(ctx, c, "silent", "1"); fault.KindOf(err) != fault.Unreachable {
+		t.Errorf("nothing manages extensions: got %v", err)
+	}
+	manage(t.Context(), t, c)
+	if _, err := register.Refresh(t.Context(), c, "silent", "2"); fault.KindOf(err) != fault.Unreachable || !strings.Contains(err.Error(), "nothing listens at 127.0.0.1:1") {
+		t.Errorf("the extension does not answer: got %v", err)
+	}
+	x, out := hooktest.Start(t, hooktest.Options{}), &runtimev1.ExtensionConfig{}
+	x.Handle(hooktest.Handler("say", "BeforeClusterCreate"), nil)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(silent), out); err != nil {
+		t.Fatal(err)
+	}
+	out.Spec = x.ExtensionConfig("silent").Spec
+	if err := c.Update(t.Context(), out); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := register.Refresh(t.Context(), c, "silent", "3"); err != nil || len(got.Status.Handlers) != 1 || got.Status.Handlers[0].Name != "say.silent" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

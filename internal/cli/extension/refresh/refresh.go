@@ -1,0 +1,67 @@
+// Package refresh is the verb "extension refresh".
+//
+// Does: has the management cluster discover an extension once more, and says which handlers it has then.
+//
+// Never: calls the extension itself.
+//
+// Read first: Command.
+package refresh
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/extension/list"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/register"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "refresh EXTENSION",
+		Short: "Discover an extension once more, now",
+		Long: `Have the management cluster ask an extension for its handlers now, not with the next regular discovery, and
+show those that it has. Answers of the extension that the management cluster keeps are not used any more:
+clusters call it when they are reconciled next. Use it after an extension was replaced by another version.`,
+		Example: "  slipway extension refresh my-extension",
+		Args:    argument.One("EXTENSION"),
+	}
+	flags := management.AddClusterScoped(cmd.Flags())
+	format := output.Flag(cmd.Flags())
+	within := cmd.Flags().Duration("timeout", time.Minute, "how long to wait for the discovery")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := flags.Connect(e)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), *within)
+		defer cancel()
+		config, err := register.Refresh(ctx, c.Client, args[0], string(uuid.NewUUID()))
+		if err != nil {
+			return c.Explain(err)
+		}
+		row := list.Rows([]runtimev1.ExtensionConfig{*config})[0]
+		return format.Print(e.Out, row, func(w io.Writer) error { return text(w, row) })
+	}
+	return cmd
+}
+
+func text(w io.Writer, r list.Row) error {
+	_, err := fmt.Fprintf(w, "The management cluster has discovered extension %q: %d handlers.\n", r.Name, len(r.Handlers))
+	for _, h := range r.Handlers {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "  %s  %s, timeout %ds, failure policy %s\n", h.Name, h.Hook, h.TimeoutSeconds, h.FailurePolicy)
+		}
+	}
+	return err
+}

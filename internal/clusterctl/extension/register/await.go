@@ -1,0 +1,140 @@
+package register
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
+)
+
+// Await waits until the management cluster has asked the extension for its handlers, and returns the ExtensionConfig
+// with them. tell is called with the reason whenever that changes while it does not succeed. It ends with ctx.
+func Await(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, tell func(reason string)) (*runtimev1.ExtensionConfig, error) {
+	last := ""
+	found, err := await(ctx, c, of, func(config *runtimev1.ExtensionConfig) bool {
+		done, reason := discovered(config, of.Generation)
+		if !done && reason != "" && reason != last {
+			tell(reason)
+			last = reason
+		}
+		return done
+	})
+	if err != nil {
+		return nil, late(ctx, err, last)
+	}
+	return found, nil
+}
+
+// Refresh requests that the management cluster discovers the extension of a name once more, waits until it has, and returns the
+// ExtensionConfig with its handlers. request names the request: another one each time. That the discovery failed is a fault of kind
+// Unreachable that says why.
+func Refresh(ctx context.Context, c client.WithWatch, name, request string) (*runtimev1.ExtensionConfig, error) {
+	config := &runtimev1.ExtensionConfig{}
+	switch err := c.Get(ctx, client.ObjectKey{Name: name}, config); {
+	case apierrors.IsNotFound(err):
+		return nil, unknown(ctx, c, name)
+	case err != nil:
+		return nil, err
+	}
+	if _, paused := config.Annotations[clusterv1.PausedAnnotation]; paused {
+		return nil, fault.New(fault.Invalid, "Paused", "extension %q is paused: it is not discovered until its annotation %s is removed", name, clusterv1.PausedAnnotation)
+	}
+	before := config.DeepCopy()
+	metav1.SetMetaDataAnnotation(&config.ObjectMeta, hook.RefreshAnnotation, request)
+	if err := c.Patch(ctx, config, client.MergeFrom(before), client.FieldOwner("slipway-extension-refresh")); err != nil {
+		return nil, err
+	}
+	last := ""
+	found, err := await(ctx, c, config, func(now *runtimev1.ExtensionConfig) bool {
+		_, last = discovered(now, now.Generation)
+		return now.Annotations[hook.RefreshAnnotation] != request
+	})
+	if err != nil {
+		return nil, late(ctx, err, last)
+	}
+	if done, reason := discovered(found, found.Generation); !done {
+		return nil, notDiscovered(reason)
+	}
+	return found, nil
+}
+
+// await watches an ExtensionConfig until it is as wanted, which is the error of ctx when ctx ends before. One that another has taken
+// the place of never is; one that was deleted is a fault of kind Gone.
+func await(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, wanted func(*runtimev1.ExtensionConfig) bool) (*runtimev1.ExtensionConfig, error) {
+	for {
+		found, err := watch(ctx, c, of, wanted)
+		if found != nil {
+			return found, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// watch follows the object until it is as wanted or the watch ends, as watches do after some minutes.
+func watch(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, wanted func(*runtimev1.ExtensionConfig) bool) (*runtimev1.ExtensionConfig, error) {
+	w, err := c.Watch(ctx, &runtimev1.ExtensionConfigList{}, &client.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", of.Name),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer w.Stop()
+	now := &runtimev1.ExtensionConfig{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(of), now); err != nil {
+		return nil, err
+	}
+	for {
+		if now.UID == of.UID && wanted(now) {
+			return now, nil
+		}
+		select {
+		case e, open := <-w.ResultChan():
+			if !open {
+				return nil, nil
+			}
+			if config, ok := e.Object.(*runtimev1.ExtensionConfig); ok {
+				now = config
+			}
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// discovered reports whether a generation has been discovered, and if not, why.
+func discovered(config *runtimev1.ExtensionConfig, generation int64) (done bool, reason string) {
+	c := meta.FindStatusCondition(config.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
+	if c == nil || c.ObservedGeneration < generation {
+		return false, ""
+	}
+	return c.Status == metav1.ConditionTrue, c.Message
+}
+
+// late says why waiting ended.
+func late(ctx context.Context, err error, reason string) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return notDiscovered(reason).From(context.Cause(ctx))
+}
+
+func notDiscovered(reason string) *fault.Fault {
+	if reason == "" {
+		reason = "it says nothing about it; is the feature gate RuntimeSDK on?"
+	}
+	return fault.New(fault.Unreachable, "NotDiscovered", "the management cluster has not discovered the extension: %s", reason)
+}
