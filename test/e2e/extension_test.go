@@ -57,6 +57,9 @@ func TestExtension(t *testing.T) {
 		s := in.session(dir, "run", "--name", "snake", "--data-dir", in.dataDir, "--", "python3", in.python("extension.py"))
 		in.callExtension(s, "snake", in.python(""))
 	})
+	t.Run("image", func(t *testing.T) { extensionImage(t, dir) })
+	t.Run("manifests", func(t *testing.T) { in.with(t).extensionManifests(dir) })
+	t.Run("refresh", func(t *testing.T) { in.with(t).refreshExtension(dir) })
 	t.Run("openapi", func(t *testing.T) { in.with(t).openAPI() })
 	t.Run("versions", func(t *testing.T) { in.with(t).extensionVersions() })
 }
@@ -163,6 +166,39 @@ func (in *installation) callExtension(s *session, name, requests string) {
 	if out := in.run("extension", "list"); !strings.Contains(out, "There is no extension") {
 		in.t.Errorf("after the session: %s", out)
 	}
+}
+
+// refreshExtension sees an extension start again with a changed file, with the same registration, and be discovered once more; then the
+// same by hand. RT-06, RT-23
+func (in *installation) refreshExtension(dir string) {
+	in.t.Helper()
+	s := in.session(dir, "run", "--watch", "--data-dir", in.dataDir, "--", "go", "run", ".")
+	untilContains(in.t, long, "discovery", "has discovered 2 handlers", s.String)
+	uid := in.get("extensionconfig/greeter", "{.metadata.uid}")
+	handlers := filepath.Join(dir, "handlers.go")
+	data, err := os.ReadFile(handlers)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	change := func(to string) {
+		in.t.Helper()
+		if err := os.WriteFile(handlers, []byte(to), 0o600); err != nil {
+			in.t.Fatal(err)
+		}
+	}
+	change(string(data) + "\nfunc broken")
+	untilContains(in.t, long, "it does not build", "It cannot be started", s.String)
+	change(strings.Replace(string(data), `"set-image"`, `"set-the-image"`, 1))
+	until(in.t, long, "the new handler is discovered", "check-owner.greeter set-the-image.greeter", func() string {
+		return in.get("extensionconfig/greeter", "{.status.handlers[*].name}")
+	})
+	if again := in.get("extensionconfig/greeter", "{.metadata.uid}"); again != uid {
+		in.t.Errorf("the registration is another one: %s, not %s", again, uid)
+	}
+	if out := in.run("extension", "refresh", "greeter"); !strings.Contains(out, "has discovered extension \"greeter\": 2 handlers") {
+		in.t.Errorf("refresh: %s", out)
+	}
+	s.interrupt()
 }
 
 // openAPI reads the document where the management cluster serves it, beside its webhooks.

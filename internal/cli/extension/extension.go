@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/extension/call"
 	"github.com/slipwayhq/slipway/internal/cli/extension/delete"
+	"github.com/slipwayhq/slipway/internal/cli/extension/example"
 	initialize "github.com/slipwayhq/slipway/internal/cli/extension/init"
 	"github.com/slipwayhq/slipway/internal/cli/extension/list"
 	"github.com/slipwayhq/slipway/internal/cli/extension/openapi"
@@ -21,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/extension/refresh"
 	"github.com/slipwayhq/slipway/internal/cli/extension/replay"
 	"github.com/slipwayhq/slipway/internal/cli/extension/run"
+	"github.com/slipwayhq/slipway/internal/cli/extension/update"
 )
 
 // Command builds the group.
@@ -30,8 +32,8 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Write, run and look at Runtime Extensions",
 	}
 	for _, verb := range []func(env.Env) *cobra.Command{
-		call.Command, delete.Command, initialize.Command, list.Command, openapi.Command, record.Command, refresh.Command,
-		replay.Command, run.Command,
+		call.Command, delete.Command, example.Command, initialize.Command, list.Command, openapi.Command, record.Command, refresh.Command,
+		replay.Command, run.Command, update.Command,
 	} {
 		cmd.AddCommand(verb(e))
 	}

@@ -43,6 +43,26 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
+// RT-23: an example is printed without a management cluster, in both forms; without a name the hooks are listed.
+func TestExample(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"example", "BeforeClusterUpgrade"}, []string{"# Called once before an upgrade begins", "kind: BeforeClusterUpgradeRequest", "toKubernetesVersion: v1.36.3"}},
+		{[]string{"example", "can-update-machine", "-o", "json"}, []string{`"kind": "CanUpdateMachineRequest"`, `"infrastructureMachine": {`}},
+		{[]string{"example"}, []string{"HOOK", "BeforeClusterDelete           yes", "GeneratePatches               no"}},
+		{[]string{"example", "-o", "yaml"}, []string{"- apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook: BeforeClusterDelete"}},
+	} {
+		out, err := slipway(t, tc.args...)
+		for _, want := range tc.want {
+			if err != nil || !strings.Contains(out, want) {
+				t.Errorf("%q: %v, want %q in\n%.900s", tc.args, err, want, out)
+			}
+		}
+	}
+}
+
 func TestInit(t *testing.T) {
 	t.Chdir(t.TempDir())
 	out, err := slipway(t, "init", "quota")
@@ -51,6 +71,17 @@ func TestInit(t *testing.T) {
 	}
 	if data, err := os.ReadFile("quota/go.mod"); err != nil || !strings.HasPrefix(string(data), "module example.com/quota\n") {
 		t.Errorf("go.mod: %s %v", data, err)
+	}
+	if err := os.WriteFile("quota/third_party/slipway-sdk/go.mod", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"0 files added, 1 changed, 0 removed", "has the SDK of this binary already"} {
+		if out, err := slipway(t, "update", "quota"); err != nil || !strings.Contains(out, want) {
+			t.Errorf("update: %v, want %q in\n%s", err, want, out)
+		}
+	}
+	if out, err := slipway(t, "init", "backup", "--hook", "before-cluster-delete,AfterClusterUpgrade"); err != nil || !strings.Contains(out, "before_cluster_delete.go") {
+		t.Errorf("%v\n%s", err, out)
 	}
 	if _, err := slipway(t, "init", "quota"); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a folder that is full: %v", err)
@@ -68,6 +99,7 @@ func TestUsage(t *testing.T) {
 		args []string
 		want string
 	}{
+		"example of no hook":         {[]string{"example", "x"}, "BeforeClusterDelete"},
 		"refresh without a name":     {[]string{"refresh"}, "EXTENSION"},
 		"call without a request":     {[]string{"call", "x"}, "name its file with -f"},
 		"call with a missing file":   {[]string{"call", "x", "-f", missing}, "kubeconfig: no such file"},
@@ -80,7 +112,7 @@ func TestUsage(t *testing.T) {
 		"run without a cluster":      {[]string{"run", "--kubeconfig", missing, "--", "true"}, "cannot be used"},
 		"delete without a cluster":   {[]string{"delete", "x", "--kubeconfig", missing}, "cannot be used"},
 		"delete without a name":      {[]string{"delete"}, "needs one argument, EXTENSION"},
-		"a verb that does not exist": {[]string{"start"}, "list, openapi, record, refresh, replay, run"},
+		"a verb that does not exist": {[]string{"start"}, "list, openapi, record, refresh, replay, run, update"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

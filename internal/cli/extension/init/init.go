@@ -24,11 +24,17 @@ func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init NAME",
 		Short: "Write the Go project of a new extension, which builds and passes its test",
-		Long: `Write a small Go project: two handlers, their tests, and requests to try them with. It builds with the SDK
-that is part of this binary and is written beside it (third_party/slipway-sdk); other modules come from
-the Go module proxy or cache.`,
-		Example: "  slipway extension init my-extension\n  cd my-extension\n  go test ./...",
-		Args:    argument.One("NAME"),
+		Long: `Write a small Go project: a handler for each hook, their tests, requests to try them with, and what it takes to
+ship it: an image without root, manifests with two replicas, certificate and network policy, and a release
+for clusterctl. It builds with the SDK that is part of this binary and is written beside it
+(third_party/slipway-sdk); other modules come from the Go module proxy or cache.
+
+--hook names the hooks, which "slipway extension example" lists. Those of in-place updates come together.`,
+		Example: `  slipway extension init my-extension
+  slipway extension init backup --hook BeforeClusterDelete,BeforeClusterUpgrade
+  cd my-extension
+  go test ./...`,
+		Args: argument.One("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if o.Dir == "" {
@@ -53,6 +59,7 @@ Next:
 	}
 	cmd.Flags().StringVar(&o.Dir, "dir", "", "folder to write to; it must be empty or absent (default: NAME)")
 	cmd.Flags().StringVar(&o.Module, "module", "", "path of the Go module (default: example.com/NAME)")
+	cmd.Flags().StringSliceVar(&o.Hooks, "hook", nil, "hook that the extension answers; may be repeated (default: BeforeClusterCreate and GeneratePatches)")
 	cmd.Flags().StringVar(&o.SDK, "sdk", "", "folder with the source of the SDK to build with (default: that of this binary)")
 	return cmd
 }

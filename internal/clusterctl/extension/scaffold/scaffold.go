@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk"
 )
 
-//go:embed all:project
-var project embed.FS
+//go:embed all:project all:hooks
+var templates embed.FS
 
 // vendored is where the SDK is written, from the root of the project.
 const vendored = "third_party/slipway-sdk"
@@ -36,6 +36,14 @@ type Options struct {
 	Module string
 	// SDK, where set, is a folder with the source of the SDK to use, in place of the source in this binary.
 	SDK string
+	// Hooks that the extension answers, by their names; empty: BeforeClusterCreate and GeneratePatches.
+	Hooks []string
+}
+
+// project is what the templates of the project are filled in with.
+type project struct {
+	Options
+	Handlers []Handler
 }
 
 // Write writes the project and returns the paths of its own files, those of the SDK left out, sorted.
@@ -43,8 +51,15 @@ func Write(o Options) ([]string, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	files, err := render(o)
+	handlers, err := o.Handlers()
 	if err != nil {
+		return nil, err
+	}
+	files, err := render(project{o, handlers})
+	if err != nil {
+		return nil, err
+	}
+	if err := o.addHandlers(files, handlers); err != nil {
 		return nil, err
 	}
 	if err := modules(o, files); err != nil {
@@ -92,33 +107,43 @@ func (o Options) check() error {
 	return nil
 }
 
-// render fills in the templates. A name ends with .tmpl so that the Go files among them are not taken for Slipway's own.
-func render(o Options) (map[string][]byte, error) {
+// render fills in the templates of the project. A name ends with .tmpl so that the Go files among them are not taken for
+// Slipway's own.
+func render(p project) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	err := fs.WalkDir(project, "project", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(templates, "project", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := project.ReadFile(path)
+		text, err := fill(path, p)
 		if err != nil {
 			return err
 		}
-		t, err := template.New(path).Delims("[[", "]]").Option("missingkey=error").Parse(string(text))
-		if err != nil {
-			return fmt.Errorf("reading the template %s: %w", path, err)
-		}
-		var out bytes.Buffer
-		if err := t.Execute(&out, o); err != nil {
-			return fmt.Errorf("filling in the template %s: %w", path, err)
-		}
 		name := strings.TrimSuffix(strings.TrimPrefix(path, "project/"), ".tmpl")
-		if name == "gitignore" {
-			name = ".gitignore" // under its own name it would hold for this repository
+		if strings.HasSuffix(name, "ignore") {
+			name = "." + name // under its own name it would hold for this repository
 		}
-		files[name] = out.Bytes()
+		files[name] = text
 		return nil
 	})
 	return files, err
+}
+
+// fill fills in one template.
+func fill(path string, with any) ([]byte, error) {
+	text, err := templates.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t, err := template.New(path).Delims("[[", "]]").Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("reading the template %s: %w", path, err)
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, with); err != nil {
+		return nil, fmt.Errorf("filling in the template %s: %w", path, err)
+	}
+	return out.Bytes(), nil
 }
 
 // modules writes go.mod and go.sum: everything that the SDK requires, in the versions that it was tested with.

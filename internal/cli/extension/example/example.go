@@ -1,0 +1,82 @@
+// Package example is the verb "extension example".
+//
+// Does: prints a request of a hook, or which hooks there are.
+//
+// Never: needs a management cluster.
+//
+// Read first: Command.
+package example
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/example"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "example [HOOK]",
+		Short: "Print a request of a hook, to call a handler with",
+		Long: `Print a request of a hook with all that a management cluster sends, as YAML unless -o says otherwise. Change
+what your handler is about, and call it with "slipway extension call" or in a test. Without HOOK, list the
+hooks that there are.`,
+		Example: `  slipway extension example BeforeClusterDelete > testdata/before-cluster-delete.yaml
+  slipway extension example before-cluster-delete | slipway extension call my-handler -f -`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			rows := rows()
+			return format.Print(e.Out, rows, func(w io.Writer) error { return text(w, rows) })
+		}
+		request, err := example.Of(args[0])
+		if err != nil {
+			return err
+		}
+		document, err := request.Document(format.String() == "json")
+		if err != nil {
+			return err
+		}
+		_, err = e.Out.Write(document)
+		return err
+	}
+	return cmd
+}
+
+// Row is a hook as data.
+type Row struct {
+	Hook       string `json:"hook"`
+	APIVersion string `json:"apiVersion"`
+	// Blocking says that a handler can hold the caller back.
+	Blocking bool   `json:"blocking"`
+	Summary  string `json:"summary"`
+}
+
+func rows() []Row {
+	var out []Row
+	for _, h := range example.Hooks() {
+		out = append(out, Row{h.ID.Hook, h.APIVersion(), h.Blocking(), h.Summary})
+	}
+	return out
+}
+
+func text(w io.Writer, rows []Row) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "HOOK\tBLOCKS\tSUMMARY")
+	for _, r := range rows {
+		blocks := "no"
+		if r.Blocking {
+			blocks = "yes"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", r.Hook, blocks, r.Summary)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,73 @@
+// Package update is the verb "extension update".
+//
+// Does: replaces the SDK in the project of an extension with that of this binary (package scaffold), and says what that changed.
+//
+// Never: changes files of the author's but go.mod and go.sum.
+//
+// Read first: Command.
+package update
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/scaffold"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "update [DIR]",
+		Short: "Replace the SDK in the project of an extension with that of this binary",
+		Long: `Replace third_party/slipway-sdk in the project of an extension, in DIR or the current folder, with the SDK that is
+part of this binary, and raise what go.mod requires to the versions that it was tested with. Newer ones stay.
+Changes that were made in third_party/slipway-sdk are lost. Everything else is left alone.`,
+		Example: "  slipway extension update\n  go test ./...",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		dir := "."
+		if len(args) > 0 {
+			dir = args[0]
+		}
+		u, err := scaffold.Update(dir)
+		if err != nil {
+			return err
+		}
+		result := Result{Added: u.Added, Changed: u.Changed, Removed: u.Removed, Modules: u.Modules}
+		return format.Print(e.Out, result, func(w io.Writer) error { return text(w, u) })
+	}
+	return cmd
+}
+
+// Result is what was changed, as data.
+type Result struct {
+	// Added, Changed and Removed are numbers of files of the SDK.
+	Added   int `json:"added"`
+	Changed int `json:"changed"`
+	Removed int `json:"removed"`
+	// Modules that are required in a newer version now.
+	Modules []string `json:"modules,omitempty"`
+}
+
+func text(w io.Writer, u scaffold.Updated) error {
+	if u.Nothing() {
+		_, err := fmt.Fprintln(w, "The project has the SDK of this binary already.")
+		return err
+	}
+	_, err := fmt.Fprintf(w, "The SDK is that of this binary now: %d files added, %d changed, %d removed.\n", u.Added, u.Changed, u.Removed)
+	for _, m := range u.Modules {
+		if err == nil {
+			_, err = fmt.Fprintln(w, "  go.mod requires "+m)
+		}
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(w, "Next:\n  go test ./...")
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package scaffold
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/example"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// Handler is a handler of the project.
+type Handler struct {
+	// Hook that it answers, and Name as it is discovered.
+	Hook, Name string
+	// Func is its Go expression, and On the constructor of package extension that takes it.
+	Func, On string
+	// Summary of the hook, and whether it can hold its caller back.
+	Summary  string
+	Blocking bool
+
+	// file is the template of its source, and what its files are called.
+	template, file string
+}
+
+// defaultHooks are those of a project whose author names none.
+func defaultHooks() []string { return []string{"BeforeClusterCreate", "GeneratePatches"} }
+
+// special are the hooks with more than a function that is called: what their source is made from.
+func special() map[string]Handler {
+	return map[string]Handler{
+		"BeforeClusterCreate": {Name: "check-owner", Func: "checkOwner", On: "OnErr", template: "before_cluster_create"},
+		"GeneratePatches":     {Name: "set-image", Func: "patches.Generate", On: "On", template: "generate_patches"},
+		"ValidateTopology":    {Name: "check-image", Func: "checks.Validate", On: "On", template: "validate_topology"},
+		"DiscoverVariables":   {Name: "variables", Func: "discoverVariables", On: "OnErr", template: "discover_variables"},
+		"GenerateUpgradePlan": {Name: "upgrade-plan", Func: "plans.Generate", On: "OnErr", template: "generate_upgrade_plan"},
+		"CanUpdateMachine":    {Func: "updates.CanUpdateMachine", On: "OnErr", template: "in_place"},
+		"CanUpdateMachineSet": {Func: "updates.CanUpdateMachineSet", On: "OnErr", template: "in_place"},
+		"UpdateMachine":       {Func: "updateMachine", On: "OnErr", template: "in_place"},
+	}
+}
+
+// Handlers are those of the project, in the order in which a cluster meets their hooks. An extension that updates Machines in
+// place has all three hooks for it.
+func (o Options) Handlers() ([]Handler, error) {
+	wanted := map[string]bool{}
+	names := o.Hooks
+	if len(names) == 0 {
+		names = defaultHooks()
+	}
+	for _, name := range names {
+		r, err := example.Of(name)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case r.Hook.Singleton:
+			return nil, fault.New(fault.Invalid, "Hook", "the hook %s is answered by the SDK; name hooks that the extension is for", r.Hook.ID.Hook)
+		case r.Hook.Tag == hooks.TagInPlace:
+			wanted["CanUpdateMachine"], wanted["CanUpdateMachineSet"], wanted["UpdateMachine"] = true, true, true
+		}
+		wanted[r.Hook.ID.Hook] = true
+	}
+	var out []Handler
+	for _, h := range example.Hooks() {
+		if wanted[h.ID.Hook] {
+			out = append(out, handlerOf(h))
+		}
+	}
+	return out, nil
+}
+
+func handlerOf(h hooks.Hook) Handler {
+	name := h.ID.Hook
+	out, ok := special()[name]
+	if !ok {
+		out = Handler{Func: strings.ToLower(name[:1]) + name[1:], On: "OnErr", template: "lifecycle"}
+	}
+	out.Hook, out.Summary, out.Blocking = name, h.Summary, h.Blocking()
+	if out.Name == "" {
+		out.Name = example.FileName(name)
+	}
+	if out.file = out.template; out.template == "lifecycle" {
+		out.file = strings.ReplaceAll(example.FileName(name), "-", "_")
+	}
+	return out
+}
+
+// addHandlers adds the sources of the handlers, their tests, and a request of each hook.
+func (o Options) addHandlers(files map[string][]byte, handlers []Handler) error {
+	for _, h := range handlers {
+		for _, ending := range []string{".go", "_test.go"} {
+			text, err := fill("hooks/"+h.template+ending+".tmpl", h)
+			if err != nil {
+				return err
+			}
+			files[h.file+ending] = text
+		}
+		request, err := example.Of(h.Hook)
+		if err != nil {
+			return err
+		}
+		files["testdata/"+example.FileName(h.Hook)+".yaml"] = fmt.Appendf(nil,
+			"# A request of the hook %s, as `slipway extension call` and the tests send it.\n%s", h.Hook, request.YAML)
+	}
+	return nil
+}
+
+// Sources are the files of the handlers, sorted, for the README.
+func (p project) Sources() []string {
+	var out []string
+	for _, h := range p.Handlers {
+		out = append(out, h.file+".go")
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// First is a handler to try, with the file of its request.
+func (p project) First() string {
+	h := p.Handlers[0]
+	return h.Name + " -f testdata/" + example.FileName(h.Hook) + ".yaml"
+}

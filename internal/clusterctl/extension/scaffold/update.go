@@ -1,0 +1,164 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk"
+)
+
+// Updated is what an update of the SDK in a project did.
+type Updated struct {
+	// Files of the SDK that were added, changed and removed.
+	Added, Changed, Removed int
+	// Modules that the project requires in a newer version now, as "path version", sorted.
+	Modules []string
+}
+
+// Nothing reports whether the project had the SDK of this binary already.
+func (u Updated) Nothing() bool {
+	return u.Added+u.Changed+u.Removed == 0 && len(u.Modules) == 0
+}
+
+// Update replaces the SDK in a project that Write wrote with that of this binary, and raises what the project requires to the
+// versions that the SDK was tested with. It may be repeated when it was interrupted.
+func Update(dir string) (Updated, error) {
+	path := filepath.Join(dir, "go.mod")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Updated{}, fault.New(fault.Invalid, "Project", "%s is not the folder of an extension: it has no go.mod", dir).From(err)
+	}
+	own, err := modfile.Parse("go.mod", data, nil)
+	if err != nil {
+		return Updated{}, fault.New(fault.Invalid, "Project", "go.mod cannot be read").From(err)
+	}
+	if !vendors(own) {
+		return Updated{}, fault.New(fault.Invalid, "Project", "%s does not build with the SDK in %s: go.mod does not replace %s with it", dir, vendored, sdk.Module)
+	}
+	files := map[string][]byte{}
+	if err := source(files); err != nil {
+		return Updated{}, err
+	}
+	var u Updated
+	if u.Modules, err = raise(own); err != nil {
+		return u, err
+	}
+	own.Cleanup()
+	if files["go.mod"], err = own.Format(); err != nil {
+		return u, fmt.Errorf("writing go.mod: %w", err)
+	}
+	if files["go.sum"], err = sums(filepath.Join(dir, "go.sum")); err != nil {
+		return u, err
+	}
+	return u, u.write(dir, files)
+}
+
+// vendors reports whether a project builds with the SDK that is beside it.
+func vendors(f *modfile.File) bool {
+	return slices.ContainsFunc(f.Replace, func(r *modfile.Replace) bool {
+		return r.Old.Path == sdk.Module && filepath.ToSlash(filepath.Clean(r.New.Path)) == vendored
+	})
+}
+
+// raise raises the requirements of a project to those of the SDK, and says which.
+func raise(own *modfile.File) ([]string, error) {
+	data, err := fs.ReadFile(sdk.Source(), "go.mod")
+	if err != nil {
+		return nil, fmt.Errorf("reading the requirements of the SDK: %w", err)
+	}
+	theirs, err := modfile.Parse("go.mod", data, nil)
+	if err != nil {
+		return nil, fmt.Errorf("reading the requirements of the SDK: %w", err)
+	}
+	required := map[string]string{}
+	for _, r := range own.Require {
+		required[r.Mod.Path] = r.Mod.Version
+	}
+	var raised []string
+	for _, r := range theirs.Require {
+		has, known := required[r.Mod.Path]
+		switch {
+		case known && semver.Compare(has, r.Mod.Version) >= 0:
+			continue
+		case known:
+			err = own.AddRequire(r.Mod.Path, r.Mod.Version)
+		default:
+			own.AddNewRequire(r.Mod.Path, r.Mod.Version, true)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("writing go.mod: %w", err)
+		}
+		raised = append(raised, r.Mod.Path+" "+r.Mod.Version)
+	}
+	if own.Go == nil || semver.Compare("v"+own.Go.Version, "v"+theirs.Go.Version) < 0 {
+		if err := own.AddGoStmt(theirs.Go.Version); err != nil {
+			return nil, fmt.Errorf("writing go.mod: %w", err)
+		}
+		raised = append(raised, "go "+theirs.Go.Version)
+	}
+	slices.Sort(raised)
+	return raised, nil
+}
+
+// sums are the checksums of the project and those of the SDK.
+func sums(path string) ([]byte, error) {
+	own, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading go.sum: %w", err)
+	}
+	theirs, err := fs.ReadFile(sdk.Source(), "go.sum")
+	if err != nil {
+		return nil, fmt.Errorf("reading the checksums of the SDK: %w", err)
+	}
+	lines := slices.Concat(strings.Split(string(own), "\n"), strings.Split(string(theirs), "\n"))
+	slices.Sort(lines)
+	lines = slices.DeleteFunc(slices.Compact(lines), func(l string) bool { return l == "" })
+	return []byte(strings.Join(lines, "\n") + "\n"), nil
+}
+
+// write writes the files that differ, and removes those that the SDK does not have any more.
+func (u *Updated) write(dir string, files map[string][]byte) error {
+	for _, name := range names(files) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		before, err := os.ReadFile(path)
+		switch {
+		case err == nil && string(before) == string(files[name]):
+			continue
+		case !strings.HasPrefix(name, vendored+"/"):
+		case err == nil:
+			u.Changed++
+		default:
+			u.Added++
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("making the folder of %s: %w", name, err)
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	root := filepath.Join(dir, filepath.FromSlash(vendored))
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		below, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if _, stays := files[filepath.ToSlash(below)]; stays {
+			return nil
+		}
+		u.Removed++
+		return os.Remove(path)
+	})
+}
