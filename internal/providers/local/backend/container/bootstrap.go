@@ -36,7 +36,7 @@ func (e *Engine) Bootstrap(ctx context.Context, ref backend.Ref, script backend.
 	if err != nil {
 		return err
 	}
-	place := fmt.Sprintf(`set -e; umask 077; [ ! -e %[1]s ] || { cat >/dev/null; exit 0; }; mkdir -p /run/slipway; cat >%[2]s.new; mv %[2]s.new %[2]s`,
+	place := fmt.Sprintf(`set -e; umask 077; [ ! -e %[1]s ] || { cat >/dev/null; exit 0; }; mkdir -p /run/slipway; cat >%[2]s.new.$$; mv %[2]s.new.$$ %[2]s`,
 		startedMark, scriptFile)
 	if _, err := e.exec(ctx, c, place, script.Body); err != nil {
 		return fmt.Errorf("writing the bootstrap script: %w", err)
