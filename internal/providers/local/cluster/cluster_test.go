@@ -122,10 +122,18 @@ func TestDecide(t *testing.T) {
 		"host odd": {"looked at again by itself", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: fault.New(fault.Transient, "DockerError", "odd")}, nil, []string{"DockerError"}},
 		"deleting with machines": {"machines need the network", Snapshot{Object: localCluster(deleted), Machines: []string{"a", "b"}, Network: network("172.16.0.0/18")},
 			nil, []string{"WaitingForMachines"}},
-		"deleting":         {"the network goes", Snapshot{Object: localCluster(deleted), Network: network("172.16.0.0/18")}, []string{"delete network n: the LocalCluster is being deleted"}, []string{"DeletingNetwork"}},
-		"deleting, down":   {"the finalizer stays until the host answers", Snapshot{Object: localCluster(deleted), Fault: down}, nil, []string{"DockerUnreachable"}},
-		"deleted":          {"nothing is left: the finalizer goes", Snapshot{Object: localCluster(deleted)}, nil, nil},
-		"deleted no owner": {"also when the Cluster is gone", Snapshot{Object: localCluster(deleted), Cluster: nil}, nil, nil},
+		"deleting":       {"the network goes", Snapshot{Object: localCluster(deleted), Network: network("172.16.0.0/18")}, []string{"delete network n: the LocalCluster is being deleted"}, []string{"DeletingNetwork"}},
+		"deleting, down": {"the finalizer stays until the host answers", Snapshot{Object: localCluster(func(o *infrav1.LocalCluster) { deleted(o); o.Status.Network.Name = "n" }), Fault: down}, nil, []string{"DockerUnreachable"}},
+		"deleting, down, restored": {"the status was lost, and the endpoint tells that there was a network", Snapshot{Object: localCluster(func(o *infrav1.LocalCluster) {
+			deleted(o)
+			o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "172.16.0.1", Port: 6443}
+		}), Fault: down}, nil, []string{"DockerUnreachable"}},
+		"deleting, no host":   {"it never had anything here: there may be no Docker at all", Snapshot{Object: localCluster(deleted), Fault: down}, nil, nil},
+		"deleting, machines":  {"they may have something here", Snapshot{Object: localCluster(deleted), Machines: []string{"a"}, Fault: down}, nil, []string{"WaitingForMachines"}},
+		"deleting, host odd":  {"it answers, and does not say whether there is a network", Snapshot{Object: localCluster(deleted), Fault: fault.New(fault.Transient, "DockerError", "odd")}, nil, []string{"DockerError"}},
+		"deleting, was ready": {"a network whose record was lost may be there", Snapshot{Object: localCluster(func(o *infrav1.LocalCluster) { deleted(o); yes := true; o.Status.Initialization.Provisioned = &yes }), Fault: down}, nil, []string{"DockerUnreachable"}},
+		"deleted":             {"nothing is left: the finalizer goes", Snapshot{Object: localCluster(deleted)}, nil, nil},
+		"deleted no owner":    {"also when the Cluster is gone", Snapshot{Object: localCluster(deleted), Cluster: nil}, nil, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -62,6 +62,7 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	case s.Terms.None && s.Balancer == nil:
 	case len(s.Machines) > 0:
 		p.WaitFor(reasonMachines, "Waiting for LocalMachines %s to be gone: they use what the cluster has on this host", condition.Names(s.Machines)).ForAll("LocalMachine", s.Machines).ToChange("")
+	case s.neverHadHost():
 	case s.Fault != nil:
 		waitForHost(s, p)
 	case s.Balancer != nil:
@@ -73,6 +74,14 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 		p.WaitFor("DeletingNetwork", "The network %s is being deleted", s.Name).For(kind, s.Object.Name).ToChange("status.network")
 		p.RecheckIn(fallback)
 	}
+}
+
+// neverHadHost reports whether the host does not answer and, by what is recorded, never had anything of the object, as where the
+// manager is a Pod: there may be no Docker to wait for. The endpoint is recorded beside the status, which a restore loses.
+func (s Snapshot) neverHadHost() bool {
+	provisioned := s.Object.Status.Initialization.Provisioned
+	return s.Fault != nil && s.Fault.Kind == fault.Unreachable && s.Object.Status.Network.Name == "" &&
+		!s.Object.Spec.ControlPlaneEndpoint.IsValid() && (provisioned == nil || !*provisioned)
 }
 
 // decideWithout is for clusters without a network: the endpoint is a matter of the control plane, which has to know one, or

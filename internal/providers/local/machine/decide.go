@@ -46,7 +46,7 @@ const soon = time.Millisecond
 // Decide makes a plan of the snapshot. From top to bottom, each row comes before those below it:
 //
 //	a provider ID that is another machine's    wait
-//	backend does not answer                    wait; volatile and deleting: nothing is left of it
+//	backend does not answer                    wait; deleting, and volatile or without provider ID: nothing is left of it
 //	deleting                                   delete the machine, wait
 //	provisioned                                volatile and lost: create it; what is pending: change it
 //	a machine of this name that is another's   wait; of an earlier LocalMachine: delete it
@@ -61,7 +61,7 @@ func Decide(s Snapshot) loop.Plan {
 	switch {
 	case s.Name == "":
 		decideForeignID(s, &p)
-	case s.Fault != nil && !(deleting && s.Terms.Volatile):
+	case s.Fault != nil && !(deleting && (s.Terms.Volatile || s.neverHadHost())):
 		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
 		if s.Fault.Kind != fault.Unreachable { // else an event tells when the backend answers
 			p.RecheckIn(fallback)
@@ -83,6 +83,12 @@ func Decide(s Snapshot) loop.Plan {
 		decideNew(s, &p)
 	}
 	return p
+}
+
+// neverHadHost reports whether the backend does not answer, and the object never had a machine there: its provider ID is written
+// before one is created. Where the manager is a Pod there is no Docker to wait for.
+func (s Snapshot) neverHadHost() bool {
+	return s.Fault.Kind == fault.Unreachable && s.Object.Spec.ProviderID == "" && !s.provisioned()
 }
 
 // decideForeignID leaves a machine alone that was created with a provider ID of another one: there is nothing that it

@@ -215,8 +215,16 @@ func TestDecide(t *testing.T) {
 			s.Host = backend.Machine{Name: name, State: backend.Orphaned}
 		}, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, []string{"DeletingMachine"}},
 		"deleting, busy": {"Docker is at it", func(s *Snapshot) { s.Object = localMachine(deleted); s.Host = host(backend.Removing) }, nil, []string{"DeletingMachine"}},
-		"deleting, down": {"the finalizer stays", func(s *Snapshot) { s.Object = localMachine(deleted); s.Fault = down }, nil, []string{"DockerUnreachable"}},
-		"gone":           {"the finalizer goes, whatever else is missing", func(s *Snapshot) { *s = Snapshot{Object: localMachine(deleted), Host: s.Host} }, nil, nil},
+		"deleting, down": {"the finalizer stays", func(s *Snapshot) {
+			s.Object = localMachine(func(o *infrav1.LocalMachine) { deleted(o); o.Spec.ProviderID = "slipway:///x" })
+			s.Fault = down
+		}, nil, []string{"DockerUnreachable"}},
+		"deleting, no host": {"the provider ID is written before a machine is created: it never had one", func(s *Snapshot) { s.Object = localMachine(deleted); s.Fault = down }, nil, nil},
+		"deleting, host odd": {"it answers, and does not say whether there is a machine", func(s *Snapshot) {
+			s.Object = localMachine(deleted)
+			s.Fault = fault.New(fault.Transient, "DockerError", "odd")
+		}, nil, []string{"DockerError"}},
+		"gone": {"the finalizer goes, whatever else is missing", func(s *Snapshot) { *s = Snapshot{Object: localMachine(deleted), Host: s.Host} }, nil, nil},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
