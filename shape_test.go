@@ -57,6 +57,8 @@ func TestUnstructured(t *testing.T) {
 		"internal/cli/create/cluster":             "manifests of people",
 		"internal/machines/clone":                 "templates of providers",
 		"internal/clusterctl/creation":            "manifests of people",
+		"internal/clusterctl/move/host":           "objects of a selection, of any kind",
+		"internal/clusterctl/move/portable":       "objects of any kind",
 		"internal/clusterctl/manifest":            "manifests of people",
 		"internal/clusterctl/convert":             "manifests of people",
 		"internal/clusterctl/template":            "manifests of people, and objects of releases",

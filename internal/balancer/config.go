@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -42,6 +43,19 @@ type State struct {
 
 // Folder is the folder of one load balancer.
 type Folder string
+
+// Here is the folder that this process works in. Files that are named by it are found also when the folder was renamed.
+const Here Folder = "/proc/self/cwd"
+
+// exists reports whether the folder is there: a process may work in one that was deleted.
+func (f Folder) exists() bool {
+	info, err := os.Stat(string(f))
+	if err != nil {
+		return !os.IsNotExist(err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || st.Nlink > 0
+}
 
 // Lock is the path of the lock that the process holds while it lives.
 func (f Folder) Lock() string { return filepath.Join(string(f), "lock") }

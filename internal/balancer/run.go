@@ -70,8 +70,8 @@ func run(ctx context.Context, f Folder, now func() time.Time) error {
 func (b *Balancer) follow(ctx context.Context, f Folder, before Config) error {
 	said := State{}
 	for pause(ctx, readEvery) {
-		if _, err := os.Stat(string(f)); os.IsNotExist(err) {
-			return fmt.Errorf("the folder %s is gone", f)
+		if !f.exists() {
+			return fmt.Errorf("the folder of the load balancer is gone")
 		}
 		now, err := f.Load()
 		switch {

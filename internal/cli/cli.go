@@ -52,6 +52,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/version"
 	"github.com/slipwayhq/slipway/internal/cli/versions"
 	"github.com/slipwayhq/slipway/internal/cli/wait"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
@@ -142,6 +144,6 @@ func verbs() []func(env.Env) *cobra.Command {
 }
 
 // removeInstance removes the containers and networks of an instance.
-func removeInstance(ctx context.Context, _, instance string) error {
-	return container.RemoveInstance(ctx, instance)
+func removeInstance(ctx context.Context, dir, instance string) error {
+	return container.RemoveInstance(ctx, custody.Open(datadir.Dir(dir), instance))
 }

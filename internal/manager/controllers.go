@@ -28,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -239,8 +240,9 @@ func (p *parts) addHosted() error {
 	supervisor := process.New(p.ctx, process.Config{
 		Root: datadir.Dir(p.cfg.Host.DataDir).Planes(), Now: time.Now, Versions: kubernetes.Versions,
 		Command: []string{p.cfg.Host.Executable, "control-plane", "run", "--releases", kubernetes.Dir, "--config"},
+		Custody: custody.Open(datadir.Dir(p.cfg.Host.DataDir), p.cfg.Host.Instance),
 	})
-	gateways, err := local.NewGateways(local.Config{Instance: p.cfg.Host.Instance})
+	gateways, err := local.NewGateways(local.Config{Instance: p.cfg.Host.Instance, DataDir: p.cfg.Host.DataDir})
 	if err != nil {
 		return err
 	}

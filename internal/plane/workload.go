@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,10 @@ import (
 // WorkloadConfig describes the control plane of a workload cluster.
 type WorkloadConfig struct {
 	workload.Config
-	Folder workload.Folder  // with the authorities in its PKI folder
-	Now    func() time.Time // the clock of certificates; default time.Now
+	Folder workload.Folder // with the authorities in its PKI folder
+	// Place is the folder as other programs know it, where that is [workload.Here] to this one. Empty: Folder.
+	Place workload.Folder
+	Now   func() time.Time // the clock of certificates; default time.Now
 	// Program returns the program with the components of a Kubernetes version that is not included in this build.
 	Program func(version string) (string, error)
 }
@@ -52,7 +55,7 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 		return err
 	}
 	if held {
-		return fmt.Errorf("the control plane in %s runs already as process %d", cfg.Folder, other.PID)
+		return fmt.Errorf("the control plane in %s runs already as process %d", cmp.Or(cfg.Place, cfg.Folder), other.PID)
 	}
 	defer func() { _ = lock.Release() }()
 	if err := restore.Apply(cfg.Folder, cfg.Config, cfg.Now()); err != nil {
@@ -93,7 +96,7 @@ func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, ho
 	if err := certs.ensure(); err != nil {
 		return err
 	}
-	db, err := etcd.Start(g.Context(), etcd.Config{Dir: cfg.Folder.Etcd(), Flags: cfg.Etcd})
+	db, err := etcd.Start(g.Context(), etcd.Config{Dir: cfg.Folder.Etcd(), Place: cmp.Or(cfg.Place, cfg.Folder).Etcd(), Flags: cfg.Etcd})
 	if err != nil {
 		return err
 	}
@@ -110,6 +113,7 @@ func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, ho
 	err = cfg.Folder.WriteRun(workload.Run{
 		PID: holder.PID, Since: holder.Since, Version: cfg.Version, Slipway: buildinfo.Version(),
 		Config: cfg.Hash(), Local: local, Child: child, EncryptionKeys: cfg.EncryptionKeys,
+		Relocatable: cfg.Folder == workload.Here && etcd.SocketInside(cfg.Place.Etcd()),
 	})
 	if err != nil {
 		return err

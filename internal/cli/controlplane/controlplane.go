@@ -11,6 +11,7 @@ package controlplane
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -43,14 +44,22 @@ func Command(e env.Env) *cobra.Command {
 }
 
 func runPlane(ctx context.Context, e env.Env, path, releasesFolder string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
 	c, err := workload.Load(path)
 	if err != nil {
 		return err
 	}
-	folder := workload.Folder(filepath.Dir(path))
+	place := workload.Folder(filepath.Dir(path))
+	if err := os.Chdir(string(place)); err != nil {
+		return err
+	}
+	folder := workload.Here                       // it may be handed over to another data directory while this process runs
 	_ = heap.ResetVictim(heap.VictimControlPlane) // the manager's, which started this process, is higher
 	go logfile.Watch(ctx, folder.Log())
 	return plane.RunWorkload(ctx, plane.WorkloadConfig{
-		Config: c, Folder: folder, Now: e.Now, Program: releases.Local(releasesFolder).Program,
+		Config: c, Folder: folder, Place: place, Now: e.Now, Program: releases.Local(releasesFolder).Program,
 	})
 }

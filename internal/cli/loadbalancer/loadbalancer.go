@@ -8,6 +8,8 @@
 package loadbalancer
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/balancer"
@@ -24,7 +26,10 @@ func Command(e env.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_ = heap.ResetVictim(heap.VictimControlPlane) // the manager's, which started this process, is higher
-			return balancer.Run(cmd.Context(), balancer.Folder(folder), e.Now)
+			if err := os.Chdir(folder); err != nil {
+				return err
+			}
+			return balancer.Run(cmd.Context(), balancer.Here, e.Now)
 		},
 	}
 	run.Flags().StringVar(&folder, "folder", "", "folder of the load balancer")

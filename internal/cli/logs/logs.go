@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
 	"github.com/slipwayhq/slipway/internal/plane/process"
@@ -125,7 +126,7 @@ func (f flags) node(ctx context.Context, e env.Env, name string) error {
 	if err != nil {
 		return err
 	}
-	engine, err := container.New(container.Config{Instance: instance})
+	engine, err := container.New(container.Config{Instance: instance, Custody: custody.Open(dir, instance)})
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -50,6 +51,9 @@ Pods of the workload clusters are not touched.
 All checks come before the first change. The objects are paused at the source, created at the target, read back and compared;
 only then they are deleted at the source, and resumed at the target. When the command is interrupted, run the same command again:
 it continues. With --rollback everything returns to the source instead.
+
+Where both management clusters are those of "slipway up" on this host and of this user, processes of hosted control planes, node
+containers and networks are handed over, and keep running.
 
 With --to-directory the objects are written to files, and stay; --from-directory creates them from such files.`,
 		Example: `  slipway move --to-kubeconfig target.kubeconfig --dry-run
@@ -122,6 +126,10 @@ func run(ctx context.Context, e env.Env, o *options) error {
 	to, err := management.Unthrottled(target.Config, o.warnings(e.Err))
 	if err != nil {
 		return err
+	}
+	options.Host, options.Apart, err = host.Find(ctx, host.Access{Client: from, Config: source.Config}, host.Access{Client: to, Config: target.Config})
+	if err != nil {
+		return source.Explain(err)
 	}
 	return source.Explain(o.carryOut(ctx, e, move.New(from, to, options)))
 }

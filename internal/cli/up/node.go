@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/managementnode"
 	"github.com/slipwayhq/slipway/internal/plane"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
@@ -73,7 +74,7 @@ func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*n
 	if n.given && !n.wanted && !kept || !n.given && !kept {
 		return nil, nil
 	}
-	engine, err := container.New(container.Config{Instance: h.Instance, Reserved: []string{string(s.dir)}})
+	engine, err := container.New(container.Config{Instance: h.Instance, Custody: custody.Open(s.dir, h.Instance), Reserved: []string{string(s.dir)}})
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,12 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/slipwayhq/slipway/internal/balancer"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -35,8 +38,8 @@ type service struct {
 
 // serve runs until ctx ends, which is no error, or a part fails.
 func (s service) serve(ctx context.Context, e env.Env) error {
-	host, _ := os.Hostname()
-	h, err := datadir.Open(s.dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now().UTC(), Version: buildinfo.Version()})
+	hostname, _ := os.Hostname()
+	h, err := datadir.Open(s.dir, datadir.Holder{PID: os.Getpid(), Host: hostname, Since: e.Now().UTC(), Version: buildinfo.Version()})
 	if err != nil {
 		return err
 	}
@@ -74,6 +77,9 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 			err = nil
 		}
 		return errors.Join(err, s.stop(m))
+	}
+	if err := host.Publish(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // it is of use to "slipway move" only
+		klog.ErrorS(err, "say in the management cluster where it runs")
 	}
 	keeper := &keeper{service: s, handle: h, run: run, root: m.Root, voice: v, own: n}
 	err = keeper.keep(ctx, e, m, func() {

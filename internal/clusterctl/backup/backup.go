@@ -21,6 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -171,7 +172,7 @@ func (a Archive) OnHost() []string {
 	var out []string
 	for _, o := range a.Objects {
 		id := graph.IDOf(o)
-		if check.Host(graph.Item{Node: &graph.Node{Object: graph.Object{Unstructured: o}, ID: id}}) != "" {
+		if host.OnHost(graph.Item{Node: &graph.Node{Object: graph.Object{Unstructured: o}, ID: id}}) {
 			out = append(out, id.String())
 		}
 	}

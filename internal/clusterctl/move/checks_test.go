@@ -52,11 +52,11 @@ func TestRefusals(t *testing.T) {
 		"cluster is there, active": {target: []client.Object{object(core, "Cluster", "a")}, want: "the target has a Cluster ns/a already, which is not paused"},
 		"control plane on the host": {
 			source: []client.Object{object("controlplane.slipway.dev/v1alpha1", "HostedControlPlane", "a", ownedBy(core, "Cluster", "a"))},
-			want:   "HostedControlPlane ns/a has its process and data on the host of this management cluster",
+			want:   "HostedControlPlane ns/a stands for something on the host of this management cluster",
 		},
 		"node on the host": {
 			source: []client.Object{object("infrastructure.slipway.dev/v1alpha1", "LocalMachine", "a", ownedBy(core, "Cluster", "a"), set(map[string]any{}, "spec", "backend", "container"))},
-			want:   "LocalMachine ns/a has its containers or network on the host of this management cluster",
+			want:   "LocalMachine ns/a stands for something on the host of this management cluster",
 		},
 		"not a cluster there": {source: []client.Object{object("controlplane.slipway.dev/v1alpha1", "HostedControlPlane", "a", ownedBy(core, "Cluster", "a"), set(map[string]any{}, "spec", "backend", "simulated"))}, target: []client.Object{object(core, "Cluster", "a")}, want: "which is not paused"},
 	}

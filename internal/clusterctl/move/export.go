@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/files"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -74,7 +75,7 @@ func Snapshot(ctx context.Context, c client.Client, what graph.What) ([]*unstruc
 func saved(items []graph.Item) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, i := range items {
-		o := portable(i.Object.Unstructured)
+		o := portable.Of(i.Object.Unstructured)
 		o.SetUID(i.GetUID())
 		o.SetOwnerReferences(i.GetOwnerReferences())
 		o.SetManagedFields(nil)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/pause"
 )
@@ -29,6 +30,9 @@ type Options struct {
 	Mutate []func(*unstructured.Unstructured) error
 	// Patience is how long providers may block the move, and objects may take to be gone. Zero: two minutes.
 	Patience time.Duration
+	// Host is the host of both management clusters; nil: they share none, because of Apart.
+	Host  *host.Pair
+	Apart string
 	// Sleep waits, or returns the context's error. Nil: by the clock.
 	Sleep func(context.Context, time.Duration) error
 }
@@ -109,22 +113,11 @@ func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
 // facts reads all that a plan is made from.
 func (m *Move) facts(ctx context.Context) (facts, error) {
 	var f facts
-	var err error
-	if f.sourceProviders, err = m.source.providers(ctx); err != nil {
-		return f, err
-	}
-	if f.targetProviders, err = m.target.providers(ctx); err != nil {
-		return f, err
-	}
-	if f.kinds, err = m.source.kinds(ctx, m.mapper()); err != nil {
-		return f, err
-	}
-	objects, err := m.source.read(ctx, f.kinds, m.What.Namespace, infrastructureNamespaces(f.sourceProviders))
+	err := m.readSource(ctx, &f)
 	if err != nil {
 		return f, err
 	}
-	f.selection = graph.Build(objects).Select(m.What)
-	if f.at, err = m.places(f.selection.Items()); err != nil {
+	if f.targetProviders, err = m.target.providers(ctx); err != nil {
 		return f, err
 	}
 	if f.namespaces, err = m.target.namespaces(ctx); err != nil {
@@ -141,7 +134,44 @@ func (m *Move) facts(ctx context.Context) (facts, error) {
 	if f.target, err = m.target.find(ctx, ids, func(id graph.ID) string { return versions[id] }); err != nil {
 		return f, err
 	}
+	if err := m.readHost(ctx, &f); err != nil {
+		return f, err
+	}
 	return f, m.checkClasses(ctx, &f)
+}
+
+// readSource reads what moves.
+func (m *Move) readSource(ctx context.Context, f *facts) (err error) {
+	if f.sourceProviders, err = m.source.providers(ctx); err != nil {
+		return err
+	}
+	if f.kinds, err = m.source.kinds(ctx, m.mapper()); err != nil {
+		return err
+	}
+	objects, err := m.source.read(ctx, f.kinds, m.What.Namespace, infrastructureNamespaces(f.sourceProviders))
+	if err != nil {
+		return err
+	}
+	f.selection = graph.Build(objects).Select(m.What)
+	f.at, err = m.places(f.selection.Items())
+	return err
+}
+
+// readHost reads what the selection has on the host.
+func (m *Move) readHost(ctx context.Context, f *facts) error {
+	f.apart = m.Apart
+	if m.Host == nil || !slices.ContainsFunc(f.selection.Items(), host.OnHost) {
+		return nil
+	}
+	for _, i := range f.selection.Items() {
+		if host.OnHost(i) && f.at(i.ID) != i.ID {
+			f.apart = "they would get other names, by which they would not be found"
+			return nil
+		}
+	}
+	read, err := m.Host.Read(ctx, f.selection)
+	f.host = &read
+	return err
 }
 
 // checkClasses says which Clusters are of a class that neither goes along nor is at the target.
@@ -285,7 +315,7 @@ func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
 		if own.From != from || own.To != to || !sameWhat(own.What, m.What) {
 			return nil, false, otherMove(m.source, namespace)
 		}
-		return own, false, nil
+		return own, false, m.believe(own)
 	}
 	left, _, err := m.target.readJournal(ctx, namespace)
 	if err != nil || left == nil {
@@ -296,6 +326,18 @@ func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
 	}
 	m.Report("The move had ended already")
 	return nil, true, m.target.deleteJournal(ctx, left)
+}
+
+// believe refuses a journal that reaches out of the namespace: those who may write ConfigMaps there can change it.
+func (m *Move) believe(j *journal) error {
+	for _, e := range j.Plan.Entries {
+		outside := m.What.Namespace != "" && !e.Copy && e.ID.Namespace != m.What.Namespace
+		if outside || e.To != nil && len(m.Mutate) == 0 {
+			return fault.New(fault.Invalid, "UnreadableJournal", "the journal, ConfigMap %s/%s of the source, names %s, which this move has nothing to do with: it was changed by another client; see who may write ConfigMaps there, and delete it to begin the move again",
+				journalNamespace(m.What), journalName, e.At())
+		}
+	}
+	return nil
 }
 
 func sameWhat(a, b graph.What) bool {

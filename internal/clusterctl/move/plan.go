@@ -1,18 +1,15 @@
 package move
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
 	"github.com/slipwayhq/slipway/internal/fault"
-)
-
-// Annotations of clusterctl's contract.
-const (
-	clusterctlDeleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
 )
 
 // Entry is an object of a plan. Its fields are short in the journal, which has one for each object.
@@ -48,6 +45,10 @@ type Plan struct {
 	Problems []string
 	// Export: the objects are written to files, and stay.
 	Export bool `json:",omitempty"`
+	// Host are sentences about what is handed over on the host.
+	Host []string `json:",omitempty"`
+
+	holdings []host.Holding
 }
 
 // Steps are what is done, in its order, as sentences.
@@ -77,6 +78,7 @@ func (p Plan) Steps() []string {
 		}
 	}
 	add("target: read everything back and compare it with the source")
+	out = append(out, p.Host...)
 	for _, e := range slices.Backward(p.Entries) {
 		if !e.Copy {
 			add("source: delete %s", e.ID)
@@ -150,8 +152,11 @@ type facts struct {
 	namespaces      map[string]bool           // there
 	sourceProviders []check.Provider
 	targetProviders []check.Provider
-	directory       bool // objects go to files, and stay at the source
-	begun           bool // what moves is paused by the move itself
+	// host is what both sides share of a host; nil: nothing, because of apart.
+	host      *host.Facts
+	apart     string
+	directory bool // objects go to files, and stay at the source
+	begun     bool // what moves is paused by the move itself
 }
 
 // makePlan decides what is done. It reads and writes nothing.
@@ -161,7 +166,6 @@ func makePlan(f facts) Plan {
 		p.Problems = append(p.Problems, check.Providers(f.sourceProviders, f.targetProviders)...)
 	}
 	missing := map[Kind]bool{}
-	onHost := false
 	for level, items := range f.selection.Levels {
 		for _, i := range items {
 			p.Problems = append(p.Problems, f.check(i)...)
@@ -169,19 +173,38 @@ func makePlan(f facts) Plan {
 				missing[k] = true
 				p.Problems = append(p.Problems, fmt.Sprintf("the target does not have the kind %s (%s) in a version of the source's: install or upgrade its provider there", k.Kind, k.Group))
 			}
-			if host := check.Host(i); host != "" && !f.directory {
-				p.Problems, onHost = append(p.Problems, host), true
-			}
 			p.add(f, i, level)
 		}
 	}
-	if onHost {
-		p.Problems = append(p.Problems, "delete these clusters here and create them there, or keep them in this management cluster")
+	if !f.directory {
+		p.survey(f)
 	}
 	if len(p.Entries) == 0 && len(p.Problems) == 0 {
 		p.Problems = append(p.Problems, "there is nothing that could be moved in this namespace: check the name of the namespace")
 	}
 	return p
+}
+
+// survey adds what is handed over on the host.
+func (p *Plan) survey(f facts) {
+	if f.host == nil {
+		onHost := false
+		for _, i := range f.selection.Items() {
+			if host.OnHost(i) {
+				p.Problems, onHost = append(p.Problems, i.ID.String()+" stands for something on the host of this management cluster, which cannot be handed over"), true
+			}
+		}
+		if onHost {
+			p.Problems = append(p.Problems, fmt.Sprintf("nothing can be handed over, because %s; delete these clusters here and create them there, or keep them in this management cluster",
+				cmp.Or(f.apart, "it is not known that both management clusters are on one host")))
+		}
+		return
+	}
+	holdings, problems := host.Survey(*f.host)
+	p.holdings, p.Problems = holdings, append(p.Problems, problems...)
+	for _, h := range holdings {
+		p.Host = append(p.Host, h.Steps()...)
+	}
 }
 
 // add adds the entry of an item, and the namespace that it needs.

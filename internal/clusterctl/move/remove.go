@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -59,7 +60,7 @@ func (s *side) deleteObject(ctx context.Context, o *unstructured.Unstructured) e
 	if o.GroupVersionKind().Group != "" || len(o.GetFinalizers()) > 0 {
 		err := s.writer.Patch(ctx, o, func(c client.Object) {
 			u := c.(*unstructured.Unstructured)
-			setAnnotation(u, clusterctlDeleteForMove, true)
+			portable.Annotate(u, portable.DeleteForMove, true)
 			unstructured.RemoveNestedField(u.Object, "metadata", "finalizers")
 		})
 		if fault.KindOf(err) == fault.Gone {
@@ -84,6 +85,14 @@ func held(live map[graph.ID]graph.Object) []string {
 // revert makes the source whole again, then deletes at the target what the move created there.
 func (m *Move) revert(ctx context.Context, j *journal) error {
 	m.Report("Returning everything to the source")
+	if m.Host == nil && len(j.Plan.Host) > 0 {
+		return continued(fault.New(fault.Invalid, "NotOnTheHost", "what is on the host of both management clusters cannot be taken back, because %s", m.Apart))
+	}
+	if m.Host != nil {
+		if err := m.Host.GiveBack(ctx, j.What); err != nil {
+			return continued(err)
+		}
+	}
 	t := m.back(j)
 	if err := t.load(ctx); err != nil {
 		return continued(err)
@@ -112,13 +121,13 @@ func (t *transfer) restore(ctx context.Context, e Entry) error {
 	if !there {
 		return t.one(ctx, e)
 	}
-	if !isMarked(live.Unstructured) {
+	if !portable.IsMarked(live.Unstructured) {
 		return nil
 	}
 	other, known := t.old[t.here(e)]
 	return t.to.writer.Patch(ctx, live.Unstructured, func(c client.Object) {
 		u := c.(*unstructured.Unstructured)
-		setAnnotation(u, clusterctlDeleteForMove, false)
+		portable.Annotate(u, portable.DeleteForMove, false)
 		if known && len(u.GetFinalizers()) == 0 {
 			u.SetFinalizers(other.GetFinalizers())
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/files"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -168,8 +169,8 @@ func (s *side) restoration(ctx context.Context, objects []*unstructured.Unstruct
 
 func markRestoring(o *unstructured.Unstructured) error {
 	if id := graph.IDOf(o); id.IsCore(graph.Cluster) || id.IsCore(graph.ClusterClass) {
-		pauseObject(o, true)
-		setAnnotation(o, restoringAnnotation, true)
+		portable.Pause(o, true)
+		portable.Annotate(o, restoringAnnotation, true)
 	}
 	return nil
 }
@@ -185,9 +186,9 @@ func (s *side) endRestoring(ctx context.Context, e Entry, stays bool) error {
 	}
 	return s.writer.Patch(ctx, live, func(c client.Object) {
 		o := c.(*unstructured.Unstructured)
-		setAnnotation(o, restoringAnnotation, false)
+		portable.Annotate(o, restoringAnnotation, false)
 		if !stays {
-			pauseObject(o, false)
+			portable.Pause(o, false)
 		}
 	})
 }

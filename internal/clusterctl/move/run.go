@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -177,6 +178,9 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 		if err = t.verify(ctx); err != nil {
 			return "", err
 		}
+		if err = m.handOver(ctx, j); err != nil {
+			return "", continued(err)
+		}
 		m.Report("Deleting at the source")
 		if err = m.delete(ctx, m.source, j, func(e Entry) (graph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
 			break
@@ -188,8 +192,40 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	return resuming, nil
 }
 
+// handOver hands over what is on the host. Both sides are paused, and the target has all objects. What is handed over is read again:
+// the journal says nothing about it that would be believed.
+func (m *Move) handOver(ctx context.Context, j *journal) error {
+	if m.Host == nil && len(j.Plan.Host) == 0 {
+		return nil
+	}
+	var f facts
+	if err := m.readSource(ctx, &f); err != nil {
+		return err
+	}
+	if err := m.readHost(ctx, &f); err != nil {
+		return err
+	}
+	var p Plan
+	p.survey(f)
+	if err := p.Err(); err != nil {
+		return err
+	}
+	for _, h := range p.holdings {
+		m.Report("Handing over what Cluster " + h.Record.Cluster + " has on this host")
+		if err := m.Host.Give(ctx, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // end resumes what was paused, and deletes the journals.
 func (m *Move) end(ctx context.Context, j *journal, s *side, at func(Entry) graph.ID) (Result, error) {
+	if s == m.target && m.Host != nil {
+		if err := m.Host.Settle(j.What); err != nil {
+			return Result{}, continued(err)
+		}
+	}
 	m.Report(fmt.Sprintf("Resuming at the %s", s.name))
 	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
 		for _, e := range j.Plan.Entries {
@@ -238,31 +274,7 @@ func (s *side) setPaused(ctx context.Context, id graph.ID, version string, pause
 	if err != nil || live == nil {
 		return err
 	}
-	return s.writer.Patch(ctx, live, func(o client.Object) { pauseObject(o.(*unstructured.Unstructured), paused) })
-}
-
-func pauseObject(o *unstructured.Unstructured, paused bool) {
-	if graph.IDOf(o).IsCore(graph.Cluster) {
-		if paused {
-			_ = unstructured.SetNestedField(o.Object, true, "spec", "paused")
-		} else {
-			unstructured.RemoveNestedField(o.Object, "spec", "paused")
-		}
-		return
-	}
-	setAnnotation(o, clusterv1.PausedAnnotation, paused)
-}
-
-func setAnnotation(o *unstructured.Unstructured, key string, present bool) {
-	all := o.GetAnnotations()
-	if all == nil {
-		all = map[string]string{}
-	}
-	delete(all, key)
-	if present {
-		all[key] = ""
-	}
-	o.SetAnnotations(all)
+	return s.writer.Patch(ctx, live, func(o client.Object) { portable.Pause(o.(*unstructured.Unstructured), paused) })
 }
 
 func (s *side) ensureNamespace(ctx context.Context, name string) error {

@@ -2,9 +2,6 @@ package move
 
 import (
 	"context"
-	"encoding/json"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -112,7 +110,7 @@ func eachLevel(ctx context.Context, entries []Entry, do func(context.Context, En
 
 func (t *transfer) one(ctx context.Context, e Entry) error {
 	old, exists := t.old[t.here(e)]
-	if !exists || isMarked(old.Unstructured) {
+	if !exists || portable.IsMarked(old.Unstructured) {
 		return nil // gone over already
 	}
 	live, there := t.live[t.there(e)]
@@ -126,7 +124,7 @@ func (t *transfer) one(ctx context.Context, e Entry) error {
 	managers := want.GetManagedFields()
 	want.SetManagedFields(nil)
 	if there {
-		if isCovered(want, live.Unstructured) {
+		if portable.IsCovered(want, live.Unstructured) {
 			return t.restoreManagers(ctx, live.Unstructured, managers)
 		}
 		return t.to.writer.Apply(ctx, live.Unstructured, want)
@@ -160,7 +158,7 @@ func (t *transfer) restoreManagers(ctx context.Context, live *unstructured.Unstr
 
 // desired is an object as it is to be on the other side: without status, with the owners that it has there.
 func (t *transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	o := portable(old)
+	o := portable.Of(old)
 	var refs []metav1.OwnerReference
 	t.mu.Lock()
 	for _, ref := range old.GetOwnerReferences() {
@@ -180,30 +178,6 @@ func (t *transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructur
 	return o, nil
 }
 
-// portable returns an object without what is only true in the cluster that it was read from.
-func portable(old *unstructured.Unstructured) *unstructured.Unstructured {
-	content := maps.Clone(old.Object)
-	delete(content, "status")
-	o := (&unstructured.Unstructured{Object: content}).DeepCopy()
-	o.SetUID("")
-	o.SetResourceVersion("")
-	o.SetGeneration(0)
-	o.SetSelfLink("")
-	for _, field := range []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"} {
-		unstructured.RemoveNestedField(o.Object, "metadata", field)
-	}
-	o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource != "" }))
-	if isMarked(o) {
-		setAnnotation(o, clusterctlDeleteForMove, false)
-	}
-	return o
-}
-
-func isMarked(o *unstructured.Unstructured) bool {
-	_, marked := o.GetAnnotations()[clusterctlDeleteForMove]
-	return marked
-}
-
 // verify compares both sides: everything that is still on the one has to be on the other.
 func (t *transfer) verify(ctx context.Context) error {
 	if err := t.load(ctx); err != nil {
@@ -217,13 +191,13 @@ func (t *transfer) verify(ctx context.Context) error {
 		case !exists:
 		case !there:
 			missing = append(missing, t.there(e).String())
-		case e.Copy, isMarked(old.Unstructured):
+		case e.Copy, portable.IsMarked(old.Unstructured):
 		default:
 			want, err := t.desired(e, old.Unstructured)
 			if err != nil {
 				return err
 			}
-			if !isCovered(want, live.Unstructured) {
+			if !portable.IsCovered(want, live.Unstructured) {
 				different = append(different, t.there(e).String())
 			}
 		}
@@ -233,75 +207,4 @@ func (t *transfer) verify(ctx context.Context) error {
 	}
 	return continued(fault.New(fault.Conflict, "NotEqual", "nothing was deleted, because the %s is not as the %s: missing [%s], different [%s]",
 		t.to.name, t.from.name, strings.Join(missing, ", "), strings.Join(different, ", ")))
-}
-
-// isCovered reports whether an object has everything that is wanted. The other side may have added defaults.
-func isCovered(want, have *unstructured.Unstructured) bool {
-	for key, value := range want.Object {
-		switch key {
-		case "apiVersion", "kind", "status":
-		case "metadata":
-			if !covers(mapOf(want.GetLabels()), mapOf(have.GetLabels())) || !covers(mapOf(want.GetAnnotations()), mapOf(have.GetAnnotations())) ||
-				!ownersCovered(want, have) {
-				return false
-			}
-		default:
-			if !covers(value, have.Object[key]) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func ownersCovered(want, have *unstructured.Unstructured) bool {
-	for _, w := range want.GetOwnerReferences() {
-		if !slices.ContainsFunc(have.GetOwnerReferences(), func(h metav1.OwnerReference) bool { return h.UID == w.UID }) {
-			return false
-		}
-	}
-	return true
-}
-
-func mapOf(m map[string]string) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
-}
-
-func covers(want, have any) bool {
-	switch w := want.(type) {
-	case map[string]any:
-		h, ok := have.(map[string]any)
-		if !ok {
-			return len(w) == 0 && have == nil
-		}
-		for k, v := range w {
-			if !covers(v, h[k]) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		h, ok := have.([]any)
-		if !ok {
-			return len(w) == 0 && have == nil
-		}
-		return slices.EqualFunc(w, h, covers)
-	}
-	return reflect.DeepEqual(want, have) || number(want) != "" && number(want) == number(have)
-}
-
-// number is a number as JSON has it: one that was decoded by another library may have another Go type.
-func number(v any) string {
-	switch v.(type) {
-	case int64, float64, int:
-		data, err := json.Marshal(v)
-		if err == nil {
-			return string(data)
-		}
-	}
-	return ""
 }

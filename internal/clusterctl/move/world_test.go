@@ -1,8 +1,11 @@
 package move_test
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,6 +45,7 @@ var crds = []struct {
 	{"infraclusters", infra, "InfraCluster", nil}, {"inframachines", infra, "InfraMachine", nil}, {"infraclustertemplates", infra, "InfraClusterTemplate", nil},
 	{"identities", infra, "Identity", map[string]string{"clusterctl.cluster.x-k8s.io/move-hierarchy": ""}},
 	{"hostedcontrolplanes", "controlplane.slipway.dev/v1alpha1", "HostedControlPlane", nil},
+	{"localclusters", "infrastructure.slipway.dev/v1alpha1", "LocalCluster", nil},
 	{"localmachines", "infrastructure.slipway.dev/v1alpha1", "LocalMachine", nil},
 	{"providers", "clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", nil},
 }
@@ -146,7 +150,7 @@ func object(apiVersion, kind, name string, change ...func(*unstructured.Unstruct
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 	o.SetName(name)
 	o.SetNamespace("ns")
-	o.SetUID(types.UID(kind + " " + name))
+	o.SetUID(types.UID(kind + "-" + name))
 	for _, f := range change {
 		f(o)
 	}
@@ -155,7 +159,7 @@ func object(apiVersion, kind, name string, change ...func(*unstructured.Unstruct
 
 func ownedBy(apiVersion, kind, name string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) {
-		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(kind + " " + name)}})
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(kind + "-" + name)}})
 	}
 }
 
@@ -246,4 +250,39 @@ func contents(t *testing.T, c client.Client) []string {
 func instant(o move.Options) move.Options {
 	o.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	return o
+}
+
+func labelled(key, value string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{key: value}) }
+}
+
+// rewriteJournal changes the journal of a move in the namespace ns, as who may write ConfigMaps there can.
+func rewriteJournal(t *testing.T, c client.Client, change func(map[string]any)) {
+	t.Helper()
+	cm := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "slipway-move"}, cm); err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(cm.BinaryData["journal.json.gz"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := map[string]any{}
+	if err := json.NewDecoder(z).Decode(&j); err != nil {
+		t.Fatal(err)
+	}
+	change(j)
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if err := errors.Join(json.NewEncoder(w).Encode(j), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	cm.BinaryData["journal.json.gz"] = b.Bytes()
+	if err := c.Update(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func initialized(o *unstructured.Unstructured) {
+	o.SetAnnotations(map[string]string{"controlplane.slipway.dev/initialized": "true"})
 }

@@ -58,6 +58,9 @@ func (d Dir) Etcd() string { return d.Path("etcd") }
 // Planes holds one folder per hosted control plane.
 func (d Dir) Planes() string { return d.Path("planes") }
 
+// Custody says what was handed over to and from other data directories (package custody).
+func (d Dir) Custody() string { return d.Path("custody") }
+
 // Snapshots holds snapshots of the etcd of workload clusters, in a folder per namespace.
 func (d Dir) Snapshots() string { return d.Path("snapshots") }
 

@@ -99,3 +99,14 @@ func fill(f *os.File, data []byte, mode os.FileMode) error {
 	}
 	return f.Close()
 }
+
+// Rename moves a folder to a place where nothing is, on the same file system. It returns when a loss of power does not undo it.
+func Rename(from, to string) error {
+	if err := createFolder(filepath.Dir(to)); err != nil {
+		return fmt.Errorf("create folder %s: %w", filepath.Dir(to), err)
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return errors.Join(syncFolder(filepath.Dir(to)), syncFolder(filepath.Dir(from)))
+}

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,6 +24,8 @@ import (
 // Config describes the member.
 type Config struct {
 	Dir string // data folder; created with mode 0700
+	// Place is the path by which other programs know Dir. Default Dir.
+	Place string
 	// QuotaBytes limits the database. Default 2 GiB (etcd's own).
 	QuotaBytes int64
 	// Flags are etcd's own, "--name=value"; those about addresses and the folder have no effect.
@@ -53,9 +56,13 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create etcd data folder: %w", err)
 	}
-	sockets, err := socketFolder(cfg.Dir)
+	place := cmp.Or(cfg.Place, cfg.Dir)
+	sockets, inside, err := socketFolder(place)
 	if err != nil {
 		return nil, err
+	}
+	if inside {
+		sockets = cfg.Dir
 	}
 	client, http := socketURL(sockets, clientSocket), socketURL(sockets, "http.sock")
 	embedded, err := embedded(cfg, client, http)
@@ -141,21 +148,25 @@ func socketURL(folder, name string) url.URL {
 
 // socketFolder is the data folder, or, where that path is too long for a
 // socket, a private folder in the system's place for temporary files.
-func socketFolder(dir string) (string, error) {
+func socketFolder(dir string) (folder string, inside bool, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	if len(filepath.Join(abs, clientSocket)) <= maxSocketPath {
-		return abs, nil
+	if SocketInside(abs) {
+		return abs, true, nil
 	}
 	sum := sha256.Sum256([]byte(abs))
-	folder := filepath.Join(os.TempDir(), "slipway-"+hex.EncodeToString(sum[:8]))
+	folder = filepath.Join(os.TempDir(), "slipway-"+hex.EncodeToString(sum[:8]))
 	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {
-		return "", err
+		return "", false, err
 	}
-	return folder, private(folder)
+	return folder, false, private(folder)
 }
+
+// SocketInside reports whether a member with its data in this folder listens for clients in it, so that its socket goes where the
+// folder goes.
+func SocketInside(dir string) bool { return len(filepath.Join(dir, clientSocket)) <= maxSocketPath }
 
 // private refuses a folder that another client prepared.
 func private(folder string) error {
@@ -172,7 +183,7 @@ func private(folder string) error {
 
 // ClientSocket is where the member with its data in this folder listens for clients.
 func ClientSocket(dir string) (string, error) {
-	folder, err := socketFolder(dir)
+	folder, _, err := socketFolder(dir)
 	return filepath.Join(folder, clientSocket), err
 }
 

@@ -64,17 +64,17 @@ func TestMemberKeepsItsData(t *testing.T) {
 func TestSocketFolderIsPrivate(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	folder, err := socketFolder(dir)
+	folder, _, err := socketFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := socketFolder(dir); err != nil || again != folder {
+	if again, _, err := socketFolder(dir); err != nil || again != folder {
 		t.Errorf("the second time: %s, %v", again, err)
 	}
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := socketFolder(dir); fault.KindOf(err) != fault.Invalid {
+	if _, _, err := socketFolder(dir); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a folder that others can enter: %v", err)
 	}
 }

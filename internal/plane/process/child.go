@@ -2,12 +2,14 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
 
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
@@ -39,8 +41,9 @@ type child struct {
 
 	acting sync.Mutex // held while the process is checked, started or ended
 	view   view
-	own    *launched // our own child; nil: there is none
-	asked  bool      // the end was requested by this program
+	own    *launched     // our own child; nil: there is none
+	lock   *datadir.Lock // that no other program acts on the folder; nil: it is not held
+	asked  bool          // the end was requested by this program
 }
 
 func newChild(s *Supervisor, name string) *child {
@@ -100,10 +103,20 @@ func (c *child) end(ctx context.Context, patience time.Duration) error {
 // loop looks, decides and acts until ctx ends or the child is closed.
 func (c *child) loop(ctx context.Context) {
 	defer close(c.done)
+	defer c.let()
 	log := klog.FromContext(ctx).WithValues("controlPlane", c.name)
 	for {
 		wake, ended, err := c.pass(ctx)
-		if err != nil {
+		switch {
+		case errors.Is(err, errGone):
+			if c.s.forget(c) {
+				log.Info("another slipway of this host keeps the control plane, or its folder is gone")
+				c.let()
+				c.s.notify(c.name)
+				return
+			}
+			wake = lookEvery
+		case err != nil:
 			log.Error(err, "control plane process")
 			wake = time.Second
 		}
@@ -135,8 +148,20 @@ func (c *child) pass(ctx context.Context) (wake time.Duration, ended <-chan stru
 	return wake, ended, err
 }
 
+// errGone ends a loop that has nothing to keep running any more.
+var errGone = errors.New("the folder is another slipway's, or gone")
+
 func (c *child) round(ctx context.Context) (time.Duration, error) {
 	now := c.s.cfg.Now()
+	holds, gone, err := c.hold()
+	switch {
+	case err != nil:
+		return 0, err
+	case gone:
+		return 0, errGone
+	case !holds:
+		return lookEvery, nil
+	}
 	st, err := c.look(ctx, now)
 	if err != nil {
 		return 0, err

@@ -6,7 +6,8 @@
 // growing pauses when it dies or when its configuration changed; asks its
 // health; stops it, and removes its data. A lock tells whether it is alive; the
 // process holds, so that a process ID that was given to another program is
-// never mistaken.
+// never mistaken. Another lock keeps two programs from acting on one folder, and one
+// that was handed over to another slipway is let go (package custody).
 //
 // Owns: the processes, and below the folder of each FOLDER/supervision.json
 // (restarts, last exit), FOLDER/log and, on Remove, the whole folder.

@@ -15,11 +15,13 @@ import (
 
 // Status is what is known of one control plane's process.
 type Status struct {
-	Name    string    `json:"name"`
-	Running bool      `json:"running"`
-	PID     int       `json:"pid,omitempty"`
-	Since   time.Time `json:"since,omitzero"`
-	Version string    `json:"version,omitempty"` // of Kubernetes, of the running process
+	Name    string `json:"name"`
+	Running bool   `json:"running"`
+	// Supervised tells that this program keeps it running.
+	Supervised bool      `json:"-"`
+	PID        int       `json:"pid,omitempty"`
+	Since      time.Time `json:"since,omitzero"`
+	Version    string    `json:"version,omitempty"` // of Kubernetes, of the running process
 	// Wanted is the version of Kubernetes that the process is to run.
 	Wanted string `json:"wantedVersion,omitempty"`
 	// Local is the loopback address and port where this machine reaches the API server.

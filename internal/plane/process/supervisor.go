@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
@@ -24,6 +25,8 @@ type Config struct {
 	Command  []string        // program and arguments, before the path of the configuration
 	Versions func() []string // Kubernetes versions that Command can run now, the oldest first
 	Now      func() time.Time
+	// Custody says which control planes are being handed over to another slipway of this host; nil: none is.
+	Custody *custody.Book
 }
 
 // Supervisor keeps control planes running. Its zero value is not usable; see New.
@@ -76,6 +79,11 @@ func (s *Supervisor) Ensure(_ context.Context, name string, cfg workload.Config)
 	if err := cfg.Validate(); err != nil {
 		return Status{}, err
 	}
+	release, err := s.Claim(name)
+	if err != nil {
+		return Status{}, err
+	}
+	defer release()
 	if err := cfg.Save(s.Folder(name).Config()); err != nil {
 		return Status{}, fmt.Errorf("control plane %s: %w", name, err)
 	}
@@ -89,7 +97,9 @@ func (s *Supervisor) Status(name string) (st Status, found bool, err error) {
 	c := s.children[name]
 	s.mu.Unlock()
 	if c != nil {
-		return c.status(), true, nil
+		st = c.status()
+		st.Supervised = true
+		return st, true, nil
 	}
 	if _, err := os.Stat(string(s.Folder(name))); errors.Is(err, os.ErrNotExist) {
 		return Status{Name: name}, false, nil
@@ -138,6 +148,11 @@ func (s *Supervisor) end(ctx context.Context, name string, patience time.Duratio
 // Remove kills name and deletes its folder with all data: there is nothing left
 // to end gracefully for.
 func (s *Supervisor) Remove(ctx context.Context, name string) error {
+	release, err := s.Claim(name)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := s.end(ctx, name, 0); err != nil {
 		return err
 	}

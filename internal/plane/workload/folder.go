@@ -26,6 +26,9 @@ const (
 // Folder is the folder of one control plane.
 type Folder string
 
+// Here is the folder that this process works in. Files that are named by it are found also when the folder was renamed.
+const Here Folder = "/proc/self/cwd"
+
 // Config is the path of the configuration.
 func (f Folder) Config() string { return f.path("config.json") }
 
@@ -59,6 +62,8 @@ type Run struct {
 	Config  string    `json:"config"`             // Config.Hash
 	Child   int       `json:"childPID,omitempty"` // the process of the components where that is another one
 	Local   string    `json:"local"`              // loopback address and port of the API server, for this machine only
+	// Relocatable tells that the process does not notice when its folder is renamed.
+	Relocatable bool `json:"relocatable,omitempty"`
 	// EncryptionKeys stands for the keys that objects may be encrypted with, ever since it is set; empty: none is.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 }

@@ -21,7 +21,7 @@ type Gateways struct {
 
 // NewGateways returns the gateways of this instance's networks. It connects to nothing yet.
 func NewGateways(cfg Config) (*Gateways, error) {
-	engine, err := container.New(container.Config{Instance: cfg.Instance, Address: cfg.Docker})
+	engine, err := container.New(container.Config{Instance: cfg.Instance, Custody: cfg.custody(), Address: cfg.Docker})
 	if err != nil {
 		return nil, fmt.Errorf("local provider: %w", err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
@@ -107,7 +108,7 @@ func (l *live) startDocker() {
 	l.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := container.RemoveInstance(ctx, l.instance); err != nil {
+		if err := container.RemoveInstance(ctx, custody.Labels(l.instance)); err != nil {
 			l.t.Error(err)
 		}
 		if _, err := l.docker.ImageRemove(ctx, l.image, dockerclient.ImageRemoveOptions{Force: true}); err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/balancer"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
@@ -37,7 +39,8 @@ type Config struct {
 	Simulated *simulated.Server
 	// Policy is what the operator allows. Required: the zero value allows nothing.
 	Policy policy.Configuration
-	// DataDir is the data directory of the management cluster, which no node may mount; empty: there is none.
+	// DataDir is the data directory of the management cluster, which no node may mount, and which says what was handed over to it and
+	// to others; empty: there is none.
 	DataDir string
 	// Balancers keeps the load balancers of control planes on machines; nil: this process offers none.
 	Balancers *balancer.Keeper
@@ -52,7 +55,7 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	if cfg.DataDir != "" {
 		reserved = append(reserved, cfg.DataDir)
 	}
-	engine, err := container.New(container.Config{Instance: cfg.Instance, Address: cfg.Docker, Reserved: reserved})
+	engine, err := container.New(container.Config{Instance: cfg.Instance, Custody: cfg.custody(), Address: cfg.Docker, Reserved: reserved})
 	if err != nil {
 		return fmt.Errorf("local provider: %w", err)
 	}
@@ -88,6 +91,14 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 		}
 	}
 	return nil
+}
+
+// custody says what on the host is this instance's.
+func (c Config) custody() *custody.Book {
+	if c.DataDir == "" {
+		return custody.Labels(c.Instance)
+	}
+	return custody.Open(datadir.Dir(c.DataDir), c.Instance)
 }
 
 func (c Config) balancers() backend.Balancers {

@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/managementnode"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
@@ -65,7 +66,7 @@ func (f flags) run(ctx context.Context, e env.Env, args []string) error {
 	if err != nil {
 		return err
 	}
-	engine, err := container.New(container.Config{Instance: instance})
+	engine, err := container.New(container.Config{Instance: instance, Custody: custody.Open(dir, instance)})
 	if err != nil {
 		return err
 	}

@@ -10,14 +10,11 @@ package check
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
-	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
@@ -62,23 +59,6 @@ func checkCluster(o *unstructured.Unstructured, add func(string, ...any)) {
 	if !isTrueAt(o, "status", "initialization", "controlPlaneInitialized") && !hasTrueCondition(o, "ControlPlaneInitialized") {
 		add("has no control plane yet: wait until it is initialized")
 	}
-}
-
-// Host says which objects stand for something on the host of the management cluster, which does not go along.
-func Host(i graph.Item) string {
-	if i.Copy || strings.HasSuffix(i.ID.Kind, "Template") {
-		return ""
-	}
-	if _, simulated, _ := unstructured.NestedMap(i.UnstructuredContent(), "spec", "backend", "simulated"); simulated {
-		return ""
-	}
-	switch {
-	case i.ID.Group == hostedv1.GroupVersion.Group && i.ID.Kind == "HostedControlPlane":
-		return i.ID.String() + " has its process and data on the host of this management cluster, and they cannot be moved"
-	case i.ID.Group == localv1.GroupVersion.Group && slices.Contains([]string{"LocalCluster", "LocalMachine", "LocalMachinePool"}, i.ID.Kind):
-		return i.ID.String() + " has its containers or network on the host of this management cluster, and they cannot be moved"
-	}
-	return ""
 }
 
 // Providers says which providers the target lacks. A target without inventory is judged by its kinds alone.

@@ -99,14 +99,12 @@ type Ref struct {
 	Cluster string
 }
 
-// Names reports whether something with this name and these labels belongs to the object: an instance made it for an
-// object of that namespace and name, and gave it the name that follows from both. That may be another instance than
-// this one (the object was moved) only where the ref knows the name. The object's UID is not asked for: after a move or
-// a restore it has another one.
-func (r Ref) Names(name string, labels map[string]string, instance string) bool {
+// Names reports whether something with this name and these labels was made for the object: by some instance, for an object of
+// that namespace and name, with the name that follows from both. Whether it is this instance's is not said with that: see
+// package custody. The object's UID is not asked for: after a move or a restore it has another one.
+func (r Ref) Names(name string, labels map[string]string) bool {
 	maker := labels[LabelInstance]
-	return maker != "" && labels[LabelObject] == r.Object.String() && name == engineName(maker, r.Object) &&
-		(maker == instance || name == r.Name)
+	return maker != "" && labels[LabelObject] == r.Object.String() && name == engineName(maker, r.Object)
 }
 
 // ImageRepository is the first part of the names of the images that `slipway image build` makes, and of those in them.

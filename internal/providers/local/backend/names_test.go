@@ -80,18 +80,18 @@ func TestRefNames(t *testing.T) {
 		labels  map[string]string
 		matches bool
 	}{
-		"own":                {"made here for the object", own, own, labels("here", "ns/m"), true},
-		"own, other ref":     {"what the ref expects does not matter for what was made here", "x", own, labels("here", "ns/m"), true},
-		"moved":              {"made by another instance for the object, which knows it", moved, moved, labels("there", "ns/m"), true},
-		"another instance's": {"the same namespace and name in another management cluster", own, moved, labels("there", "ns/m"), false},
-		"another object":     {"a neighbour's container under a name that the ref knows", moved, moved, labels("there", "ns/n"), false},
-		"another namespace":  {"a neighbour's container", own, own, labels("here", "other/m"), false},
-		"no labels":          {"somebody's database", own, own, nil, false},
-		"no instance":        {"somebody's labels", own, own, labels("", "ns/m"), false},
-		"renamed":            {"the name does not follow from the labels", "db", "db", labels("here", "ns/m"), false},
+		"own":               {"made here for the object", own, own, labels("here", "ns/m"), true},
+		"own, other ref":    {"what the ref expects does not matter", "x", own, labels("here", "ns/m"), true},
+		"moved":             {"made by another instance for an object of this name: whose it is, records say", own, moved, labels("there", "ns/m"), true},
+		"another's name":    {"the name does not follow from the instance in the label", own, own, labels("there", "ns/m"), false},
+		"another object":    {"a neighbour's container under a name that the ref knows", moved, moved, labels("there", "ns/n"), false},
+		"another namespace": {"a neighbour's container", own, own, labels("here", "other/m"), false},
+		"no labels":         {"somebody's database", own, own, nil, false},
+		"no instance":       {"somebody's labels", own, own, labels("", "ns/m"), false},
+		"renamed":           {"the name does not follow from the labels", "db", "db", labels("here", "ns/m"), false},
 	}
 	for name, tc := range cases {
-		if got := (backend.Ref{Object: o, Name: tc.ref}).Names(tc.name, tc.labels, "here"); got != tc.matches {
+		if got := (backend.Ref{Object: o, Name: tc.ref}).Names(tc.name, tc.labels); got != tc.matches {
 			t.Errorf("%s: got %v (%s)", name, got, tc.reason)
 		}
 	}
@@ -119,7 +119,7 @@ func FuzzMachineOf(f *testing.F) {
 		if kubernetesName.MatchString(namespace) && kubernetesName.MatchString(object) && (!safe.MatchString(name) || len(name) > 63) {
 			t.Errorf("%q of %s became the name %q", id, o, name)
 		}
-		if (backend.Ref{Object: o, Name: name}).Names(name, map[string]string{backend.LabelInstance: "i", backend.LabelObject: "other/" + object}, "i") &&
+		if (backend.Ref{Object: o, Name: name}).Names(name, map[string]string{backend.LabelInstance: "i", backend.LabelObject: "other/" + object}) &&
 			namespace != "other" {
 			t.Errorf("%q belongs to %s by another object's label", name, o)
 		}

@@ -397,7 +397,7 @@ func TestNetworkIsFoundByLabel(t *testing.T) {
 		found                            bool
 	}{
 		"restored":         {"made here, by an object with another UID", "i", "lc", "", made, true},
-		"moved":            {"made by another instance, which the status knows", "there", "lc", moved.Name, moved, true},
+		"claimed":          {"made by another instance, and only the status says that it is this one's", "there", "lc", moved.Name, moved, false},
 		"another cluster":  {"the same namespace and name in another management cluster", "there", "lc", "", moved, false},
 		"forged":           {"the status names a neighbour's network", "i", "neighbour", made.Name, made, false},
 		"forged, Docker's": {"the status names another program's network", "", "", made.Name, made, false},

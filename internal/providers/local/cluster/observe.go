@@ -90,8 +90,7 @@ func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
 	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 }
 
-// ref is how the network is found: by its labels. The name that was recorded first tells which one it is after a move
-// from another management cluster of this host; others can write it, so that it alone tells nothing.
+// ref is how the network is found: by its labels. Others can write the name in the status, so that it tells nothing.
 func (s Snapshot) ref() backend.Ref {
 	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Object.Status.Network.Name, Cluster: ownerName(s.Object)}
 }

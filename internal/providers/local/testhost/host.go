@@ -135,7 +135,7 @@ func labels(instance string, o backend.Owner) map[string]string {
 // machine looks a machine up as a backend does.
 func (h *Host) machine(ref backend.Ref) (m *Machine, foreign bool) {
 	m = h.machines[ref.Name]
-	if m != nil && !ref.Names(m.Name, labels(m.Instance, m.Owner), Instance) {
+	if m != nil && (m.Instance != Instance || !ref.Names(m.Name, labels(m.Instance, m.Owner))) {
 		return nil, true
 	}
 	return m, false
@@ -144,7 +144,7 @@ func (h *Host) machine(ref backend.Ref) (m *Machine, foreign bool) {
 // networkOf looks a network up as a backend does.
 func (h *Host) networkOf(ref backend.Ref) (network, bool) {
 	for _, name := range slices.Sorted(maps.Keys(h.networks)) {
-		if n := h.networks[name]; ref.Names(n.Name, labels(n.instance, n.owner), Instance) {
+		if n := h.networks[name]; n.instance == Instance && ref.Names(n.Name, labels(n.instance, n.owner)) {
 			return n, true
 		}
 	}

@@ -77,6 +77,9 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !st.Supervised { // one that was handed over, and came back, is asked for again
+		delete(p.hashes, name)
+	}
 	return backend.ControlPlane{
 		Exists: true, Config: p.hashes[name], Running: st.Running, Ready: st.Ready, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
 		Restarts: st.Restarts, LastExit: st.LastExit, Log: strings.Join(st.LastLog, "\n"),
@@ -86,6 +89,11 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 // Start implements backend.ControlPlanes. The files of a control plane whose data is encrypted with other keys are left as
 // they are.
 func (p *processes) Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error {
+	release, err := p.supervisor.Claim(name)
+	if err != nil {
+		return err
+	}
+	defer release()
 	data, err := p.supervisor.Folder(name).ReadData()
 	if err != nil {
 		return err

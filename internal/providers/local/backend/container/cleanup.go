@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// RemoveInstance removes every container (with its volume) and every network of an instance, and nothing else. Nothing
-// there is no error; what Docker is still busy with is waited for, ten seconds at most. The error is a fault of kind
-// Unreachable if Docker does not answer, else all that went wrong.
-func RemoveInstance(ctx context.Context, instance string) error {
-	e, err := New(Config{Instance: instance})
+// RemoveInstance removes every container (with its volume) and every network of an instance, as its records say what that is, and
+// nothing else. Nothing there is no error; what Docker is still busy with is waited for, ten seconds at most. The error is a
+// fault of kind Unreachable if Docker does not answer, else all that went wrong.
+func RemoveInstance(ctx context.Context, book *custody.Book) error {
+	e, err := New(Config{Instance: book.Instance(), Custody: book})
 	if err != nil {
 		return err
 	}
@@ -55,18 +56,27 @@ func (e *Engine) Sweep(ctx context.Context, keep backend.Keep) error {
 	var errs []error
 	for _, c := range own.containers {
 		if m := machineOf(strings.TrimPrefix(c.Names[0], "/"), c.ID, c.Labels); !keep.Machine(m.Owner) {
-			errs = append(errs, e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}))
+			errs = append(errs, e.stillOwn(itemOf(c), func() error { return e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}) }))
 		}
 	}
 	for _, v := range own.volumes { // a container may have lost its volume, and a volume its container
 		if !keep.Machine(machineOf(v.name, "", v.labels).Owner) {
-			errs = append(errs, e.removeVolume(ctx, v.ownVolume))
+			errs = append(errs, e.stillOwn(v.item, func() error { return e.removeVolume(ctx, v.ownVolume) }))
 		}
 	}
 	for _, n := range own.networks {
 		if !keep.Network(machineOf(n.Name, n.ID, n.Labels).Owner) {
-			errs = append(errs, e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}))
+			errs = append(errs, e.stillOwn(networkItem(n), func() error { return e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}) }))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, e.prune(ctx))...)
+}
+
+// stillOwn does something to what is still this instance's: the objects of what was handed over since it was listed are gone.
+func (e *Engine) stillOwn(i custody.Item, do func() error) error {
+	has, err := e.has(i)
+	if err != nil || !has {
+		return err
+	}
+	return do()
 }

@@ -8,7 +8,8 @@
 //	LocalMachine ── Create ─────────► container slipway-NS-NAME-HASH (volume on /var, own address)
 //	                Bootstrap ──────► exec: script ─► result file ─► exec_die event ─► Watch
 //
-// Owns: every container, volume and network that carries the label dev.slipway.instance with this instance's name;
+// Owns: every container, volume and network that carries the label dev.slipway.instance with this instance's name, or was handed
+// over by another one (package custody);
 // the host's fs.inotify limits, which it raises and never lowers.
 //
 // Never: pulls images, writes to the Kubernetes API, puts a secret where `docker inspect` shows it, or touches what

@@ -8,7 +8,9 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/container/kernel"
 	"github.com/slipwayhq/slipway/internal/providers/local/hostpath"
 )
 
@@ -21,7 +23,8 @@ const callTimeout = 2 * time.Minute
 type Engine struct {
 	api      *client.Client
 	instance string
-	host     host
+	custody  *custody.Book
+	host     kernel.Host
 	paths    hostpath.Guard
 
 	// place is held while an address or a subnet is chosen and taken.
@@ -43,6 +46,8 @@ var (
 type Config struct {
 	// Instance names the management cluster; everything made on the host carries it as a label. Required.
 	Instance string
+	// Custody says what else is this instance's, and what is not any more. Nil: what carries its label is.
+	Custody *custody.Book
 	// Address of the engine, for example unix:///var/run/docker.sock. Empty: DOCKER_HOST, else Docker's default.
 	Address string
 	// Reserved are folders that no node may mount whoever allows it, such as the data directory.
@@ -62,7 +67,11 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring the Docker client: %w", err)
 	}
-	return &Engine{api: api, instance: cfg.Instance, host: host{proc: "/proc"}, paths: hostpath.Guard{Reserved: cfg.Reserved}}, nil
+	book := cfg.Custody
+	if book == nil {
+		book = custody.Labels(cfg.Instance)
+	}
+	return &Engine{api: api, instance: cfg.Instance, custody: book, host: kernel.Host{Proc: "/proc"}, paths: hostpath.Guard{Reserved: cfg.Reserved}}, nil
 }
 
 // Close closes the connections to the engine.

@@ -11,6 +11,8 @@ import (
 	"github.com/moby/moby/client"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/testimage"
@@ -36,7 +38,8 @@ func testImage(t *testing.T, e *Engine) string {
 func engine(t *testing.T) *Engine {
 	t.Helper()
 	instance := fmt.Sprintf("slipway-test-%d-%s", os.Getpid(), strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
-	e, err := New(Config{Instance: instance})
+	book := custody.Open(datadir.Dir(t.TempDir()), instance)
+	e, err := New(Config{Instance: instance, Custody: book})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +49,7 @@ func engine(t *testing.T) *Engine {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := RemoveInstance(ctx, instance); err != nil {
+		if err := RemoveInstance(ctx, book); err != nil {
 			t.Error(err)
 		}
 		_, _ = e.api.ImageRemove(ctx, imageName(e), client.ImageRemoveOptions{Force: true}) // not every test makes it

@@ -9,12 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/testimage"
@@ -128,11 +131,12 @@ func TestForeignContainersSurviveEverything(t *testing.T) {
 	v.check(t, e)
 }
 
-// A container of another instance that the object knows by its provider ID is its own after a move.
-func TestMovedContainerIsFound(t *testing.T) {
+// What another instance made is no one else's because of what an object says: not by its provider ID, and not by the network in its
+// status. It is once it was handed over, and then not its maker's any more: H1.
+func TestWhatWasHandedOver(t *testing.T) {
 	e := engine(t)
 	spec := e.testMachine(t, "m1")
-	there, err := New(Config{Instance: e.instance + "-there"})
+	there, err := New(Config{Instance: e.instance + "-there", Custody: custody.Open(datadir.Dir(t.TempDir()), e.instance+"-there")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,20 +145,62 @@ func TestMovedContainerIsFound(t *testing.T) {
 	if !ok {
 		t.Fatalf("%s is not %s's", spec.Name, spec.Owner.Object)
 	}
-	if m, err := there.Inspect(t.Context(), backend.Ref{Object: spec.Owner.Object, Name: name}); err != nil || m.State != backend.Running {
-		t.Errorf("got %+v, %v", m, err)
+	ref := backend.Ref{Object: spec.Owner.Object, Name: name}
+	has := func(e *Engine) [3]bool {
+		t.Helper()
+		m, err := e.Inspect(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, network, err := e.FindNetwork(t.Context(), spec.Network)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := e.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [3]bool{m.State == backend.Running, network, len(list) == 1}
 	}
-	if n, ok, err := there.FindNetwork(t.Context(), spec.Network); !ok || err != nil || n.Name != spec.Network.Name {
-		t.Errorf("its network, which the status of its LocalCluster names: got %+v, %v, %v", n, ok, err)
+	all, nothing := [3]bool{true, true, true}, [3]bool{}
+	check := func(when string, here, other [3]bool) {
+		t.Helper()
+		if got := has(e); got != here {
+			t.Errorf("%s: here %v", when, got)
+		}
+		if got := has(there); got != other {
+			t.Errorf("%s: there %v", when, got)
+		}
 	}
-	if _, ok, err := there.FindNetwork(t.Context(), backend.Ref{Object: spec.Network.Object}); ok || err != nil {
-		t.Errorf("a LocalCluster of the same name in another management cluster has nothing of it: got %v, %v", ok, err)
+	check("before", all, nothing)
+	items, err := e.Holdings(t.Context(), "slipway-test/c")
+	if err != nil || len(items) != 3 {
+		t.Fatalf("got %+v, %v", items, err)
 	}
-	if err := there.Delete(t.Context(), backend.Ref{Object: spec.Owner.Object, Name: name}); err != nil {
-		t.Fatal(err)
+	record := custody.Record{Cluster: "slipway-test/c", UID: "u", From: e.instance, To: there.instance, Items: items}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Absent {
-		t.Errorf("it is removed with the object; got %+v, %v", m, err)
+	must(e.custody.Give(record))
+	check("given", nothing, nothing)
+	must(there.custody.Take(record))
+	check("taken", nothing, all)
+	nobody := func(backend.Owner) bool { return false }
+	must(e.Sweep(t.Context(), backend.Keep{Machine: nobody, Network: nobody}))
+	must(RemoveInstance(t.Context(), e.custody))
+	check("its maker removes all it has", nothing, all)
+	must(there.Delete(t.Context(), ref))
+	must(there.DeleteNetwork(t.Context(), spec.Network))
+	must(e.custody.Settle(record))
+	for _, one := range []*Engine{e, there} {
+		must(one.Sweep(t.Context(), backend.Keep{Machine: nobody, Network: nobody}))
+		h, err := one.custody.Holdings()
+		if diff := cmp.Diff(custody.NewHoldings(one.instance, nil, nil), h, cmp.AllowUnexported(custody.Holdings{})); err != nil || diff != "" {
+			t.Errorf("records of what is gone: %v\n%s", err, diff)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -10,11 +11,13 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
 // Everything that exists is acted upon in two steps. Here it is looked up and its labels are checked, which gives a
-// value of one of the types below; every call that changes something takes such a value and uses the ID in it. There is
+// value of one of the types below, if it is this instance's by its label or because it was handed over (package custody);
+// every call that changes something takes such a value and uses the ID in it. There is
 // no other way to get one than by this file, so that a name that somebody wrote into a spec or a status never reaches
 // something that is not the object's. Labels and IDs of containers and networks never change.
 
@@ -41,8 +44,11 @@ func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, 
 		return ownContainer{}, r.Container, e.fault("reading container "+ref.Name, err)
 	}
 	name := strings.TrimPrefix(r.Container.Name, "/")
-	if r.Container.Config == nil || !ref.Names(name, r.Container.Config.Labels, e.instance) {
+	if r.Container.Config == nil || !ref.Names(name, r.Container.Config.Labels) {
 		return ownContainer{}, r.Container, foreign("Container", name, ref)
+	}
+	if has, err := e.has(containerItem(r.Container.ID, name, r.Container.Config.Labels)); err != nil || !has {
+		return ownContainer{}, r.Container, cmp.Or(err, foreign("Container", name, ref))
 	}
 	return ownContainer{id: r.Container.ID, name: name}, r.Container, nil
 }
@@ -57,10 +63,14 @@ func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, netw
 	if err != nil {
 		return ownNetwork{}, network.Summary{}, false, e.fault("looking for the network of "+ref.Object.String(), err)
 	}
+	holdings, err := e.custody.Holdings()
+	if err != nil {
+		return ownNetwork{}, network.Summary{}, false, err
+	}
 	var found *network.Summary
 	for i, n := range list.Items {
 		own := n.Labels[backend.LabelInstance] == e.instance // before one that came with a move
-		if ref.Names(n.Name, n.Labels, e.instance) && (ref.ID == "" || ref.ID == n.ID) && (found == nil || own) {
+		if ref.Names(n.Name, n.Labels) && holdings.Has(networkItem(n)) && (ref.ID == "" || ref.ID == n.ID) && (found == nil || own) {
 			found = &list.Items[i]
 		}
 	}
@@ -78,8 +88,11 @@ func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error)
 	if err != nil {
 		return ownVolume{}, e.fault("reading volume "+ref.Name, err)
 	}
-	if !ref.Names(r.Volume.Name, r.Volume.Labels, e.instance) {
+	if !ref.Names(r.Volume.Name, r.Volume.Labels) {
 		return ownVolume{}, foreign("Volume", r.Volume.Name, ref)
+	}
+	if has, err := e.has(volumeItem(r.Volume)); err != nil || !has {
+		return ownVolume{}, cmp.Or(err, foreign("Volume", r.Volume.Name, ref))
 	}
 	return ownVolume{name: r.Volume.Name}, nil
 }
@@ -98,7 +111,7 @@ func isForeign(err error) bool {
 
 func isGone(err error) bool { return fault.KindOf(err) == fault.Gone }
 
-// all is what this instance has on the host, by its label.
+// all is what this instance has on the host.
 type all struct {
 	containers []container.Summary
 	volumes    []labelled
@@ -108,33 +121,49 @@ type all struct {
 // labelled is a volume.
 type labelled struct {
 	ownVolume
+	item   custody.Item
 	labels map[string]string
 }
 
 // own lists what this instance has on the host.
 func (e *Engine) own(ctx context.Context) (all, error) {
-	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: e.mine()})
+	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: made()})
 	if err != nil {
 		return all{}, e.fault("listing volumes", err)
 	}
-	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.mine()})
+	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: made()})
 	if err != nil {
 		return all{}, e.fault("listing containers", err)
 	}
-	networks, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: e.mine()})
+	networks, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: made()})
 	if err != nil {
 		return all{}, e.fault("listing networks", err)
 	}
-	out := all{containers: containers.Items, networks: networks.Items}
+	holdings, err := e.custody.Holdings()
+	if err != nil {
+		return all{}, err
+	}
+	var out all
+	for _, c := range containers.Items {
+		if holdings.Has(itemOf(c)) {
+			out.containers = append(out.containers, c)
+		}
+	}
+	for _, n := range networks.Items {
+		if holdings.Has(networkItem(n)) {
+			out.networks = append(out.networks, n)
+		}
+	}
 	for _, v := range volumes.Items {
-		out.volumes = append(out.volumes, labelled{ownVolume{v.Name}, v.Labels})
+		if item := volumeItem(v); holdings.Has(item) {
+			out.volumes = append(out.volumes, labelled{ownVolume{v.Name}, item, v.Labels})
+		}
 	}
 	return out, nil
 }
 
-func (e *Engine) mine() client.Filters {
-	return client.Filters{}.Add("label", backend.LabelInstance+"="+e.instance)
-}
+// made filters what some instance made.
+func made() client.Filters { return client.Filters{}.Add("label", backend.LabelInstance) }
 
 func (e *Engine) startContainer(ctx context.Context, c ownContainer) error {
 	_, err := e.api.ContainerStart(ctx, c.id, client.ContainerStartOptions{})

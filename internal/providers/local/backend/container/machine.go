@@ -25,7 +25,7 @@ import (
 func (e *Engine) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	notes := e.host.raiseLimits()
+	notes := e.host.RaiseLimits()
 	c, r, err := e.container(ctx, refOf(spec))
 	if err == nil {
 		if state, _ := stateOf(r.State); state == backend.Running || state == backend.Removing {
@@ -49,7 +49,7 @@ func refOf(spec backend.MachineSpec) backend.Ref {
 
 // createAndStart tries a privileged container first, unless it is known that the host refuses them.
 func (e *Engine) createAndStart(ctx context.Context, spec backend.MachineSpec) error {
-	without, err := e.host.missingCapabilities()
+	without, err := e.host.MissingCapabilities()
 	if err != nil {
 		return err
 	}
@@ -293,12 +293,19 @@ func (e *Engine) inspectOrphaned(ctx context.Context, ref backend.Ref) (backend.
 func (e *Engine) List(ctx context.Context) ([]backend.Machine, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.mine()})
+	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: made()})
 	if err != nil {
 		return nil, e.fault("listing containers", err)
 	}
+	holdings, err := e.custody.Holdings()
+	if err != nil {
+		return nil, err
+	}
 	var out []backend.Machine
 	for _, c := range list.Items {
+		if !holdings.Has(itemOf(c)) {
+			continue
+		}
 		m := machineOf(strings.TrimPrefix(c.Names[0], "/"), c.ID, c.Labels)
 		m.State, m.Detail = stateOf(&container.State{Status: c.State})
 		out = append(out, m)

@@ -150,25 +150,29 @@ func (e *Engine) TakenRanges(ctx context.Context) ([]backend.Taken, error) {
 	if err != nil {
 		return nil, e.fault("listing networks", err)
 	}
+	holdings, err := e.custody.Holdings()
+	if err != nil {
+		return nil, err
+	}
 	var out []backend.Taken
 	for _, n := range list.Items {
 		for _, c := range n.IPAM.Config {
 			if c.Subnet.IsValid() {
-				out = append(out, e.takenBy(n, c.Subnet))
+				out = append(out, takenBy(n, c.Subnet, holdings.Has(networkItem(n))))
 			}
 		}
 	}
-	used, err := e.host.ranges()
+	used, err := e.host.Ranges()
 	if err != nil {
 		return nil, e.fault("reading the routes and addresses of the host", err)
 	}
 	return append(out, used...), nil
 }
 
-// takenBy describes a network of Docker's.
-func (e *Engine) takenBy(n network.Summary, p netip.Prefix) backend.Taken {
+// takenBy describes a network of Docker's; own tells that it is this instance's.
+func takenBy(n network.Summary, p netip.Prefix, own bool) backend.Taken {
 	owner := machineOf(n.Name, n.ID, n.Labels).Owner
-	if n.Labels[backend.LabelInstance] != e.instance || owner.Object.Name == "" {
+	if !own || owner.Object.Name == "" {
 		return backend.Taken{Range: p, By: "Docker network " + n.Name}
 	}
 	return backend.Taken{Range: p, By: "the network of Cluster " + owner.Object.Namespace + "/" + owner.Cluster, Owner: owner}

@@ -1,4 +1,4 @@
-package container
+package kernel
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
-// host is what is read of, and written to, the host that Docker runs on. Docker is assumed to be on this host: nodes
+// Host is what is read of, and written to, the host that Docker runs on. Docker is assumed to be on this host: nodes
 // reach the control planes by the bridge's address.
-type host struct {
-	// proc is where procfs is mounted.
-	proc string
+type Host struct {
+	// Proc is where procfs is mounted.
+	Proc string
 }
 
 // capabilities are the names of the capabilities in the order of their bits.
@@ -28,10 +28,10 @@ func capabilities() []string {
 		SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`)
 }
 
-// missingCapabilities returns the capabilities that nothing on the host can have, from the first process's bounding
+// MissingCapabilities returns the capabilities that nothing on the host can have, from the first process's bounding
 // set. A container that asks for them does not start, and a privileged one asks for all.
-func (h host) missingCapabilities() ([]string, error) {
-	status, err := os.ReadFile(filepath.Join(h.proc, "1/status"))
+func (h Host) MissingCapabilities() ([]string, error) {
+	status, err := os.ReadFile(filepath.Join(h.Proc, "1/status"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the capabilities of the host: %w", err)
 	}
@@ -78,15 +78,15 @@ func limits() []limit {
 	}
 }
 
-// raiseLimits raises the limits that are too low, and returns a note for each that the host refuses.
-func (h host) raiseLimits() []string {
+// RaiseLimits raises the limits that are too low, and returns a note for each that the host refuses.
+func (h Host) RaiseLimits() []string {
 	var notes []string
 	for _, l := range limits() {
 		now, err := h.number(l.path)
 		if err != nil || now >= l.want {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(h.proc, l.path), []byte(strconv.Itoa(l.want)), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(h.Proc, l.path), []byte(strconv.Itoa(l.want)), 0); err != nil {
 			key := strings.ReplaceAll(strings.TrimPrefix(l.path, "sys/"), "/", ".")
 			notes = append(notes, fmt.Sprintf("the host allows only %d for %s, enough for about %d nodes, and refuses to raise it; run: sysctl -w %s=%d",
 				now, key, nodesFor(now, l), key, l.want))
@@ -103,9 +103,9 @@ func nodesFor(now int, l limit) int {
 	return now / 24000
 }
 
-// ranges returns what the host's routes, without the default route, and its interfaces' addresses use. IPv4 only.
-func (h host) ranges() ([]backend.Taken, error) {
-	table, err := os.Open(filepath.Join(h.proc, "net/route"))
+// Ranges returns what the host's routes, without the default route, and its interfaces' addresses use. IPv4 only.
+func (h Host) Ranges() ([]backend.Taken, error) {
+	table, err := os.Open(filepath.Join(h.Proc, "net/route"))
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +136,8 @@ func (h host) ranges() ([]backend.Taken, error) {
 	return out, nil
 }
 
-func (h host) number(path string) (int, error) {
-	b, err := os.ReadFile(filepath.Join(h.proc, path))
+func (h Host) number(path string) (int, error) {
+	b, err := os.ReadFile(filepath.Join(h.Proc, path))
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,198 @@
+package move_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// The host of two management clusters in memory: data directories that are real, and an engine that has one container.
+type oneHost struct {
+	from, to       host.Place
+	thing, network custody.Item
+}
+
+func newHost(t *testing.T) *oneHost {
+	t.Helper()
+	h := &oneHost{thing: custody.Item{Kind: custody.Container, ID: "1", Name: "n", Maker: "a", Object: "ns/a-1"}, network: custody.Item{Kind: custody.Network, ID: "2", Name: "n", Maker: "a", Object: "ns/a"}}
+	for name, place := range map[string]*host.Place{"a": &h.from, "b": &h.to} {
+		dir := datadir.Dir(t.TempDir())
+		*place = host.Place{Dir: dir, Book: custody.Open(dir, name), Versions: []string{"v1.36.3"}}
+	}
+	for path, content := range map[string]string{
+		h.from.Dir.Planes() + "/ns.a/etcd/member/snap/db": "precious", h.from.Dir.Balancers() + "/ns.a/members.json": "{}",
+	} {
+		if _, err := datadir.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// Holdings implements host.Docker for the source.
+func (h *oneHost) Holdings(_ context.Context, cluster string) ([]custody.Item, error) {
+	has, err := h.from.Book.Holdings()
+	if cluster != "ns/a" || !has.Has(h.thing) {
+		return nil, err
+	}
+	return []custody.Item{h.thing, h.network}, err
+}
+
+// seenBy is the host as a process sees it that may be killed.
+func (h *oneHost) seenBy(p *process) *host.Pair {
+	return &host.Pair{From: h.from, To: h.to, Docker: h, Write: p.write, Patience: time.Minute}
+}
+
+// owners are those of the container, of the control plane's folder, and of the load balancer's.
+func (h *oneHost) owners(t *testing.T) (out []string) {
+	t.Helper()
+	for _, place := range []host.Place{h.from, h.to} {
+		name := place.Book.Instance()
+		has, err := place.Book.Holdings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has.Has(h.thing) && has.Has(h.network) {
+			out = append(out, name+" container and network")
+		}
+		if _, err := os.Stat(place.Dir.Planes() + "/ns.a/etcd/member/snap/db"); err == nil {
+			out = append(out, name+" control plane")
+		}
+		if _, err := os.Stat(place.Dir.Balancers() + "/ns.a/members.json"); err == nil {
+			out = append(out, name+" load balancer")
+		}
+		if keeper, err := custody.Keeper(place.Dir.Planes() + "/ns.a"); keeper != "" || err != nil {
+			t.Errorf("%s has a keeper %q, %v", name, keeper, err)
+		}
+		if _, giving := has.Giving("ns.a"); giving {
+			t.Errorf("%s is still giving it", name)
+		}
+	}
+	return out
+}
+
+// onHost is the Cluster "a" with what stands for things of the host.
+func onHost() []client.Object {
+	backend := set(map[string]any{}, "spec", "backend", "container")
+	return []client.Object{
+		object("controlplane.slipway.dev/v1alpha1", "HostedControlPlane", "a", finalizer, ownedBy(core, "Cluster", "a"), initialized, set("v1.36.3", "spec", "version")),
+		object("infrastructure.slipway.dev/v1alpha1", "LocalCluster", "a", finalizer, ownedBy(core, "Cluster", "a"), backend),
+		object("infrastructure.slipway.dev/v1alpha1", "LocalMachine", "a-1", finalizer, ownedBy(core, "Machine", "a-1"), backend, labelled("cluster.x-k8s.io/cluster-name", "a")),
+	}
+}
+
+// MV-05, MV-09, MV-10: killed at any write, of objects or of files, the same command or a rollback ends with exactly one owner
+// of everything on the host: the side that has the objects.
+func TestHandOverKilledAtEveryWrite(t *testing.T) {
+	for _, rollback := range []bool{false, true} {
+		t.Run(fmt.Sprintf("rollback %v", rollback), func(t *testing.T) {
+			for n := 1; ; n++ {
+				h := newHost(t)
+				source, target := management(nil, world(onHost()...)...), management(nil)
+				p := &process{killAt: n}
+				run := func() *move.Move {
+					return move.New(p.through(source), p.through(target), instant(move.Options{What: graph.What{Namespace: "ns"}, Host: h.seenBy(p)}))
+				}
+				_, err := run().Run(t.Context())
+				if err == nil && n < 50 {
+					t.Fatalf("only %d writes", n)
+				}
+				if err == nil {
+					return
+				}
+				if !errors.Is(err, errKilled) {
+					t.Fatalf("write %d: %v", n, err)
+				}
+				*p = process{}
+				want := "b"
+				if rollback {
+					if _, err = run().Rollback(t.Context()); err == nil {
+						want = "a"
+					} else if f := fault.As(err); f == nil || f.Reason != "NothingToTakeBack" && f.Reason != "TooLate" && f.Reason != "MoveEnded" {
+						t.Fatalf("write %d: %v", n, err)
+					}
+				}
+				if want == "b" {
+					if _, err := run().Run(t.Context()); err != nil && !strings.Contains(err.Error(), "there is nothing that could be moved") {
+						t.Fatalf("write %d, again: %v", n, err)
+					}
+				}
+				if diff := cmp.Diff([]string{want + " container and network", want + " control plane", want + " load balancer"}, h.owners(t)); diff != "" {
+					t.Fatalf("write %d, on the host:\n%s", n, diff)
+				}
+				objects := map[string]client.Client{"a": source, "b": target}
+				for name, c := range objects {
+					if got := strings.Contains(strings.Join(contents(t, c), "\n"), "HostedControlPlane ns/a"); got != (name == want) {
+						t.Fatalf("write %d: %s has the object: %v", n, name, got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What a tenant writes into the journal, which is in the namespace of the tenant, hands nothing over.
+func TestJournalHandsNothingOver(t *testing.T) {
+	h := newHost(t)
+	source, target := management(nil, world(onHost()...)...), management(nil)
+	if _, err := datadir.WriteFile(filepath.Join(h.from.Dir.Planes(), "other.b", "config.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	foreign := object("controlplane.slipway.dev/v1alpha1", "HostedControlPlane", "b", initialized)
+	foreign.SetNamespace("other")
+	if err := source.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{}
+	killed := &process{killAt: 8}
+	options := func(p *process) move.Options {
+		return instant(move.Options{What: graph.What{Namespace: "ns"}, Host: h.seenBy(p)})
+	}
+	if _, err := move.New(killed.through(source), killed.through(target), options(killed)).Run(t.Context()); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	rewriteJournal(t, source, func(j map[string]any) {
+		j["phase"] = "deleting"
+		plan := j["plan"].(map[string]any)
+		plan["Entries"] = append(plan["Entries"].([]any), map[string]any{"v": "v1alpha1", "i": map[string]any{
+			"Group": "controlplane.slipway.dev", "Kind": "HostedControlPlane", "Namespace": "other", "Name": "b",
+		}})
+		plan["Host"] = []any{"host: hand over everything"}
+	})
+	run := func() error {
+		_, err := move.New(p.through(source), p.through(target), options(p)).Run(t.Context())
+		if _, statErr := os.Stat(filepath.Join(h.from.Dir.Planes(), "other.b", "config.json")); statErr != nil {
+			t.Errorf("the control plane of another namespace is gone: %v (the move: %v)", statErr, err)
+		}
+		if !strings.Contains(strings.Join(contents(t, source), "\n"), "HostedControlPlane other/b") {
+			t.Errorf("the object of another namespace is gone (the move: %v)", err)
+		}
+		return err
+	}
+	if f := fault.As(run()); f == nil || f.Reason != "UnreadableJournal" {
+		t.Errorf("a journal that reaches out of the namespace: %v", f)
+	}
+	rewriteJournal(t, source, func(j map[string]any) {
+		plan := j["plan"].(map[string]any)
+		entries := plan["Entries"].([]any)
+		plan["Entries"] = entries[:len(entries)-1]
+	})
+	if err := run(); err != nil { // the rest of the lie is not believed either: what the host has is read again
+		t.Error(err)
+	}
+}

@@ -1,0 +1,217 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/etcd"
+	"github.com/slipwayhq/slipway/internal/plane/process"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+const (
+	// graceful is how long a control plane that has to restart may take to end.
+	graceful = 15 * time.Second
+	// lookEvery is how often it is checked whether the source has let a control plane go.
+	lookEvery = 20 * time.Millisecond
+)
+
+// write is called before each write.
+func (p *Pair) write() error {
+	if p.Write == nil {
+		return nil
+	}
+	return p.Write()
+}
+
+// Give hands over what a Cluster has. It may be repeated at any point.
+func (p *Pair) Give(ctx context.Context, h Holding) error {
+	if err := p.write(); err != nil {
+		return err
+	}
+	if err := p.From.Book.Give(h.Record); err != nil {
+		return err
+	}
+	if err := p.transfer(ctx, h.Record, p.From, p.To); err != nil {
+		return err
+	}
+	if err := p.write(); err != nil {
+		return err
+	}
+	return p.To.Book.Take(h.Record)
+}
+
+// GiveBack takes back what is being handed over of the Clusters that move. It may be repeated at any point.
+func (p *Pair) GiveBack(ctx context.Context, what graph.What) error {
+	return p.each(what, func(r custody.Record) error {
+		if err := p.To.Book.Leave(r); err != nil {
+			return err
+		}
+		if err := p.transfer(ctx, r, p.To, p.From); err != nil {
+			return err
+		}
+		if err := p.write(); err != nil {
+			return err
+		}
+		return p.From.Book.Keep(r)
+	})
+}
+
+// Settle notes that the move of the Clusters is over: nothing is taken back any more.
+func (p *Pair) Settle(what graph.What) error { return p.each(what, p.From.Book.Settle) }
+
+// each does something with every record of what is being handed over by the move, after a write is due.
+func (p *Pair) each(what graph.What, do func(custody.Record) error) error {
+	records, err := p.From.Book.Given()
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if !r.Moving || r.To != p.To.Book.Instance() || !isOf(what, r) {
+			continue
+		}
+		if err := p.write(); err != nil {
+			return err
+		}
+		if err := do(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isOf(what graph.What, r custody.Record) bool {
+	_, name := filepath.Split(r.Cluster)
+	return (what.Namespace == "" || what.Namespace == r.Namespace()) && (len(what.Clusters) == 0 || slices.Contains(what.Clusters, name))
+}
+
+// transfer moves the folders.
+func (p *Pair) transfer(ctx context.Context, r custody.Record, from, to Place) error {
+	for _, name := range r.Planes {
+		m := moving{from: filepath.Join(from.Dir.Planes(), name), to: filepath.Join(to.Dir.Planes(), name), keeper: to.Book.Instance()}
+		if err := p.movePlane(ctx, m); err != nil {
+			return err
+		}
+	}
+	for _, name := range r.Balancers { // its process does not notice, and no program acts on it but when its Cluster is reconciled
+		from, to := filepath.Join(from.Dir.Balancers(), name), filepath.Join(to.Dir.Balancers(), name)
+		if done, err := isThere(from, to); err != nil || done {
+			return err
+		}
+		if err := p.rename(from, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moving is a folder that moves.
+type moving struct{ from, to, keeper string }
+
+// isThere reports whether a folder has moved; one that is nowhere has, too: its object says what is missing.
+func isThere(from, to string) (bool, error) {
+	_, here := os.Lstat(from)
+	_, there := os.Lstat(to)
+	switch {
+	case errors.Is(here, os.ErrNotExist):
+		return true, nil
+	case here != nil:
+		return false, here
+	case there == nil:
+		return false, fault.New(fault.Conflict, "FolderExists", "both %s and %s exist: move the one away that is not needed", from, to)
+	case !errors.Is(there, os.ErrNotExist):
+		return false, there
+	}
+	return false, nil
+}
+
+// movePlane moves the folder of a control plane, once its supervisor has let it go.
+func (p *Pair) movePlane(ctx context.Context, m moving) error {
+	done, err := isThere(m.from, m.to)
+	if err != nil {
+		return err
+	}
+	if !done {
+		if err := p.take(ctx, m); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(m.to); err != nil {
+		return nil
+	}
+	if err := p.write(); err != nil {
+		return err
+	}
+	return custody.ClearKeeper(m.to)
+}
+
+// take ends supervision and moves the folder, with the lock held that a supervisor would need.
+func (p *Pair) take(ctx context.Context, m moving) error {
+	if err := p.write(); err != nil {
+		return err
+	}
+	if err := custody.SetKeeper(m.from, m.keeper); err != nil {
+		return err
+	}
+	lock, err := p.awaitRelease(ctx, m.from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release() }()
+	folder := workload.Folder(m.from)
+	if run, alive, err := folder.ReadRun(); err != nil {
+		return err
+	} else if alive && !relocatable(run, m.to) {
+		if _, err := process.Terminate(ctx, folder.Lock(), graceful); err != nil {
+			return err
+		}
+	}
+	return p.rename(m.from, m.to)
+}
+
+// relocatable reports whether the process finds its files, and others its socket, when its folder is at the place.
+func relocatable(run workload.Run, place string) bool {
+	return run.Relocatable && etcd.SocketInside(workload.Folder(place).Etcd())
+}
+
+func (p *Pair) rename(from, to string) error {
+	if err := p.write(); err != nil {
+		return err
+	}
+	err := datadir.Rename(from, to)
+	if errors.Is(err, syscall.EXDEV) {
+		return fault.New(fault.Invalid, "DifferentFileSystems", "%s and %s are on different file systems: folders cannot be handed over between them", from, to).From(err)
+	}
+	return err
+}
+
+// awaitRelease waits until no program keeps the control plane in a folder running, and keeps others from it.
+func (p *Pair) awaitRelease(ctx context.Context, folder string) (*datadir.Lock, error) {
+	host, _ := os.Hostname()
+	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC(), Version: buildinfo.Version()}
+	ctx, cancel := context.WithTimeout(ctx, p.Patience)
+	defer cancel()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		lock, other, held, err := datadir.Acquire(custody.SupervisorLock(folder), holder)
+		if err != nil || !held {
+			return lock, err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil, fault.New(fault.Transient, "NotReleased", "process %d (slipway %s) does not let the control plane in %s go", other.PID, other.Version, folder)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
+)
+
+// Docker lists what a Cluster has there that is the source's.
+type Docker interface {
+	Holdings(ctx context.Context, cluster string) ([]custody.Item, error)
+}
+
+// Place is one of the two data directories.
+type Place struct {
+	Dir  datadir.Dir
+	Book *custody.Book
+	// Versions of Kubernetes that it can run.
+	Versions []string
+}
+
+// Pair is two data directories on one host.
+type Pair struct {
+	From, To Place
+	Docker   Docker
+	// Write is called before each write; its error ends what is done. Nil: nothing is.
+	Write func() error
+	// Patience is how long the source may take to let a control plane go.
+	Patience time.Duration
+}
+
+func newPair(from, to Found) (*Pair, error) {
+	p := &Pair{Patience: 30 * time.Second}
+	for place, f := range map[*Place]Found{&p.From: from, &p.To: to} {
+		*place = Place{Dir: datadir.Dir(f.Dir), Book: custody.Open(datadir.Dir(f.Dir), f.Instance), Versions: f.Versions}
+	}
+	engine, err := container.New(container.Config{Instance: from.Instance, Address: from.Docker, Custody: p.From.Book})
+	p.Docker = engine
+	return p, err
+}
+
+// Read reads what the Clusters of a selection have on the host. It writes nothing.
+func (p *Pair) Read(ctx context.Context, selection graph.Selection) (Facts, error) {
+	f := Facts{From: p.From.Book.Instance(), To: p.To.Book.Instance(), Target: string(p.To.Dir), Versions: p.To.Versions}
+	records, err := p.From.Book.Given()
+	if err != nil {
+		return f, err
+	}
+	for _, i := range selection.Find(graph.Cluster) {
+		if i.Copy || !i.ID.IsCore(graph.Cluster) {
+			continue
+		}
+		c := Cluster{Key: i.ID.Namespace + "/" + i.ID.Name, UID: string(i.GetUID())}
+		for n, r := range records {
+			if r.UID == c.UID && r.Moving {
+				c.Record = &records[n]
+			}
+		}
+		onHost, err := p.readObjects(&c, i.ID, selection)
+		if err != nil {
+			return f, err
+		}
+		if onHost || c.Record != nil && len(c.Record.Items) > 0 {
+			if c.Items, err = p.Docker.Holdings(ctx, c.Key); err != nil {
+				return f, err
+			}
+		}
+		f.Clusters = append(f.Clusters, c)
+	}
+	f.Strays = strays(selection, f.Clusters)
+	return f, nil
+}
+
+// strays are what is of none of the Clusters.
+func strays(selection graph.Selection, clusters []Cluster) []graph.ID {
+	var out []graph.ID
+	for _, i := range selection.Items() {
+		of := i.ID.Namespace + "/" + clusterOf(i)
+		if OnHost(i) && !slices.ContainsFunc(clusters, func(c Cluster) bool { return c.Key == of }) {
+			out = append(out, i.ID)
+		}
+	}
+	return out
+}
+
+// readObjects reads what the objects of one Cluster have; onHost tells whether any of it may be Docker's.
+func (p *Pair) readObjects(c *Cluster, cluster graph.ID, selection graph.Selection) (onHost bool, err error) {
+	for _, i := range selection.Items() {
+		if !OnHost(i) || i.ID.Namespace != cluster.Namespace || clusterOf(i) != cluster.Name {
+			continue
+		}
+		switch {
+		case isPlane(i.ID):
+			plane, err := p.readPlane(i)
+			if err != nil {
+				return onHost, err
+			}
+			c.Planes = append(c.Planes, plane)
+			continue
+		case i.ID.Kind == "LocalCluster":
+			c.Networks = append(c.Networks, i.ID)
+			if name := folderName(i.ID); exists(p.From.Dir.Balancers(), name) {
+				c.Balancers = append(c.Balancers, name)
+			}
+		case i.ID.Kind == "LocalMachine":
+			c.Machines = append(c.Machines, Machine{ID: i.ID, Object: i.ID.Namespace + "/" + i.ID.Name})
+		}
+		onHost = true
+	}
+	return onHost, nil
+}
+
+// folderName is the name of the folder of an object. A namespace has no dot in it.
+func folderName(id graph.ID) string { return id.Namespace + "." + id.Name }
+
+func exists(root, name string) bool {
+	_, err := os.Lstat(filepath.Join(root, name))
+	return !errors.Is(err, os.ErrNotExist)
+}
+
+func (p *Pair) readPlane(i graph.Item) (Plane, error) {
+	annotations := i.GetAnnotations()
+	out := Plane{
+		ID: i.ID, Name: folderName(i.ID), Initialized: annotations[hostedv1.InitializedAnnotation] != "", Restoring: annotations[hostedv1.RestoreAnnotation] != "",
+	}
+	out.Here, out.There = exists(p.From.Dir.Planes(), out.Name), exists(p.To.Dir.Planes(), out.Name)
+	spec, _ := i.UnstructuredContent()["spec"].(map[string]any)
+	out.Version, _ = spec["version"].(string)
+	folder := workload.Folder(filepath.Join(p.From.Dir.Planes(), out.Name))
+	if !out.Here {
+		folder = workload.Folder(filepath.Join(p.To.Dir.Planes(), out.Name))
+	}
+	run, alive, err := folder.ReadRun()
+	if err != nil {
+		return out, fmt.Errorf("reading the process of %s: %w", i.ID, err)
+	}
+	if alive {
+		out.PID, out.Relocatable = run.PID, relocatable(run, filepath.Join(p.To.Dir.Planes(), out.Name))
+		if run.Version != "" {
+			out.Version = run.Version
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,180 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/releases"
+)
+
+// Access is how one of the management clusters is reached.
+type Access struct {
+	Client client.Reader
+	Config *rest.Config
+}
+
+// Found is a management cluster and what is at the place that it names.
+type Found struct {
+	// Name is source or target.
+	Name string
+	// Named tells that it names a place at all.
+	Named bool
+	custody.Place
+	// Instance of the data directory at that place, as this host has it; empty: there is none that this user can read.
+	There string
+	// Own tells that the folder is this user's.
+	Own bool
+	// Held tells that a process holds it.
+	Held bool
+	// Authority tells that the connection trusts the authority whose key is there.
+	Authority bool
+	// Mount is the file system that it is on.
+	Mount uint64
+	// Versions of Kubernetes that it can run.
+	Versions []string
+}
+
+// find reads where a management cluster runs.
+func find(ctx context.Context, name string, a Access) (Found, error) {
+	f := Found{Name: name}
+	cm := &corev1.ConfigMap{}
+	err := a.Client.Get(ctx, client.ObjectKey{Namespace: custody.PlaceNamespace, Name: custody.PlaceName}, cm)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return f, nil
+	}
+	if err != nil {
+		return f, fmt.Errorf("reading where the %s runs: %w", name, err)
+	}
+	if f.Place, f.Named = custody.PlaceOf(cm.Data); !f.Named {
+		return f, nil
+	}
+	dir := datadir.Dir(f.Dir)
+	info, err := os.Stat(f.Dir)
+	if err != nil {
+		return f, nil // [apart] says so
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		f.Own = int(st.Uid) == os.Geteuid()
+	}
+	if f.There, err = datadir.ReadInstance(dir); err != nil {
+		f.There = ""
+	}
+	state, err := datadir.Inspect(dir)
+	if err != nil {
+		return f, nil
+	}
+	f.Held = state.Held && state.Run != nil
+	f.Authority = trusts(a.Config, pki.Folder{Path: dir.PKI()}.Cert("ca"))
+	var x unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, f.Dir, 0, unix.STATX_MNT_ID, &x) == nil {
+		f.Mount = x.Mnt_id
+	}
+	if f.Held {
+		store := releases.Local(dir.Kubernetes())
+		store.Included = state.Run.KubernetesVersion
+		f.Versions = store.Versions()
+	}
+	return f, nil
+}
+
+// trusts reports whether a connection trusts the authority in a file, and so reaches whoever has its key.
+func trusts(cfg *rest.Config, file string) bool {
+	data := cfg.CAData
+	if len(data) == 0 && cfg.CAFile != "" {
+		data, _ = os.ReadFile(cfg.CAFile)
+	}
+	own, err := os.ReadFile(file)
+	if err != nil || cfg.Insecure {
+		return false
+	}
+	a, _ := pem.Decode(data)
+	b, _ := pem.Decode(own)
+	return a != nil && b != nil && bytes.Equal(a.Bytes, b.Bytes)
+}
+
+// apart says why nothing can be handed over between the two; empty: it can. boot is the start of the kernel that this runs on.
+func apart(source, target Found, boot string) string {
+	for _, f := range []Found{source, target} {
+		switch {
+		case !f.Named:
+			return fmt.Sprintf("the %s does not tell this user on which host it runs: it is not the management cluster of \"slipway up\", or that of an older version", f.Name)
+		case f.Boot != boot && source.Boot == target.Boot:
+			return "both management clusters run on another host than this command: run it there"
+		case f.Boot != boot:
+			return fmt.Sprintf("the %s runs on another host", f.Name)
+		case f.There != f.Instance:
+			return fmt.Sprintf("the data directory %s, in which the %s says that it runs, cannot be read, or is another one: run this command as the user of \"slipway up\", outside of containers", f.Dir, f.Name)
+		case !f.Own:
+			return fmt.Sprintf("the data directory %s of the %s is another user's", f.Dir, f.Name)
+		case !f.Held:
+			return fmt.Sprintf("no process of slipway runs in %s, where the %s says that it does", f.Dir, f.Name)
+		case !f.Authority:
+			return fmt.Sprintf("the kubeconfig of the %s does not trust the authority of its data directory: use the one in %s", f.Name, f.Dir)
+		}
+	}
+	switch {
+	case source.Mount != target.Mount:
+		return fmt.Sprintf("%s and %s are on different file systems, so that folders cannot be handed over", source.Dir, target.Dir)
+	case source.Docker != target.Docker:
+		return fmt.Sprintf("source and target use different Docker Engines (DOCKER_HOST %q and %q)", source.Docker, target.Docker)
+	}
+	return ""
+}
+
+// Publish makes a management cluster say that it runs in a data directory of this host.
+func Publish(ctx context.Context, admin *rest.Config, h *datadir.Handle, getenv func(string) string) error {
+	place, err := custody.Here(string(h.Dir), h.Instance, getenv)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(admin, client.Options{})
+	if err != nil {
+		return err
+	}
+	writer := kube.NewWriter(c, "slipway-up")
+	cm := &corev1.ConfigMap{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: custody.PlaceNamespace, Name: custody.PlaceName}, cm)
+	if apierrors.IsNotFound(err) {
+		cm.Namespace, cm.Name, cm.Data = custody.PlaceNamespace, custody.PlaceName, place.Data()
+		return writer.Create(ctx, cm)
+	}
+	if err != nil {
+		return err
+	}
+	return writer.Patch(ctx, cm, func(o client.Object) { o.(*corev1.ConfigMap).Data = place.Data() })
+}
+
+// Find returns what both management clusters share of a host; why says why they share none.
+func Find(ctx context.Context, source, target Access) (p *Pair, why string, err error) {
+	from, err := find(ctx, "source", source)
+	if err != nil {
+		return nil, "", err
+	}
+	to, err := find(ctx, "target", target)
+	if err != nil {
+		return nil, "", err
+	}
+	here, err := custody.Here("", "", os.Getenv)
+	if err != nil {
+		return nil, "", fmt.Errorf("reading which host this is: %w", err)
+	}
+	if why := apart(from, to, here.Boot); why != "" {
+		return nil, why, nil
+	}
+	p, err = newPair(from, to)
+	return p, "", err
+}

@@ -1,0 +1,139 @@
+package portable
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+)
+
+// DeleteForMove is the annotation of clusterctl's contract on an object that is deleted because it is at the target.
+const DeleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
+
+// Of returns an object without what is only true in the cluster that it was read from.
+func Of(old *unstructured.Unstructured) *unstructured.Unstructured {
+	content := maps.Clone(old.Object)
+	delete(content, "status")
+	o := (&unstructured.Unstructured{Object: content}).DeepCopy()
+	o.SetUID("")
+	o.SetResourceVersion("")
+	o.SetGeneration(0)
+	o.SetSelfLink("")
+	for _, field := range []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource != "" }))
+	if IsMarked(o) {
+		Annotate(o, DeleteForMove, false)
+	}
+	return o
+}
+
+// IsMarked reports whether an object is deleted because it moves.
+func IsMarked(o *unstructured.Unstructured) bool {
+	_, marked := o.GetAnnotations()[DeleteForMove]
+	return marked
+}
+
+// IsCovered reports whether an object has everything that is wanted. The other side may have added defaults.
+func IsCovered(want, have *unstructured.Unstructured) bool {
+	for key, value := range want.Object {
+		switch key {
+		case "apiVersion", "kind", "status":
+		case "metadata":
+			if !covers(mapOf(want.GetLabels()), mapOf(have.GetLabels())) || !covers(mapOf(want.GetAnnotations()), mapOf(have.GetAnnotations())) ||
+				!ownersCovered(want, have) {
+				return false
+			}
+		default:
+			if !covers(value, have.Object[key]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func ownersCovered(want, have *unstructured.Unstructured) bool {
+	for _, w := range want.GetOwnerReferences() {
+		if !slices.ContainsFunc(have.GetOwnerReferences(), func(h metav1.OwnerReference) bool { return h.UID == w.UID }) {
+			return false
+		}
+	}
+	return true
+}
+
+func mapOf(m map[string]string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+func covers(want, have any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return len(w) == 0 && have == nil
+		}
+		for k, v := range w {
+			if !covers(v, h[k]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		h, ok := have.([]any)
+		if !ok {
+			return len(w) == 0 && have == nil
+		}
+		return slices.EqualFunc(w, h, covers)
+	}
+	return reflect.DeepEqual(want, have) || number(want) != "" && number(want) == number(have)
+}
+
+// number is a number as JSON has it: one that was decoded by another library may have another Go type.
+func number(v any) string {
+	switch v.(type) {
+	case int64, float64, int:
+		data, err := json.Marshal(v)
+		if err == nil {
+			return string(data)
+		}
+	}
+	return ""
+}
+
+// Pause pauses or resumes a Cluster or ClusterClass; the field or annotation is removed, not false.
+func Pause(o *unstructured.Unstructured, paused bool) {
+	if graph.IDOf(o).IsCore(graph.Cluster) {
+		if paused {
+			_ = unstructured.SetNestedField(o.Object, true, "spec", "paused")
+		} else {
+			unstructured.RemoveNestedField(o.Object, "spec", "paused")
+		}
+		return
+	}
+	Annotate(o, clusterv1.PausedAnnotation, paused)
+}
+
+// Annotate sets an annotation without a value, or removes it.
+func Annotate(o *unstructured.Unstructured, key string, present bool) {
+	all := o.GetAnnotations()
+	if all == nil {
+		all = map[string]string{}
+	}
+	delete(all, key)
+	if present {
+		all[key] = ""
+	}
+	o.SetAnnotations(all)
+}

@@ -1,0 +1,184 @@
+package custody_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+func item(id, maker string) custody.Item {
+	return custody.Item{Kind: custody.Container, ID: id, Name: "n", Maker: maker, Object: "ns/m"}
+}
+
+func TestHas(t *testing.T) {
+	records := func(moving bool, items ...custody.Item) []custody.Record {
+		return []custody.Record{{Moving: moving, Items: items}}
+	}
+	network := item("1", "here")
+	network.Kind = custody.Network
+	cases := map[string]struct {
+		reason       string
+		given, taken []custody.Record
+		item         custody.Item
+		has          bool
+	}{
+		"made here":          {"its label says so", nil, nil, item("1", "here"), true},
+		"made elsewhere":     {"no object can make it this one's", nil, nil, item("1", "there"), false},
+		"made by no one":     {"a program of the host", nil, nil, item("1", ""), false},
+		"being given":        {"it may be the other's already", records(true, item("1", "here")), nil, item("1", "here"), false},
+		"given":              {"it is the other's", records(false, item("1", "here")), nil, item("1", "here"), false},
+		"another of its ID":  {"kinds have IDs of their own", records(false, network), nil, item("1", "here"), true},
+		"one made later":     {"the record is about the one before", records(false, item("1", "here")), nil, item("2", "here"), true},
+		"taken":              {"it was handed over", nil, records(false, item("1", "there")), item("1", "there"), true},
+		"taken back":         {"what was given before counts no more", records(false, item("1", "here")), records(false, item("1", "here")), item("1", "here"), true},
+		"taken, being given": {"it may be the next one's already", records(true, item("1", "there")), records(false, item("1", "there")), item("1", "there"), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := custody.NewHoldings("here", tc.given, tc.taken).Has(tc.item); got != tc.has {
+				t.Errorf("got %v: %s", got, tc.reason)
+			}
+		})
+	}
+}
+
+// One thing goes from a to b, to c, and back to a: at every point at most one has it, and at the end of each way exactly one.
+func TestOneOwner(t *testing.T) {
+	books := map[string]*custody.Book{}
+	for _, name := range []string{"a", "b", "c"} {
+		books[name] = custody.Open(datadir.Dir(t.TempDir()), name)
+	}
+	thing := item("1", "a")
+	owners := func() (out string) {
+		t.Helper()
+		for _, name := range []string{"a", "b", "c"} {
+			h, err := books[name].Holdings()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Has(thing) {
+				out += name
+			}
+		}
+		return out
+	}
+	step := func(want string, err error) {
+		t.Helper()
+		if got := owners(); err != nil || got != want {
+			t.Fatalf("owned by %q, %v; want %q", got, err, want)
+		}
+	}
+	step("a", nil)
+	for _, way := range []struct{ uid, from, to string }{{"1", "a", "b"}, {"2", "b", "c"}, {"3", "c", "a"}, {"4", "a", "b"}, {"5", "b", "a"}} {
+		r := custody.Record{Cluster: "ns/demo", UID: way.uid, From: way.from, To: way.to, Items: []custody.Item{thing}, Planes: []string{"ns.demo"}}
+		from, to := books[way.from], books[way.to]
+		give := func() {
+			step("", from.Give(r))
+			h, err := from.Holdings()
+			if _, giving := h.Giving("ns.demo"); err != nil || !giving {
+				t.Errorf("the control plane is not being given: %v", err)
+			}
+			step(way.to, to.Take(r))
+		}
+		give()
+		step("", to.Leave(r)) // it is taken back
+		step(way.from, from.Keep(r))
+		give()
+		step(way.to, from.Settle(r))
+		h, err := from.Holdings()
+		if _, giving := h.Giving("ns.demo"); err != nil || giving {
+			t.Errorf("the move is over, and the control plane is still being given: %v", err)
+		}
+	}
+	for _, b := range books {
+		if err := b.Prune(func(custody.Item) bool { return false }); err != nil {
+			t.Error(err)
+		}
+		given, err1 := b.Given()
+		taken, err2 := b.Taken()
+		if len(given)+len(taken) > 0 || err1 != nil || err2 != nil {
+			t.Errorf("what is gone is still recorded: %v, %v; %v, %v", given, taken, err1, err2)
+		}
+	}
+}
+
+// A record whose UID would lead out of the folder is not written.
+func TestRecordsStayInTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	b := custody.Open(datadir.Dir(dir), "a")
+	for _, uid := range []string{"", "../../planes/x", "a/b", "a.b"} {
+		if err := b.Give(custody.Record{UID: uid, Items: []custody.Item{item("1", "a")}}); err == nil {
+			t.Errorf("%q is written", uid)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "custody"))
+	if err != nil || len(entries) != 1 { // the lock
+		t.Errorf("got %v, %v", entries, err)
+	}
+}
+
+// Records are not written while something is begun that they would keep from being begun.
+func TestHold(t *testing.T) {
+	b := custody.Open(datadir.Dir(t.TempDir()), "a")
+	release, err := b.Hold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	also, err := b.Hold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error)
+	go func() { written <- b.Give(custody.Record{UID: "u"}) }()
+	also()
+	if given, err := b.Given(); len(given) > 0 || err != nil {
+		t.Errorf("got %v, %v", given, err)
+	}
+	release()
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKeeper(t *testing.T) {
+	folder := t.TempDir()
+	check := func(want string) {
+		t.Helper()
+		if got, err := custody.Keeper(folder); got != want || err != nil {
+			t.Errorf("got %q, %v; want %q", got, err, want)
+		}
+	}
+	check("")
+	if err := custody.SetKeeper(folder, "b"); err != nil {
+		t.Fatal(err)
+	}
+	check("b")
+	for range 2 {
+		if err := custody.ClearKeeper(folder); err != nil {
+			t.Error(err)
+		}
+		check("")
+	}
+	if err := custody.SetKeeper(filepath.Join(folder, "gone"), "b"); !os.IsNotExist(err) {
+		t.Errorf("a folder that is gone is not made: %v", err)
+	}
+}
+
+func TestPlace(t *testing.T) {
+	here, err := custody.Here("/data", "abc", func(string) string { return "unix:///docker.sock" })
+	if err != nil || here.Boot == "" {
+		t.Fatalf("got %+v, %v", here, err)
+	}
+	back, ok := custody.PlaceOf(here.Data())
+	if diff := cmp.Diff(here, back); !ok || diff != "" {
+		t.Error(ok, diff)
+	}
+	if _, ok := custody.PlaceOf(map[string]string{"instance": "abc"}); ok {
+		t.Error("half a place is one")
+	}
+}

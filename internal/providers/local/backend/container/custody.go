@@ -1,0 +1,99 @@
+package container
+
+import (
+	"context"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/api/types/volume"
+	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// has reports whether something that some instance made is this one's.
+func (e *Engine) has(i custody.Item) (bool, error) {
+	holdings, err := e.custody.Holdings()
+	return holdings.Has(i), err
+}
+
+func containerItem(id, name string, labels map[string]string) custody.Item {
+	return custody.Item{Kind: custody.Container, ID: id, Name: name, Maker: labels[backend.LabelInstance], Object: labels[backend.LabelObject]}
+}
+
+func itemOf(c container.Summary) custody.Item {
+	return containerItem(c.ID, strings.TrimPrefix(c.Names[0], "/"), c.Labels)
+}
+
+func networkItem(n network.Summary) custody.Item {
+	return custody.Item{Kind: custody.Network, ID: n.ID, Name: n.Name, Maker: n.Labels[backend.LabelInstance], Object: n.Labels[backend.LabelObject]}
+}
+
+// volumeItem is a volume by its name and the time of its creation: another one of the name may follow.
+func volumeItem(v volume.Volume) custody.Item {
+	return custody.Item{Kind: custody.Volume, ID: v.Name + "@" + v.CreatedAt, Name: v.Name, Maker: v.Labels[backend.LabelInstance], Object: v.Labels[backend.LabelObject]}
+}
+
+// Holdings returns what the Cluster of this namespace and name has on the host, as far as it is this instance's or one of the others
+// among known.
+func (e *Engine) Holdings(ctx context.Context, cluster string) ([]custody.Item, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	of, err := e.labelled(ctx, client.Filters{}.Add("label", backend.LabelCluster+"="+cluster))
+	if err != nil {
+		return nil, err
+	}
+	holdings, err := e.custody.Holdings()
+	if err != nil {
+		return nil, err
+	}
+	var out []custody.Item
+	for _, i := range of {
+		if holdings.Has(i) {
+			out = append(out, i)
+		}
+	}
+	return out, nil
+}
+
+// labelled lists what has labels.
+func (e *Engine) labelled(ctx context.Context, filters client.Filters) ([]custody.Item, error) {
+	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
+	if err != nil {
+		return nil, e.fault("listing containers", err)
+	}
+	networks, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: filters})
+	if err != nil {
+		return nil, e.fault("listing networks", err)
+	}
+	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: filters})
+	if err != nil {
+		return nil, e.fault("listing volumes", err)
+	}
+	var out []custody.Item
+	for _, c := range containers.Items {
+		out = append(out, itemOf(c))
+	}
+	for _, n := range networks.Items {
+		out = append(out, networkItem(n))
+	}
+	for _, v := range volumes.Items {
+		out = append(out, volumeItem(v))
+	}
+	return out, nil
+}
+
+// prune forgets the records of what is gone.
+func (e *Engine) prune(ctx context.Context) error {
+	there, err := e.labelled(ctx, made())
+	if err != nil {
+		return err
+	}
+	exists := map[custody.Kind]map[string]bool{custody.Container: {}, custody.Network: {}, custody.Volume: {}}
+	for _, i := range there {
+		exists[i.Kind][i.ID] = true
+	}
+	return e.custody.Prune(func(i custody.Item) bool { return exists[i.Kind][i.ID] })
+}

@@ -1,0 +1,73 @@
+package kernel
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMissingCapabilities(t *testing.T) {
+	cases := map[string]struct {
+		reason, status string
+		limit          int
+		want           []string
+		wantErr        bool
+	}{
+		"all":         {"nothing is missing", "CapBnd:\t000001ffffffffff\n", 41, nil, false},
+		"no resource": {"as on hosts inside some virtual machines", "Name:\tx\nCapBnd:\t000001fffeffffff\n", 41, []string{"SYS_RESOURCE"}, false},
+		"old kernel":  {"capabilities that the kernel does not know are not missing", "CapBnd:\t0000003fffffffff\n", 38, nil, false},
+		"no line":     {"not a process status", "Name:\tx\n", 41, nil, true},
+		"not hex":     {"not a number", "CapBnd:\tzz\n", 41, nil, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := missing(tc.status, tc.limit)
+			if (err != nil) != tc.wantErr {
+				t.Fatalf("%s: error %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if n := len(capabilities()); n != 41 {
+		t.Errorf("Linux 6 has 41 capabilities, got %d", n)
+	}
+}
+
+func TestRaiseLimits(t *testing.T) {
+	proc := t.TempDir()
+	set := func(name, value string) string {
+		path := filepath.Join(proc, "sys/fs/inotify", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	instances, watches := set("max_user_instances", "128\n"), set("max_user_watches", "1000000\n")
+	if notes := (Host{Proc: proc}).RaiseLimits(); len(notes) != 0 {
+		t.Errorf("nothing to complain about, got %q", notes)
+	}
+	for path, want := range map[string]string{instances: "8192", watches: "1000000\n"} {
+		if got, _ := os.ReadFile(path); string(got) != want {
+			t.Errorf("%s: got %q, want %q (raised where too low, never lowered)", filepath.Base(path), got, want)
+		}
+	}
+	// A file that not even root can write to stands for a host that refuses.
+	refusing := Host{Proc: t.TempDir()}
+	if err := os.MkdirAll(filepath.Join(refusing.Proc, "sys/fs/inotify"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/proc/sys/kernel/cap_last_cap", filepath.Join(refusing.Proc, "sys/fs/inotify/max_user_instances")); err != nil {
+		t.Fatal(err)
+	}
+	if notes := refusing.RaiseLimits(); len(notes) != 1 || !strings.Contains(notes[0], "sysctl -w fs.inotify.max_user_instances=8192") {
+		t.Errorf("the note says what to run, got %q", notes)
+	}
+}
