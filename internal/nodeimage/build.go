@@ -132,11 +132,11 @@ func (b *builder) run(ctx context.Context) error {
 
 // loadBase gives the engine the image without container images, and returns its name.
 func (b *builder) loadBase(ctx context.Context, system string) (string, error) {
-	programs, err := b.layer(ctx, "layer-node-programs", []entry{
-		programEntry("usr/bin/kubelet", b.built["kubelet"]),
-		programEntry("usr/bin/kubectl", b.built["kubectl"]),
-		programEntry("usr/lib/slipway/kubeadm", b.built["kubeadm"]),
-	})
+	entries := []entry{programEntry("usr/lib/slipway/kubeadm", b.built["kubeadm"])}
+	for _, name := range append(containerdNames(), "kubelet", "kubectl") {
+		entries = append(entries, programEntry("usr/bin/"+name, b.built[name]))
+	}
+	programs, err := b.layer(ctx, "layer-node-programs", entries)
 	if err != nil {
 		return "", err
 	}
@@ -217,7 +217,7 @@ func (b *builder) containerImages(ctx context.Context, network string) ([]contai
 	if contents["busybox"], err = b.busybox(ctx, network); err != nil {
 		return nil, err
 	}
-	for _, onNode := range []string{"kubelet", "kubeadm", "kubectl"} {
+	for _, onNode := range append(containerdNames(), "kubelet", "kubeadm", "kubectl") {
 		delete(contents, onNode)
 	}
 	p := parts{network: network, programs: map[string]string{}}

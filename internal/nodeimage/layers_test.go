@@ -123,7 +123,7 @@ func TestEmbeddedTree(t *testing.T) {
 	if e, ok := seen["etc/machine-id"]; !ok || len(e.data) != 0 {
 		t.Error("all nodes would have one machine-id")
 	}
-	if !bytes.Contains(seen["usr/lib/slipway/containerd.toml"].data, []byte(`sandbox_image = "slipway.dev/pause:3.10.2"`)) {
+	if !bytes.Contains(seen["usr/lib/slipway/containerd.toml"].data, []byte(`sandbox = "slipway.dev/pause:3.10.2"`)) {
 		t.Error("containerd would pull its pause image")
 	}
 }

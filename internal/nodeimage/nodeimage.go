@@ -48,6 +48,8 @@ type Options struct {
 	KubernetesVersion string
 	// ControlPlane adds the images of a control plane: kube-apiserver, kube-controller-manager, kube-scheduler, etcd.
 	ControlPlane bool
+	// Refresh takes up what Debian has published since the last time; else packages stay what they were.
+	Refresh bool
 	// CacheDir keeps the results of steps. Default: slipway/nodeimage in the user's cache folder.
 	CacheDir string
 	// Progress gets a line for each step: its name and how long it took. Default: nothing is written.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"time"
 
 	"github.com/slipwayhq/slipway/images/node"
 
@@ -36,6 +38,10 @@ func newPlan(ctx context.Context, t gobuild.Toolchain, o Options) (plan, error) 
 	if err := p.readPrograms(ctx, t, o); err != nil {
 		return plan{}, err
 	}
+	of, err := refreshed(o.CacheDir, o.Refresh, time.Now())
+	if err != nil {
+		return plan{}, err
+	}
 	for _, u := range []struct {
 		to            *userland
 		list, variant string
@@ -44,7 +50,7 @@ func newPlan(ctx context.Context, t gobuild.Toolchain, o Options) (plan, error) 
 		if err != nil {
 			return plan{}, err
 		}
-		*u.to = userland{name: "debian-" + u.variant + ".tar", packages: lines(string(text)), variant: u.variant}
+		*u.to = userland{name: "debian-" + u.variant + ".tar", packages: lines(string(text)), variant: u.variant, of: of}
 	}
 	embedded, err := treeKey(sources())
 	if err != nil {
@@ -146,7 +152,7 @@ func readSource(ctx context.Context, t gobuild.Toolchain, version string) (s sou
 	return s, err
 }
 
-// otherPrograms are CoreDNS, flanneld and the tools. They are built with the versions of modules that Kubernetes is
+// otherPrograms are CoreDNS, flanneld, containerd and the tools. They are built with the versions of modules that Kubernetes is
 // built with, which saves compiling most of them twice.
 func (p *plan) otherPrograms(ctx context.Context, t gobuild.Toolchain, modules gobuild.ModuleMaker) ([]gobuild.Program, error) {
 	dns, err := corednsProgram(ctx, t, modules, p.versions.CoreDNS)
@@ -162,11 +168,15 @@ func (p *plan) otherPrograms(ctx context.Context, t gobuild.Toolchain, modules g
 	if err != nil {
 		return nil, err
 	}
+	runtimes, err := containerdPrograms(modules)
+	if err != nil {
+		return nil, err
+	}
 	net := gobuild.Program{Name: "flanneld", Package: ".", Stamp: []string{"github.com/flannel-io/flannel/pkg/version.Version=" + FlannelVersion}}
 	if net.Module, err = withMain(modules, flannel); err != nil {
 		return nil, err
 	}
-	return append([]gobuild.Program{dns, net}, tools...), nil
+	return slices.Concat([]gobuild.Program{dns, net}, runtimes, tools), nil
 }
 
 func corednsProgram(ctx context.Context, t gobuild.Toolchain, modules gobuild.ModuleMaker, version string) (gobuild.Program, error) {

@@ -20,6 +20,22 @@ func kubernetesPrograms(v versions, m gobuild.Module, proxyMain string) []gobuil
 	return append(out, gobuild.Program{Name: "kube-proxy", Package: ".", Module: m, Stamp: stamp})
 }
 
+const containerd = "github.com/containerd/containerd/v2"
+
+// containerdPrograms returns the container runtime; runc, which needs C, comes from Debian.
+func containerdPrograms(modules gobuild.ModuleMaker) ([]gobuild.Program, error) {
+	m, err := modules.Make(gobuild.Requirement{Path: containerd, Version: ContainerdVersion})
+	var out []gobuild.Program
+	for _, name := range containerdNames() {
+		out = append(out, gobuild.Program{
+			Name: name, Package: containerd + "/cmd/" + name, Module: m, Stamp: []string{containerd + "/version.Version=" + ContainerdVersion},
+		})
+	}
+	return out, err
+}
+
+func containerdNames() []string { return []string{"containerd", "containerd-shim-runc-v2", "ctr"} }
+
 // controlPlanePrograms returns the programs of a control plane.
 func controlPlanePrograms(v versions, m gobuild.Module) []gobuild.Program {
 	stamp := gobuild.Stamp(v.Kubernetes)

@@ -2,12 +2,15 @@ package nodeimage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/gobuild"
@@ -22,6 +25,29 @@ type userland struct {
 	packages []string
 	// variant of mmdebstrap: "minbase" is a system, "extract" only the files of the packages and what they need.
 	variant string
+	// of is when somebody last asked for what Debian had published; empty: not yet.
+	of string
+}
+
+// refreshedFile of the cache folder says when packages were last to be taken from Debian as they were then. Where it is gone, all that
+// was made before is too, and is made as packages are now.
+const refreshedFile = "debian-refreshed"
+
+// refreshed returns when that was; now, if it is to be now.
+func refreshed(dir string, refresh bool, now time.Time) (string, error) {
+	file := filepath.Join(dir, refreshedFile)
+	if refresh {
+		at := now.UTC().Format(time.RFC3339)
+		return at, os.WriteFile(file, []byte(at), 0o600)
+	}
+	at, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err == nil {
+		err = os.Chtimes(file, now, now) // what is used is not swept
+	}
+	return string(at), err
 }
 
 // debian makes userlands.
@@ -41,11 +67,15 @@ func (u userland) arguments() []string {
 
 // key stands for what a userland is made from.
 func (u userland) key() string {
-	return gobuild.KeyOf(append(u.arguments(), debianSuite, runtime.GOARCH)...)
+	parts := append(u.arguments(), debianSuite, runtime.GOARCH)
+	if u.of != "" {
+		parts = append(parts, u.of)
+	}
+	return gobuild.KeyOf(parts...)
 }
 
-// make returns the userland as a tar archive. A userland is made again when its packages change or its cached file is
-// removed, not when Debian publishes updates: builds that no one asked to change do not change.
+// make returns the userland as a tar archive. A userland is made again when its packages change or when that is asked for, not when
+// Debian publishes updates: builds that no one asked to change do not change.
 func (d debian) make(ctx context.Context, u userland) (string, error) {
 	return d.store.Run(ctx, gobuild.Step{Name: u.name, Key: u.key(), Make: func(ctx context.Context, file string) error {
 		if _, err := os.Stat(debianArchiveKeys); err != nil {

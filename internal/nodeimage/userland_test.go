@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -149,5 +150,28 @@ func TestKubeadmWrapper(t *testing.T) {
 		if got := strings.TrimSuffix(string(out), "\n"); got != want {
 			t.Errorf("kubeadm %s\n got %q\nwant %q", args, got, want)
 		}
+	}
+}
+
+// Packages stay what they were until somebody asks for newer ones, and then for all images of the cache.
+func TestRefreshed(t *testing.T) {
+	dir, now := t.TempDir(), time.Date(2026, 11, 25, 1, 2, 3, 0, time.UTC)
+	is := func(refresh bool, at time.Time, want string) {
+		t.Helper()
+		if got, err := refreshed(dir, refresh, at); err != nil || got != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	is(false, now, "")
+	is(true, now, "2026-11-25T01:02:03Z")
+	is(false, now.Add(time.Hour), "2026-11-25T01:02:03Z")
+	if info, err := os.Stat(filepath.Join(dir, refreshedFile)); err != nil || !info.ModTime().Equal(now.Add(time.Hour)) {
+		t.Errorf("it would be swept: %v, %v", info, err)
+	}
+	before := userland{packages: []string{"runc"}, variant: "minbase"}
+	after := before
+	after.of = "2026-11-25T01:02:03Z"
+	if before.key() == after.key() {
+		t.Error("the packages that are there would do")
 	}
 }

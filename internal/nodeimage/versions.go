@@ -11,6 +11,8 @@ import (
 const (
 	// FlannelVersion is the version of the network add-on's program and image.
 	FlannelVersion = flannel.Version
+	// ContainerdVersion is that of the container runtime, for every version of Kubernetes.
+	ContainerdVersion = "v2.2.9"
 	// BusyboxVersion is the version of the test image; it is bookworm's.
 	BusyboxVersion = "1.35.0"
 	// debianSuite is the userland. A newer one has a systemd without cgroup v1.

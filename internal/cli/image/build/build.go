@@ -23,12 +23,14 @@ func Command(e env.Env) *cobra.Command {
 from Debian; results are kept, so that a second build takes a second. It needs Docker, a Go toolchain and
 mmdebstrap on this host.`,
 		Example: `  slipway image build
-  slipway image build --control-plane`,
+  slipway image build --control-plane
+  slipway image build --refresh`,
 		Args: cobra.NoArgs,
 	}
 	o := nodeimage.Options{Progress: e.Err}
 	cmd.Flags().StringVar(&o.KubernetesVersion, "kubernetes-version", nodeimage.DefaultVersion, "Kubernetes version of the nodes")
 	cmd.Flags().BoolVar(&o.ControlPlane, "control-plane", false, "add what a control plane on the node needs; HostedControlPlane does not need it")
+	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "take up the updates of Debian; nodes get them when they are replaced (slipway rollout restart)")
 	cmd.Flags().StringVar(&o.CacheDir, "cache-dir", "", "folder that keeps the results of steps (default: slipway/nodeimage in the user's cache folder)")
 	format := output.Flag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
