@@ -24,7 +24,7 @@ const CorePrefix = "capi-"
 // Named returns a writer whose field manager has exactly this name, which starts with [Prefix] or [CorePrefix]; it
 // shares the record of writes.
 func (w *Writer) Named(manager string) *Writer {
-	return &Writer{client: w.client, owner: manager, writes: w.writes, onApply: w.onApply}
+	return &Writer{client: w.client, owner: manager, writes: w.writes, others: w.others, onApply: w.onApply}
 }
 
 // CreateApplied creates the object by server-side apply, so that the same field manager can apply changes to it later

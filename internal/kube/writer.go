@@ -26,6 +26,8 @@ type Writer struct {
 	client client.Client
 	owner  string
 	writes *Writes
+	// others is what all writers of the process have written; nil: not known.
+	others *Writes
 	// onApply is called for every apply: the kind, and whether it was sent.
 	onApply func(kind string, sent bool)
 }
@@ -37,8 +39,12 @@ func NewWriter(c client.Client, controller string) *Writer {
 
 // As returns a writer with another field manager, "slipway-<name>", that shares the record of writes.
 func (w *Writer) As(controller string) *Writer {
-	return &Writer{client: w.client, owner: Prefix + controller, writes: w.writes, onApply: w.onApply}
+	return &Writer{client: w.client, owner: Prefix + controller, writes: w.writes, others: w.others, onApply: w.onApply}
 }
+
+// Among makes the writer one of several of a process that share a record of what they wrote: a patch of what another of them wrote since
+// it was read is a conflict without the API server being asked.
+func (w *Writer) Among(others *Writes) { w.others = others }
 
 // OnApply sets the function that is called for every apply: the kind, and whether it was sent or would have changed nothing.
 func (w *Writer) OnApply(f func(kind string, sent bool)) { w.onApply = f }
@@ -107,7 +113,35 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	if onlyLock(data) {
 		return nil
 	}
-	if w.writes.Stale(live) { // the API server would refuse it for the same reason
+	if w.others != nil && w.others.Stale(live) { // the API server would refuse it for the same reason
+		return w.stale(live)
+	}
+	return w.patch(ctx, live, data)
+}
+
+// PatchOwned is Patch for fields that this controller alone writes: what others have written to the object since live was read, its
+// status most often, is no conflict. What this writer has written since then is.
+func (w *Writer) PatchOwned(ctx context.Context, live client.Object, change func(client.Object)) error {
+	before := withoutManagedFields(live)
+	before.SetUID("") // so that the patch has it: it is of this object, and not of a later one of its name
+	after := before.DeepCopyObject().(client.Object)
+	change(after)
+	data, err := client.MergeFrom(before).Data(after)
+	if err != nil {
+		return fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
+	}
+	if string(data) == "{}" {
+		return nil
+	}
+	after.SetUID(live.GetUID())
+	if data, err = client.MergeFrom(before).Data(after); err != nil {
+		return fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
+	}
+	return w.patch(ctx, live, data)
+}
+
+func (w *Writer) patch(ctx context.Context, live client.Object, data []byte) error {
+	if w.writes.Stale(live) {
 		return w.stale(live)
 	}
 	if _, err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, data)); err != nil {
@@ -136,8 +170,15 @@ func (w *Writer) send(
 	if err != nil {
 		return nil, err
 	}
-	w.writes.record(answer)
+	w.record(answer)
 	return answer, nil
+}
+
+func (w *Writer) record(o client.Object) {
+	w.writes.record(o)
+	if w.others != nil {
+		w.others.record(o)
+	}
 }
 
 // withoutManagedFields returns the object without what is half of it and never changed here. The rest is not copied and must
@@ -171,7 +212,7 @@ func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	if err != nil {
 		return fmt.Errorf("creating %s %s: %w", kind, client.ObjectKeyFromObject(obj), err)
 	}
-	w.writes.record(obj)
+	w.record(obj)
 	return nil
 }
 

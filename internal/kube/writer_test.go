@@ -3,6 +3,7 @@ package kube_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -295,6 +296,19 @@ func TestPatchOfAStaleObject(t *testing.T) {
 	if err := w.Patch(t.Context(), secret, label("2")); err != nil || sent != 2 {
 		t.Errorf("once it was read again: %v, %d patches sent", err, sent)
 	}
+
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+		t.Fatal(err)
+	}
+	all, other := &kube.Writes{}, kube.NewWriter(c, "other")
+	w.Among(all)
+	other.Among(all)
+	if err := other.Patch(t.Context(), secret, label("3")); err != nil || sent != 3 {
+		t.Fatalf("%v, %d patches sent", err, sent)
+	}
+	if err := w.As("test-too").Patch(t.Context(), secret, label("4")); fault.KindOf(err) != fault.Conflict || sent != 3 {
+		t.Errorf("what another controller wrote meanwhile: %v, %d patches sent", err, sent)
+	}
 }
 
 // Managed fields are half of an object; nothing that is compared or sent has them.
@@ -325,5 +339,49 @@ func TestPatchSendsNoManagedFields(t *testing.T) {
 	}
 	if !equality.Semantic.DeepEqual(before, live) {
 		t.Error("the object that was read was changed")
+	}
+}
+
+// TestPatchOwned: what others write meanwhile is kept and is no conflict; another object of that name is.
+func TestPatchOwned(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "u"}}
+	var sent []string
+	c := fake.NewClientBuilder().WithObjects(secret).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			data, err := p.Data(o)
+			sent = append(sent, string(data))
+			if err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	}).Build()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+		t.Fatal(err)
+	}
+	read := secret.DeepCopy()
+	secret.SetLabels(map[string]string{"theirs": "1"})
+	if err := c.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	w := kube.NewWriter(c, "test")
+	annotate := func(o client.Object) { o.SetAnnotations(map[string]string{"ours": "1"}) }
+	if err := w.PatchOwned(t.Context(), read, func(client.Object) {}); err != nil || len(sent) > 0 {
+		t.Errorf("nothing changes: %v, sent %q", err, sent)
+	}
+	if err := w.PatchOwned(t.Context(), read, annotate); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{`{"metadata":{"annotations":{"ours":"1"},"uid":"u"}}`}; !slices.Equal(sent, want) {
+		t.Errorf("sent %q, want %q", sent, want)
+	}
+	if err := w.PatchOwned(t.Context(), read, annotate); fault.KindOf(err) != fault.Conflict || len(sent) != 1 {
+		t.Errorf("what this writer wrote itself is not there yet: %v, sent %q", err, sent)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+		t.Fatal(err)
+	}
+	if secret.Labels["theirs"] != "1" || secret.Annotations["ours"] != "1" {
+		t.Errorf("labels %v, annotations %v", secret.Labels, secret.Annotations)
 	}
 }

@@ -51,6 +51,9 @@ type Controller[O Object, S any] struct {
 	Name string
 	// Finalizer that the objects have while they exist; empty: none, and a deleting object is not reconciled.
 	Finalizer string
+	// AwaitFinalizer: another controller adds the finalizer, at the same event; until it has, nothing is done here. Both at once would be
+	// a conflict each time.
+	AwaitFinalizer bool
 	// New returns an empty object.
 	New func() O
 	// Adopt returns what else to write together with the finalizer, such as a label and an owner; nil: it is not known
@@ -263,6 +266,9 @@ func (r *Reconciler[O, S]) addFinalizer(ctx context.Context, o O) (proceed bool,
 	}
 	if has || r.DeferFinalizer != nil && r.DeferFinalizer(o) {
 		return true, nil
+	}
+	if r.AwaitFinalizer {
+		return false, nil // the write that adds it leads here again
 	}
 	var adopt func(client.Object)
 	if r.Adopt != nil {

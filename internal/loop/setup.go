@@ -38,6 +38,8 @@ type Setup struct {
 	ReconcileInterval time.Duration
 	// NormalEvents limits the events of type Normal of all controllers that share it; nil: no limit.
 	NormalEvents *rate.Limiter
+	// Written is what all controllers that share it have written; nil: each knows of its own writes alone.
+	Written *kube.Writes
 	// Limits are what the API accepts as the status of each kind; nil: unknown.
 	Limits statuslimits.Limits
 	// Metrics of all controllers; nil: none.
@@ -145,6 +147,7 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 // Writer returns the writer of the controller with this name, whose applies are counted.
 func (s Setup) Writer(controller string) *kube.Writer {
 	w := kube.NewWriter(s.Manager.GetClient(), controller)
+	w.Among(s.Written)
 	if s.Metrics != nil {
 		w.OnApply(func(kind string, sent bool) { s.Metrics.applied(controller, kind, sent) })
 	}

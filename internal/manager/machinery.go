@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
@@ -49,7 +50,7 @@ func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 	}
 	common := loop.Setup{
 		Limits: statuslimits.New(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
-		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce),
+		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce), Written: &kube.Writes{},
 	}
 	if c.plans != nil {
 		common.Plans = c.plans

@@ -45,7 +45,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case link.Own, link.Delete:
 		return link.Act(ctx, c.writer, a, s.infra(), s.control())
 	case SetEndpoint:
-		return c.writer.Patch(ctx, s.Cluster, func(o client.Object) {
+		return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
 			o.(*clusterv1.Cluster).Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
 		})
 	case CreateKubeconfig:

@@ -193,7 +193,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case Retry:
 		return a.err()
 	case SetReferences:
-		return c.writer.Patch(ctx, s.Cluster, func(o client.Object) {
+		return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
 			refer(o.(*clusterv1.Cluster), *a.Desired)
 			list(o, a.Workers)
 		})

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -419,8 +418,8 @@ func TestOneWorkerFails(t *testing.T) {
 		return c.Patch(ctx, o, p, opts...)
 	}}
 	w := newWorld(t, management(cluster, newClass()).WithReturnManagedFields().WithInterceptorFuncs(refuse).Build())
-	for range 3 {
-		_, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	for range 2 {
+		_, err := w.reconcile()
 		if fault.KindOf(err) == fault.Bug {
 			t.Fatal(err)
 		}
@@ -483,8 +482,8 @@ func TestForeignObjects(t *testing.T) { // TP-02
 	labelled := template("HostTemplate", "theirs", nil)
 	labelled.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.ClusterTopologyOwnedLabel: ""})
 	w := newWorld(t, management(newCluster(), class, foreign, labelled).WithReturnManagedFields().Build())
-	for range 3 {
-		if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); fault.KindOf(err) == fault.Bug {
+	for range 2 {
+		if _, err := w.reconcile(); fault.KindOf(err) == fault.Bug {
 			t.Fatal(err)
 		}
 	}
@@ -526,7 +525,7 @@ func TestRestoreInAnyOrder(t *testing.T) { // OR-01
 		for _, o := range restored {
 			w.must(client.IgnoreAlreadyExists(w.Create(t.Context(), o.DeepCopyObject().(client.Object)))) // as restores do
 			for range 2 {
-				if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil && fault.KindOf(err) != fault.Conflict {
+				if _, err := w.reconcile(); err != nil && fault.KindOf(err) != fault.Conflict {
 					t.Fatal(err)
 				}
 			}

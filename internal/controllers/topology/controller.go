@@ -78,8 +78,8 @@ func Add(s loop.Setup, extensions hook.Client) error {
 
 func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] {
 	return loop.Controller[*clusterv1.Cluster, Snapshot]{
-		// The finalizer is that of the Cluster controller, which removes it: a Cluster that is being deleted always waits here.
-		Name: Name, Finalizer: clusterv1.ClusterFinalizer,
+		// The finalizer is that of the Cluster controller, which adds and removes it: a Cluster that is being deleted always waits here.
+		Name: Name, Finalizer: clusterv1.ClusterFinalizer, AwaitFinalizer: true,
 		Urgent: loop.Urgent{Conditions: []string{clusterv1.ClusterTopologyReconciledCondition}},
 		FalseWhilePaused: func(cluster *clusterv1.Cluster) []string {
 			if !cluster.Spec.Topology.IsDefined() {

@@ -141,7 +141,7 @@ func TestRefusedCreation(t *testing.T) { // TP-31
 	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().WithInterceptorFuncs(refuse).Build())
 	said := map[string]bool{}
 	for range 4 {
-		_, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		_, err := w.reconcile()
 		w.identify()
 		if c := w.condition(); c != "" { // the first reconciliation adds the finalizer
 			said[c] = err != nil
@@ -191,7 +191,7 @@ func (u *upgrading) fail(during time.Duration) []string {
 	begin := u.now
 	var said []string
 	for u.now.Before(begin.Add(during)) {
-		_, _ = u.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		_, _ = u.reconcile()
 		u.identify()
 		if u.play() {
 			continue
@@ -217,7 +217,7 @@ func TestItemOfAnotherCluster(t *testing.T) { // TM-01, TP-15, TP-20
 	result := ctrl.Result{}
 	for range 3 {
 		var err error
-		result, err = u.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		result, err = u.reconcile()
 		u.must(err)
 	}
 	want := `False ReconcileFailed Extension gen.ext of patch p: item 0 of its answer is for uid "6d1b9a60-0000-5000-8000-000000000000", which is of no ` +

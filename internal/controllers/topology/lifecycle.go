@@ -182,7 +182,7 @@ func (c *Controller) askHook(ctx context.Context, s Snapshot, q lifecycle.Questi
 
 // record writes annotations of the Cluster.
 func (c *Controller) record(ctx context.Context, s Snapshot, annotations map[string]*string) error {
-	return c.writer.Patch(ctx, s.Cluster, func(o client.Object) {
+	return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
 		after := maps.Clone(o.GetAnnotations())
 		if after == nil {
 			after = map[string]string{}

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -139,7 +138,7 @@ func (u *upgrading) start() {
 func (u *upgrading) run(done func() bool) {
 	u.t.Helper()
 	for range 800 {
-		result, err := u.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		result, err := u.reconcile()
 		if err != nil {
 			u.start()
 		}
@@ -377,7 +376,7 @@ func TestHookFails(t *testing.T) { // LH-14, LH-17, TP-20, TP-23
 	})
 	said := map[string]bool{}
 	for range 12 {
-		_, err := u.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		_, err := u.reconcile()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -154,13 +155,26 @@ func (w world) must(err error) {
 	}
 }
 
+// reconcile is one reconciliation; the Cluster controller has seen the Cluster before.
+func (w world) reconcile() (ctrl.Result, error) {
+	cluster := &clusterv1.Cluster{}
+	err := w.Get(context.Background(), key, cluster)
+	w.must(client.IgnoreNotFound(err))
+	if err == nil && cluster.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(cluster, clusterv1.ClusterFinalizer) {
+		if err := w.Update(context.Background(), cluster, client.FieldOwner("slipway-cluster")); !errors.Is(err, flaky.ErrInjected) {
+			w.must(err)
+		}
+	}
+	return w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+}
+
 // settle reconciles until nothing is written any more. The manager dies with a write that fails, and another one goes on.
 func (w world) settle() {
 	w.t.Helper()
 	quiet := 0
 	for range 60 {
 		before := w.fingerprint()
-		_, err := w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		_, err := w.reconcile()
 		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
 			w.t.Fatal(err)
 		}
