@@ -220,6 +220,7 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/simulated":                               "plays the parts of a workload cluster in its own memory",
 		"internal/controllers/clusterresourceset/apply.go": "applies manifests of people to workload clusters, with their kinds and verbs",
 		"internal/clusterctl/extension/register":           "writes for the person who types the command",
+		"internal/clusterctl/personal":                     "writes for the person who types the command, in a workload cluster",
 		"internal/testkit":                                 "tests",
 		"internal/whatif/change.go":                        "plays kubectl on a copy in memory",
 	}.check(t, only(all, writes), "write through internal/kube")

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,10 +44,31 @@ func TestClassQuickstart(t *testing.T) { // TP-01, TP-02, TP-08, TP-13
 		t.Errorf("the first node %q is still there: %s", first, now)
 	}
 	unavailableVersion(t, in, w)
+	personalCredentials(t, in, w)
 	in.run("delete", "cluster", "classy")
 	if left := in.leftovers(in.instance()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// personalCredentials are those of one person, who may do what the role says until it is revoked.
+func personalCredentials(t *testing.T, in *installation, w workload) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "anna")
+	in.run("get", "kubeconfig", "classy", "--user", "anna", "--role", "view", "--output-file", file)
+	anna := workload{in, file}
+	untilContains(t, short, "a role of one person", "coredns", func() string {
+		out, _ := anna.try("get", "deployments", "-n", "kube-system", "-o", "name")
+		return out
+	})
+	if out, err := anna.try("get", "secrets", "-n", "kube-system"); err == nil || !strings.Contains(out, `User "anna" cannot list`) {
+		t.Errorf("view reads Secrets: %v, %s", err, out)
+	}
+	w.kubectl("delete", "clusterrolebinding", "--selector", "slipway.dev/personal-user=anna")
+	untilContains(t, short, "it is revoked", `User "anna" cannot list`, func() string {
+		out, _ := anna.try("get", "deployments", "-n", "kube-system", "-o", "name")
+		return out
+	})
 }
 
 // unavailableVersion asks for a version that the host does not have: the upgrade does not begin, and the condition says what to do.

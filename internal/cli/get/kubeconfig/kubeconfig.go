@@ -1,33 +1,63 @@
 package kubeconfig
 
 import (
+	"context"
+	"fmt"
+	"time"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/clusterctl/kubeconfig"
+	"github.com/slipwayhq/slipway/internal/clusterctl/personal"
+	"github.com/slipwayhq/slipway/internal/fault"
+	safe "github.com/slipwayhq/slipway/internal/kubeconfig"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
+
+// flags are those of the verb.
+type flags struct {
+	merge bool
+	file  string
+	user  string
+	role  string
+	valid time.Duration
+}
 
 // Command builds the verb.
 func Command(e env.Env) *cobra.Command {
+	f := &flags{}
 	cmd := &cobra.Command{
 		Use:   "kubeconfig CLUSTER",
 		Short: "Print the kubeconfig of a workload cluster",
 		Long: `Print the kubeconfig of a workload cluster. With --merge, it is added to the kubeconfig of kubectl instead (the first file
 of $KUBECONFIG, or ~/.kube/config) as context slipway-CLUSTER, in other namespaces than "default"
-slipway-NAMESPACE-CLUSTER, and that context becomes the current one. Other contexts stay as they are.`,
-		Example: `  slipway get kubeconfig demo > demo.kubeconfig
+slipway-NAMESPACE-CLUSTER, and that context becomes the current one. Other contexts stay as they are.
+
+It is the administrator's: a member of system:masters, whose rights end with the certificate and in no other way. For daily work,
+--user issues credentials to one person: the workload cluster signs a certificate for that name, valid for some hours, in a group that
+only this certificate has, and a ClusterRoleBinding gives the group the role. Delete the binding to revoke it:
+
+  kubectl delete clusterrolebinding --selector slipway.dev/personal-user=NAME`,
+		Example: `  slipway get kubeconfig demo --output-file demo.kubeconfig
   slipway kubectl --kubeconfig demo.kubeconfig get nodes
-  slipway get kubeconfig demo --merge`,
+  slipway get kubeconfig demo --user anna --role edit --valid 2h --merge`,
 		Args: argument.One("CLUSTER"),
 	}
-	flags := management.Add(cmd.Flags())
-	into := cmd.Flags().Bool("merge", false, "add it to the kubeconfig of kubectl and make it the current context, instead of printing it")
-	cmd.ValidArgsFunction = flags.CompleteCluster(e)
+	connection := management.Add(cmd.Flags())
+	f.add(cmd.Flags())
+	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := flags.Connect(e)
+		if err := f.check(cmd.Flags()); err != nil {
+			return err
+		}
+		c, err := connection.Connect(e)
 		if err != nil {
 			return err
 		}
@@ -35,11 +65,64 @@ slipway-NAMESPACE-CLUSTER, and that context becomes the current one. Other conte
 		if err != nil {
 			return c.Explain(err)
 		}
-		if *into {
-			return merge(e, flags, contextName(c.Namespace, args[0]), data)
+		if f.user != "" {
+			if data, err = f.personal(cmd.Context(), e, data); err != nil {
+				return err
+			}
+		}
+		switch {
+		case f.merge:
+			return merge(e, connection, contextName(c.Namespace, args[0]), data)
+		case f.file != "":
+			return write(f.file, data)
 		}
 		_, err = e.Out.Write(data)
 		return err
 	}
 	return cmd
+}
+
+func (f *flags) add(set *pflag.FlagSet) {
+	set.BoolVar(&f.merge, "merge", false, "add it to the kubeconfig of kubectl and make it the current context, instead of printing it")
+	set.StringVar(&f.file, "output-file", "", "write it to this file, which others cannot read, instead of printing it")
+	set.StringVar(&f.user, "user", "", "issue credentials to the person of this name, instead of the administrator's")
+	set.StringVar(&f.role, "role", "cluster-admin", "with --user: ClusterRole of the workload cluster that the person gets")
+	set.DurationVar(&f.valid, "valid", 8*time.Hour, "with --user: how long the credentials are valid, 10m to 168h")
+}
+
+func (f *flags) check(set *pflag.FlagSet) error {
+	switch {
+	case f.merge && f.file != "":
+		return fault.New(fault.Invalid, "Usage", "--merge and --output-file exclude each other: give one of them")
+	case f.user == "" && (set.Changed("role") || set.Changed("valid") || set.Changed("user")):
+		return fault.New(fault.Invalid, "Usage", "--role and --valid are those of a person: name one with --user")
+	}
+	return nil
+}
+
+// personal issues credentials with those of the administrator.
+func (f *flags) personal(ctx context.Context, e env.Env, administrator []byte) ([]byte, error) {
+	config, err := safe.Parse(administrator, policy.Configuration{})
+	if err != nil {
+		return nil, err
+	}
+	api, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	issued, err := personal.Issue(ctx, api, personal.Request{User: f.user, Role: f.role, For: f.valid, Now: e.Now()})
+	if err != nil {
+		return nil, err
+	}
+	_, _ = fmt.Fprintf(e.Err, "Credentials of %s are valid until %s. To revoke them: kubectl delete clusterrolebinding %s\n",
+		f.user, issued.Expires.UTC().Format(time.RFC3339), issued.Binding)
+	return issued.Kubeconfig(administrator, f.user)
+}
+
+// write puts a kubeconfig into a file that only its owner can read, in the place of what was there.
+func write(file string, data []byte) error {
+	if _, err := datadir.WriteFile(file, data, 0o600); err != nil {
+		return fault.New(fault.Invalid, ReasonNoFile, "%s cannot be written: %v", file, err).From(err)
+	}
+	return nil
 }

@@ -1,0 +1,136 @@
+package personal
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+const (
+	// UserLabel of a binding is the person, as far as a label can say it.
+	UserLabel = "slipway.dev/personal-user"
+	// UserAnnotation is the name in the certificate, ExpiresAnnotation when that ends.
+	UserAnnotation    = "slipway.dev/personal-user"
+	ExpiresAnnotation = "slipway.dev/personal-expires"
+	// prefix of names and of the group.
+	prefix      = "slipway-personal-"
+	groupPrefix = "slipway:personal:"
+)
+
+// How long a certificate may be valid. The cluster may sign for less.
+const (
+	Shortest = 10 * time.Minute // the least that Kubernetes signs for
+	Longest  = 7 * 24 * time.Hour
+)
+
+// Reasons of the faults of this package.
+const (
+	ReasonInvalid   = "CredentialsInvalid"
+	ReasonNotSigned = "CredentialsNotSigned"
+)
+
+// Request is for whom, with which rights and for how long.
+type Request struct {
+	// User is the name that the API server sees, and audit logs say.
+	User string
+	// Role is a ClusterRole of the workload cluster.
+	Role string
+	// For is how long the certificate is valid.
+	For time.Duration
+	// Now is the time.
+	Now time.Time
+}
+
+// Credentials are a client certificate and its key, as PEM.
+type Credentials struct {
+	Certificate, Key []byte
+	// Binding is the ClusterRoleBinding that gives them rights; Expires is when they end.
+	Binding string
+	Expires time.Time
+}
+
+// Issue issues credentials. The client is one of an administrator of the workload cluster.
+func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials, error) {
+	if err := r.check(); err != nil {
+		return Credentials{}, err
+	}
+	_, err := c.RbacV1().ClusterRoles().Get(ctx, r.Role, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return Credentials{}, fault.New(fault.Invalid, ReasonInvalid,
+			"the workload cluster has no ClusterRole %q: name one that it has with --role, such as view, edit, admin or cluster-admin", r.Role)
+	case err != nil:
+		return Credentials{}, fmt.Errorf("reading ClusterRole %s: %w", r.Role, err)
+	}
+	if err := sweep(ctx, c, r.Now); err != nil {
+		return Credentials{}, err
+	}
+	id := make([]byte, 8)
+	if _, err := rand.Read(id); err != nil {
+		return Credentials{}, err
+	}
+	out := Credentials{Binding: prefix + hex.EncodeToString(id)}
+	group := groupPrefix + hex.EncodeToString(id)
+	if out.Key, out.Certificate, out.Expires, err = certificate(ctx, c, r, subject{name: out.Binding, group: group}); err != nil {
+		return Credentials{}, err
+	}
+	_, err = c.RbacV1().ClusterRoleBindings().Create(ctx, bindingOf(r, out, group), metav1.CreateOptions{})
+	if err != nil {
+		return Credentials{}, fmt.Errorf("creating ClusterRoleBinding %s: %w", out.Binding, err)
+	}
+	return out, nil
+}
+
+func (r Request) check() error {
+	switch {
+	case r.User == "" || strings.TrimSpace(r.User) != r.User || len(r.User) > 64:
+		return fault.New(fault.Invalid, ReasonInvalid, "%q is not the name of a user: 1 to 64 characters without spaces around them", r.User)
+	case strings.HasPrefix(r.User, "system:"):
+		return fault.New(fault.Invalid, ReasonInvalid, "%q is a name of Kubernetes' own components: name a person", r.User)
+	case r.For < Shortest || r.For > Longest:
+		return fault.New(fault.Invalid, ReasonInvalid, "credentials are valid for %s to %s, not for %s", Shortest, Longest, r.For)
+	}
+	return nil
+}
+
+func bindingOf(r Request, c Credentials, group string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        c.Binding,
+			Labels:      map[string]string{UserLabel: contract.LabelValue(r.User)},
+			Annotations: map[string]string{UserAnnotation: r.User, ExpiresAnnotation: c.Expires.UTC().Format(time.RFC3339)},
+		},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.Role},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
+	}
+}
+
+// sweep deletes the bindings of certificates that have ended. One without a time that can be read is a person's, and stays.
+func sweep(ctx context.Context, c kubernetes.Interface, now time.Time) error {
+	list, err := c.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{LabelSelector: UserLabel})
+	if err != nil {
+		return fmt.Errorf("listing ClusterRoleBindings: %w", err)
+	}
+	for _, b := range list.Items {
+		ends, err := time.Parse(time.RFC3339, b.Annotations[ExpiresAnnotation])
+		if err != nil || now.Before(ends) || !strings.HasPrefix(b.Name, prefix) {
+			continue
+		}
+		err = c.RbacV1().ClusterRoleBindings().Delete(ctx, b.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &b.UID}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting ClusterRoleBinding %s, which has expired: %w", b.Name, err)
+		}
+	}
+	return nil
+}

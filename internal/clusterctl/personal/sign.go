@@ -1,0 +1,110 @@
+package personal
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// signedWithin is how long the cluster may take to sign.
+const signedWithin = 30 * time.Second
+
+// subject is what a certificate is for besides the user: the name of the request, and the group.
+type subject struct{ name, group string }
+
+// certificate makes a key and has the cluster sign for it.
+func certificate(ctx context.Context, c kubernetes.Interface, r Request, s subject) (key, cert []byte, expires time.Time, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, expires, err
+	}
+	encoded, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		return nil, nil, expires, err
+	}
+	key = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: r.User, Organization: []string{s.group}},
+	}, private)
+	if err != nil {
+		return nil, nil, expires, err
+	}
+	if cert, err = sign(ctx, c, r, s.name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})); err != nil {
+		return nil, nil, expires, err
+	}
+	block, _ := pem.Decode(cert)
+	if block == nil {
+		return nil, nil, expires, fault.New(fault.Invalid, ReasonNotSigned, "what the workload cluster signed is not a certificate")
+	}
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, nil, expires, fault.New(fault.Invalid, ReasonNotSigned, "what the workload cluster signed is not a certificate").From(err)
+	}
+	if !private.PublicKey.Equal(parsed.PublicKey) || parsed.Subject.CommonName != r.User || len(parsed.Subject.Organization) != 1 || parsed.Subject.Organization[0] != s.group {
+		return nil, nil, expires, fault.New(fault.Invalid, ReasonNotSigned, "the workload cluster signed for another name or key than was requested; nothing was given rights")
+	}
+	return key, cert, parsed.NotAfter, nil
+}
+
+// sign has the cluster sign a request, which is removed again.
+func sign(ctx context.Context, c kubernetes.Interface, r Request, name string, pemRequest []byte) ([]byte, error) {
+	seconds := int32(r.For / time.Second)
+	requests := c.CertificatesV1().CertificateSigningRequests()
+	csr, err := requests.Create(ctx, &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: pemRequest, SignerName: certificatesv1.KubeAPIServerClientSignerName, ExpirationSeconds: &seconds,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("creating CertificateSigningRequest %s: %w", name, err)
+	}
+	defer func() { _ = requests.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) }() // else the cluster does, in a day
+	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "PersonalCredentials", Message: "Requested by slipway get kubeconfig --user",
+	})
+	if _, err := requests.UpdateApproval(ctx, name, csr, metav1.UpdateOptions{}); err != nil {
+		return nil, fmt.Errorf("approving CertificateSigningRequest %s: %w", name, err)
+	}
+	var refused string
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, signedWithin, true, func(ctx context.Context) (bool, error) {
+		if csr, err = requests.Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return false, err
+		}
+		for _, cond := range csr.Status.Conditions {
+			if cond.Type == certificatesv1.CertificateFailed || cond.Type == certificatesv1.CertificateDenied {
+				refused = cond.Message
+				return true, nil
+			}
+		}
+		return len(csr.Status.Certificate) > 0, nil
+	})
+	switch {
+	case refused != "":
+		return nil, fault.New(fault.Invalid, ReasonNotSigned, "the workload cluster does not sign the certificate: %s", refused)
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return nil, fault.New(fault.Transient, ReasonNotSigned,
+			"the workload cluster has not signed the certificate in %s: its kube-controller-manager does that for the signer %s; see that it runs, and try again",
+			signedWithin, certificatesv1.KubeAPIServerClientSignerName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("waiting for CertificateSigningRequest %s to be signed: %w", name, err)
+	}
+	return csr.Status.Certificate, nil
+}
