@@ -1,26 +1,21 @@
 package personal
 
 import (
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
-	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Kubeconfig is the kubeconfig of an administrator with these credentials in the place of the administrator's.
-func (c Credentials) Kubeconfig(administrator []byte, user string) ([]byte, error) {
-	from, err := clientcmd.Load(administrator)
-	if err != nil {
-		return nil, err
+// Kubeconfig reaches the same API server as an administrator, with these credentials. Cluster is what it is called in the file.
+func (c Credentials) Kubeconfig(administrator *rest.Config, cluster, user string) ([]byte, error) {
+	server := &clientcmdapi.Cluster{
+		Server: administrator.Host, CertificateAuthorityData: administrator.CAData, TLSServerName: administrator.ServerName,
+		DisableCompression: administrator.DisableCompression,
 	}
-	current := from.Contexts[from.CurrentContext]
-	if current == nil || from.Clusters[current.Cluster] == nil {
-		return nil, fault.New(fault.Invalid, ReasonInvalid, "the kubeconfig of the cluster has no current context with a cluster")
-	}
-	out, name := clientcmdapi.NewConfig(), user+"@"+current.Cluster
-	out.Clusters[current.Cluster] = from.Clusters[current.Cluster]
+	out, name := clientcmdapi.NewConfig(), user+"@"+cluster
+	out.Clusters[cluster] = server
 	out.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: c.Certificate, ClientKeyData: c.Key}
-	out.Contexts[name] = &clientcmdapi.Context{Cluster: current.Cluster, AuthInfo: name, Namespace: current.Namespace}
+	out.Contexts[name] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: name}
 	out.CurrentContext = name
 	return clientcmd.Write(*out)
 }

@@ -2,7 +2,6 @@ package personal
 
 import (
 	"context"
-	"encoding/pem"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -22,14 +22,6 @@ import (
 func TestIssue(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{})
 	admin := kubernetes.NewForConfigOrDie(server.Config)
-	kubeconfigOfAdmin, err := clientcmd.LoadFromFile(server.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := clientcmd.Write(*kubeconfigOfAdmin)
-	if err != nil {
-		t.Fatal(err)
-	}
 	now := time.Now()
 	issue := func(r Request) (Credentials, kubernetes.Interface) {
 		t.Helper()
@@ -37,7 +29,7 @@ func TestIssue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := c.Kubeconfig(text, r.User)
+		file, err := c.Kubeconfig(server.Config, "demo", r.User)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,18 +132,18 @@ func TestIssueRefuses(t *testing.T) {
 }
 
 func TestKubeconfig(t *testing.T) {
-	const admin = `{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: demo, cluster: {server: "https://x", certificate-authority-data: Y2E=}}],
-users: [{name: root, user: {client-key-data: a2V5}}], contexts: [{name: a, context: {cluster: demo, user: root}}]}`
-	data, err := Credentials{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"}), Key: []byte("mine")}.Kubeconfig([]byte(admin), "anna")
+	administrator := &rest.Config{Host: "https://x", BearerToken: "root", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), ServerName: "x", KeyData: []byte("root")}}
+	data, err := Credentials{Certificate: []byte("signed"), Key: []byte("mine")}.Kubeconfig(administrator, "demo", "anna")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := clientcmd.Load(data)
-	if err != nil || got.CurrentContext != "anna@demo" || len(got.AuthInfos) != 1 || string(got.AuthInfos["anna@demo"].ClientKeyData) != "mine" ||
-		got.Clusters["demo"].Server != "https://x" {
-		t.Errorf("%v:\n%s", err, data)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := (Credentials{}).Kubeconfig([]byte("{apiVersion: v1, kind: Config}"), "anna"); fault.KindOf(err) != fault.Invalid {
-		t.Errorf("%v", err)
+	user, cluster := got.AuthInfos["anna@demo"], got.Clusters["demo"]
+	if got.CurrentContext != "anna@demo" || len(got.AuthInfos) != 1 || string(user.ClientKeyData) != "mine" || user.Token != "" ||
+		cluster.Server != "https://x" || string(cluster.CertificateAuthorityData) != "ca" || cluster.TLSServerName != "x" {
+		t.Errorf("%s", data)
 	}
 }

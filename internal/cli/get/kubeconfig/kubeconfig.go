@@ -66,7 +66,7 @@ only this certificate has, and a ClusterRoleBinding gives the group the role. De
 			return c.Explain(err)
 		}
 		if f.user != "" {
-			if data, err = f.personal(cmd.Context(), e, data); err != nil {
+			if data, err = f.personal(cmd.Context(), e, args[0], data); err != nil {
 				return err
 			}
 		}
@@ -101,7 +101,7 @@ func (f *flags) check(set *pflag.FlagSet) error {
 }
 
 // personal issues credentials with those of the administrator.
-func (f *flags) personal(ctx context.Context, e env.Env, administrator []byte) ([]byte, error) {
+func (f *flags) personal(ctx context.Context, e env.Env, cluster string, administrator []byte) ([]byte, error) {
 	config, err := safe.Parse(administrator, policy.Configuration{})
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (f *flags) personal(ctx context.Context, e env.Env, administrator []byte) (
 	}
 	_, _ = fmt.Fprintf(e.Err, "Credentials of %s are valid until %s. To revoke them: kubectl delete clusterrolebinding %s\n",
 		f.user, issued.Expires.UTC().Format(time.RFC3339), issued.Binding)
-	return issued.Kubeconfig(administrator, f.user)
+	return issued.Kubeconfig(config, cluster, f.user)
 }
 
 // write puts a kubeconfig into a file that only its owner can read, in the place of what was there.
