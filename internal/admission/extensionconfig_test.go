@@ -133,7 +133,7 @@ func TestWarnsOfDeprecatedHooks(t *testing.T) {
 	for i := range list {
 		if list[i].ID.Hook == "BeforeClusterCreate" {
 			list[i].Deprecation = &hooks.Deprecation{
-				Since: hooks.Release{Minor: "v1.15", Date: "2026-12-01"}, ReplacedBy: "v1beta1", Removal: &hooks.Release{Minor: "v1.16", Date: "2027-04-01"},
+				Since: hooks.Release{Minor: "v1.15", Date: "2026-12-01"}, Removal: &hooks.Release{Minor: "v1.16", Date: "2027-04-01"},
 			}
 		}
 	}
@@ -148,7 +148,7 @@ func TestWarnsOfDeprecatedHooks(t *testing.T) {
 		})
 	}
 	v := validateExtensionConfig(Request{New: c, Gates: Gates{RuntimeSDK: true}}, c, catalog)
-	want := []string{"handler h.ext serves BeforeClusterCreate of hooks.runtime.cluster.x-k8s.io/v1alpha1, deprecated since v1.15: use v1beta1 instead; it is removed in v1.16"}
+	want := []string{"handler h.ext serves BeforeClusterCreate of hooks.runtime.cluster.x-k8s.io/v1alpha1, deprecated since v1.15: the hook goes without a replacement; it is removed in v1.16"}
 	if diff := cmp.Diff(want, v.Warnings); diff != "" || len(v.Errors) > 0 {
 		t.Errorf("%v\n%s", v.Errors, diff)
 	}

@@ -6,8 +6,9 @@
 //	                                                                      4 each             HTTPS   checked
 //
 // Does: keeps what is known of every extension ([Extensions]), discovers their handlers, calls one handler or all of a
-// hook, translates between versions of a hook, keeps answers that ask for a later call, measures, and says which extensions
-// the removal of a hook would break ([Broken]).
+// hook, translates between versions of a hook, keeps answers that ask for a later call, until an annotation requests that the
+// extension is discovered once more ([RefreshAnnotation]), measures, and says which extensions the removal of a hook would
+// break ([Broken]).
 //
 // Owns: the connections to extensions, the state of their circuits, and the answers kept; all in memory.
 //

@@ -289,6 +289,34 @@ func TestOlderVersion(t *testing.T) {
 	}
 }
 
+// RT-14: a request whose answer is kept is not made at all: those of topologies are megabytes.
+func TestKeptAnswersNeedNoRequest(t *testing.T) {
+	encoded, step := 0, conversion()
+	down := step.RequestDown
+	step.RequestDown = func(in, out kruntime.Object) error {
+		encoded++
+		return down(in, out)
+	}
+	catalog, err := hooks.New(append(hooks.ClusterAPI(), newer()), step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, x := newWorld(t, func(c *Config) { c.Catalog = catalog }), hooktest.Start(t, hooktest.Options{})
+	x.Handle(hooktest.Handler("old", "BeforeClusterCreate"), hooktest.Answer(answered("wait", 20)))
+	w.mustDiscover(x.ExtensionConfig("ext"))
+	for _, want := range []struct {
+		input          string
+		calls, encoded int
+	}{{"a", 1, 1}, {"a", 1, 1}, {"b", 2, 2}, {"", 3, 3}, {"", 3, 4}} { // without an input the request itself is what counts
+		err := w.Call(t.Context(), cluster("ns"), "old.ext", Exchange{
+			Request: &BeforeClusterCreateRequest{Where: Place{Name: "c"}}, Response: &BeforeClusterCreateResponse{}, Input: want.input,
+		})
+		if n := len(x.Bodies(pathOf("old"))); err != nil || n != want.calls || encoded != want.encoded {
+			t.Errorf("input %q: %v, %d calls and %d requests made, want %d and %d", want.input, err, n, encoded, want.calls, want.encoded)
+		}
+	}
+}
+
 // RT-13, RT-16
 func TestAggregationAcrossVersions(t *testing.T) {
 	catalog, err := hooks.New(append(hooks.ClusterAPI(), newer()), conversion())

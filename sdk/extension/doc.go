@@ -19,8 +19,9 @@
 //		return err
 //	}
 //
-// Package topology, below this one, helps with the topology mutation hooks; package extensiontest runs handlers in
-// tests without a network.
+// Below this package, topology helps with the topology mutation hooks, upgradeplan with upgrade plans, inplace with updates of
+// Machines in place, and background with work that takes longer than a call; extensiontest runs handlers in tests without a
+// network.
 //
 // Owns: the paths of the protocol, /healthz, /readyz and /metrics on its port.
 //

@@ -93,6 +93,13 @@ func New(hooks []Hook, conversions ...Conversion) (*Catalog, error) {
 	for name := range c.versions {
 		slices.SortFunc(c.versions[name], func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
 	}
+	for _, h := range hooks {
+		if h.Deprecation != nil {
+			if err := h.Deprecation.checkReplacement(h.ID, c.versions[h.Name]); err != nil {
+				return nil, fmt.Errorf("hook %s: %w", h.ID, err)
+			}
+		}
+	}
 	for _, step := range conversions {
 		if err := c.connect(step); err != nil {
 			return nil, err

@@ -3,8 +3,11 @@ package hooks
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
+
+	"k8s.io/apimachinery/pkg/version"
 )
 
 // Stability is how much an author may rely on a version of a hook.
@@ -63,7 +66,8 @@ type Release struct {
 type Deprecation struct {
 	// Since is the release that deprecated the version.
 	Since Release
-	// ReplacedBy is the version to use instead; empty: there is none, the hook goes altogether.
+	// ReplacedBy is the version to use instead, which is in the same catalog, newer, and at least as stable; empty: there is
+	// none, the hook goes altogether, which an alpha version may, and one that is not the newest of its stability.
 	ReplacedBy string
 	// Removal is the release that removes the version, where that is settled.
 	Removal *Release
@@ -102,6 +106,28 @@ func (d Deprecation) check(s Stability) error {
 	if earliest := date.AddDate(0, window.Months, 0); last.Before(earliest) {
 		return fmt.Errorf("removed on %s, %s versions are kept for %d months, until %s",
 			d.Removal.Date, s, window.Months, earliest.Format(time.DateOnly))
+	}
+	return nil
+}
+
+// checkReplacement says what is wrong with what takes the place of a deprecated version, given all versions of its hook.
+func (d Deprecation) checkReplacement(id ID, versions []string) error {
+	own, _ := StabilityOf(id.Version)
+	if d.ReplacedBy == "" {
+		newest := slices.IndexFunc(versions, func(v string) bool {
+			s, _ := StabilityOf(v)
+			return s == own
+		})
+		if d.Removal != nil && own > Alpha && versions[newest] == id.Version {
+			return fmt.Errorf("removed without a replacement, and it is the newest %s version", own)
+		}
+		return nil
+	}
+	if !slices.Contains(versions, d.ReplacedBy) {
+		return fmt.Errorf("replaced by %q, which is no version of the hook", d.ReplacedBy)
+	}
+	if version.CompareKubeAwareVersionStrings(d.ReplacedBy, id.Version) <= 0 { // the order has the less stable first
+		return fmt.Errorf("replaced by %s, which is not newer, or less stable", d.ReplacedBy)
 	}
 	return nil
 }

@@ -213,6 +213,15 @@ func TestNewRefuses(t *testing.T) {
 	deprecate := func(v string, d Deprecation) []Hook {
 		return []Hook{{ID: placing(v), NewRequest: request[gaRequest](), NewResponse: answer[gaResponse](), Deprecation: &d}}
 	}
+	deprecated := func(v string, d Deprecation) []Hook { // beside the other versions
+		out := placings()
+		for i := range out {
+			if out[i].Version == v {
+				out[i].Deprecation = &d
+			}
+		}
+		return out
+	}
 	since := Release{Minor: "v1.14", Date: "2026-08-01"}
 	tests := map[string]struct {
 		reason string
@@ -226,7 +235,7 @@ func TestNewRefuses(t *testing.T) {
 			hooks:  deprecate("v1alpha1", Deprecation{Since: since, Removal: &since}),
 		},
 		"beta after two releases and half a year": {
-			hooks: deprecate("v1beta1", Deprecation{Since: since, Removal: &Release{Minor: "v1.16", Date: "2027-02-01"}}),
+			hooks: deprecated("v1beta1", Deprecation{Since: since, ReplacedBy: "v1", Removal: &Release{Minor: "v1.16", Date: "2027-02-01"}}), steps: steps(),
 		},
 		"beta one release too early": {
 			hooks: deprecate("v1beta1", Deprecation{Since: since, Removal: &Release{Minor: "v1.15", Date: "2027-12-01"}}),
@@ -237,7 +246,26 @@ func TestNewRefuses(t *testing.T) {
 			err:   "beta versions are kept for 6 months, until 2027-02-01",
 		},
 		"GA after three releases and a year": {
-			hooks: deprecate("v1", Deprecation{Since: since, Removal: &Release{Minor: "v1.17", Date: "2027-08-01"}}),
+			reason: "the window is over, and the newest GA version may not go without a replacement",
+			hooks:  deprecate("v1", Deprecation{Since: since, Removal: &Release{Minor: "v1.17", Date: "2027-08-01"}}),
+			err:    "removed without a replacement, and it is the newest GA version",
+		},
+		"newest beta without a replacement": {
+			hooks: deprecated("v1beta1", Deprecation{Since: since, Removal: &Release{Minor: "v1.16", Date: "2027-02-01"}}), steps: steps(),
+			err: "removed without a replacement, and it is the newest beta version",
+		},
+		"deprecated, and when it goes is open": {
+			hooks: deprecated("v1beta1", Deprecation{Since: since}), steps: steps(),
+		},
+		"a replacement that does not exist": {
+			hooks: deprecated("v1beta1", Deprecation{Since: since, ReplacedBy: "v2"}), steps: steps(), err: `replaced by "v2", which is no version of the hook`,
+		},
+		"a replacement that is less stable": {
+			reason: "no one has to leave a stable version for one that may change",
+			hooks:  deprecated("v1", Deprecation{Since: since, ReplacedBy: "v1beta1"}), steps: steps(), err: "replaced by v1beta1, which is not newer, or less stable",
+		},
+		"a replacement by itself": {
+			hooks: deprecated("v1", Deprecation{Since: since, ReplacedBy: "v1"}), steps: steps(), err: "replaced by v1, which is not newer",
 		},
 		"GA one release too early": {
 			hooks: deprecate("v1", Deprecation{Since: since, Removal: &Release{Minor: "v1.16", Date: "2029-08-01"}}),

@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/extension/call"
+	"github.com/slipwayhq/slipway/internal/cli/extension/check"
 	"github.com/slipwayhq/slipway/internal/cli/extension/delete"
 	"github.com/slipwayhq/slipway/internal/cli/extension/example"
 	initialize "github.com/slipwayhq/slipway/internal/cli/extension/init"
@@ -32,7 +33,7 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Write, run and look at Runtime Extensions",
 	}
 	for _, verb := range []func(env.Env) *cobra.Command{
-		call.Command, delete.Command, example.Command, initialize.Command, list.Command, openapi.Command, record.Command, refresh.Command,
+		call.Command, check.Command, delete.Command, example.Command, initialize.Command, list.Command, openapi.Command, record.Command, refresh.Command,
 		replay.Command, run.Command, update.Command,
 	} {
 		cmd.AddCommand(verb(e))

@@ -149,14 +149,14 @@ func TestReport(t *testing.T) {
 	deprecated := hooks.ClusterAPI()
 	for i := range deprecated {
 		if deprecated[i].ID.Hook == "BeforeClusterCreate" {
-			deprecated[i].Deprecation = &hooks.Deprecation{Since: hooks.Release{Minor: "v1.14", Date: "2026-08-01"}, ReplacedBy: "v1beta1"}
+			deprecated[i].Deprecation = &hooks.Deprecation{Since: hooks.Release{Minor: "v1.14", Date: "2026-08-01"}}
 		}
 	}
 	old, err := hooks.New(deprecated)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const advice = "* Handler check serves BeforeClusterCreate of hooks.runtime.cluster.x-k8s.io/v1alpha1: use v1beta1 instead"
+	const advice = "* Handler check serves BeforeClusterCreate of hooks.runtime.cluster.x-k8s.io/v1alpha1: the hook goes without a replacement"
 	const until = "; retrying in up to 1m. Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over"
 	const reached = "Calls stopped after several failures in a row: nothing listens"
 	const handlers = "Calls of a (it answered HTTP 500), b (it answered HTTP 404) stopped after several failures in a row"

@@ -1,0 +1,87 @@
+// Package check is the verb "extension check".
+//
+// Does: says which extensions of a management cluster this binary could not call.
+//
+// Never: changes anything.
+//
+// Read first: Command.
+package check
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/compatibility"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/register"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Say which extensions this version of slipway could not call",
+		Long: `Compare the handlers of all extensions of a management cluster with the hooks that this binary knows. Run it
+with a new version of slipway before you upgrade the management cluster to it: an extension whose handlers
+serve a hook, or a version of one, that is not known any more holds back what it would be called for. Then
+the command fails. Handlers of deprecated versions are named too.`,
+		Example: "  slipway extension check",
+		Args:    cobra.NoArgs,
+	}
+	flags := management.AddClusterScoped(cmd.Flags())
+	format := output.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := flags.Connect(e)
+		if err != nil {
+			return err
+		}
+		configs, err := register.List(cmd.Context(), c.Client)
+		if err != nil {
+			return c.Explain(err)
+		}
+		report := compatibility.Check(hooks.Default(), configs)
+		if err := format.Print(e.Out, report, func(w io.Writer) error { return text(w, report, len(configs)) }); err != nil {
+			return err
+		}
+		return failed(report)
+	}
+	return cmd
+}
+
+func text(w io.Writer, r compatibility.Report, extensions int) error {
+	var err error
+	for _, part := range []struct {
+		head  string
+		lines []string
+	}{
+		{"This version of slipway does not know the hooks of:", r.Broken},
+		{"These versions of hooks are deprecated:", r.Deprecated},
+	} {
+		if len(part.lines) == 0 {
+			continue
+		}
+		_, _ = fmt.Fprintln(w, part.head)
+		for _, line := range part.lines {
+			_, err = fmt.Fprintln(w, "  "+line)
+		}
+	}
+	if len(r.Broken) == 0 {
+		_, err = fmt.Fprintf(w, "This version of slipway can call all %d extensions.\n", extensions)
+	}
+	return err
+}
+
+// failed is the fault of extensions that would break.
+func failed(r compatibility.Report) error {
+	if len(r.Broken) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, "ExtensionsWouldBreak",
+		"this version of slipway cannot call %d of the hooks that extensions serve; install versions of the extensions that serve hooks of \"slipway extension openapi\", or delete their ExtensionConfigs, before you upgrade", len(r.Broken))
+}

@@ -1,0 +1,66 @@
+// Package compatibility says which extensions of a management cluster this binary could not call.
+//
+// Does: compares the handlers in the status of ExtensionConfigs with the hooks that this binary knows: before an upgrade, with the
+// binary that is to be installed.
+//
+// Never: changes anything, or calls an extension.
+//
+// Read first: [Check].
+package compatibility
+
+import (
+	"fmt"
+	"slices"
+
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// Report is what there is to say, sorted.
+type Report struct {
+	// Broken are handlers of hooks, or versions of them, that the binary does not know: they would hold back what they are
+	// called for.
+	Broken []string `json:"broken,omitempty"`
+	// Deprecated are handlers of versions that go later.
+	Deprecated []string `json:"deprecated,omitempty"`
+}
+
+// Check compares the handlers of extensions with the hooks of a catalog.
+func Check(catalog *hooks.Catalog, configs []runtimev1.ExtensionConfig) Report {
+	var unknown, deprecated []hooks.ID
+	for _, c := range configs {
+		for _, h := range c.Status.Handlers {
+			id, err := hooks.ParseID(h.RequestHook.APIVersion, h.RequestHook.Hook)
+			if err != nil {
+				continue // no hook of any version: the status was not written by a manager
+			}
+			switch known, ok := catalog.Hook(id); {
+			case !ok:
+				unknown = append(unknown, id)
+			case known.Deprecation != nil:
+				deprecated = append(deprecated, id)
+			}
+		}
+	}
+	var out Report
+	for _, b := range hook.Broken(distinct(unknown), configs) {
+		out.Broken = append(out.Broken, b.String())
+	}
+	for _, b := range hook.Broken(distinct(deprecated), configs) {
+		known, _ := catalog.Hook(b.Hook)
+		out.Deprecated = append(out.Deprecated, fmt.Sprintf("%s: %s", b, known.Deprecation.Advice()))
+	}
+	return out
+}
+
+func distinct(ids []hooks.ID) []hooks.ID {
+	var out []hooks.ID
+	for _, id := range ids {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
