@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/balancer"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // asProcess makes this test binary run a load balancer.
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == asProcess {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		if err := balancer.Run(ctx, balancer.Folder(os.Args[2]), time.Now); err != nil {
+		if err := balancer.Work(ctx, balancer.Folder(os.Args[2]), time.Now); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -381,4 +383,48 @@ func TestKeeper(t *testing.T) {
 	if _, err := second.Ensure("../elsewhere", cfg); err == nil {
 		t.Error("a name led out of the folder")
 	}
+}
+
+// A load balancer goes to another data directory without noticing: it follows its members there, and ends when its folder is gone.
+func TestHandedOver(t *testing.T) {
+	servers := []*apiServer{newAPIServer(t, "cp-1"), newAPIServer(t, "cp-2")}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := balancer.Config{Listen: netip.MustParseAddrPort(free.Addr().String()), Members: []balancer.Member{servers[0].member(false)}}
+	_ = free.Close()
+	ended := make(chan string, 1)
+	a := &balancer.Keeper{Root: t.TempDir(), Command: []string{os.Args[0], asProcess}, Ended: func(name string) { ended <- name }}
+	b := &balancer.Keeper{Root: filepath.Join(t.TempDir(), "balancers"), Command: a.Command}
+	t.Cleanup(func() {
+		_ = errors.Join(balancer.StopAll(context.Background(), a.Root), balancer.StopAll(context.Background(), b.Root))
+	})
+	status := func(k *balancer.Keeper, answering string) balancer.Status {
+		t.Helper()
+		if _, err := k.Ensure("default.demo", cfg); err != nil {
+			t.Fatal(err)
+		}
+		until(t, answering+" answers", func() bool {
+			s, found, err := k.Status("default.demo")
+			return err == nil && found && s.Running && slices.Equal(s.State.Answering, []string{answering})
+		})
+		s, _, _ := k.Status("default.demo")
+		return s
+	}
+	first := status(a, "cp-1")
+	if err := datadir.Rename(filepath.Join(a.Root, "default.demo"), filepath.Join(b.Root, "default.demo")); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Members = []balancer.Member{servers[1].member(false)}
+	if second := status(b, "cp-2"); second.PID != first.PID {
+		t.Errorf("process %d was started beside %d", second.PID, first.PID)
+	}
+	if _, found, err := a.Status("default.demo"); found || err != nil {
+		t.Errorf("the first has it still: %v, %v", found, err)
+	}
+	if err := os.RemoveAll(filepath.Join(b.Root, "default.demo")); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
 }

@@ -44,8 +44,8 @@ type State struct {
 // Folder is the folder of one load balancer.
 type Folder string
 
-// Here is the folder that this process works in. Files that are named by it are found also when the folder was renamed.
-const Here Folder = "/proc/self/cwd"
+// here is the folder that this process works in. Files that are named by it are found also when the folder was renamed.
+const here Folder = "/proc/self/cwd"
 
 // exists reports whether the folder is there: a process may work in one that was deleted.
 func (f Folder) exists() bool {

@@ -18,6 +18,14 @@ import (
 // readEvery is how often a process reads what it is told.
 const readEvery = 200 * time.Millisecond
 
+// Work is [Run] in a folder that may be renamed meanwhile: it becomes the working directory of this process.
+func Work(ctx context.Context, f Folder, now func() time.Time) error {
+	if err := os.Chdir(string(f)); err != nil {
+		return err
+	}
+	return Run(ctx, here, now)
+}
+
 // Run is the process: it serves what the folder says until the context ends. A folder that another process serves is no
 // error.
 func Run(ctx context.Context, f Folder, now func() time.Time) error {

@@ -133,13 +133,14 @@ func (e elsewhere) manager(dist string) {
 		manifest := strings.ReplaceAll(example(t, "fleet.yaml"), "fleet", fmt.Sprintf("sim-%d", n))
 		eventually(t, short, "a Cluster is accepted", func() error { return e.apply(manifest, "-n", "fleet") })
 	}
-	e.fleetAvailable("fleet", fleetSize)
+	e.fleetAvailable("fleet", 1)
 	t.Logf("%d Clusters after %s", fleetSize, time.Since(began).Round(time.Second))
 }
 
-// fleetAvailable waits until so many Clusters of a namespace are available, each with its Machine, which has its Node.
-func (e elsewhere) fleetAvailable(namespace string, n int) {
+// fleetAvailable waits until all Clusters of a namespace are available, each with so many Machines, which have their Nodes.
+func (e elsewhere) fleetAvailable(namespace string, machines int) {
 	e.in.t.Helper()
+	n := len(strings.Fields(e.kubectl("get", "clusters", "-n", namespace, "-o", "name")))
 	eventually(e.in.t, long, fmt.Sprintf("%d Clusters of namespace %s", n, namespace), func() error {
 		const ready = `jsonpath={range .items[*]}{.status.conditions[?(@.type=="Available")].status}{.status.conditions[?(@.type=="NodeHealthy")].status} {end}`
 		for _, kind := range []string{"clusters", "machines"} {
@@ -147,7 +148,7 @@ func (e elsewhere) fleetAvailable(namespace string, n int) {
 			if err != nil {
 				return err
 			}
-			if got := strings.Count(out, "True"); kind == "clusters" && got != n || kind == "machines" && got != 2*n {
+			if got := strings.Count(out, "True"); kind == "clusters" && got != n || kind == "machines" && got != 2*machines*n {
 				return fmt.Errorf("%s: %s", kind, out)
 			}
 		}
@@ -194,8 +195,9 @@ func (e elsewhere) leaderLost() {
 	}
 	first := leader()
 	pod, _, _ := strings.Cut(first, "_")
+	node := strings.TrimSpace(e.kubectl("get", "pod", pod, "-n", "slipway-system", "-o", "jsonpath={.spec.nodeName}"))
 	began := time.Now()
-	e.kubectl("delete", "pod", pod, "-n", "slipway-system", "--grace-period", "0", "--force")
+	docker(t, "exec", nodeContainer(t, node), "sh", "-c", killManagers)
 	eventually(t, long, "another leader", func() error {
 		if now := leader(); now == first || now == "" {
 			return fmt.Errorf("%s leads", now)
@@ -203,16 +205,33 @@ func (e elsewhere) leaderLost() {
 		return nil
 	})
 	t.Logf("another leader after %s", time.Since(began).Round(time.Second))
-	e.fleetAvailable("fleet", fleetSize)
+	until(t, short, "the killed manager is started again", "1", func() string {
+		out, _ := e.try("get", "pod", pod, "-n", "slipway-system", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
+		return strings.TrimSpace(out)
+	})
+	e.fleetAvailable("fleet", 1)
 	t.Logf("all available after %s", time.Since(began).Round(time.Second))
 	if after := e.kubectl("get", "clusters,machinedeployments,machines", "-n", "fleet", "-o", uids); after != before {
 		t.Errorf("objects before:\n%s\nafter:\n%s", before, after)
 	}
-	e.kubectl("scale", "machinedeployment", "sim-0-workers", "-n", "fleet", "--replicas", "2")
-	until(t, long, "the new leader scales", "2", func() string {
-		out, _ := e.try("get", "machinedeployment", "sim-0-workers", "-n", "fleet", "-o", "jsonpath={.status.readyReplicas}")
-		return strings.TrimSpace(out)
-	})
+	e.kubectl("scale", "machinedeployment", "--all", "-n", "fleet", "--replicas", "2") // each of them is worked on
+	e.fleetAvailable("fleet", 2)
+	t.Logf("all scaled after %s", time.Since(began).Round(time.Second))
+}
+
+// killManagers ends the managers on a node without a word.
+const killManagers = `for p in /proc/[0-9]*; do case "$(tr '\0' ' ' <$p/cmdline 2>/dev/null)" in /*slipway\ manager\ *) kill -9 ${p#/proc/};; esac; done`
+
+// nodeContainer is the container of a node.
+func nodeContainer(t *testing.T, node string) string {
+	t.Helper()
+	for _, id := range docker(t, "ps", "--quiet", "--filter", "label=dev.slipway.cluster=default/home") {
+		if name := docker(t, "inspect", "--format", "{{.Config.Hostname}}", id); len(name) == 1 && name[0] == node {
+			return id
+		}
+	}
+	t.Fatalf("node %s has no container", node)
+	return ""
 }
 
 // takesOver: simulated Clusters of the management cluster of `slipway up` go to the Deployment, and are deleted there; those of its
@@ -228,13 +247,13 @@ func (e elsewhere) takesOver() {
 		}
 		e.in.kubectl("apply", "-n", "pivot", "-f", file)
 	}
-	elsewhere{workload{e.in, filepath.Join(e.in.dataDir, "kubeconfig")}}.fleetAvailable("pivot", 3)
+	elsewhere{workload{e.in, filepath.Join(e.in.dataDir, "kubeconfig")}}.fleetAvailable("pivot", 1)
 	if out, err := e.in.try("move", "--to-kubeconfig", e.kubeconfig, "-n", "default"); err == nil || !strings.Contains(err.Error(), "the target does not tell this user on which host it runs") {
 		t.Errorf("a cluster with node containers: %v\n%s", err, out)
 	}
 	began := time.Now()
 	e.in.run("move", "--to-kubeconfig", e.kubeconfig, "-n", "pivot")
-	e.fleetAvailable("pivot", 3)
+	e.fleetAvailable("pivot", 1)
 	t.Logf("moved and available after %s", time.Since(began).Round(time.Second))
 	if left := strings.TrimSpace(e.in.kubectl("get", "clusters,machines,hostedcontrolplanes", "-n", "pivot", "-o", "name")); left != "" {
 		t.Errorf("left behind: %s", left)

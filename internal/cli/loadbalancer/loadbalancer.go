@@ -8,8 +8,6 @@
 package loadbalancer
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/balancer"
@@ -26,10 +24,7 @@ func Command(e env.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_ = heap.ResetVictim(heap.VictimControlPlane) // the manager's, which started this process, is higher
-			if err := os.Chdir(folder); err != nil {
-				return err
-			}
-			return balancer.Run(cmd.Context(), balancer.Here, e.Now)
+			return balancer.Work(cmd.Context(), balancer.Folder(folder), e.Now)
 		},
 	}
 	run.Flags().StringVar(&folder, "folder", "", "folder of the load balancer")

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/moby/moby/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
@@ -45,7 +48,7 @@ func newPair(from, to Found) (*Pair, error) {
 	for place, f := range map[*Place]Found{&p.From: from, &p.To: to} {
 		*place = Place{Dir: datadir.Dir(f.Dir), Book: custody.Open(datadir.Dir(f.Dir), f.Instance), Versions: f.Versions}
 	}
-	engine, err := container.New(container.Config{Instance: from.Instance, Address: from.Docker, Custody: p.From.Book})
+	engine, err := container.New(container.Config{Instance: from.Instance, Address: cmp.Or(from.Docker, client.DefaultDockerHost), Custody: p.From.Book})
 	p.Docker = engine
 	return p, err
 }

@@ -100,7 +100,7 @@ func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error)
 // foreign is the fault of something that does not belong to the object.
 func foreign(kind, name string, ref backend.Ref) error {
 	return fault.New(fault.Invalid, ReasonForeign,
-		"%s %s on this host does not belong to %s (label %s), so nothing is done to it: remove it if it is not needed",
+		"%s %s on this host does not belong to %s (label %s), or was handed over to another slipway, so nothing is done to it: use another name, or remove it if it is not needed",
 		kind, name, ref.Object, backend.LabelObject)
 }
 
