@@ -49,7 +49,8 @@ func (x *Extension) Serve(ctx context.Context, cfg Config) error {
 //
 //	err := manager.Add(x.Runnable(extension.FromEnv(os.Getenv)))
 //
-// Its metrics are in [Extension.Registry], not in the registry of controller-runtime; they are served as [Config] says.
+// Its metrics are in [Extension.Registry], not in the registry of controller-runtime; they are served as [Config] says. The
+// manager's GracefulShutdownTimeout, 30 s unless it is set, has to be longer than ShutdownDelay and ShutdownTimeout together.
 func (x *Extension) Runnable(cfg Config) *Runnable { return &Runnable{x, cfg} }
 
 // Runnable is made with [Extension.Runnable].

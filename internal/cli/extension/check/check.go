@@ -72,7 +72,7 @@ func text(w io.Writer, r compatibility.Report, extensions int) error {
 		}
 	}
 	if len(r.Broken) == 0 {
-		_, err = fmt.Fprintf(w, "This version of slipway can call all %d extensions.\n", extensions)
+		_, err = fmt.Fprintf(w, "This version of slipway can call every extension (%d).\n", extensions)
 	}
 	return err
 }

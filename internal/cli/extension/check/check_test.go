@@ -15,8 +15,8 @@ func TestText(t *testing.T) {
 		want   string
 		fails  bool
 	}{
-		"well":       {compatibility.Report{}, "This version of slipway can call all 3 extensions.\n", false},
-		"deprecated": {compatibility.Report{Deprecated: []string{"x"}}, "These versions of hooks are deprecated:\n  x\nThis version of slipway can call all 3 extensions.\n", false},
+		"well":       {compatibility.Report{}, "This version of slipway can call every extension (3).\n", false},
+		"deprecated": {compatibility.Report{Deprecated: []string{"x"}}, "These versions of hooks are deprecated:\n  x\nThis version of slipway can call every extension (3).\n", false},
 		"broken":     {compatibility.Report{Broken: []string{"x", "y"}}, "This version of slipway does not know the hooks of:\n  x\n  y\n", true},
 	} {
 		var out strings.Builder
