@@ -449,6 +449,9 @@ func TestSpans(t *testing.T) {
 	var parent string
 	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), func(rw http.ResponseWriter, r *http.Request) {
 		parent = r.Header.Get("Traceparent")
+		if kind := r.Header.Get("Content-Type"); kind != "application/json" {
+			t.Errorf("the request is %s", kind)
+		}
 		hooktest.Status(500)(rw, r)
 	})
 	w.mustDiscover(x.ExtensionConfig("ext"))

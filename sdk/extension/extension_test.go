@@ -119,6 +119,9 @@ func TestRequests(t *testing.T) {
 			if w.Code != tc.code || !strings.Contains(w.Body.String(), tc.want) {
 				t.Errorf("%s: got %d %s, want %d %s", tc.reason, w.Code, w.Body, tc.code, tc.want)
 			}
+			if kind := w.Header().Get("Content-Type"); (kind == "application/json") != (tc.code == http.StatusOK) {
+				t.Errorf("%s: the answer is %s", tc.reason, kind)
+			}
 		})
 	}
 }
