@@ -258,13 +258,15 @@ func instancesOfPools(snapshots ...[]*unstructured.Unstructured) map[string]bool
 }
 
 // canonical are the changes in words in which the random parts of new names do not appear. Which instances a provider has for a pool
-// is not in a plan.
+// is not compared, and neither is the token of a pool, which is another one every ten minutes.
 func canonical(changes []whatif.ObjectChange, instances map[string]bool) []string {
 	changes = slices.DeleteFunc(slices.Clone(changes), func(c whatif.ObjectChange) bool {
 		return c.Verb != whatif.Update && instances[c.Kind+" "+c.Name]
 	})
 	for i := range changes {
-		changes[i].Fields = slices.DeleteFunc(slices.Clone(changes[i].Fields), func(f whatif.Field) bool { return strings.HasPrefix(f.Path, "spec.providerIDList") })
+		changes[i].Fields = slices.DeleteFunc(slices.Clone(changes[i].Fields), func(f whatif.Field) bool {
+			return strings.HasPrefix(f.Path, "spec.providerIDList") || f.Path == "spec.joinConfiguration.discovery.bootstrapToken.token" // goes by the clock
+		})
 	}
 	changes = slices.DeleteFunc(changes, func(c whatif.ObjectChange) bool { return c.Verb == whatif.Update && len(c.Fields) == 0 })
 	var names []string
