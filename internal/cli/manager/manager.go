@@ -111,6 +111,8 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.config.Endpoints.Health, "health-addr", ":9440", "address that serves /healthz and /readyz; 0: none")
 	f.StringVar(&o.config.Endpoints.Diagnostics, "diagnostics-address", ":8443", "address that serves metrics and profiles; 0: none")
 	f.BoolVar(&o.config.Endpoints.Insecure, "insecure-diagnostics", false, "serve diagnostics in plain HTTP, to anybody")
+	f.StringVar(&o.config.Endpoints.CertFile, "diagnostics-cert-file", "", "certificate of diagnostics, read again when it changes; default: a self-signed one, which clients cannot verify")
+	f.StringVar(&o.config.Endpoints.KeyFile, "diagnostics-key-file", "", "key of that certificate")
 	f.StringVar(&o.config.Endpoints.Profiler, "profiler-address", "", "address that serves pprof in plain HTTP; empty: none")
 	f.BoolVar(&o.contentionProfiling, "contention-profiling", false, "record contention for profiles")
 	f.StringVar(&o.config.Webhook.Host, "webhook-host", "", "address of this machine at which the API server reaches the webhooks; default: it goes through the Service of --webhook-service")

@@ -3,6 +3,7 @@ package pki
 import (
 	"crypto"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -114,9 +115,10 @@ func selfSign(a Authority, key crypto.Signer, now time.Time) (Pair, error) {
 		Subject:               pkix.Name{CommonName: a.Name},
 		NotBefore:             now.Add(-backdate).UTC(),
 		NotAfter:              now.Add(orElse(a.Lifetime, AuthorityLifetime)).UTC(),
-		KeyUsage:              x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		KeyUsage:              usageOf(key) | x509.KeyUsageCertSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
+		MaxPathLenZero:        true, // it signs leaves and no other authority
 	}
 	return sign(template, template, key, key)
 }
@@ -150,12 +152,20 @@ func (p Pair) Issue(l Leaf, now time.Time) (Pair, error) {
 		Subject:     pkix.Name{CommonName: l.User, Organization: l.Groups},
 		NotBefore:   now.Add(-backdate).UTC(),
 		NotAfter:    until.UTC(),
-		KeyUsage:    x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature,
+		KeyUsage:    usageOf(key),
 		ExtKeyUsage: l.usages(),
 		DNSNames:    l.Names,
 		IPAddresses: l.IPs,
 	}
 	return sign(template, p.Cert, key, p.key)
+}
+
+// usageOf is what a key can do: only RSA encrypts other keys.
+func usageOf(key crypto.Signer) x509.KeyUsage {
+	if _, rsa := key.(*rsa.PrivateKey); rsa {
+		return x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
+	}
+	return x509.KeyUsageDigitalSignature
 }
 
 func (l Leaf) usages() []x509.ExtKeyUsage {

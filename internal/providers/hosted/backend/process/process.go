@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/redact"
 )
 
 // processes are the control planes that a supervisor keeps.
@@ -61,6 +62,9 @@ func Terms(allowed policy.Configuration, versions []string) backend.Terms {
 	}
 }
 
+// logBytes is how much of the log of a control plane its status has at most: who may read that may not read Secrets.
+const logBytes = 8 << 10
+
 // Status implements backend.ControlPlanes.
 func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane, error) {
 	st, found, err := p.supervisor.Status(name)
@@ -82,7 +86,7 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 	}
 	return backend.ControlPlane{
 		Exists: true, Config: p.hashes[name], Running: st.Running, Ready: st.Ready, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
-		Restarts: st.Restarts, LastExit: st.LastExit, Log: strings.Join(st.LastLog, "\n"),
+		Restarts: st.Restarts, LastExit: st.LastExit, Log: redact.Tail(strings.Join(st.LastLog, "\n"), logBytes),
 	}, nil
 }
 

@@ -3,11 +3,11 @@ package container
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/redact"
 )
 
 // Where a bootstrap leaves its traces inside a node. What is under /run is gone after a restart of the container,
@@ -103,7 +103,7 @@ func progressOf(out string) (backend.Progress, error) {
 	case "succeeded":
 		return backend.Progress{Phase: backend.Succeeded}, nil
 	case "failed":
-		return backend.Progress{Phase: backend.Failed, Log: presentable(log)}, nil
+		return backend.Progress{Phase: backend.Failed, Log: redact.Tail(log, logBytes)}, nil
 	case "running":
 		return backend.Progress{Phase: backend.InProgress}, nil
 	case "interrupted":
@@ -112,24 +112,4 @@ func progressOf(out string) (backend.Progress, error) {
 		return backend.Progress{Phase: backend.NotStarted}, nil
 	}
 	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", first)
-}
-
-// presentable returns the end of a log without what must not be shown or printed: bootstrap tokens, certificate keys,
-// control characters.
-func presentable(log string) string {
-	secrets := regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b|\b[0-9a-f]{64}\b`)
-	log = secrets.ReplaceAllString(log, "***")
-	log = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(log, "?"))
-	if len(log) > logBytes {
-		log = log[len(log)-logBytes:]
-		if _, rest, ok := strings.Cut(log, "\n"); ok {
-			log = rest
-		}
-	}
-	return strings.TrimSpace(log)
 }

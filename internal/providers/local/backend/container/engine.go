@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/container/execs"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container/kernel"
 	"github.com/slipwayhq/slipway/internal/providers/local/hostpath"
 )
@@ -30,7 +31,7 @@ type Engine struct {
 	// place is held while an address or a subnet is chosen and taken.
 	place sync.Mutex
 	// execs are the commands that this program runs for itself; their end is no news.
-	execs sync.Map
+	execs execs.Set
 	// restricted is set once the host has refused a privileged container.
 	restricted onceTrue
 }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/redact"
 )
 
 // maxOutput bounds what is kept of a command's output, in bytes.
@@ -30,7 +32,7 @@ func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input
 	if err != nil {
 		return "", err
 	}
-	e.execs.Store(id, true)
+	e.execs.Begin(id, time.Now())
 	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
 	if err != nil {
 		return "", e.fault("running a command in container "+c.name, err)
@@ -57,7 +59,7 @@ func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input
 			"Container %s cannot run a shell script, so its image is not a node image; see `slipway image list`, or name one with kind's layout", c.name).
 			From(fmt.Errorf("exit code %d: %s", r.ExitCode, out))
 	}
-	return "", fault.New(fault.Transient, ReasonError, "A command in container %s ended with code %d: %s", c.name, r.ExitCode, presentable(out))
+	return "", fault.New(fault.Transient, ReasonError, "A command in container %s ended with code %d: %s", c.name, r.ExitCode, redact.Tail(out, logBytes))
 }
 
 // execDetached starts a shell program in a running container and lets it run; its output is lost.
@@ -80,7 +82,7 @@ func (e *Engine) importImages(ctx context.Context, c ownContainer, archive io.Re
 	case err != nil:
 		return "", err
 	case code != 0:
-		return "", fault.New(fault.Invalid, ReasonError, "containerd of %s does not accept the archive: %s", c.name, presentable(string(said.buf))).
+		return "", fault.New(fault.Invalid, ReasonError, "containerd of %s does not accept the archive: %s", c.name, redact.Tail(string(said.buf), logBytes)).
 			From(fmt.Errorf("exit code %d, %w", code, sent))
 	}
 	return string(said.buf), nil
@@ -94,7 +96,7 @@ func (e *Engine) stream(ctx context.Context, c ownContainer, command []string, i
 	if err != nil {
 		return 0, nil, err
 	}
-	e.execs.Store(id, true)
+	e.execs.Begin(id, time.Now())
 	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
 	if err != nil {
 		return 0, nil, e.fault(doing, err)

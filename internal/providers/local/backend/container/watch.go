@@ -77,7 +77,7 @@ func (e *Engine) eventOf(m events.Message) (backend.Event, bool) {
 	// Containers of other instances are not left out: after a move their objects may be ours.
 	labels := m.Actor.Attributes
 	if m.Action == events.ActionExecDie {
-		if _, own := e.execs.LoadAndDelete(labels["execID"]); own {
+		if e.execs.End(labels["execID"]) {
 			return backend.Event{}, false
 		}
 	}
