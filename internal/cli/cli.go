@@ -43,6 +43,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/plane"
 	"github.com/slipwayhq/slipway/internal/cli/plugin"
 	"github.com/slipwayhq/slipway/internal/cli/provider"
+	"github.com/slipwayhq/slipway/internal/cli/recovery"
 	"github.com/slipwayhq/slipway/internal/cli/restore"
 	"github.com/slipwayhq/slipway/internal/cli/rollout"
 	"github.com/slipwayhq/slipway/internal/cli/snapshots"
@@ -131,6 +132,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		plan.Command,
 		plane.Command,
 		provider.Command,
+		recovery.Command,
 		restore.Command,
 		rollout.Command,
 		snapshots.Command,

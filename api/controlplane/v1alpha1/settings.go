@@ -84,6 +84,26 @@ const InitializedAnnotation = "controlplane.slipway.dev/initialized"
 // The controller removes it when the API server answers with what was restored.
 const RestoreAnnotation = "controlplane.slipway.dev/restore"
 
+// RecoverAnnotation on a KubeadmControlPlane asks it to recover from the loss of the quorum of its etcd. Its value is JSON with an id
+// (the time as 20261125T131500Z) and survivor, the Machine whose member becomes the whole cluster; without a survivor, members
+// are only surveyed. The controller keeps its journal in it, and removes it when it is done.
+const RecoverAnnotation = "controlplane.slipway.dev/recover"
+
+// Annotations on an infrastructure machine of a control plane whose etcd has no quorum, so that its API does not answer. An
+// infrastructure provider that knows them carries out on the node what the control plane asks for.
+const (
+	// EtcdOrderAnnotation is what the control plane asks for: JSON with the id of the request, and step, which is Survey or Rebuild.
+	EtcdOrderAnnotation = "controlplane.slipway.dev/etcd-order"
+
+	// EtcdReportAnnotation is the answer of the infrastructure provider: JSON with the same id and step, problem where it could not be
+	// done, and after a survey member with leader, revision and index.
+	EtcdReportAnnotation = "controlplane.slipway.dev/etcd-report"
+)
+
+// RecoveredCondition of a KubeadmControlPlane tells how far the recovery from the loss of the quorum of its etcd is. There is none
+// before the first.
+const RecoveredCondition = "Recovered"
+
 // Annotations on a HostedControlPlane that make something go wrong with a simulated control plane, on purpose.
 // Durations have a unit, for example 500ms, 30s or 5m; a value that cannot be read counts as if the annotation were
 // absent.

@@ -89,6 +89,14 @@ func (r Reader) add(c *Clones, o contract.Object) {
 	c.Items[key], c.Stale[key] = o, r.Writes.Stale(o)
 }
 
+// InfrastructureOf is the infrastructure machine of a Machine; empty: none was read.
+func (c *Clones) InfrastructureOf(m *clusterv1.Machine) contract.Object {
+	if c == nil || m == nil {
+		return contract.Object{}
+	}
+	return c.Items[Key{m.Spec.InfrastructureRef.Kind, m.Spec.InfrastructureRef.Name}]
+}
+
 // FindOrphans returns the clones that the owner still controls and that no Machine refers to: their Machine was never created.
 func (c *Clones) FindOrphans(q Query) []contract.Object {
 	used, names := map[Key]bool{}, map[string]bool{}

@@ -49,8 +49,10 @@ type Member struct {
 
 // state is what is kept.
 type state struct {
-	Leader  uint64   `json:"leader,omitempty"`
-	Term    uint64   `json:"term,omitempty"`
+	Leader uint64 `json:"leader,omitempty"`
+	Term   uint64 `json:"term,omitempty"`
+	// Rebuilt is the id of the last rebuild.
+	Rebuilt string   `json:"rebuilt,omitempty"`
 	Members []Member `json:"members,omitempty"`
 }
 
@@ -126,6 +128,35 @@ func (c *Cluster) Change(name string, change func(*Member)) error {
 		s.elect()
 		return !equal(before, *m)
 	})
+}
+
+// Rebuild makes the member of a node the only one, whether there is a quorum or not, once for each id.
+func (c *Cluster) Rebuild(name, id string) error {
+	return c.change(func(s *state) bool {
+		m := s.byName(name)
+		if m == nil || s.Rebuilt == id {
+			return false
+		}
+		only := *m
+		only.Stopped, only.Learner = false, false
+		s.Members, s.Rebuilt, s.Leader = []Member{only}, id, 0
+		s.elect()
+		return true
+	})
+}
+
+// Rebuilt is the id of the last rebuild; empty: there was none.
+func (c *Cluster) Rebuilt() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.load().Rebuilt
+}
+
+// Term is how often a leader was elected.
+func (c *Cluster) Term() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(c.load().Term)
 }
 
 func equal(a, b Member) bool {

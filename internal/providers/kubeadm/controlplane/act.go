@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
+	"github.com/slipwayhq/slipway/internal/recovery"
 )
 
 func (c *Controller) act(ctx context.Context, s Snapshot, do loop.Action) error {
@@ -36,6 +37,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, do loop.Action) error 
 		return c.setConditions(ctx, s, a)
 	case action.MoveLeader, action.RemoveMember:
 		return c.actOnEtcd(ctx, s, do)
+	case action.AcceptRecovery, action.OrderEtcd, action.ExcludeFromDrain, action.DeleteNode, action.FinishRecovery:
+		return c.actOnRecovery(ctx, s, do)
 	case action.RemoveHook:
 		return c.annotate(ctx, s.Machines.Named(a.Machine).Machine, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
 	case action.NoteRemediation:
@@ -125,7 +128,7 @@ func (c *Controller) actOnEtcd(ctx context.Context, s Snapshot, do loop.Action) 
 // request says what to read of the workload cluster.
 func (s Snapshot) request() workload.Request {
 	cluster := client.ObjectKeyFromObject(s.Cluster)
-	q := workload.Request{Cluster: cluster, Managed: s.managesEtcd(), Certificates: rollout.Servers(cluster, s.rolloutMachines())}
+	q := workload.Request{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.Plane.Annotations), Certificates: rollout.Servers(cluster, s.rolloutMachines())}
 	for _, m := range s.Machines {
 		node := m.Status.NodeRef.Name
 		switch {

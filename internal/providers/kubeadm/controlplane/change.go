@@ -24,6 +24,7 @@ type change struct {
 // decideChange does one thing that changes which Machines or members of etcd there are. The first of these that has something to do, or to
 // wait for, is the only one:
 //
+//	a recovery of the quorum was asked for          see package recovering
 //	a Machine that is deleted waits for the hook    move the leader, remove its member, remove the hook
 //	a member of etcd has neither Machine nor Node   remove it
 //	a health check asks for a replacement           note it, delete the Machine
@@ -32,7 +33,7 @@ type change struct {
 //	all Machines are up to date                     upgrade kube-proxy and CoreDNS
 func decideChange(s Snapshot, c change, p *loop.Plan) {
 	decideRecord(s, p)
-	steps := []func(Snapshot, change, *loop.Plan) bool{leave, removeStrays, remediate, scale, followUp}
+	steps := []func(Snapshot, change, *loop.Plan) bool{recoverQuorum, leave, removeStrays, remediate, scale, followUp}
 	for _, step := range steps {
 		if step(s, c, p) {
 			return
@@ -44,7 +45,7 @@ func decideChange(s Snapshot, c change, p *loop.Plan) {
 func changesMachines(p loop.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a loop.Action) bool {
 		switch a.(type) {
-		case action.CreateMachine, machines.Delete, action.RemoveMember, action.MoveLeader, action.RemoveHook:
+		case action.CreateMachine, machines.Delete, action.RemoveMember, action.MoveLeader, action.RemoveHook, action.AcceptRecovery:
 			return true
 		}
 		return false

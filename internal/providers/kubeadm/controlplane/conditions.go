@@ -8,6 +8,7 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -34,6 +35,7 @@ var conditions = condition.Table[judged]{
 	{Type: controlplanev1.KubeadmControlPlaneScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
 	{Type: controlplanev1.KubeadmControlPlaneRemediatingCondition, Polarity: condition.Negative, Of: func(j judged) condition.Verdict { return j.machines.RemediatingOrUnhealthy() }},
 	{Type: upgrade.ConditionType, Of: judged.addons},
+	{Type: hostedv1.RecoveredCondition, Of: func(j judged) condition.Verdict { return j.recovering(j.plan).Verdict() }},
 	{Type: controlplanev1.KubeadmControlPlaneDeletingCondition, Polarity: condition.Negative, Of: judged.deletion},
 }
 
@@ -59,6 +61,7 @@ func (j judged) health() health.Plane {
 	return health.Plane{
 		Now: j.Now, Machines: j.machines, Managed: j.managesEtcd(), Etcd: j.etcdMembers(), EtcdProblem: j.etcdProblem(),
 		Certificates: j.certificatesAvailable(), Initialized: j.isInitialized(), Deleting: j.isDeleting(), Down: j.isDown(),
+		Loss: j.recovering(j.plan).Loss().Text,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -39,7 +40,6 @@ const (
 	waitForCache     = "WaitingForCache"
 	waitForMachines  = "MachinesMissing"
 	waitForEtcd      = "WaitingForEtcd"
-	waitForAdoption  = "AdoptingMachines"
 	waitForPolicy    = "ReplicasNotAllowed"
 )
 
@@ -79,7 +79,7 @@ func Decide(s Snapshot) loop.Plan {
 		p.RecheckIn(missingRecheck)
 		return p
 	}
-	if decideAdoption(s, &p) {
+	if rollout.DecideAdoption(s.Plane, s.Adoptable, &p) {
 		return p
 	}
 	if s.isRestored() {
@@ -154,6 +154,8 @@ func (s Snapshot) readInterval() time.Duration {
 	switch {
 	case len(s.Machines) == 0:
 		return 0
+	case s.Plane.Annotations[hostedv1.RecoverAnnotation] != "":
+		return soon
 	case s.isHealthy():
 		return healthyInterval
 	case slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return s.Now.Sub(m.CreationTimestamp.Time) < newFor }):

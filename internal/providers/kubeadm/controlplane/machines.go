@@ -12,8 +12,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/machines/summary"
-	"github.com/slipwayhq/slipway/internal/naming"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
@@ -185,22 +183,4 @@ func (s Snapshot) outdated() []string {
 		}
 	}
 	return out
-}
-
-// defaultNaming is the name template of control planes that have none.
-const defaultNaming = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
-
-// newName returns a name for a new Machine that no other has; empty, where all random parts are taken.
-func (s Snapshot) newName() (string, error) {
-	values := naming.Values{"cluster": {"name": s.Cluster.Name}, "kubeadmControlPlane": {"name": s.Plane.Name}}
-	template, err := naming.Parse(cmp.Or(s.Plane.Spec.MachineNaming.Template, defaultNaming), values)
-	if err != nil {
-		return "", err
-	}
-	taken := append(summary.Machines(s.Machines.Machines()).Names(), s.Created...)
-	names, err := template.FreshNames(values, s.Random, taken, 1)
-	if err != nil || len(names) == 0 {
-		return "", err
-	}
-	return names[0], nil
 }

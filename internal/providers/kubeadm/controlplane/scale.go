@@ -11,6 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/preflight"
+	"github.com/slipwayhq/slipway/internal/machines/summary"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
@@ -71,7 +72,8 @@ func scaleUp(s Snapshot, c change, why string, p *loop.Plan) {
 
 // create names the new Machine and chooses its failure domain.
 func create(s Snapshot, a action.CreateMachine, p *loop.Plan) {
-	name, err := s.newName()
+	taken := append(summary.Machines(s.Machines.Machines()).Names(), s.Created...)
+	name, err := rollout.NewName(s.Plane, s.Cluster.Name, s.Random, taken)
 	if err != nil {
 		p.WaitFor(waitForName, "spec.machineNaming.template %s", err).For(planeKind, s.Plane.Name).ForPerson()
 		return

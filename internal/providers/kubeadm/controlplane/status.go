@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/legacy"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 )
 
@@ -24,7 +24,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		Conditions: conditions.Evaluate(j, loop.MomentOf(s.Plane, s.Now)),
 		Replicas:   &n.Replicas, ReadyReplicas: &n.Ready, AvailableReplicas: &n.Available, UpToDateReplicas: &n.UpToDate,
 		Versions: j.machines.Versions(), ObservedGeneration: s.Plane.Status.ObservedGeneration,
-		Initialization: s.Plane.Status.Initialization, LastRemediation: lastRemediation(s),
+		Initialization: s.Plane.Status.Initialization, LastRemediation: remediation.Last(s.Plane, s.Machines),
 	}
 	if len(status.Versions) > 0 {
 		status.Version = status.Versions[0].Version
@@ -41,24 +41,6 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	status.Deprecated = &controlplanev1.KubeadmControlPlaneDeprecatedStatus{V1Beta1: legacy.Status(
 		legacy.Input{Plane: s.Plane, Now: s.Now, Machines: j.machines, Wanted: j.wanted()}, status.Conditions)}
 	return loop.Report{Status: status, Events: events(j)}
-}
-
-// lastRemediation is the last remediation: the one in progress, or the newest of those that Machines record.
-func lastRemediation(s Snapshot) controlplanev1.LastRemediationStatus {
-	last, found := remediation.InProgress(s.Plane)
-	if !found {
-		for _, m := range s.Machines {
-			if r, ok := remediation.For(m.Machine); ok && (!found || r.Timestamp.After(last.Timestamp)) {
-				last, found = r, true
-			}
-		}
-	}
-	if !found {
-		return s.Plane.Status.LastRemediation
-	}
-	return controlplanev1.LastRemediationStatus{
-		Machine: last.Machine, Time: metav1.NewTime(last.Timestamp.UTC()), RetryCount: new(int32(last.RetryCount)),
-	}
 }
 
 // events tell what was done to Machines and members of etcd.
@@ -86,6 +68,6 @@ func events(j judged) []loop.Event {
 			list = append(list, loop.Warning("ControlPlaneUnhealthy", "Waiting for the control plane to pass preflight checks: %s", w.Message))
 		}
 	}
-	list = append(list, adoptionEvents(j.Snapshot)...)
+	list = append(list, rollout.AdoptionEvents(j.Plane, j.Adoptable)...)
 	return append(list, machines.Events(j.out)...)
 }

@@ -16,6 +16,8 @@ type Backend struct {
 	Watcher Watcher
 	// Balancers is nil where nothing leads to control planes on machines.
 	Balancers Balancers
+	// Etcds is nil where no member of etcd can be reached through its machine.
+	Etcds Etcds
 	// Sweeper is nil where nothing outlives its object.
 	Sweeper Sweeper
 	// Faults returns the backend with what the annotations of an object ask to go wrong; nil: nothing can be asked for.

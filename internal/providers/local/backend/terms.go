@@ -54,6 +54,8 @@ type Terms struct {
 	// Maximum is how many machines there may be, by the setting of that name.
 	Maximum policy.Maximum
 	Setting string
+	// ReachesEtcd tells that the member of etcd of a control plane is reached through its machine.
+	ReachesEtcd bool
 	// Restart is the command for a person that starts a machine which has stopped.
 	Restart string
 }

@@ -116,7 +116,10 @@ func decideProvisioned(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Host.State == backend.Running:
 		decideChanges(s, p)
-	case s.Terms.Volatile:
+		decideEtcd(s, p)
+	case !s.Terms.Volatile:
+		decideEtcd(s, p)
+	default:
 		p.Do(Create{Name: s.Name, Image: s.Terms.Image, Why: "it was lost with its workload cluster's memory"})
 		p.RecheckIn(s.Terms.ChangesAfter)
 	}

@@ -47,6 +47,8 @@ type Snapshot struct {
 	Fault *fault.Fault
 	// Progress of the bootstrap; nil while it was not asked for.
 	Progress *backend.Progress
+	// Etcd is what an order about the member of etcd has come to; nil while it was not asked for.
+	Etcd *Etcd
 	// Room is what a new machine can have; nil while it was not asked for.
 	Room *backend.Room
 	Now  time.Time
@@ -151,6 +153,9 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 	}
 	if _, ok := q.(AskRoom); ok {
 		return answerRoom(ctx, b.Machines, s)
+	}
+	if q, ok := q.(AskEtcd); ok {
+		return answerEtcd(ctx, b.Etcds, s, q.Order)
 	}
 	return answerProgress(ctx, b.Scripts, s)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
+	"github.com/slipwayhq/slipway/internal/recovery"
 )
 
 // The actions of the controller beside those of package machines. Each may be repeated.
@@ -60,6 +61,20 @@ type (
 	NoteRemediation struct{ Record remediation.Record }
 	// ForgetRemediation removes the record.
 	ForgetRemediation struct{ Machine string }
+
+	// OrderEtcd asks the infrastructure machine of a Machine for a step of a recovery.
+	OrderEtcd struct {
+		Machine string
+		Order   recovery.Order
+	}
+	// AcceptRecovery records on the control plane that a recovery begins, and who is given up.
+	AcceptRecovery struct{ Request recovery.Request }
+	// ExcludeFromDrain lets the Machine controller delete a Machine without its Node.
+	ExcludeFromDrain struct{ Machine string }
+	// DeleteNode deletes a Node of the workload cluster that has no Machine.
+	DeleteNode struct{ Node, Why string }
+	// FinishRecovery removes the request for a recovery, and what was asked of the infrastructure machine of a Machine.
+	FinishRecovery struct{ ID, Machine string }
 )
 
 // Independent implements loop.Independent.
@@ -156,4 +171,27 @@ func (Adopt) Independent() {}
 // String says what the action does, and why.
 func (a Adopt) String() string {
 	return fmt.Sprintf("adopt Machine %s: it is a control plane Machine without a controller", a.Machine)
+}
+
+// String says what the action does, and why.
+func (a OrderEtcd) String() string {
+	return fmt.Sprintf("order %s of etcd from the infrastructure of Machine %s: recovery %s", a.Order.Step, a.Machine, a.Order.ID)
+}
+
+// String says what the action does, and why.
+func (a AcceptRecovery) String() string {
+	return fmt.Sprintf("begin recovery %s: etcd is rebuilt from the member of Machine %s", a.Request.ID, a.Request.Survivor)
+}
+
+// String says what the action does, and why.
+func (a ExcludeFromDrain) String() string {
+	return fmt.Sprintf("exclude Machine %s from draining: the workload cluster does not answer", a.Machine)
+}
+
+// String says what the action does, and why.
+func (a DeleteNode) String() string { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
+
+// String says what the action does, and why.
+func (a FinishRecovery) String() string {
+	return fmt.Sprintf("end recovery %s: etcd was rebuilt", a.ID)
 }

@@ -65,6 +65,8 @@ type Plane struct {
 	Initialized, Deleting bool
 	// Down: the workload cluster cannot be read, for longer than the grace period.
 	Down bool
+	// Loss says that etcd has lost its quorum, and what to do; empty: as far as is known it has not.
+	Loss string
 }
 
 // aggregate adds up conditions of the Machines, one message for each Machine.
@@ -116,6 +118,9 @@ func (p Plane) EtcdCluster() condition.Verdict {
 	if !p.Managed {
 		return condition.Absent()
 	}
+	if p.Loss != "" {
+		return condition.False(controlplanev1.KubeadmControlPlaneEtcdClusterNotHealthyReason, "* "+p.Loss)
+	}
 	if v := p.unread(); v != condition.Absent() {
 		return v
 	}
@@ -143,6 +148,8 @@ func (p Plane) Available() condition.Verdict {
 		return condition.False(no, "Control plane not yet initialized")
 	case p.Certificates.Status != metav1.ConditionTrue:
 		return condition.False(no, "* Control plane certificates are not available: "+p.Certificates.Message)
+	case p.Loss != "":
+		return condition.False(no, "* "+p.Loss)
 	case p.Down:
 		return condition.Unknown(clusterv1.ConnectionDownReason, "The workload cluster is not connected")
 	}

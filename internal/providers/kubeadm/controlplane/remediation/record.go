@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/machines"
 )
 
 // Record is what is remembered of a remediation, as annotations hold it.
@@ -43,4 +46,22 @@ func parse(text string) (Record, bool) {
 		return Record{}, false
 	}
 	return r, true
+}
+
+// Last is the last remediation of a control plane: the one in progress, or the newest of those that its Machines record.
+func Last(plane *controlplanev1.KubeadmControlPlane, ms machines.Members) controlplanev1.LastRemediationStatus {
+	last, found := InProgress(plane)
+	if !found {
+		for _, m := range ms {
+			if r, ok := For(m.Machine); ok && (!found || r.Timestamp.After(last.Timestamp)) {
+				last, found = r, true
+			}
+		}
+	}
+	if !found {
+		return plane.Status.LastRemediation
+	}
+	return controlplanev1.LastRemediationStatus{
+		Machine: last.Machine, Time: metav1.NewTime(last.Timestamp.UTC()), RetryCount: new(int32(last.RetryCount)),
+	}
 }

@@ -3,10 +3,13 @@ package rollout
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
@@ -24,6 +27,34 @@ func NotAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machin
 		return fmt.Sprintf("its version %s is more than one minor version away from %s", m.Spec.Version, plane.Spec.Version)
 	}
 	return ""
+}
+
+// DecideAdoption adopts Machines without a controller, and reports whether there are any: nothing else is done before all have an owner,
+// since one that is not counted would be replaced.
+func DecideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine, p *loop.Plan) bool {
+	for _, m := range adoptable {
+		if problem := NotAdoptable(plane, m); problem != "" {
+			p.WaitFor(waitForAdoption, "Machine %s cannot be adopted: %s", m.Name, problem).For("Machine", m.Name).ForPerson()
+		} else {
+			p.Do(action.Adopt{Machine: m.Name})
+			p.WaitFor(waitForAdoption, "Adopting Machine %s", m.Name).For("Machine", m.Name).ToChange("metadata.ownerReferences")
+		}
+	}
+	return len(adoptable) > 0
+}
+
+// waitForAdoption is the reason of waits for Machines to have an owner.
+const waitForAdoption = "AdoptingMachines"
+
+// AdoptionEvents tell of Machines that cannot be adopted, once.
+func AdoptionEvents(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine) []loop.Event {
+	var out []loop.Event
+	for _, m := range adoptable {
+		if problem := NotAdoptable(plane, m); problem != "" && metav1.GetControllerOfNoCopy(m) == nil {
+			out = append(out, loop.Warning("AdoptionFailed", "Machine %s cannot be adopted: %s", m.Name, problem))
+		}
+	}
+	return out
 }
 
 // KubeadmSkew says that kubeadm cannot join a Machine of a version that is too new for the others; empty: it can.

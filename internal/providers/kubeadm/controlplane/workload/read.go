@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,8 +45,8 @@ type Reader struct {
 // Request says what to read.
 type Request struct {
 	Cluster client.ObjectKey
-	// Nodes of the Machines that stay, and of those that are deleted.
-	Nodes, Leaving []string
+	// Nodes of the Machines that stay, and of those that are deleted. Of Others it is only read whether they exist.
+	Nodes, Leaving, Others []string
 	// Managed: etcd runs on the Machines.
 	Managed bool
 	// Certificates are the API servers whose certificates are read.
@@ -91,7 +92,7 @@ func (s *State) read(ctx context.Context, c client.Client, q Request) error {
 	if !s.Initialized {
 		return nil
 	}
-	for _, name := range slices.Concat(q.Nodes, q.Leaving) {
+	for _, name := range slices.Concat(q.Nodes, q.Leaving, q.Others) {
 		if err := s.readNode(ctx, c, name); err != nil {
 			return err
 		}
@@ -169,7 +170,8 @@ func (r Reader) readExpiry(ctx context.Context, s State, servers []expiry.Server
 }
 
 // readEtcd asks one of the members for the list, then each of those about itself, all at once. One that is no member any more would be
-// silent until the time of the call is over, so that it is not asked.
+// silent until the time of the call is over, so that it is not asked. Without a quorum there is no list that is agreed on; then it is the
+// one that a member knows which answers.
 func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
 	out := Etcd{Statuses: map[string]EtcdStatus{}}
 	asked := s.answering(slices.Concat(q.Nodes, q.Leaving))
@@ -177,11 +179,14 @@ func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
 		out.Statuses[node] = EtcdStatus{Problem: "Node " + node + " is not ready"}
 	}
 	members, err := r.Members.Etcd(ctx, q.Cluster, asked)
-	if err == nil {
-		out.Members, err = members.Members(ctx)
-	}
 	if err != nil {
 		out.Problem = problemText(err, "the members of etcd do not answer")
+		return out
+	}
+	if out.Members, err = members.Members(ctx); err != nil {
+		out.Problem = problemText(err, "the members of etcd do not answer")
+		out.readStatuses(ctx, members, asked)
+		out.withoutQuorum()
 		return out
 	}
 	asked = slices.DeleteFunc(asked, func(node string) bool {
@@ -191,6 +196,29 @@ func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
 		}
 		return !is
 	})
+	out.readStatuses(ctx, members, asked)
+	return out
+}
+
+// withoutQuorum takes the list of members of one that knows no leader, where none that answers knows one.
+func (e *Etcd) withoutQuorum() {
+	for _, node := range slices.Sorted(maps.Keys(e.Statuses)) {
+		switch status := e.Statuses[node]; {
+		case status.Problem != "":
+		case status.Leader != 0:
+			e.Members = nil
+			return
+		case len(e.Members) == 0:
+			e.Members = status.Members
+		}
+	}
+	if len(e.Members) > 0 {
+		e.Problem = ""
+	}
+}
+
+// readStatuses asks members about themselves, all at once.
+func (e *Etcd) readStatuses(ctx context.Context, members etcd.Cluster, asked []string) {
 	statuses := make([]EtcdStatus, len(asked))
 	var all errgroup.Group
 	for i, node := range asked {
@@ -203,11 +231,8 @@ func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
 			return nil
 		})
 	}
-	if err := all.Wait(); err != nil {
-		out.Problem = err.Error()
-	}
+	_ = all.Wait() // none returns an error
 	for i, node := range asked {
-		out.Statuses[node] = statuses[i]
+		e.Statuses[node] = statuses[i]
 	}
-	return out
 }

@@ -55,6 +55,14 @@ func (e Etcd) Member(node string) (etcd.Member, bool) {
 	return etcd.Member{}, false
 }
 
+// Silent says why the member of a Node does not answer; empty: it does, or was not asked.
+func (e Etcd) Silent(node string) string {
+	if _, is := e.Member(node); !is {
+		return "etcd has no member on Node " + node
+	}
+	return e.Statuses[node].Problem
+}
+
 // Leader is the Node of the leader, as the members see it; empty: not known.
 func (e Etcd) Leader() string {
 	for _, s := range e.Statuses {

@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
@@ -72,6 +73,24 @@ func (e *Engine) execDetached(ctx context.Context, c ownContainer, program strin
 	}
 	_, err = e.api.ExecStart(ctx, id, client.ExecStartOptions{Detach: true})
 	return e.fault("starting a command in container "+c.name, err)
+}
+
+// Run implements etcdmember.Shell.
+func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input []byte) (string, error) {
+	c, err := e.running(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	return e.exec(ctx, c, program, input)
+}
+
+// Start implements etcdmember.Shell.
+func (e *Engine) Start(ctx context.Context, ref backend.Ref, program string) error {
+	c, err := e.running(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return e.execDetached(ctx, c, program)
 }
 
 // importImages hands the archive to containerd in the container.

@@ -8,6 +8,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/etcdmember"
 )
 
 // defaultTimeout is the API's default, for objects that were stored without it.
@@ -15,7 +16,7 @@ const defaultTimeout = 300 * time.Second
 
 // Backend returns the engine as a backend, with what balances connections where this host may.
 func (e *Engine) Backend(b backend.Balancers) backend.Backend {
-	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b}
+	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b, Etcds: etcdmember.Members{Shell: e}}
 }
 
 // Terms implements backend.Machines.
@@ -34,7 +35,7 @@ func Terms(r backend.Request) backend.Terms {
 	}
 	most := r.Policy.Nodes
 	t := backend.Terms{
-		Scripted: true, Networked: true,
+		Scripted: true, Networked: true, ReachesEtcd: true,
 		Resources: backend.Resources{
 			CPUs: cmp.Or(asked.Resources.CPUs, most.CPUs), MemoryMiB: cmp.Or(asked.Resources.MemoryMiB, most.MemoryMiB),
 			Processes: cmp.Or(asked.Resources.Processes, most.Processes),

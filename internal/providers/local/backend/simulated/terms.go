@@ -24,7 +24,7 @@ func (m *Machines) Terms(r backend.Request) backend.Terms { return Terms(r) }
 // Terms says what is known of a simulated machine before there is one.
 func Terms(r backend.Request) backend.Terms {
 	return backend.Terms{
-		Volatile: true, Immediate: true, Startup: startup(r.Object), Capacity: capacity(), Denied: r.Policy.DeniedSimulated(),
+		Volatile: true, Immediate: true, ReachesEtcd: true, Startup: startup(r.Object), Capacity: capacity(), Denied: r.Policy.DeniedSimulated(),
 		Maximum: r.Policy.Maxima.SimulatedNodes, Setting: setting,
 		Running: running(backend.Machine{Name: r.Name, Owner: backend.Owner{
 			UID: r.Object.UID, Object: client.ObjectKeyFromObject(r.Object),

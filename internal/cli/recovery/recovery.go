@@ -1,0 +1,122 @@
+// Package recovery is the verb "recover".
+//
+// Does: shows what a recovery of a control plane without a quorum would keep and lose, asks, and prints how far it is.
+//
+// Never: decides who survives (package clusterctl/rebuild does), or rebuilds etcd (the controllers do).
+//
+// Read first: Command.
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+	"github.com/slipwayhq/slipway/internal/clusterctl/rebuild"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "recover", Short: "Recover a control plane whose etcd has lost its quorum"}
+	cmd.AddCommand(controlPlane(e))
+	argument.Group(cmd)
+	return cmd
+}
+
+// options are the flags.
+type options struct {
+	connection  *management.Flags
+	want        rebuild.Choice
+	dryRun, yes bool
+	timeout     time.Duration
+	format      *output.Format
+}
+
+// controlPlane builds the verb "recover controlplane".
+func controlPlane(e env.Env) *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "controlplane CLUSTER",
+		Short: "Rebuild etcd of a control plane on machines from a member that is left",
+		Long: `Recover a KubeadmControlPlane that has lost so many members of etcd that the others have no quorum: show which member survives, what
+would be lost and which Machines are replaced, ask, rebuild etcd from the survivor, and wait until the control plane is whole. The machines
+of the other members are deleted before that. Where the machines of lost members can be started again, do that instead: it loses nothing.
+
+Once it has begun, the recovery continues without this command; run it again to follow it. The survivor is reached through its
+infrastructure machine, which the Local provider knows. For others, --manual prints a program to run on the survivor's node.`,
+		Example: `  slipway recover controlplane demo --dry-run
+  slipway recover controlplane demo
+  slipway recover controlplane demo --survivor demo-x2c9f --manual`,
+		Args: argument.One("CLUSTER"),
+	}
+	flags := cmd.Flags()
+	o.connection = management.Add(flags)
+	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
+	flags.StringVar(&o.want.Survivor, "survivor", "", "Machine from whose member etcd is rebuilt (default: the one that has most)")
+	flags.BoolVar(&o.want.Manual, "manual", false, "print the program that rebuilds etcd, to be run by hand on the survivor's node")
+	flags.BoolVar(&o.want.Force, "force", false, "rebuild etcd although it is not known that the other members are lost and gone: two clusters may result")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be done, and change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	flags.DurationVar(&o.timeout, "wait-timeout", 30*time.Minute, "how long to wait")
+	o.format = output.Flag(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := o.connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		return c.Explain(o.run(cmd.Context(), e, c, args[0]))
+	}
+	return cmd
+}
+
+func (o *options) run(ctx context.Context, e env.Env, c *management.Connection, name string) error {
+	of, err := cluster.Get(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	if err != nil {
+		return err
+	}
+	say := func(text string) { _, _ = fmt.Fprintln(e.Err, text) }
+	order := rebuild.Order{Client: c.Client, Now: e.Now, Say: say, Program: func(node, program string) {
+		say("Run this as root on node " + node + " of the survivor, for example with `ssh " + node + " sudo bash -s`:")
+		_, _ = fmt.Fprintln(e.Out, program)
+	}}
+	p, err := order.Prepare(ctx, of, o.want)
+	if err != nil {
+		return err
+	}
+	tell := func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, strings.Join(p.Lines(), "\n"))
+		return err
+	}
+	if o.dryRun {
+		return o.format.Print(e.Out, p, tell)
+	}
+	if err := tell(e.Err); err != nil {
+		return err
+	}
+	if !o.yes && !p.UnderWay {
+		if err := e.Confirm("recover"); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	began := e.Now()
+	if err := order.Run(ctx, of.Namespace, p); err != nil {
+		return err
+	}
+	return o.format.Print(e.Out, p, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "The control plane of cluster %s is whole again after %s, with the data of Machine %s.\n", p.Cluster, progress.Elapsed(e.Now().Sub(began)), p.Survivor)
+		return err
+	})
+}

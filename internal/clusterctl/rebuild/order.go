@@ -1,0 +1,291 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/recovery"
+)
+
+const (
+	// manager is the name of the field manager without its prefix.
+	manager = "cli"
+	// interval is how often it is read how far something is.
+	interval = time.Second
+	// surveyTime is how long infrastructure machines have to answer.
+	surveyTime = 30 * time.Second
+)
+
+// Order asks for a recovery and follows it.
+type Order struct {
+	Client client.Client
+	Now    func() time.Time
+	// Interval is how often it is read how far it is, SurveyTime how long infrastructure machines have to answer. Defaults: 1 s, 30 s.
+	Interval, SurveyTime time.Duration
+	// Say is told how far it is, where that changes.
+	Say func(string)
+	// Program is given the program that a person runs on a node.
+	Program func(node, program string)
+}
+
+// Prepare finds the control plane of a Cluster, surveys the members of its etcd, and says what a recovery would do. Nothing is changed but
+// for the annotations that ask for the survey.
+func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Plan, error) {
+	ref := cluster.Spec.ControlPlaneRef
+	if ref.Kind != "KubeadmControlPlane" || ref.APIGroup != controlplanev1.GroupVersion.Group {
+		return Plan{}, fault.New(fault.Invalid, ReasonUnsupported,
+			"cluster %q has a control plane of kind %s, and only a KubeadmControlPlane has members of etcd that can lose their quorum", cluster.Name, ref.Kind)
+	}
+	key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
+	plane, err := o.plane(ctx, key)
+	if err != nil {
+		return Plan{}, err
+	}
+	if r, err := recovery.ParseRequest(plane.Annotations); err == nil && r != nil && r.Accepted {
+		return Plan{Cluster: cluster.Name, ControlPlane: ref.Name, Survivor: r.Survivor, Manual: r.Manual, Force: r.Force, ID: r.ID, UnderWay: true, Node: o.nodeOf(ctx, cluster.Namespace, r.Survivor)}, nil
+	}
+	p := Plan{Cluster: cluster.Name, ControlPlane: ref.Name, Manual: want.Manual, Force: want.Force, ID: o.Now().UTC().Format(recovery.IDLayout)}
+	survey := recovery.Request{ID: p.ID}
+	if err := o.request(ctx, plane, &survey); err != nil {
+		return Plan{}, err
+	}
+	p.Members, err = o.survey(ctx, key, survey, want)
+	if withdrawn := o.withdraw(ctx, key, survey); err == nil {
+		err = withdrawn
+	}
+	if err != nil {
+		return Plan{}, err
+	}
+	survivor, err := choose(ref.Name, p.Members, want)
+	p.Survivor, p.Node = survivor.Machine, survivor.Node
+	return p, err
+}
+
+func (o Order) plane(ctx context.Context, key client.ObjectKey) (*controlplanev1.KubeadmControlPlane, error) {
+	plane := &controlplanev1.KubeadmControlPlane{}
+	if err := o.Client.Get(ctx, key, plane); err != nil {
+		return nil, fmt.Errorf("reading KubeadmControlPlane %s: %w", key.Name, err)
+	}
+	return plane, nil
+}
+
+func (o Order) nodeOf(ctx context.Context, namespace, machine string) string {
+	m := &clusterv1.Machine{}
+	if o.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: machine}, m) != nil {
+		return ""
+	}
+	return m.Status.NodeRef.Name
+}
+
+// request writes the annotation of a control plane; nil removes it.
+func (o Order) request(ctx context.Context, plane client.Object, r *recovery.Request) error {
+	var value *string
+	if r != nil {
+		value = new(r.String())
+	}
+	if err := kube.NewWriter(o.Client, manager).Patch(ctx, plane, func(o client.Object) { kube.Annotate(o, hostedv1.RecoverAnnotation, value) }); err != nil {
+		return fmt.Errorf("writing annotation %s of KubeadmControlPlane %s: %w", hostedv1.RecoverAnnotation, plane.GetName(), err)
+	}
+	return nil
+}
+
+// withdraw removes a request that was not accepted.
+func (o Order) withdraw(ctx context.Context, key client.ObjectKey, r recovery.Request) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
+	defer cancel()
+	for {
+		plane, err := o.plane(ctx, key)
+		if err != nil || plane.Annotations[hostedv1.RecoverAnnotation] != r.String() {
+			return client.IgnoreNotFound(err)
+		}
+		if err = o.request(ctx, plane, nil); fault.KindOf(err) != fault.Conflict && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// survey waits until the infrastructure of all Machines that stay and are not known to be lost has answered, and the control plane has
+// forgotten what it said of an earlier request. What does not answer in time says nothing.
+func (o Order) survey(ctx context.Context, key client.ObjectKey, r recovery.Request, want Choice) ([]Member, error) {
+	limit := o.SurveyTime
+	if limit == 0 {
+		limit = surveyTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var out []Member
+	err := wait.PollUntilContextCancel(ctx, o.every(), true, func(context.Context) (bool, error) {
+		ctx := context.WithoutCancel(ctx)
+		plane, err := o.plane(ctx, key)
+		if err != nil {
+			return false, err
+		}
+		var complete bool
+		out, complete, err = o.members(ctx, plane, r)
+		stale := condition.Set(plane.Status.Conditions).IsFalse(hostedv1.RecoveredCondition)
+		return (complete || want.Manual) && !stale, err
+	})
+	if err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = nil
+	}
+	return out, err
+}
+
+// members are the Machines of a control plane, by name, with what their infrastructure machines have answered; complete: all that can have.
+func (o Order) members(ctx context.Context, plane *controlplanev1.KubeadmControlPlane, r recovery.Request) (out []Member, complete bool, err error) {
+	list := &clusterv1.MachineList{}
+	if err := o.Client.List(ctx, list, client.InNamespace(plane.Namespace), client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {
+		return nil, false, fmt.Errorf("listing Machines of KubeadmControlPlane %s: %w", plane.Name, err)
+	}
+	complete = true
+	for _, m := range list.Items {
+		if !metav1.IsControlledBy(&m, plane) {
+			continue
+		}
+		one := memberOf(m)
+		report, err := o.report(ctx, m)
+		if err != nil {
+			return nil, false, err
+		}
+		switch {
+		case one.Lost != "" || one.Node == "":
+		case report.Answers(recovery.Order{ID: r.ID, Step: recovery.Survey}):
+			one.Found, one.Problem = report.Member, report.Problem
+		default:
+			complete = false
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b Member) int { return strings.Compare(a.Machine, b.Machine) })
+	return out, complete, nil
+}
+
+// report is what the infrastructure machine of a Machine has answered; nil: nothing, or there is none.
+func (o Order) report(ctx context.Context, m clusterv1.Machine) (*recovery.Report, error) {
+	ref := m.Spec.InfrastructureRef
+	mapping, err := o.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
+	if err != nil {
+		return nil, fmt.Errorf("finding the kind of %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	infra := &metav1.PartialObjectMetadata{}
+	infra.SetGroupVersionKind(mapping.GroupVersionKind)
+	if err := o.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: ref.Name}, infra); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return recovery.ParseReport(infra.GetAnnotations()), nil
+}
+
+// Run asks for the recovery, unless it is under way, and waits until the control plane is whole.
+func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
+	key := client.ObjectKey{Namespace: namespace, Name: p.ControlPlane}
+	want := recovery.Request{ID: p.ID, Survivor: p.Survivor, Manual: p.Manual, Force: p.Force}
+	if !p.UnderWay {
+		plane, err := o.plane(ctx, key)
+		if err != nil {
+			return err
+		}
+		if err := o.request(ctx, plane, &want); err != nil {
+			return err
+		}
+	}
+	f := &following{Order: o, plan: p}
+	err := o.until(ctx, func(ctx context.Context) (bool, error) {
+		plane, err := o.plane(ctx, key)
+		if err != nil {
+			return false, err
+		}
+		return f.isDone(plane)
+	})
+	if err != nil {
+		return errors.Join(err, o.withdraw(ctx, key, want)) // one that was accepted has another value
+	}
+	return nil
+}
+
+// until waits until something is done, an error says that it never will be, or the context ends.
+func (o Order) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
+	err := wait.PollUntilContextCancel(ctx, o.every(), true, done)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fault.New(fault.Transient, ReasonTimeout, "the recovery is not done in the time of --wait-timeout; once it was accepted it continues without this command").From(err)
+	}
+	return err
+}
+
+func (o Order) every() time.Duration {
+	if o.Interval == 0 {
+		return interval
+	}
+	return o.Interval
+}
+
+func (o Order) say(form string, args ...any) {
+	if o.Say != nil {
+		o.Say(fmt.Sprintf(form, args...))
+	}
+}
+
+// following is how far a recovery was when it was read last.
+type following struct {
+	Order
+	plan    Plan
+	said    string
+	printed bool
+	rebuilt bool
+}
+
+// isDone reports whether the control plane is whole. It is an error when the recovery waits for a person.
+func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, error) {
+	if f.rebuilt {
+		return f.isWhole(plane), nil
+	}
+	c := condition.Set(plane.Status.Conditions).Get(hostedv1.RecoveredCondition)
+	request, err := recovery.ParseRequest(plane.Annotations)
+	switch {
+	case c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, f.plan.ID):
+		f.rebuilt = true
+		f.say("%s", c.Message)
+	case err == nil && request == nil:
+		return false, fault.New(fault.Invalid, ReasonFailed, "annotation %s was removed before the recovery was done", hostedv1.RecoverAnnotation)
+	case c == nil || c.Status == metav1.ConditionTrue: // not seen yet
+	case c.Reason != "Recovering":
+		return false, fault.New(fault.Invalid, ReasonFailed, "the recovery does not proceed: %s", c.Message)
+	case c.Message != f.said:
+		f.said = c.Message
+		f.say("%s", f.said)
+	}
+	if f.plan.Manual && !f.printed && f.Program != nil && c != nil && strings.Contains(c.Message, "by hand") {
+		f.printed = true
+		f.Program(f.plan.Node, recovery.RebuildProgram(f.plan.ID))
+	}
+	return false, nil
+}
+
+// isWhole reports whether all Machines are there again, with healthy members of etcd.
+func (f *following) isWhole(plane *controlplanev1.KubeadmControlPlane) bool {
+	want := ptr.Deref(plane.Spec.Replicas, 1)
+	ready, replicas := ptr.Deref(plane.Status.ReadyReplicas, 0), ptr.Deref(plane.Status.Replicas, 0)
+	set := condition.Set(plane.Status.Conditions)
+	if text := fmt.Sprintf("Machines of the control plane: %d of %d ready", min(ready, want), want); text != f.said {
+		f.said = text
+		f.say("%s", text)
+	}
+	return ready == want && replicas == want && set.IsTrue(controlplanev1.KubeadmControlPlaneAvailableCondition) &&
+		set.IsTrue(controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition)
+}

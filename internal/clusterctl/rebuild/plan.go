@@ -1,0 +1,171 @@
+package rebuild
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/recovery"
+)
+
+// Reasons of faults.
+const (
+	ReasonUnsupported = "RecoveryUnsupported"
+	ReasonNotNeeded   = "RecoveryNotNeeded"
+	ReasonNoSurvivor  = "NoSurvivor"
+	ReasonFailed      = "RecoveryFailed"
+	ReasonTimeout     = "Timeout"
+)
+
+// Member is a Machine with its member of etcd, as far as it is known.
+type Member struct {
+	Machine string `json:"machine"`
+	Node    string `json:"node,omitempty"`
+	// Lost says why the member is lost; empty: it may not be.
+	Lost string `json:"lost,omitempty"`
+	// Found is what it says of itself; nil: nothing, Problem says why.
+	Found   *recovery.Member `json:"found,omitempty"`
+	Problem string           `json:"problem,omitempty"`
+}
+
+// Plan is what a recovery would do.
+type Plan struct {
+	Cluster      string   `json:"cluster"`
+	ControlPlane string   `json:"controlPlane"`
+	Survivor     string   `json:"survivor"`
+	Node         string   `json:"node"`
+	Members      []Member `json:"members"`
+	// UnderWay tells that the recovery has been accepted already: it is only followed.
+	UnderWay bool `json:"underWay,omitempty"`
+	Manual   bool `json:"manual,omitempty"`
+	Force    bool `json:"force,omitempty"`
+	// ID of the request.
+	ID string `json:"id"`
+}
+
+// Choice says how a recovery is to be.
+type Choice struct {
+	// Survivor is the Machine to rebuild from; empty: the one that has most.
+	Survivor      string
+	Manual, Force bool
+}
+
+// choose says which Machine etcd is rebuilt from: the one that is named, or of those that are left the one that has most.
+func choose(plane string, members []Member, want Choice) (Member, error) {
+	for _, m := range members {
+		if m.Found != nil && m.Found.Leader {
+			return Member{}, fault.New(fault.Invalid, ReasonNotNeeded,
+				"etcd of KubeadmControlPlane %s has a quorum: the member of Machine %s knows a leader, so that nothing has to be rebuilt", plane, m.Machine)
+		}
+	}
+	if want.Survivor != "" {
+		if at := slices.IndexFunc(members, func(m Member) bool { return m.Machine == want.Survivor }); at >= 0 && members[at].Node != "" {
+			return members[at], nil
+		}
+		return Member{}, fault.New(fault.Invalid, ReasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node: name one of %s", want.Survivor, plane, machinesText(members))
+	}
+	left := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Lost != "" || m.Node == "" || m.Problem != "" })
+	answered := slices.DeleteFunc(slices.Clone(left), func(m Member) bool { return m.Found == nil })
+	switch {
+	case len(answered) > 0:
+		return slices.MaxFunc(answered, func(a, b Member) int {
+			return cmp.Or(cmp.Compare(a.Found.Index, b.Found.Index), cmp.Compare(a.Found.Revision, b.Found.Revision), strings.Compare(b.Machine, a.Machine))
+		}), nil
+	case len(left) == 1 && want.Manual:
+		return left[0], nil
+	case len(left) == 0:
+		return Member{}, fault.New(fault.Invalid, ReasonNoSurvivor, "no member of etcd of KubeadmControlPlane %s is left: %s. Start one of their machines where that is possible", plane, lostText(members))
+	}
+	return Member{}, fault.New(fault.Invalid, ReasonNoSurvivor,
+		"no infrastructure machine of KubeadmControlPlane %s says what its member of etcd has; where its provider cannot, name the Machine with --survivor (%s) and rebuild etcd by hand with --manual", plane, machinesText(left))
+}
+
+func machinesText(members []Member) string {
+	var out []string
+	for _, m := range members {
+		out = append(out, m.Machine)
+	}
+	return strings.Join(out, ", ")
+}
+
+func lostText(members []Member) string {
+	var out []string
+	for _, m := range members {
+		out = append(out, "Machine "+m.Machine+": "+cmp.Or(m.Lost, m.Problem, "it has no Node"))
+	}
+	return strings.Join(out, "; ")
+}
+
+// memberOf is what is known of a Machine before its infrastructure is asked.
+func memberOf(m clusterv1.Machine) Member {
+	out := Member{Machine: m.Name, Node: m.Status.NodeRef.Name}
+	c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
+	switch {
+	case !m.DeletionTimestamp.IsZero():
+		out.Lost = "it is being deleted"
+	case c != nil && c.Status == "False":
+		out.Lost = cmp.Or(strings.TrimPrefix(strings.Join(strings.Fields(c.Message), " "), "* "), "its infrastructure is not ready")
+	}
+	return out
+}
+
+// Lines are what the recovery does, for people.
+func (p Plan) Lines() []string {
+	if p.UnderWay {
+		return []string{fmt.Sprintf("A recovery of the control plane of cluster %s from the member of etcd of Machine %s is under way (%s).", p.Cluster, p.Survivor, p.ID)}
+	}
+	lines := []string{fmt.Sprintf("Recovery of the control plane of cluster %s: etcd is rebuilt from the member of Machine %s.", p.Cluster, p.Survivor)}
+	var replaced []string
+	survivor := Member{}
+	for _, m := range p.Members {
+		lines = append(lines, "  "+m.line(m.Machine == p.Survivor))
+		if m.Machine == p.Survivor {
+			survivor = m
+		} else {
+			replaced = append(replaced, m.Machine)
+		}
+	}
+	lines = append(lines, p.kept(survivor)...)
+	if len(replaced) > 0 {
+		lines = append(lines, "  Machines that are deleted with their disks, before etcd is rebuilt, and replaced: "+strings.Join(replaced, ", "))
+	}
+	if p.Force {
+		lines = append(lines, "  with --force, etcd is rebuilt although not all of them are known to be lost and gone: when one comes back, there may be two clusters")
+	}
+	return append(lines, "  The API does not answer until then. On the survivor, the data of now is kept beside the new.")
+}
+
+// kept says what is known to be kept, and what is not known.
+func (p Plan) kept(survivor Member) []string {
+	var lines []string
+	if survivor.Found != nil {
+		lines = append(lines, fmt.Sprintf("  Kept: everything up to revision %d.", survivor.Found.Revision))
+		for _, m := range p.Members {
+			if m.Found != nil && m.Found.Index > survivor.Found.Index {
+				lines = append(lines, fmt.Sprintf("  Lost: what Machine %s has beyond that; its member has agreed on more (index %d, not %d).", m.Machine, m.Found.Index, survivor.Found.Index))
+			}
+		}
+	}
+	return append(lines, "  Not known: whether members that do not answer had acknowledged more. What was written in the last moments before they were lost may be missing, unless the survivor was the leader.")
+}
+
+func (m Member) line(survives bool) string {
+	state := "does not say what it has"
+	switch {
+	case m.Lost != "":
+		state = "lost: " + m.Lost
+	case m.Problem != "":
+		state = "lost: " + m.Problem
+	case m.Found != nil:
+		state = fmt.Sprintf("left, without a leader, at revision %d (index %d)", m.Found.Revision, m.Found.Index)
+	}
+	if survives {
+		state += "; it survives"
+	}
+	return fmt.Sprintf("Machine %s: %s", m.Machine, state)
+}

@@ -1,0 +1,162 @@
+package manager_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	kubeadmv1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/config/rbac"
+	"github.com/slipwayhq/slipway/internal/clusterctl/rebuild"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+)
+
+// A control plane of three simulated machines loses two members of etcd: it says so, and is recovered from the one that is left, by the verb's
+// library, though the manager is killed in the middle.
+func TestRecovery(t *testing.T) { // KC-16, KC-19
+	server := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t)})
+	dir := t.TempDir()
+	begin := func() *process {
+		return startProcessOver(t, server, impersonating(t, server), rbac.Rights{}, "--data-dir", dir)
+	}
+	p := begin()
+	c := newClient(t, server)
+	createKubeadmFleet(t, c)
+	untilWhole(t, c)
+	cluster := &clusterv1.Cluster{}
+	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "tower"}, cluster))
+	var said lines
+	order := rebuild.Order{Client: c, Now: time.Now, Interval: 100 * time.Millisecond, Say: said.add}
+
+	if _, err := order.Prepare(t.Context(), cluster, rebuild.Choice{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "has a quorum") {
+		t.Errorf("a control plane with a quorum: %v", err)
+	}
+	before := controlPlaneMachines(t, c)
+	for _, m := range before[1:] {
+		breakEtcd(t, c, m.Spec.InfrastructureRef.Name)
+	}
+	for _, name := range []string{kubeadmv1.KubeadmControlPlaneAvailableCondition, kubeadmv1.KubeadmControlPlaneEtcdClusterHealthyCondition} {
+		eventually(t, name+" says that the quorum is lost", func() error {
+			got := condition.Set(tower(t, c).Status.Conditions).Get(name)
+			if got == nil || got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "Etcd has lost its quorum: 1 of 3 members left, 2 needed. Machine "+before[1].Name) ||
+				!strings.Contains(got.Message, "slipway recover controlplane tower") {
+				return fmt.Errorf("%+v", got)
+			}
+			return nil
+		})
+	}
+
+	plan, err := order.Prepare(t.Context(), cluster, rebuild.Choice{})
+	must(t, err)
+	if plan.Survivor != before[0].Name || len(controlPlaneMachines(t, c)) != 3 || tower(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
+		t.Errorf("%+v\n%v", plan, tower(t, c).Annotations)
+	}
+	done := make(chan error, 1)
+	go func() { done <- order.Run(t.Context(), "default", plan) }()
+	eventually(t, "the recovery is accepted", func() error {
+		if got := tower(t, c).Annotations[hostedv1.RecoverAnnotation]; !strings.Contains(got, `"accepted":true`) {
+			return fmt.Errorf("%s; said %v", got, said.all())
+		}
+		return nil
+	})
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	begin()
+	if err := <-done; err != nil {
+		t.Fatalf("%v; said %v", err, said.all())
+	}
+	t.Log(said.all())
+	untilWhole(t, c)
+	after := controlPlaneMachines(t, c)
+	for _, m := range after {
+		if m.Name == before[1].Name || m.Name == before[2].Name {
+			t.Errorf("Machine %s is there", m.Name)
+		}
+	}
+	plane := tower(t, c)
+	if got := condition.Set(plane.Status.Conditions).Get(hostedv1.RecoveredCondition); got == nil || got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, plan.ID) {
+		t.Errorf("%+v", got)
+	}
+	eventually(t, "the request is removed", func() error {
+		if got, is := tower(t, c).Annotations[hostedv1.RecoverAnnotation]; is {
+			return fmt.Errorf("%s", got)
+		}
+		return nil
+	})
+}
+
+// createKubeadmFleet creates the cluster of examples/fleet-kubeadm.yaml.
+func createKubeadmFleet(t *testing.T, c client.Client) {
+	t.Helper()
+	createFile(t, c, "default", filepath.Join("..", "..", "examples", "fleet-kubeadm.yaml"))
+}
+
+func tower(t *testing.T, c client.Client) *kubeadmv1.KubeadmControlPlane {
+	t.Helper()
+	plane := &kubeadmv1.KubeadmControlPlane{}
+	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "tower"}, plane))
+	return plane
+}
+
+// untilWhole waits until three Machines of the control plane are ready, and etcd is healthy.
+func untilWhole(t *testing.T, c client.Client) {
+	t.Helper()
+	eventually(t, "the control plane is whole", func() error {
+		plane := tower(t, c)
+		etcd := condition.Set(plane.Status.Conditions).Get(kubeadmv1.KubeadmControlPlaneEtcdClusterHealthyCondition)
+		if ready := ptr.Deref(plane.Status.ReadyReplicas, 0); ready != 3 || etcd == nil || etcd.Status != metav1.ConditionTrue {
+			return fmt.Errorf("%d ready, %+v", ready, etcd)
+		}
+		return nil
+	})
+}
+
+func controlPlaneMachines(t *testing.T, c client.Client) []clusterv1.Machine {
+	t.Helper()
+	list := &clusterv1.MachineList{}
+	must(t, c.List(t.Context(), list, client.InNamespace("default"), client.HasLabels{clusterv1.MachineControlPlaneLabel}))
+	return list.Items
+}
+
+// breakEtcd makes the member on a simulated machine silent.
+func breakEtcd(t *testing.T, c client.Client, name string) {
+	t.Helper()
+	m := &infrav1.LocalMachine{}
+	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, m))
+	was := m.DeepCopy()
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[infrav1.ControlPlaneFaultsAnnotation] = "etcd-down"
+	must(t, c.Patch(t.Context(), m, client.MergeFrom(was)))
+}
+
+// lines are what was said.
+type lines struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func (l *lines) add(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.got = append(l.got, text)
+}
+
+func (l *lines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string{}, l.got...)
+}

@@ -1,0 +1,52 @@
+package controlplane
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/recovering"
+	"github.com/slipwayhq/slipway/internal/recovery"
+)
+
+// recovering is what the recovery from the loss of the quorum is decided by.
+func (s Snapshot) recovering(p loop.Plan) recovering.Input {
+	in := recovering.Input{Now: s.Now, Before: s.Plane.Status.Conditions, Managed: s.managesEtcd(), Initialized: s.isInitialized()}
+	if s.Cluster == nil {
+		return in
+	}
+	in.Cluster, in.Unread, in.Members, in.HasLeader = s.Cluster.Name, s.etcdProblem(), s.etcdMembers(), s.Workload.Etcd.Leader() != ""
+	in.Down = s.Workload.Problem != ""
+	in.Nodes = slices.Sorted(maps.Keys(s.Workload.Nodes))
+	var err error
+	if in.Request, err = recovery.ParseRequest(s.Plane.Annotations); err != nil {
+		in.Problem, in.Reason = fault.UserMessage(err), fault.As(err).Reason
+	}
+	for _, m := range s.Machines {
+		one := recovering.Machine{Machine: m.Machine, Written: isWritten(m, p), Silent: s.Workload.Etcd.Silent(m.Status.NodeRef.Name)}
+		if infra := s.Clones.InfrastructureOf(m.Machine); infra.Unstructured != nil {
+			one.HasInfra, one.Order, one.Report = true, recovery.ParseOrder(infra.GetAnnotations()), recovery.ParseReport(infra.GetAnnotations())
+		}
+		in.Machines = append(in.Machines, one)
+	}
+	return in
+}
+
+// recoverQuorum is the recovery that was asked for; while it is under way, nothing else is done.
+func recoverQuorum(s Snapshot, _ change, p *loop.Plan) bool { return s.recovering(*p).Decide(p) }
+
+// actOnRecovery carries out what only a recovery does.
+func (c *Controller) actOnRecovery(ctx context.Context, s Snapshot, do loop.Action) error {
+	machine := s.Machines.Named(recovering.MachineOf(do))
+	to := recovering.Target{Plane: s.Plane, Machine: machine.Machine, Nodes: s.Workload.Nodes, Workload: func(ctx context.Context) (client.Client, error) {
+		return c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	}}
+	if infra := s.Clones.InfrastructureOf(machine.Machine); infra.Unstructured != nil {
+		to.Infra = infra.Unstructured
+	}
+	return recovering.Act(ctx, c.writer, to, do)
+}

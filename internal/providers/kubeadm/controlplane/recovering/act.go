@@ -1,0 +1,78 @@
+package recovering
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+)
+
+// Target is what an action of a recovery is about.
+type Target struct {
+	Plane client.Object
+	// Machine that the action names, and its infrastructure machine; nil: they do not exist.
+	Machine *clusterv1.Machine
+	Infra   client.Object
+	// Nodes of the workload cluster by name, and its client.
+	Nodes    map[string]*corev1.Node
+	Workload func(ctx context.Context) (client.Client, error)
+}
+
+// MachineOf is the Machine that an action of a recovery names; empty: none.
+func MachineOf(do loop.Action) string {
+	switch a := do.(type) {
+	case action.OrderEtcd:
+		return a.Machine
+	case action.ExcludeFromDrain:
+		return a.Machine
+	case action.FinishRecovery:
+		return a.Machine
+	}
+	return ""
+}
+
+// Act carries out what only a recovery does. Each of it may be repeated.
+func Act(ctx context.Context, w *kube.Writer, to Target, do loop.Action) error {
+	switch a := do.(type) {
+	case action.AcceptRecovery:
+		return w.Patch(ctx, to.Plane, func(o client.Object) { kube.Annotate(o, controlplanev1.RecoverAnnotation, new(a.Request.String())) })
+	case action.OrderEtcd:
+		if to.Infra == nil {
+			return nil
+		}
+		return w.Patch(ctx, to.Infra, func(o client.Object) { kube.Annotate(o, controlplanev1.EtcdOrderAnnotation, new(a.Order.String())) })
+	case action.ExcludeFromDrain:
+		return w.Patch(ctx, to.Machine, func(o client.Object) {
+			kube.Annotate(o, clusterv1.ExcludeNodeDrainingAnnotation, new(""))
+			kube.Annotate(o, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation, new(""))
+		})
+	case action.DeleteNode:
+		workload, err := to.Workload(ctx)
+		if err != nil || to.Nodes[a.Node] == nil {
+			return err
+		}
+		return kube.NewWriter(workload, "kubeadmcontrolplane").DeleteAnyway(ctx, to.Nodes[a.Node])
+	case action.FinishRecovery:
+		return finish(ctx, w, to)
+	}
+	return nil
+}
+
+// finish removes the request last: until then it is repeated.
+func finish(ctx context.Context, w *kube.Writer, to Target) error {
+	if to.Infra != nil {
+		if err := w.Patch(ctx, to.Infra, func(o client.Object) {
+			kube.Annotate(o, controlplanev1.EtcdOrderAnnotation, nil)
+			kube.Annotate(o, controlplanev1.EtcdReportAnnotation, nil)
+		}); err != nil {
+			return err
+		}
+	}
+	return w.Patch(ctx, to.Plane, func(o client.Object) { kube.Annotate(o, controlplanev1.RecoverAnnotation, nil) })
+}

@@ -1,0 +1,304 @@
+package recovering
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/internal/recovery"
+)
+
+const (
+	machineKind = "Machine"
+	// reasonRecovering is that of the condition while a recovery is under way, and of its waits.
+	reasonRecovering = "Recovering"
+	// reasonRecovered is that of the condition afterwards.
+	reasonRecovered = "Recovered"
+)
+
+// stage is how far a recovery is.
+type stage int
+
+const (
+	none stage = iota
+	surveying
+	refused
+	checking
+	accepting
+	fencing
+	rebuilding
+	failed
+	settling
+	cleaning
+	done
+)
+
+// progress is the stage, with what is waited for, and of what is refused the reason.
+type progress struct {
+	stage        stage
+	reason, text string
+}
+
+// Decide says what comes next of a recovery, and reports whether nothing else may be done meanwhile.
+func (in Input) Decide(p *loop.Plan) bool {
+	at := in.progress()
+	if at.stage == none {
+		p.Do(in.surveys()...)
+		return false
+	}
+	if at.text != "" {
+		wait := p.WaitFor(at.reason, "%s", at.text).For("Cluster", in.Cluster)
+		if at.stage == refused || at.stage == failed {
+			wait.ForPerson()
+		} else {
+			wait.ForTime()
+		}
+	}
+	p.RecheckIn(Interval)
+	switch at.stage {
+	case surveying:
+		p.Do(in.orders(in.order(recovery.Survey), in.staying()...)...)
+	case checking:
+		p.Do(in.orders(in.order(recovery.Survey), in.survivor())...)
+	case accepting:
+		p.Do(action.AcceptRecovery{Request: in.accepted()})
+	case fencing:
+		p.Do(in.fence()...)
+	case rebuilding:
+		p.Do(in.fence()...)
+		if !in.Request.Manual {
+			p.Do(in.orders(in.order(recovery.Rebuild), in.survivor())...)
+		}
+	case cleaning:
+		for _, node := range in.strayNodes() {
+			p.Do(action.DeleteNode{Node: node, Why: "its Machine was lost with the quorum of etcd"})
+		}
+	case done:
+		if in.isSaid() {
+			p.Do(action.FinishRecovery{ID: in.Request.ID, Machine: in.Request.Survivor})
+		}
+	}
+	return at.stage > refused && at.stage < done
+}
+
+// progress is how far the recovery is, by the table in the documentation of the package.
+func (in Input) progress() progress {
+	switch {
+	case in.Problem != "":
+		return progress{refused, in.Reason, in.Problem}
+	case in.Request == nil:
+		return progress{}
+	case !in.Managed:
+		return progress{refused, "RecoveryImpossible", "Etcd of this control plane is external: recover it where it runs"}
+	case in.Request.Survivor == "":
+		return progress{stage: surveying}
+	case !in.Request.Accepted:
+		return in.judge()
+	}
+	survivor, waiting := in.survivor(), in.unfenced()
+	switch {
+	case len(in.lostIn(in.memberNames())) == 0 && in.Unread == "" && in.Members.HasQuorum() && in.isRebuilt(survivor):
+		return in.afterwards()
+	case len(waiting) > 0 && !in.Request.Force:
+		return progress{fencing, reasonRecovering, fmt.Sprintf("Waiting for the machines of %s to be deleted before etcd is rebuilt: "+
+			"they must not come back as a cluster of their own", machines.NamesText(waiting))}
+	case survivor.Machine == nil:
+		return progress{failed, "SurvivorMissing", "Machine " + in.Request.Survivor + ", from which etcd was to be rebuilt, does not exist any more: restore a snapshot"}
+	case in.Request.Manual:
+		return progress{rebuilding, reasonRecovering, fmt.Sprintf("Waiting for etcd to be rebuilt by hand on Machine %s: `slipway recover controlplane %s --manual` prints the commands",
+			survivor.Name, in.Cluster)}
+	case !survivor.Report.Answers(in.order(recovery.Rebuild)):
+		return progress{rebuilding, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to rebuild etcd from its member", survivor.Name)}
+	case survivor.Report.Problem != "":
+		return progress{failed, "RebuildFailed", fmt.Sprintf("Etcd could not be rebuilt on Machine %s: %s", survivor.Name, oneLine(survivor.Report.Problem))}
+	}
+	return progress{settling, reasonRecovering, fmt.Sprintf("Etcd is rebuilt from the member of Machine %s, waiting for its API server to answer", survivor.Name)}
+}
+
+// afterwards is the end of a recovery: etcd has a quorum without those that were lost.
+func (in Input) afterwards() progress {
+	if nodes := in.strayNodes(); len(nodes) > 0 {
+		return progress{cleaning, reasonRecovering, fmt.Sprintf("Deleting %s of lost Machines", nodesText(nodes))}
+	}
+	return progress{stage: done}
+}
+
+func nodesText(names []string) string {
+	if len(names) == 1 {
+		return "Node " + names[0]
+	}
+	return "Nodes " + strings.Join(names, ", ")
+}
+
+// isRebuilt reports whether the survivor's etcd was rebuilt, as far as it can be told.
+func (in Input) isRebuilt(survivor Machine) bool {
+	return in.Request.Manual || survivor.Machine == nil || survivor.Report.Answers(in.order(recovery.Rebuild)) && survivor.Report.Problem == ""
+}
+
+// judge is what becomes of a request that was not accepted yet.
+func (in Input) judge() progress {
+	survivor := in.survivor()
+	loss := in.Loss()
+	survey := in.order(recovery.Survey)
+	name := in.Request.Survivor
+	switch {
+	case survivor.Machine == nil:
+		return progress{refused, "SurvivorUnknown", fmt.Sprintf("Machine %s is not one of this control plane: name one that is", name)}
+	case survivor.isDeleted() || survivor.Status.NodeRef.Name == "":
+		return progress{refused, "SurvivorUnknown", fmt.Sprintf("Machine %s is being deleted, or has no Node: name another one", name)}
+	case in.hasQuorum():
+		return progress{refused, "RecoveryNotNeeded", "Etcd has a quorum: nothing has to be rebuilt, and a health check, or annotation " +
+			"cluster.x-k8s.io/remediate-machine, replaces Machines that are lost"}
+	case !in.Request.Manual && !survivor.Report.Answers(survey):
+		return progress{checking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to say what its member of etcd has; where its provider cannot, "+
+			"use `slipway recover controlplane %s --manual`", name, in.Cluster)}
+	case !in.Request.Manual && survivor.Report.Problem != "" && !in.Request.Force:
+		return progress{refused, "SurvivorUnusable", fmt.Sprintf("The member of etcd of Machine %s cannot be used: %s", name, oneLine(survivor.Report.Problem))}
+	case !loss.Is && !in.Request.Force:
+		return progress{refused, "RecoveryUnclear", fmt.Sprintf("Not enough members of etcd are known to be lost: those of %s may have a quorum. Find out why the API does not answer, "+
+			"or use `slipway recover controlplane %s --force` when you know that they are lost", machines.NamesText(in.names(in.staying())), in.Cluster)}
+	}
+	return progress{accepting, reasonRecovering, fmt.Sprintf("Etcd is going to be rebuilt from the member of Machine %s", name)}
+}
+
+// hasQuorum reports whether a member knows a leader.
+func (in Input) hasQuorum() bool {
+	return in.Unread == "" && in.HasLeader || slices.ContainsFunc(in.Machines, func(m Machine) bool {
+		return m.surveyed() != nil && m.surveyed().Leader && m.Report.ID == in.Request.ID
+	})
+}
+
+// accepted is the request with who is given up.
+func (in Input) accepted() recovery.Request {
+	out := *in.Request
+	out.Accepted, out.Lost = true, nil
+	nodes := map[string]bool{in.survivor().Status.NodeRef.Name: true}
+	for _, m := range in.Machines {
+		if m.Name != out.Survivor {
+			out.Lost = append(out.Lost, recovery.Lost{Machine: m.Name, Node: m.Status.NodeRef.Name})
+			nodes[m.Status.NodeRef.Name] = true
+		}
+	}
+	for _, name := range in.memberNames() {
+		if name != "" && !nodes[name] {
+			out.Lost = append(out.Lost, recovery.Lost{Node: name})
+		}
+	}
+	return out
+}
+
+// fence deletes the Machines that are given up: nothing is drained, since the API does not answer.
+func (in Input) fence() []loop.Action {
+	var out []loop.Action
+	for _, m := range in.Machines {
+		switch {
+		case !in.Request.HasLost(m.Name) || m.Written:
+		case !m.isExcluded():
+			out = append(out, action.ExcludeFromDrain{Machine: m.Name})
+		case !m.isDeleted():
+			out = append(out, machines.Delete{Names: []string{m.Name}, Why: "its member of etcd is given up"})
+		case m.hasHook():
+			out = append(out, action.RemoveHook{Machine: m.Name, Why: "its member of etcd is given up"})
+		}
+	}
+	return out
+}
+
+// unfenced are the Machines that are given up and whose machines may come back.
+func (in Input) unfenced() []string {
+	var out []string
+	for _, m := range in.Machines {
+		if in.Request.HasLost(m.Name) && !m.isFenced() {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// order is a step of the request.
+func (in Input) order(step recovery.Step) recovery.Order {
+	return recovery.Order{ID: in.Request.ID, Step: step}
+}
+
+// orders gives an order to infrastructure machines that do not have it.
+func (in Input) orders(want recovery.Order, of ...Machine) []loop.Action {
+	var out []loop.Action
+	for _, m := range of {
+		if m.Machine != nil && m.HasInfra && (m.Order == nil || *m.Order != want) {
+			out = append(out, action.OrderEtcd{Machine: m.Name, Order: want})
+		}
+	}
+	return out
+}
+
+// survivor is the Machine that is named; without a Machine where it does not exist.
+func (in Input) survivor() Machine {
+	for _, m := range in.Machines {
+		if m.Name == in.Request.Survivor {
+			return m
+		}
+	}
+	return Machine{}
+}
+
+// staying are the Machines that are not deleted.
+func (in Input) staying() []Machine {
+	return slices.DeleteFunc(slices.Clone(in.Machines), Machine.isDeleted)
+}
+
+func (in Input) names(of []Machine) []string {
+	var out []string
+	for _, m := range of {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+func (in Input) memberNames() []string {
+	var out []string
+	for _, m := range in.Members {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// lostIn are those of the names that are Nodes of what is given up.
+func (in Input) lostIn(names []string) []string {
+	var out []string
+	for _, lost := range in.Request.Lost {
+		if lost.Node != "" && slices.Contains(names, lost.Node) {
+			out = append(out, lost.Node)
+		}
+	}
+	return out
+}
+
+func (in Input) strayNodes() []string { return in.lostIn(in.Nodes) }
+
+// isSaid reports whether the condition says that this recovery is done.
+func (in Input) isSaid() bool {
+	c := in.Before.Get(controlplanev1.RecoveredCondition)
+	return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, in.Request.ID)
+}
+
+// Verdict is the condition Recovered. Once it is True it stays, until the next request.
+func (in Input) Verdict() condition.Verdict {
+	at := in.progress()
+	switch {
+	case at.stage == done:
+		return condition.TrueBecause(reasonRecovered, fmt.Sprintf("Etcd was rebuilt from the member of Machine %s (recovery %s); its data from before is on its node, in a folder beside it that ends with -before-%s",
+			in.Request.Survivor, in.Request.ID, in.Request.ID))
+	case at.text != "":
+		return condition.False(at.reason, at.text)
+	case in.Before.IsTrue(controlplanev1.RecoveredCondition):
+		return condition.Mirror(in.Before, controlplanev1.RecoveredCondition, condition.Absent())
+	}
+	return condition.Absent()
+}

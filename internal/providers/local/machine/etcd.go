@@ -1,0 +1,118 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/recovery"
+)
+
+const (
+	reasonEtcd = "RebuildingEtcd"
+	// etcdAgain is when to read again how far the rebuild of a member of etcd is.
+	etcdAgain = 2 * time.Second
+)
+
+// AskEtcd asks what an order about the member of etcd on the machine has come to.
+type AskEtcd struct{ Order recovery.Order }
+
+func (a AskEtcd) String() string { return "the member of etcd, for " + string(a.Order.Step) }
+
+// RebuildEtcd makes the member of etcd on the machine the only one of its cluster.
+type RebuildEtcd struct{ Name, ID string }
+
+func (a RebuildEtcd) String() string {
+	return fmt.Sprintf("rebuild etcd from the member in machine %s: its control plane orders it (recovery %s)", a.Name, a.ID)
+}
+
+// ReportEtcd answers an order about the member of etcd.
+type ReportEtcd struct{ Report string }
+
+func (a ReportEtcd) String() string { return "answer the order about etcd: " + a.Report }
+
+// decideEtcd carries out what the control plane of a machine orders about its member of etcd, once. Whoever can write the order can reach no more
+// with it than the member of this machine.
+func decideEtcd(s Snapshot, p *loop.Plan) {
+	order := recovery.ParseOrder(s.Object.Annotations)
+	if order == nil || !s.controlPlane() || recovery.ParseReport(s.Object.Annotations).Answers(*order) {
+		return
+	}
+	report := recovery.Report{ID: order.ID, Step: order.Step}
+	switch {
+	case s.Host.State != backend.Running:
+		report.Problem = "The machine " + s.Name + " does not run"
+	case !s.Terms.ReachesEtcd:
+		report.Problem = "Etcd in machines of this backend cannot be reached"
+	case s.Etcd == nil:
+		p.Ask = append(p.Ask, AskEtcd{Order: *order})
+		return
+	case s.Etcd.Unreachable:
+		p.RecheckIn(fallback)
+		return
+	case s.Etcd.Problem != "":
+		report.Problem = s.Etcd.Problem
+	case order.Step == recovery.Survey:
+		report.Member = &s.Etcd.Member
+	case s.Etcd.Phase == backend.NotStarted:
+		p.Do(RebuildEtcd{Name: s.Name, ID: order.ID})
+		p.RecheckIn(etcdAgain)
+		return
+	case s.Etcd.Phase == backend.InProgress:
+		p.WaitFor(reasonEtcd, "Etcd is being rebuilt from the member in machine %s", s.Name).For(kind, s.Object.Name).ForTime()
+		p.RecheckIn(etcdAgain)
+		return
+	}
+	p.Do(ReportEtcd{Report: report.String()})
+}
+
+// Etcd is what is known of the member of etcd on a machine, for an order.
+type Etcd struct {
+	Member recovery.Member
+	// Phase of a rebuild. Problem says why the order cannot be carried out; Unreachable: the backend did not answer.
+	Phase       backend.Phase
+	Problem     string
+	Unreachable bool
+}
+
+// answerEtcd reads what an order has come to.
+func answerEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, order recovery.Order) (Snapshot, error) {
+	s.Etcd = &Etcd{}
+	var err error
+	if order.Step == recovery.Survey {
+		s.Etcd.Member, err = etcds.Survey(ctx, s.ref())
+	} else {
+		var progress backend.Progress
+		progress, err = etcds.Rebuilt(ctx, s.ref(), order.ID)
+		if s.Etcd.Phase = progress.Phase; progress.Phase == backend.Failed {
+			s.Etcd.Problem = progress.Log
+		}
+	}
+	switch f := fault.As(err); {
+	case f == nil:
+		return s, err
+	case f.Kind == fault.Invalid:
+		s.Etcd.Problem = f.Message
+	default: // an event, or the next time, tells more
+		s.Etcd.Unreachable = true
+	}
+	return s, nil
+}
+
+// actOnEtcd carries out what an order asks for.
+func (c *Controller) actOnEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, a loop.Action) error {
+	switch a := a.(type) {
+	case RebuildEtcd:
+		return etcds.Rebuild(ctx, s.ref(), a.ID)
+	case ReportEtcd:
+		return c.writer.Patch(ctx, s.Object, func(o client.Object) { kube.Annotate(o, controlplanev1.EtcdReportAnnotation, &a.Report) })
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package recovery
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+)
+
+const id = "20261125T131500Z"
+
+// Annotations are anyone's: what cannot be read is an error or nothing, and no id is more than a time.
+func TestParse(t *testing.T) {
+	request := map[string]string{controlplanev1.RecoverAnnotation: Request{ID: id, Survivor: "a", Accepted: true, Lost: []Lost{{"b", "n-b"}}}.String()}
+	got, err := ParseRequest(request)
+	if err != nil || got.Survivor != "a" || !got.HasLost("b") || got.HasLost("a") || got.HasLost("") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, text := range []string{"", "{}", `{"id":"1; reboot"}`, `{"id":"` + id + `\n"}`, `{"id":1}`, strings.Repeat(" ", maxText) + `{"id":"` + id + `"}`} {
+		if got, err := ParseRequest(map[string]string{controlplanev1.RecoverAnnotation: text}); err == nil {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+		if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: text}); got != nil {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
+	if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: `{"id":"` + id + `","step":"Format"}`}); got != nil {
+		t.Errorf("an unknown step is read as %+v", got)
+	}
+	order := Order{ID: id, Step: Survey}
+	if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: order.String()}); got == nil || *got != order {
+		t.Errorf("%+v", got)
+	}
+	report := &Report{ID: id, Step: Survey, Member: &Member{Revision: 3}}
+	back := ParseReport(map[string]string{controlplanev1.EtcdReportAnnotation: report.String()})
+	if diff := cmp.Diff(report, back); diff != "" || !back.Answers(order) || back.Answers(Order{ID: id, Step: Rebuild}) {
+		t.Error(diff)
+	}
+	if got, err := ParseRequest(nil); got != nil || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestParseSurvey(t *testing.T) {
+	tests := map[string]struct {
+		out  string
+		want Member
+		ok   bool
+	}{
+		"without a leader": {"etcd_server_has_leader 0\netcd_server_proposals_committed_total 1.234567e+06\netcd_debugging_mvcc_current_revision 4711\n", Member{Revision: 4711, Index: 1234567}, true},
+		"with a leader":    {"etcd_server_has_leader 1\n", Member{Leader: true}, true},
+		"silent":           {"silent\n", Member{}, false},
+		"no etcd":          {"absent\n", Member{}, false},
+		"nonsense":         {"etcd_server_has_leader NaN\netcd_debugging_mvcc_current_revision 1e300\n", Member{}, false},
+		"too much":         {"etcd_server_has_leader 0\netcd_debugging_mvcc_current_revision 1e300\n", Member{}, true},
+	}
+	for name, tt := range tests {
+		got, err := ParseSurvey(tt.out)
+		if got != tt.want || (err == nil) != tt.ok {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// The programs are ones that bash can read.
+func TestPrograms(t *testing.T) {
+	for name, program := range map[string]string{"survey": SurveyProgram(), "rebuild": RebuildProgram(id), "progress": ProgressProgram(id)} {
+		cmd := exec.Command("bash", "-n")
+		cmd.Stdin = strings.NewReader(program)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A control plane of three loses two nodes at once, so that etcd has no quorum: it says so, and is rebuilt from the one that is left, with what was
+// written before. Nothing of the lost nodes is left, and the worker stays the one that it was.
+//
+// It takes minutes, too long for `make test`: `make test-kubeadm` runs it.
+func TestKubeadmRecovery(t *testing.T) { // KC-19
+	if os.Getenv("SLIPWAY_E2E_KUBEADM") == "" {
+		t.Skip("make test-kubeadm runs this test")
+	}
+	in := newInstallation(t)
+	in.up()
+	in.lasts("create", "cluster", "tower", "--class", "kubeadm", "--control-planes", "3", "--workers", "1", "--subnet", freeNetwork(t)+"0.0/16")
+	w := in.untilReady("tower", 4)
+	in.healthyControlPlane(t)
+	refused, err := in.try("recover", "controlplane", "tower", "--yes")
+	if err == nil || !strings.Contains(refused+err.Error(), "has a quorum") {
+		t.Errorf("a recovery of what has a quorum: %s %v", refused, err)
+	}
+
+	w.kubectl("create", "configmap", "kept", "--from-literal", "since=before")
+	worker := in.workerUID(w)
+	nodes := w.controlPlaneNodes()
+	leader, _ := in.etcdLeader(t, w)
+	lost := append([]string{leader}, slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return name == leader })...)[:2]
+	t.Logf("nodes of the control plane %v, leader %s, lost %v", nodes, leader, lost)
+	var containers []string
+	for _, name := range lost {
+		containers = append(containers, docker(t, "ps", "-q", "--no-trunc", "--filter", "label=dev.slipway.instance="+in.instance(), "--filter", "name="+name)...)
+	}
+	if len(containers) != 2 {
+		t.Fatalf("containers of %v: %v", lost, containers)
+	}
+	docker(t, append([]string{"kill"}, containers...)...)
+	began := time.Now()
+	for _, condition := range []string{"Available", "EtcdClusterHealthy"} {
+		untilContains(t, long, condition+" of the control plane", "Etcd has lost its quorum: 1 of 3 members left, 2 needed", func() string {
+			return in.condition("kubeadmcontrolplane/tower", condition)
+		})
+	}
+	t.Logf("said so %v after they were killed: %s", time.Since(began).Round(time.Second), in.condition("kubeadmcontrolplane/tower", "Available"))
+
+	t.Log(in.lasts("recover", "controlplane", "tower", "--dry-run"))
+	if got := in.machines(); len(got) != 4 {
+		t.Errorf("Machines after --dry-run: %v", got)
+	}
+	began = time.Now()
+	t.Log(in.lasts("recover", "controlplane", "tower", "--yes"))
+	t.Logf("recovered after %v", time.Since(began).Round(time.Second))
+
+	if got := w.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.since}"); got != "before" {
+		t.Errorf("what was written before: %q", got)
+	}
+	in.healthyControlPlane(t)
+	eventually(t, long, "the nodes", func() error {
+		now := w.controlPlaneNodes()
+		if len(now) != 3 || slices.Contains(now, lost[0]) || slices.Contains(now, lost[1]) || len(w.readyNodes()) != 4 {
+			return fmt.Errorf("nodes %v, Ready %v\n%s", now, w.readyNodes(), in.picture("tower"))
+		}
+		return nil
+	})
+	if now := in.workerUID(w); now != worker {
+		t.Errorf("the worker is another one: %s, before %s", now, worker)
+	}
+	for _, container := range containers {
+		if left := docker(t, "ps", "-aq", "--no-trunc", "--filter", "id="+container); len(left) > 0 {
+			t.Errorf("container %s of a lost node is left", container)
+		}
+	}
+	if got := in.get("kubeadmcontrolplane/tower", `{.metadata.annotations.controlplane\.slipway\.dev/recover}`); got != "" {
+		t.Errorf("the request is left: %s", got)
+	}
+	podsWork(t, w)
+	in.deletesTower(t)
+}
+
+// workerUID is the UID of the Node of the worker.
+func (in *installation) workerUID(w workload) string {
+	return w.kubectl("get", "nodes", "-l", "!node-role.kubernetes.io/control-plane", "-o", "jsonpath={.items[*].metadata.uid}")
+}
