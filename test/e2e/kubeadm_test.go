@@ -129,11 +129,7 @@ func (w workload) controlPlaneNodes() []string {
 
 // leaderKilled kills the node of the etcd leader. The health check finds that it is gone, and another takes its place.
 func leaderKilled(t *testing.T, in *installation, w workload) {
-	in.kubectl("patch", "cluster", "tower", "--type", "merge", "-p", `{"spec":{"topology":{"controlPlane":{"healthCheck":{"checks":{
-		"unhealthyNodeConditions":[{"type":"Ready","status":"Unknown","timeoutSeconds":5}]}}}}}}`)
-	until(t, short, "the health check", "5", func() string {
-		return in.get("machinehealthcheck/tower", "{.spec.checks.unhealthyNodeConditions[0].timeoutSeconds}")
-	})
+	in.checksNodes(t)
 	leader, container := in.etcdLeader(t, w)
 	t.Logf("the leader of etcd is node %s", leader)
 	docker(t, "kill", container)
@@ -150,6 +146,16 @@ func leaderKilled(t *testing.T, in *installation, w workload) {
 	if left := docker(t, "ps", "-aq", "--no-trunc", "--filter", "id="+container); len(left) > 0 {
 		t.Errorf("its container is left")
 	}
+}
+
+// checksNodes has the health check of the control plane replace Machines whose Node is not ready for five seconds.
+func (in *installation) checksNodes(t *testing.T) {
+	t.Helper()
+	in.kubectl("patch", "cluster", "tower", "--type", "merge", "-p", `{"spec":{"topology":{"controlPlane":{"healthCheck":{"checks":{
+		"unhealthyNodeConditions":[{"type":"Ready","status":"Unknown","timeoutSeconds":5}]}}}}}}`)
+	until(t, short, "the health check", "5", func() string {
+		return in.get("machinehealthcheck/tower", "{.spec.checks.unhealthyNodeConditions[0].timeoutSeconds}")
+	})
 }
 
 // etcdLeader returns the node of the etcd leader and its container: the member says so in its metrics, which it serves on its own machine.

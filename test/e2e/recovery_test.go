@@ -28,6 +28,7 @@ func TestKubeadmRecovery(t *testing.T) { // KC-19
 	}
 
 	w.kubectl("create", "configmap", "kept", "--from-literal", "since=before")
+	t.Run("a snapshot is taken of a member", func(t *testing.T) { takesSnapshot(t, in.with(t)) })
 	worker := in.workerUID(w)
 	nodes := w.controlPlaneNodes()
 	leader, _ := in.etcdLeader(t, w)
@@ -80,7 +81,43 @@ func TestKubeadmRecovery(t *testing.T) { // KC-19
 		t.Errorf("the request is left: %s", got)
 	}
 	podsWork(t, w)
+	t.Run("the kubelet of the etcd leader stops", func(t *testing.T) { leaderKubeletStopped(t, in.with(t), w.with(t)) })
 	in.deletesTower(t)
+}
+
+// takesSnapshot takes a snapshot of the etcd that kubeadm runs.
+func takesSnapshot(t *testing.T, in *installation) {
+	in.apply(`{"apiVersion": "controlplane.slipway.dev/v1alpha1", "kind": "EtcdSnapshotPolicy", "metadata": {"name": "nightly"},
+		"spec": {"clusterName": "tower", "schedule": "0 2 1 1 *", "destination": {"folder": {}}}}`)
+	out := in.run("snapshots", "take", "tower")
+	var revision, size int64
+	at := strings.Index(out, "is stored: ")
+	if at < 0 {
+		t.Fatalf("no snapshot: %s", out)
+	}
+	if n, err := fmt.Sscanf(out[at:], "is stored: revision %d, %d bytes", &revision, &size); n != 2 || revision < 100 || size < 1<<20 {
+		t.Errorf("revision %d, %d bytes, %v: %s", revision, size, err, out)
+	}
+	t.Log(strings.TrimSpace(out))
+}
+
+// leaderKubeletStopped stops the kubelet on the node of the etcd leader, whose containers run on. The health check finds that the Node is not ready,
+// and another takes its place.
+func leaderKubeletStopped(t *testing.T, in *installation, w workload) {
+	in.checksNodes(t)
+	leader, container := in.etcdLeader(t, w)
+	t.Logf("the leader of etcd is node %s", leader)
+	docker(t, "exec", container, "systemctl", "stop", "kubelet")
+	began := time.Now()
+	eventually(t, 2*long, "another node in its place", func() error {
+		nodes := w.controlPlaneNodes()
+		if slices.Contains(nodes, leader) || len(nodes) != 3 || len(w.readyNodes()) != 4 {
+			return fmt.Errorf("nodes %v, Ready %v\n%s", nodes, w.readyNodes(), in.picture("tower"))
+		}
+		return nil
+	})
+	in.healthyControlPlane(t)
+	t.Logf("replaced and healthy %v after it stopped", time.Since(began).Round(time.Second))
 }
 
 // workerUID is the UID of the Node of the worker.

@@ -30,14 +30,16 @@ const (
 	// interval is how often it is read how far something is.
 	interval = time.Second
 	// surveyTime is how long infrastructure machines have to answer.
-	surveyTime = 30 * time.Second
+	surveyTime = 2 * time.Minute
+	// withdrawTime is how long a request that was not accepted is tried to be removed.
+	withdrawTime = 30 * time.Second
 )
 
 // Order asks for a recovery and follows it.
 type Order struct {
 	Client client.Client
 	Now    func() time.Time
-	// Interval is how often it is read how far it is, SurveyTime how long infrastructure machines have to answer. Defaults: 1 s, 30 s.
+	// Interval is how often it is read how far it is, SurveyTime how long infrastructure machines have to answer. Defaults: 1 s, 2 min.
 	Interval, SurveyTime time.Duration
 	// Say is told how far it is, where that changes.
 	Say func(string)
@@ -108,7 +110,7 @@ func (o Order) request(ctx context.Context, plane client.Object, r *recovery.Req
 
 // withdraw removes a request that was not accepted.
 func (o Order) withdraw(ctx context.Context, key client.ObjectKey, r recovery.Request) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
 	defer cancel()
 	for {
 		plane, err := o.plane(ctx, key)

@@ -101,7 +101,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	decideMachines(s, complete, &p)
-	if !s.Fresh && len(s.Machines) > 0 && changesMachines(p) {
+	if !s.Fresh && len(s.Machines) > 0 && changesMachines(p) && s.recovering(p).NeedsRead() {
 		p.Ask = []loop.Question{action.AskWorkload{}} // by what is the case now, not by what was some time ago
 	}
 	return p
@@ -134,7 +134,7 @@ func isJoined(s Snapshot) bool { return s.Plane.Labels[clusterv1.ClusterNameLabe
 
 // isReadDue reports whether the workload cluster has to be read again: it can be, and it was not for a while.
 func (s Snapshot) isReadDue() bool {
-	if s.Fresh || len(s.Machines) == 0 || s.Secrets[authority.Admin] == nil {
+	if s.Fresh || len(s.Machines) == 0 || s.Secrets[authority.Admin] == nil || !s.recovering(loop.Plan{}).NeedsRead() {
 		return false
 	}
 	reconnected := s.Workload.Problem != "" && s.Connection.Connected

@@ -88,6 +88,22 @@ func (in Input) Decide(p *loop.Plan) bool {
 	return at.stage > refused && at.stage < done
 }
 
+// NeedsRead reports whether what comes next depends on what the workload cluster answers. Where it does not, asking it would only take
+// the time that it takes until it is clear that it does not answer.
+func (in Input) NeedsRead() bool {
+	switch in.progress().stage {
+	case surveying:
+		return len(in.orders(in.order(recovery.Survey), in.staying()...)) == 0
+	case checking:
+		return len(in.orders(in.order(recovery.Survey), in.survivor())) == 0
+	case fencing:
+		return false
+	case rebuilding:
+		return in.Request.Manual
+	}
+	return true
+}
+
 // progress is how far the recovery is, by the table in the documentation of the package.
 func (in Input) progress() progress {
 	switch {

@@ -274,3 +274,26 @@ func TestFence(t *testing.T) { // KC-19
 		t.Error("the Machines of these tests have no hook")
 	}
 }
+
+// While a recovery orders, deletes and rebuilds, the API that does not answer is not asked; a request that is left does not end that it is.
+func TestNeedsRead(t *testing.T) { // KC-19
+	tests := map[string]struct {
+		in   Input
+		want bool
+	}{
+		"nothing is asked for": {input(nil, machine("a")), true},
+		"a survey":             {input(&recovery.Request{ID: id}, machine("a")), false},
+		"a survey that is over, or that no one can make": {input(&recovery.Request{ID: id}, machine("a", ordered(recovery.Survey)), machine("b", func(m *Machine) { m.HasInfra = false })), true},
+		"to be surveyed": {input(&recovery.Request{ID: id, Survivor: "a"}, machine("a"), machine("b", stopped)), false},
+		"to be accepted": {input(&recovery.Request{ID: id, Survivor: "a"}, machine("a", surveyed), machine("b", stopped)), true},
+		"the others go":  {input(accepted(), machine("a"), machine("b")), false},
+		"it is rebuilt":  {input(accepted(), machine("a")), false},
+		"by hand":        {input(accepted(func(r *recovery.Request) { r.Manual = true }), machine("a")), true},
+		"it was":         {input(accepted(), machine("a", reported(recovery.Rebuild, "", nil))), true},
+	}
+	for name, tt := range tests {
+		if got := tt.in.NeedsRead(); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

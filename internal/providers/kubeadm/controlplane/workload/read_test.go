@@ -30,8 +30,11 @@ type world struct {
 	down    error // of the connection
 	noEtcd  error
 	members []etcd.Member
-	silent  map[string]bool // members and API servers by Node that do not answer
-	asked   []string        // Nodes whose members were connected to
+	// noQuorum: the members do not agree on anything, though one may still see a leader.
+	noQuorum, seesLeader bool
+
+	silent map[string]bool // members and API servers by Node that do not answer
+	asked  []string        // Nodes whose members were connected to
 
 	mu       sync.Mutex
 	statuses []string // Nodes whose members were asked about themselves
@@ -56,7 +59,12 @@ func (w *world) Of(_ context.Context, s expiry.Server) (time.Time, error) {
 // asked are the members as they answer.
 type asked struct{ *world }
 
-func (a asked) Members(context.Context) ([]etcd.Member, error) { return a.members, nil }
+func (a asked) Members(context.Context) ([]etcd.Member, error) {
+	if a.noQuorum {
+		return nil, fault.New(fault.Unreachable, "EtcdNoLeader", "the etcd cluster has no leader")
+	}
+	return a.members, nil
+}
 
 func (a asked) Status(_ context.Context, node string) (etcd.Status, error) {
 	a.mu.Lock()
@@ -64,6 +72,9 @@ func (a asked) Status(_ context.Context, node string) (etcd.Status, error) {
 	a.mu.Unlock()
 	if a.silent[node] {
 		return etcd.Status{}, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member on Node %s does not answer", node)
+	}
+	if a.noQuorum && !a.seesLeader {
+		return etcd.Status{ID: 1, ClusterID: 7, Members: a.members}, nil
 	}
 	return etcd.Status{ID: 1, ClusterID: 7, Leader: 1}, nil
 }
@@ -147,6 +158,15 @@ func TestRead(t *testing.T) { // KC-12, KC-13, KC-14, KC-24, KC-33
 			Initialized: true, Leader: "a", Nodes: []string{"a", "b", "c", "stray"}, Pods: []string{"a", "b", "c"},
 			Statuses: map[string]string{"a": "", "b": "the etcd member on Node b does not answer", "c": "Node c is not ready"},
 			Expiry:   map[string]string{"a": "2027-01-02"},
+		}},
+		"no quorum": {whole, &world{members: members, noQuorum: true, silent: map[string]bool{"b": true}}, false, seen{
+			Initialized: true, Nodes: []string{"a", "b", "c", "stray"}, Pods: []string{"a", "b", "c"},
+			Statuses: map[string]string{"a": "", "b": "the etcd member on Node b does not answer", "c": "Node c is not ready"},
+			Expiry:   map[string]string{"a": "2027-01-02"},
+		}},
+		"no list of members": {whole, &world{members: members, noQuorum: true, seesLeader: true}, false, seen{
+			Initialized: true, EtcdProblem: "the etcd cluster has no leader", Nodes: []string{"a", "b", "c"}, Pods: []string{"a", "b", "c"},
+			Statuses: map[string]string{"a": "", "b": "", "c": "Node c is not ready"}, Expiry: map[string]string{"a": "2027-01-02", "b": "2027-01-02"},
 		}},
 		"no authority of etcd": {whole, &world{noEtcd: fault.New(fault.Unreachable, "EtcdAuthorityMissing", "Secret x has no key")}, false, seen{
 			Initialized: true, EtcdProblem: "Secret x has no key", Nodes: []string{"a", "b", "c"}, Pods: []string{"a", "b", "c"},
