@@ -32,16 +32,12 @@ const (
 // nor a connection to it. Starting is a step that cannot happen twice: the process creates a folder, and only the one
 // that could create it continues. That it runs is marked before that: what has started and does not run was interrupted.
 func (e *Engine) Bootstrap(ctx context.Context, ref backend.Ref, script backend.Script) error {
-	c, err := e.running(ctx, ref)
-	if err != nil {
-		return err
-	}
 	place := fmt.Sprintf(`set -e; umask 077; [ ! -e %[1]s ] || { cat >/dev/null; exit 0; }; mkdir -p /run/slipway; cat >%[2]s.new.$$; mv %[2]s.new.$$ %[2]s`,
 		startedMark, scriptFile)
-	if _, err := e.exec(ctx, c, place, script.Body); err != nil {
+	if _, err := e.Run(ctx, ref, place, script.Body); err != nil {
 		return fmt.Errorf("writing the bootstrap script: %w", err)
 	}
-	if err := e.execDetached(ctx, c, runProgram(script)); err != nil {
+	if err := e.Start(ctx, ref, runProgram(script)); err != nil {
 		return fmt.Errorf("starting the bootstrap script: %w", err)
 	}
 	return nil

@@ -51,7 +51,7 @@ func (m Members) Survey(ctx context.Context, ref backend.Ref) (recovery.Member, 
 // Rebuild implements backend.Etcds. It runs as a process of the machine, as a bootstrap does.
 func (m Members) Rebuild(ctx context.Context, ref backend.Ref, id string) error {
 	file := "/run/slipway/etcd-rebuild-" + id + ".sh"
-	place := fmt.Sprintf(`set -e; umask 077; mkdir -p /run/slipway; cat >%[1]s.new; mv %[1]s.new %[1]s`, file)
+	place := fmt.Sprintf(`set -e; umask 077; mkdir -p /run/slipway; cat >%[1]s.new.$$; mv %[1]s.new.$$ %[1]s`, file)
 	if _, err := m.Run(ctx, ref, place, []byte(recovery.RebuildProgram(id))); err != nil {
 		return fmt.Errorf("writing the program that rebuilds etcd: %w", err)
 	}
