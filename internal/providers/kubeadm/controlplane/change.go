@@ -130,7 +130,7 @@ func removeMemberOf(s Snapshot, m machines.Member, p *loop.Plan) {
 	}
 	member, is := e.Member(node)
 	if is {
-		if e.Leader() == node {
+		if e.Leader() == node && e.Silent(node) == "" { // one that is not reached cannot hand over; it steps down when it is removed
 			if to, ok := s.nextLeader(node); ok {
 				p.Do(action.MoveLeader{To: to.ID, Node: to.Name, From: node})
 			}

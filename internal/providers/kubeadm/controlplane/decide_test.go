@@ -199,3 +199,50 @@ func TestReport(t *testing.T) { // KC-15, KC-16, KC-32
 		t.Errorf("v1beta1 %+v", legacy)
 	}
 }
+
+// The leader of etcd whose kubelet is gone runs on, and cannot be asked to hand over: it is removed by the others.
+func TestLeaderWithoutKubelet(t *testing.T) { // KC-11
+	w := running(t)
+	name := w.names()[0]
+	node := "n-" + name
+	w.leader = node
+	w.delete(name)
+	set(w.machines[name], metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: "True", Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason})
+	want := func(lines ...string) {
+		t.Helper()
+		if diff := cmp.Diff(lines, actions(w.snapshot(), w)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	want("move the etcd leader from Node "+node+" to Node "+w.newest()+": its Machine is deleted", "remove the etcd member "+node+": Machine "+name+" is deleted",
+		"remove the hook of Machine "+name+": its member of etcd is removed")
+	w.silent = node
+	want("remove the etcd member "+node+": Machine "+name+" is deleted", "remove the hook of Machine "+name+": its member of etcd is removed")
+}
+
+// actions are what is decided but for conditions, once those are set.
+func actions(s Snapshot, w *world) []string {
+	for _, a := range Decide(s).Actions {
+		if set, is := a.(action.SetConditions); is {
+			w.apply(s, set)
+		}
+	}
+	var out []string
+	for _, text := range texts(Decide(w.snapshot())) {
+		if do, is := strings.CutPrefix(text, "do: "); is {
+			out = append(out, do)
+		}
+	}
+	return out
+}
+
+// newest is the Node of the newest Machine.
+func (w *world) newest() string {
+	var newest *clusterv1.Machine
+	for _, name := range w.names() {
+		if m := w.machines[name]; newest == nil || m.CreationTimestamp.After(newest.CreationTimestamp.Time) {
+			newest = m
+		}
+	}
+	return newest.Status.NodeRef.Name
+}

@@ -85,6 +85,8 @@ type world struct {
 	nodes    map[string]*node
 	members  map[string]uint64
 	leader   string
+	// silent is a Node whose kubelet does not answer; what runs on it runs on.
+	silent   string
 	template *unstructured.Unstructured
 	secrets  authority.Found
 	// kubeconfig is what is in that Secret.
@@ -219,7 +221,7 @@ func (w *world) etcd() workload.Etcd {
 	e.Members = all
 	for name, n := range w.nodes {
 		status := workload.EtcdStatus{Status: etcd.Status{ID: w.members[name], ClusterID: 1, Leader: w.members[w.leader], Members: all, Learner: n.learner}}
-		if n.down {
+		if n.down || name == w.silent {
 			status = workload.EtcdStatus{Problem: "Node " + name + " is not ready"}
 		}
 		e.Statuses[name] = status
