@@ -16,15 +16,19 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/plane/atrest"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/testkit/issuer"
 )
 
 // storedSecret is a Secret as it is in etcd.
@@ -168,4 +172,42 @@ func TestEncryptionAtRest(t *testing.T) {
 	if err != nil || !strings.Contains(string(log), `"resource":"secrets"`) || strings.Contains(string(log), "treasure") {
 		t.Errorf("%v: the audit log has %d bytes, and does not say who wrote Secrets, or what", err, len(log))
 	}
+}
+
+// People of an issuer that the operator names are users of the management cluster; others are not.
+func TestManagementAuthentication(t *testing.T) {
+	trusted, stranger := issuer.Start(t), issuer.Start(t)
+	dir := datadir.Dir(t.TempDir())
+	cfg := ManagementConfig{Dir: dir, Authentication: &hostedv1.Authentication{JWT: []hostedv1.JWTAuthenticator{trusted.Trusted()}}}
+	run(t, cfg, func(kubernetes.Interface) {
+		admin, err := clientcmd.BuildConfigFromFlags("", dir.Kubeconfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		who := func(ctx context.Context, token string) (string, error) {
+			config := rest.AnonymousClientConfig(admin)
+			config.BearerToken = token
+			c, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+			if err != nil {
+				return "", err
+			}
+			return got.Status.UserInfo.Username, nil
+		}
+		var user string
+		err = wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			var err error
+			user, err = who(ctx, trusted.Token(t, trusted.URL))
+			return err == nil, nil // the keys of the issuer are read after the start
+		})
+		if err != nil || user != issuer.Prefix+issuer.Subject {
+			t.Errorf("%v, user %q", err, user)
+		}
+		if user, err := who(t.Context(), stranger.Token(t, trusted.URL)); !apierrors.IsUnauthorized(err) {
+			t.Errorf("a token that another has signed is that of %q: %v", user, err)
+		}
+	})
 }

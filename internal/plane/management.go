@@ -43,6 +43,8 @@ type ManagementConfig struct {
 	EncryptSecrets bool
 	// Audit records requests in the log folder; nil: none.
 	Audit *hostedv1.Audit
+	// Authentication says whose tokens identify users besides; nil: none.
+	Authentication *hostedv1.Authentication
 	// Nodes is set where the cluster is to have nodes.
 	Nodes *Nodes
 }
@@ -180,7 +182,7 @@ func (m *management) admit(g *group.Group, root *rest.Config) error {
 
 func (m *management) configure(endpoint string) (err error) {
 	auth := m.cfg.Dir.Path("pki", "authentication.json")
-	if err := writeAuthentication(auth, nil, healthPaths[:]...); err != nil {
+	if err := writeAuthentication(auth, m.cfg.Authentication, healthPaths[:]...); err != nil {
 		return err
 	}
 	security, err := m.security(endpoint)

@@ -60,6 +60,9 @@ type Management struct {
 	// Audit records who did what and when, as the field of that name does for a HostedControlPlane. Default: nothing is
 	// recorded.
 	Audit *hostedv1.Audit `json:"audit"`
+	// Authentication says whose tokens identify users, as the field of that name does for a HostedControlPlane. Default: client
+	// certificates and ServiceAccounts alone.
+	Authentication *hostedv1.Authentication `json:"authentication"`
 }
 
 // Manager is about the process that runs the controllers of `slipway up`.

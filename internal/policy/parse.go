@@ -49,7 +49,7 @@ func (c Configuration) problems() []error {
 	if len(c.Sets()) == 0 {
 		wrong("providers.disabled: nothing is left that runs: leave out one of %s", providerset.List(providerset.Names()))
 	}
-	for _, problem := range componentfile.Problems(hostedv1.Security{Audit: c.Management.Audit}, field.NewPath("management")) {
+	for _, problem := range componentfile.Problems(hostedv1.Security{Audit: c.Management.Audit, Authentication: c.Management.Authentication}, field.NewPath("management")) {
 		wrong("%s", problem.Error())
 	}
 	for _, m := range c.Nodes.Mounts {

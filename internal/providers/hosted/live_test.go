@@ -2,22 +2,10 @@ package hosted
 
 import (
 	"context"
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
-	"fmt"
-	"math/big"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,6 +32,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 	processbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/internal/testkit/issuer"
 )
 
 // live is the controller with real processes, over a management cluster in memory.
@@ -167,18 +156,18 @@ func TestSecurityOfARealControlPlane(t *testing.T) { // H8, CP-04
 	l.createSecret("early")
 	l.secretIsReadable("early", false)
 
-	issuer, stranger := newIssuer(t), newIssuer(t)
-	l.controller.policy.ControlPlanes.Issuers = []string{issuer.URL}
+	trusted, stranger := issuer.Start(t), issuer.Start(t)
+	l.controller.policy.ControlPlanes.Issuers = []string{trusted.URL}
 	l.change("a control plane with all of it", func(p *hostedv1.HostedControlPlane) {
 		p.Spec.Audit, p.Spec.Encryption = &hostedv1.Audit{}, &hostedv1.Encryption{}
-		p.Spec.Authentication = &hostedv1.Authentication{JWT: []hostedv1.JWTAuthenticator{issuer.trusted()}}
+		p.Spec.Authentication = &hostedv1.Authentication{JWT: []hostedv1.JWTAuthenticator{trusted.Trusted()}}
 		p.Spec.PodSecurity = &hostedv1.PodSecurity{Enforce: hostedv1.PodSecurityStandard{Level: "restricted"}}
 	})
 	l.createSecret("hidden")
 	l.secretIsReadable("early", false)
 	l.secretIsReadable("hidden", true)
 	l.recorded("hidden")
-	l.identified(issuer, stranger)
+	l.identified(trusted, stranger)
 	l.privilegedPodIsRefused()
 
 	l.strangerIsNotTrusted(stranger)
@@ -204,7 +193,7 @@ func (l *live) recorded(name string) {
 }
 
 // identified: a token of the issuer stands for a user, one of another issuer for none.
-func (l *live) identified(issuer, stranger *issuerServer) {
+func (l *live) identified(trusted, stranger *issuer.Server) {
 	l.Helper()
 	admin := l.access()
 	review := func(token string) (string, error) {
@@ -220,20 +209,20 @@ func (l *live) identified(issuer, stranger *issuerServer) {
 	}
 	var user string
 	err := wait.PollUntilContextTimeout(l.Context(), 200*time.Millisecond, time.Minute, true, func(context.Context) (done bool, err error) {
-		user, err = review(issuer.token(l.T, issuer.URL))
+		user, err = review(trusted.Token(l.T, trusted.URL))
 		return err == nil, nil // the keys of the issuer are read after the start
 	})
 	if err != nil || user != "oidc:jane" {
 		l.Errorf("the token of the issuer is that of %q: %v", user, err)
 	}
 	for what, token := range map[string]string{
-		"another issuer": stranger.token(l.T, stranger.URL), "another that says to be it": stranger.token(l.T, issuer.URL),
+		"another issuer": stranger.Token(l.T, stranger.URL), "another that says to be it": stranger.Token(l.T, trusted.URL),
 	} {
 		if user, err := review(token); !apierrors.IsUnauthorized(err) {
 			l.Errorf("the token of %s is that of %q: %v", what, user, err)
 		}
 	}
-	if stranger.asked.Load() != 0 {
+	if stranger.Asked.Load() != 0 {
 		l.Error("the API server connected to an issuer that it was not told of")
 	}
 }
@@ -272,17 +261,17 @@ func TestTemporaryDataIsRefused(t *testing.T) {
 }
 
 // strangerIsNotTrusted: an issuer that the operator does not allow changes nothing, and is said.
-func (l *live) strangerIsNotTrusted(stranger *issuerServer) {
+func (l *live) strangerIsNotTrusted(stranger *issuer.Server) {
 	l.Helper()
 	p := l.until("a control plane", func(*hostedv1.HostedControlPlane) bool { return true })
 	pid, trusted := p.Status.Process.PID, p.Spec.Authentication.JWT
-	p.Spec.Authentication.JWT = []hostedv1.JWTAuthenticator{stranger.trusted()}
+	p.Spec.Authentication.JWT = []hostedv1.JWTAuthenticator{stranger.Trusted()}
 	must(l.T, l.client.Update(l.Context(), p))
 	p = l.until("a condition about the issuer", func(p *hostedv1.HostedControlPlane) bool {
 		c := condition.Set(p.Status.Conditions).Get(clusterv1.RollingOutCondition)
 		return c != nil && c.Reason == reasonDenied && strings.Contains(c.Message, "controlPlanes.issuers")
 	})
-	if p.Status.Process.PID != pid || stranger.asked.Load() != 0 {
+	if p.Status.Process.PID != pid || stranger.Asked.Load() != 0 {
 		l.Error("the control plane has restarted, or connected to the issuer")
 	}
 	p.Spec.Authentication.JWT = trusted
@@ -301,62 +290,4 @@ func (l *live) lostKeysAreSaid() {
 	if err := l.client.Get(l.Context(), client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
 		l.Errorf("the Secret is back: %v", err)
 	}
-}
-
-// issuerServer is an OpenID Connect provider on loopback.
-type issuerServer struct {
-	*httptest.Server
-	key   *rsa.PrivateKey
-	asked atomic.Int32
-}
-
-func newIssuer(t *testing.T) *issuerServer {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
-	s := &issuerServer{key: key}
-	answer := func(w http.ResponseWriter, body any) {
-		s.asked.Add(1)
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(body)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{"issuer": s.URL, "jwks_uri": s.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"}})
-	})
-	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		encode := base64.RawURLEncoding.EncodeToString
-		answer(w, map[string]any{"keys": []map[string]string{{
-			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k", "n": encode(key.N.Bytes()), "e": encode(big.NewInt(int64(key.E)).Bytes()),
-		}}})
-	})
-	s.Server = httptest.NewTLSServer(mux)
-	t.Cleanup(s.Close)
-	return s
-}
-
-// trusted is what a HostedControlPlane says of the issuer.
-func (s *issuerServer) trusted() hostedv1.JWTAuthenticator {
-	prefix := "oidc:"
-	return hostedv1.JWTAuthenticator{
-		Issuer: hostedv1.JWTIssuer{
-			URL: s.URL, Audiences: []string{"demo"},
-			CertificateAuthority: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})),
-		},
-		ClaimValidationRules: []hostedv1.ClaimValidationRule{{Expression: "claims.sub.size() < 100", Message: "too long"}},
-		ClaimMappings:        hostedv1.ClaimMappings{Username: hostedv1.PrefixedClaimOrExpression{Claim: "sub", Prefix: &prefix}},
-	}
-}
-
-// token is an ID token that says to be of that issuer, signed with the key of this one.
-func (s *issuerServer) token(t *testing.T, issuer string) string {
-	t.Helper()
-	encode := base64.RawURLEncoding.EncodeToString
-	now := time.Now()
-	claims := fmt.Sprintf(`{"iss":%q,"aud":"demo","sub":"jane","iat":%d,"exp":%d}`, issuer, now.Unix(), now.Add(time.Hour).Unix())
-	text := encode([]byte(`{"alg":"RS256","kid":"k","typ":"JWT"}`)) + "." + encode([]byte(claims))
-	sum := sha256.Sum256([]byte(text))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, s.key, crypto.SHA256, sum[:])
-	must(t, err)
-	return text + "." + encode(signature)
 }

@@ -1,0 +1,87 @@
+package issuer
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+)
+
+// Audience is whom tokens are for, Subject whom they are of, and Prefix what comes before the subject in the name of the user.
+const Audience, Subject, Prefix = "demo", "jane", "oidc:"
+
+// Server is an OpenID Connect provider on loopback.
+type Server struct {
+	*httptest.Server
+	// Asked is how many requests there were.
+	Asked atomic.Int32
+	key   *rsa.PrivateKey
+}
+
+// Start starts a provider, which ends with the test.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{key: key}
+	answer := func(w http.ResponseWriter, body any) {
+		s.Asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(body)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"issuer": s.URL, "jwks_uri": s.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"}})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		encode := base64.RawURLEncoding.EncodeToString
+		answer(w, map[string]any{"keys": []map[string]string{{
+			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k", "n": encode(key.N.Bytes()), "e": encode(big.NewInt(int64(key.E)).Bytes()),
+		}}})
+	})
+	s.Server = httptest.NewTLSServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Trusted is what trusts it.
+func (s *Server) Trusted() hostedv1.JWTAuthenticator {
+	prefix := Prefix
+	return hostedv1.JWTAuthenticator{
+		Issuer: hostedv1.JWTIssuer{
+			URL: s.URL, Audiences: []string{Audience},
+			CertificateAuthority: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})),
+		},
+		ClaimValidationRules: []hostedv1.ClaimValidationRule{{Expression: "claims.sub.size() < 100", Message: "too long"}},
+		ClaimMappings:        hostedv1.ClaimMappings{Username: hostedv1.PrefixedClaimOrExpression{Claim: "sub", Prefix: &prefix}},
+	}
+}
+
+// Token is an ID token that says to be of that issuer, signed with the key of this one.
+func (s *Server) Token(t testing.TB, issuer string) string {
+	t.Helper()
+	encode := base64.RawURLEncoding.EncodeToString
+	now := time.Now()
+	claims := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":%q,"iat":%d,"exp":%d}`, issuer, Audience, Subject, now.Unix(), now.Add(time.Hour).Unix())
+	text := encode([]byte(`{"alg":"RS256","kid":"k","typ":"JWT"}`)) + "." + encode([]byte(claims))
+	sum := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, s.key, crypto.SHA256, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text + "." + encode(signature)
+}
