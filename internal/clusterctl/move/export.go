@@ -39,7 +39,7 @@ func (m *Move) selected(ctx context.Context) (facts, error) {
 	if f.kinds, err = m.source.kinds(ctx, nil); err != nil {
 		return f, err
 	}
-	objects, err := m.source.read(ctx, f.kinds, m.What.Namespace, infrastructureNamespaces(f.sourceProviders))
+	objects, err := m.source.read(ctx, f.kinds, m.What.Namespace, check.InfrastructureNamespaces(f.sourceProviders))
 	if err != nil {
 		return f, err
 	}

@@ -148,7 +148,7 @@ func (m *Move) readSource(ctx context.Context, f *facts) (err error) {
 	if f.kinds, err = m.source.kinds(ctx, m.mapper()); err != nil {
 		return err
 	}
-	objects, err := m.source.read(ctx, f.kinds, m.What.Namespace, infrastructureNamespaces(f.sourceProviders))
+	objects, err := m.source.read(ctx, f.kinds, m.What.Namespace, check.InfrastructureNamespaces(f.sourceProviders))
 	if err != nil {
 		return err
 	}
@@ -190,16 +190,6 @@ func (m *Move) checkClasses(ctx context.Context, f *facts) error {
 		}
 	}
 	return nil
-}
-
-func infrastructureNamespaces(all []check.Provider) []string {
-	var out []string
-	for _, p := range all {
-		if p.Type == "InfrastructureProvider" && !slices.Contains(out, p.Namespace) {
-			out = append(out, p.Namespace)
-		}
-	}
-	return out
 }
 
 // places returns where the items are at the target.

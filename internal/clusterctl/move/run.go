@@ -2,7 +2,9 @@ package move
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -10,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
@@ -19,35 +20,65 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// carryOut goes on from the phase of the journal to the end. Every phase can be repeated.
+// repetitions is how often a phase is repeated in which an API server failed, as one does that has much to do.
+const repetitions = 5
+
+// carryOut continues from the phase of the journal to the end. Every phase can be repeated.
 func (m *Move) carryOut(ctx context.Context, j *journal) (Result, error) {
-	for {
-		var next phase
-		var err error
-		switch j.Phase {
-		case pausing:
-			next, err = m.pause(ctx, j)
-		case creating:
-			next, err = m.create(ctx, j)
-		case deleting:
-			next, err = m.remove(ctx, j)
-		case resuming:
-			return m.end(ctx, j, m.target, Entry.At)
-		case reverting:
-			if err = m.revert(ctx, j); err == nil {
-				return m.end(ctx, j, m.source, func(e Entry) graph.ID { return e.ID })
-			}
-		default:
-			err = fault.New(fault.Invalid, "UnreadableJournal", "the journal has the phase %q, which this version of slipway does not know: use the version that began the move", j.Phase)
-		}
-		if err != nil {
+	for failures := 0; ; {
+		before := j.Phase
+		result, done, err := m.step(ctx, j)
+		switch {
+		case err == nil && done:
+			return result, nil
+		case err == nil:
+			failures = 0
+			continue
+		case failures == repetitions || !isServerFailure(err):
 			return Result{}, err
 		}
-		j.Phase = next
-		if err := m.note(ctx, j); err != nil {
+		j.Phase = before
+		m.Report(fmt.Sprintf("Retrying, because an API server failed: %s", err))
+		if err := m.Sleep(ctx, time.Second<<failures); err != nil {
 			return Result{}, err
 		}
+		failures++
 	}
+}
+
+// step carries one phase out, and notes the next one; done tells that it was the last.
+func (m *Move) step(ctx context.Context, j *journal) (_ Result, done bool, err error) {
+	var next phase
+	switch j.Phase {
+	case pausing:
+		next, err = m.pause(ctx, j)
+	case creating:
+		next, err = m.create(ctx, j)
+	case deleting:
+		next, err = m.remove(ctx, j)
+	case resuming:
+		result, err := m.end(ctx, j, m.target, Entry.At)
+		return result, true, err
+	case reverting:
+		if err := m.revert(ctx, j); err != nil {
+			return Result{}, false, err
+		}
+		result, err := m.end(ctx, j, m.source, func(e Entry) graph.ID { return e.ID })
+		return result, true, err
+	default:
+		err = fault.New(fault.Invalid, "UnreadableJournal", "the journal has the phase %q, which this version of slipway does not know: use the version that began the move", j.Phase)
+	}
+	if err != nil {
+		return Result{}, false, err
+	}
+	j.Phase = next
+	return Result{}, false, m.note(ctx, j)
+}
+
+// isServerFailure reports whether an API server failed, or refused because it has too much to do: the next time it may not.
+func isServerFailure(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && (answer.Status().Code >= http.StatusInternalServerError || answer.Status().Code == http.StatusTooManyRequests)
 }
 
 // pause pauses what moves, and waits until providers let it go. When they do not, everything is resumed again.
@@ -97,7 +128,7 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		items := graph.Build(objects).Select(m.What).Items()
-		holders := append(check.Blocked(items), unobserved(items, waited)...)
+		holders := append(check.Blocked(items), check.Unobserved(items, waited)...)
 		if len(holders) == 0 || waited >= m.Patience {
 			return check.Blocked(items), nil
 		}
@@ -109,21 +140,6 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 	}
-}
-
-// unobserved are the Clusters of which their controller has not said yet that it is paused. Where none runs, none ever says it.
-func unobserved(items []graph.Item, waited time.Duration) []string {
-	const enough = 15 * time.Second
-	if waited >= enough {
-		return nil
-	}
-	var out []string
-	for _, i := range items {
-		if i.ID.IsCore(graph.Cluster) && !i.Copy && check.ConditionStatus(i.Object.Unstructured, clusterv1.PausedCondition) == "False" {
-			out = append(out, i.ID.String())
-		}
-	}
-	return out
 }
 
 // create brings everything to the target and compares it. The plan is made again: objects may have changed before the pause.

@@ -1,12 +1,16 @@
 package move_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
@@ -103,6 +107,54 @@ func TestKilledAtEveryWrite(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// MV-05: a move goes through although an API server fails at any one write, done or not.
+func TestServerFailsOnce(t *testing.T) {
+	for n := 1; ; n++ {
+		writes := 0
+		fail := func(do func() error) error {
+			if writes++; writes != n {
+				return do()
+			}
+			if n%2 == 0 { // it was done, and the answer was lost
+				if err := do(); err != nil {
+					return err
+				}
+			}
+			return apierrors.NewInternalError(errors.New("etcdserver: request timed out"))
+		}
+		failing := func(c client.WithWatch) client.WithWatch {
+			p := &process{}
+			return interceptor.NewClient(p.through(c), interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+					return fail(func() error { return c.Create(ctx, o, opts...) })
+				},
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					return fail(func() error { return c.Patch(ctx, o, patch, opts...) })
+				},
+				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+					return fail(func() error { return c.Delete(ctx, o, opts...) })
+				},
+			})
+		}
+		source, target := management(nil, world()...), management(nil)
+		options := instant(move.Options{What: graph.What{Namespace: "ns"}})
+		if _, err := move.New(failing(source), failing(target), options).Run(t.Context()); err != nil && n > 1 { // the first only notes that it begins
+			t.Fatalf("write %d: %v", n, err)
+		} else if err != nil {
+			continue
+		}
+		if diff := cmp.Diff(lines(clusterA, classOfA), contents(t, target)); diff != "" {
+			t.Fatalf("write %d, target:\n%s", n, diff)
+		}
+		if writes < n {
+			if n < 30 {
+				t.Fatalf("only %d writes", writes)
+			}
+			return
 		}
 	}
 }

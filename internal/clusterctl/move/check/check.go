@@ -10,6 +10,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -126,4 +127,30 @@ func IsClusterPaused(o *unstructured.Unstructured) bool { return isTrueAt(o, "sp
 func IsClassPaused(o *unstructured.Unstructured) bool {
 	_, paused := o.GetAnnotations()[clusterv1.PausedAnnotation]
 	return paused
+}
+
+// Unobserved are the Clusters of which their controller has not said yet that it is paused. Where none runs, none ever says it.
+func Unobserved(items []graph.Item, waited time.Duration) []string {
+	const enough = 15 * time.Second
+	if waited >= enough {
+		return nil
+	}
+	var out []string
+	for _, i := range items {
+		if i.ID.IsCore(graph.Cluster) && !i.Copy && ConditionStatus(i.Object.Unstructured, clusterv1.PausedCondition) == "False" {
+			out = append(out, i.ID.String())
+		}
+	}
+	return out
+}
+
+// InfrastructureNamespaces are those of infrastructure providers.
+func InfrastructureNamespaces(all []Provider) []string {
+	var out []string
+	for _, p := range all {
+		if p.Type == "InfrastructureProvider" && !slices.Contains(out, p.Namespace) {
+			out = append(out, p.Namespace)
+		}
+	}
+	return out
 }
