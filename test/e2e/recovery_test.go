@@ -1,12 +1,21 @@
 package e2e
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipwayhq/slipway/internal/etcd"
 )
 
 // A control plane of three loses two nodes at once, so that etcd has no quorum: it says so, and is rebuilt from the one that is left, with what was
@@ -30,6 +39,7 @@ func TestKubeadmRecovery(t *testing.T) { // KC-19
 	w.kubectl("create", "configmap", "kept", "--from-literal", "since=before")
 	t.Run("a snapshot is taken of a member", func(t *testing.T) { takesSnapshot(t, in.with(t)) })
 	worker := in.workerUID(w)
+	t.Run("etcd raises the alarm that a disk is full", func(t *testing.T) { raisesAlarm(t, in.with(t), w.with(t)) })
 	nodes := w.controlPlaneNodes()
 	leader, _ := in.etcdLeader(t, w)
 	lost := append([]string{leader}, slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return name == leader })...)[:2]
@@ -99,6 +109,44 @@ func takesSnapshot(t *testing.T, in *installation) {
 		t.Errorf("revision %d, %d bytes, %v: %s", revision, size, err, out)
 	}
 	t.Log(strings.TrimSpace(out))
+}
+
+// raisesAlarm has a member of etcd raise the alarm NOSPACE: the conditions name it, and the Machine, until it is disarmed.
+func raisesAlarm(t *testing.T, in *installation, w workload) {
+	node, container := in.etcdLeader(t, w)
+	secret := &corev1.Secret{}
+	if err := json.Unmarshal([]byte(in.kubectl("get", "secret", "tower-etcd", "-o", "json")), secret); err != nil {
+		t.Fatal(err)
+	}
+	config, err := etcd.ClientTLS(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ServerName = node
+	address := docker(t, "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", container)[0]
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://" + address + ":2379"}, TLS: config, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*long)
+	defer cancel()
+	status, err := client.Status(ctx, client.Endpoints()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	alarm := &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: status.Header.MemberId, Alarm: pb.AlarmType_NOSPACE}
+	if _, err := pb.NewMaintenanceClient(client.ActiveConnection()).Alarm(ctx, alarm); err != nil {
+		t.Fatal(err)
+	}
+	untilContains(t, long, "the condition EtcdClusterHealthy", "NOSPACE", func() string { return in.condition("kubeadmcontrolplane/tower", "EtcdClusterHealthy") })
+	if got := in.condition("kubeadmcontrolplane/tower", "EtcdClusterHealthy"); !strings.HasPrefix(got, "False") || !strings.Contains(got, node) {
+		t.Errorf("the alarm of node %s: %s", node, got)
+	}
+	if _, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: status.Header.MemberId, Alarm: pb.AlarmType_NOSPACE}); err != nil {
+		t.Fatal(err)
+	}
+	in.healthyControlPlane(t)
 }
 
 // leaderKubeletStopped stops the kubelet on the node of the etcd leader, whose containers run on. The health check finds that the Node is not ready,

@@ -96,7 +96,7 @@ func Add(s loop.Setup, clusters Connections, settings Settings) error {
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &controlplanev1.KubeadmControlPlane{}).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machines.Changed(append(health.Types(true), clusterv1.DeletingCondition)...))).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machines.Changed(append(health.Types(true), clusterv1.DeletingCondition, clusterv1.InfrastructureReadyCondition)...))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(membership.OrphanedSecrets())).
 		WatchesRawSource(clusters.Changed(Name, c.ofConnection)).

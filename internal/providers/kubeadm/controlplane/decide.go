@@ -9,6 +9,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
@@ -138,7 +139,7 @@ func (s Snapshot) isReadDue() bool {
 		return false
 	}
 	reconnected := s.Workload.Problem != "" && s.Connection.Connected
-	return reconnected || s.hasNewNode() || !s.Now.Before(s.Workload.At.Add(s.readInterval()))
+	return reconnected || s.hasNewNode() || s.hasLostMachine() || !s.Now.Before(s.Workload.At.Add(s.readInterval()))
 }
 
 // hasNewNode reports whether a Machine has a Node that was not read yet.
@@ -146,6 +147,14 @@ func (s Snapshot) hasNewNode() bool {
 	return slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
 		node := m.Status.NodeRef.Name
 		return node != "" && s.isInitialized() && s.Workload.Problem == "" && !s.Workload.Asked[node]
+	})
+}
+
+// hasLostMachine reports whether the infrastructure of a Machine has ended since the workload cluster was read.
+func (s Snapshot) hasLostMachine() bool {
+	return slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
+		c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
+		return c != nil && c.Status == "False" && m.Status.NodeRef.IsDefined() && c.LastTransitionTime.After(s.Workload.At)
 	})
 }
 

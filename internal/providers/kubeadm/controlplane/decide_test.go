@@ -246,3 +246,23 @@ func (w *world) newest() string {
 	}
 	return newest.Status.NodeRef.Name
 }
+
+// A Machine whose infrastructure ends is a reason to read the workload cluster at once: it may have been one too many.
+func TestReadsWhenAMachineIsLost(t *testing.T) { // KC-16
+	w := running(t)
+	s := w.snapshot()
+	s.Fresh = false
+	if s.isReadDue() {
+		t.Error("what was read now is read again")
+	}
+	m := w.machines[w.names()[0]]
+	set(m, metav1.Condition{Type: clusterv1.InfrastructureReadyCondition, Status: "False", LastTransitionTime: metav1.NewTime(w.now.Add(time.Second))})
+	s = w.snapshot()
+	if s.Fresh = false; !s.isReadDue() {
+		t.Error("a Machine that is lost is no reason to read")
+	}
+	s.Workload.At = s.Workload.At.Add(time.Second)
+	if s.isReadDue() {
+		t.Error("it is read again and again")
+	}
+}

@@ -104,12 +104,13 @@ func (in Input) lostBecause(m Machine) string {
 		return m.Silent
 	case m.isFenced():
 		return "its machine is deleted"
-	case in.isRecent(m.Report) && m.Report.Step == recovery.Survey && m.Report.Problem != "":
-		return m.Report.Problem
 	}
 	c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
 	if c != nil && c.Status == "False" && m.Status.Initialization.InfrastructureProvisioned != nil && *m.Status.Initialization.InfrastructureProvisioned {
 		return cmp.Or(strings.TrimPrefix(oneLine(c.Message), "* "), "its infrastructure is not ready, reason "+c.Reason)
+	}
+	if in.isRecent(m.Report) && m.Report.Step == recovery.Survey {
+		return m.Report.Problem
 	}
 	return ""
 }

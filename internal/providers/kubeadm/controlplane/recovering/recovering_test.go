@@ -112,9 +112,10 @@ func TestLoss(t *testing.T) { // KC-16
 		"not provisioned":   {input(nil, machine("a"), machine("b", stopped, func(m *Machine) { m.Status.Initialization.InfrastructureProvisioned = nil })), "", "it has never had a member"},
 		"a survey of yesterday": {Input{Now: time.Date(2026, 11, 26, 13, 15, 0, 0, time.UTC), Cluster: "c1", Managed: true, Initialized: true, Unread: unread, Machines: []Machine{machine("a", surveyed),
 			machine("b", reported(recovery.Survey, "no etcd", nil)), machine("c", reported(recovery.Survey, "no etcd", nil))}}, "", "what it found may not be so any more"},
-		"external":              {Input{Unread: unread, Initialized: true, Machines: []Machine{machine("a", stopped)}}, "", "its members are elsewhere"},
-		"a survey found it":     {input(nil, machine("a", surveyed), machine("b", reported(recovery.Survey, "no etcd", nil)), machine("c", reported(recovery.Survey, "no etcd", nil))), "Machine b: no etcd", "what runs may have no etcd"},
-		"a survey found leader": {input(nil, machine("a", reported(recovery.Survey, "", &recovery.Member{Leader: true})), machine("b", stopped), machine("c", stopped)), "", "a leader is a quorum"},
+		"external":               {Input{Unread: unread, Initialized: true, Machines: []Machine{machine("a", stopped)}}, "", "its members are elsewhere"},
+		"a survey found it":      {input(nil, machine("a", surveyed), machine("b", reported(recovery.Survey, "no etcd", nil)), machine("c", reported(recovery.Survey, "no etcd", nil))), "Machine b: no etcd", "what runs may have no etcd"},
+		"a survey found it, too": {input(nil, machine("a"), machine("b", stopped, reported(recovery.Survey, "no etcd", nil)), machine("c", stopped)), "Machine b: It does not run; Machine c: It", "the infrastructure says what to do"},
+		"a survey found leader":  {input(nil, machine("a", reported(recovery.Survey, "", &recovery.Member{Leader: true})), machine("b", stopped), machine("c", stopped)), "", "a leader is a quorum"},
 		"it had a leader before": {input(nil, machine("a", func(m *Machine) {
 			m.Report = &recovery.Report{ID: "20261125T131400Z", Step: recovery.Survey, Member: &recovery.Member{Leader: true}}
 		}), machine("b", stopped), machine("c", stopped)), "1 of 3 members left", "a report of a minute ago"},
