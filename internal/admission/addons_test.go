@@ -39,6 +39,10 @@ func TestMachineHealthCheck(t *testing.T) {
 		"valid":           {"nothing is wrong", func(*clusterv1.MachineHealthCheckSpec) {}, nil, nil},
 		"everything":      {"an empty selector would select all Machines of the cluster", func(s *clusterv1.MachineHealthCheckSpec) { s.Selector = metav1.LabelSelector{} }, nil, []string{"spec.selector"}},
 		"broken selector": {"nothing matches it", func(s *clusterv1.MachineHealthCheckSpec) { s.Selector.MatchLabels["a"] = "b c" }, nil, []string{"spec.selector"}},
+		"another cluster": {"nothing of it would be looked at", func(s *clusterv1.MachineHealthCheckSpec) {
+			s.Selector.MatchLabels[clusterv1.ClusterNameLabel] = "other"
+		}, nil, []string{"spec.selector.matchLabels[cluster.x-k8s.io/cluster-name]"}},
+		"its own cluster": {"says the same twice", func(s *clusterv1.MachineHealthCheckSpec) { s.Selector.MatchLabels[clusterv1.ClusterNameLabel] = "c" }, nil, nil},
 		"off":             {"0 turns the startup check off", timeout(0), nil, nil},
 		"short":           {"no Node starts in 29 s", timeout(29), nil, []string{"spec.checks.nodeStartupTimeoutSeconds"}},
 		"long enough":     {"30 s is the least", timeout(30), nil, nil},

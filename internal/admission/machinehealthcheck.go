@@ -35,6 +35,10 @@ func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) 
 		errs = append(errs, validateSame(old.Spec.ClusterName, check.Spec.ClusterName, spec.Child("clusterName"))...)
 	}
 	errs = append(errs, validateSelector(check.Spec.Selector, spec.Child("selector"))...)
+	if cluster, ok := check.Spec.Selector.MatchLabels[clusterv1.ClusterNameLabel]; ok && cluster != check.Spec.ClusterName {
+		errs = append(errs, field.Invalid(spec.Child("selector", "matchLabels").Key(clusterv1.ClusterNameLabel), cluster,
+			"must be spec.clusterName, or not be there: Machines of another Cluster are not looked at"))
+	}
 	errs = append(errs, validateCheck(healthCheck{check.Spec.Checks.NodeStartupTimeoutSeconds, check.Spec.Remediation.TriggerIf}, spec)...)
 	return Verdict{Errors: errs}
 }

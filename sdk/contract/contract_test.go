@@ -31,6 +31,7 @@ func TestResolve(t *testing.T) { // CL-03, CT-04
 		fails    bool
 	}{
 		"last of the list":  {"the last version is the newest", map[string]string{"cluster.x-k8s.io/v1beta2": "v1alpha1_v1beta1"}, contract.V1Beta2, "v1beta1", false},
+		"in another order":  {"the list need not be sorted", map[string]string{"cluster.x-k8s.io/v1beta2": "v1_v1alpha3_v1beta1"}, contract.V1Beta2, "v1", false},
 		"newest contract":   {"v1beta2 wins", map[string]string{"cluster.x-k8s.io/v1beta1": "v1", "cluster.x-k8s.io/v1beta2": "v2"}, contract.V1Beta2, "v2", false},
 		"old provider":      {"v1beta1 is still spoken", map[string]string{"cluster.x-k8s.io/v1beta1": "v1"}, contract.V1Beta1, "v1", false},
 		"no label":          {"the error says which label is missing", nil, "", "", true},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gobuffalo/flect"
+	"k8s.io/apimachinery/pkg/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -37,7 +38,7 @@ func Resolve(crdName string, labels map[string]string) (Version, string, error) 
 			continue
 		}
 		served := strings.Split(value, "_")
-		return v, served[len(served)-1], nil
+		return v, slices.MaxFunc(served, version.CompareKubeAwareVersionStrings), nil
 	}
 	return "", "", fmt.Errorf("CRD %s has no label %s or %s: its provider must set one to the API versions that fulfil the contract",
 		crdName, V1Beta2.Label(), V1Beta1.Label())

@@ -29,7 +29,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		Deletion:               deletionStatus(s),
 		ObservedGeneration:     old.ObservedGeneration,
 	}
-	if s.infra().IsDone() {
+	if isTrue(status.Initialization.InfrastructureProvisioned) && s.Infra.Presence() == contract.Found { // which may be on its way to be provisioned again
 		status.Addresses = s.Infra.Addresses.Current(old.Addresses)
 		status.FailureDomain = s.Infra.FailureDomain.Current(old.FailureDomain)
 	}
@@ -54,8 +54,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 func initialization(s Snapshot) clusterv1.MachineInitializationStatus {
 	out := s.Machine.Status.Initialization
 	yes := true
-	bootstrap := s.Machine.Spec.Bootstrap
-	if s.bootstrap().IsDone() || !bootstrap.ConfigRef.IsDefined() && bootstrap.DataSecretName != nil {
+	if s.bootstrap().IsDone() || s.Machine.Spec.Bootstrap.DataSecretName != nil {
 		out.BootstrapDataSecretCreated = &yes
 	}
 	if s.infra().IsDone() {

@@ -245,6 +245,26 @@ func TestStatus(t *testing.T) { // MA-04, MA-05, MA-08
 	}
 }
 
+// A Machine whose infrastructure was provisioned once follows what that says, also while it is on its way to be so again; bootstrap data
+// that is named is there, whatever its config says.
+func TestProvisionedOnce(t *testing.T) { // MA-04, MA-05
+	s := settled(func(s *Snapshot) {
+		s.Machine.Status.Initialization.InfrastructureProvisioned = ptr(true)
+		s.Machine.Status.Addresses = clusterv1.MachineAddresses{{Type: "InternalIP", Address: "10.0.0.1"}}
+		s.Infra = infra("spec: {providerID: x://1}\nstatus: {initialization: {provisioned: false}, addresses: [{type: InternalIP, address: 10.0.0.2}], failureDomain: b}")
+	})
+	if got := status(s, loop.Outcome{}); len(got.Addresses) != 1 || got.Addresses[0].Address != "10.0.0.2" || got.FailureDomain != "b" {
+		t.Errorf("%+v", got)
+	}
+	restored := fresh(func(s *Snapshot) {
+		s.Machine.Spec.Bootstrap.DataSecretName = ptr("data")
+		s.Bootstrap = bootstrap("status: {}")
+	})
+	if got := status(restored, loop.Outcome{}); !isTrue(got.Initialization.BootstrapDataSecretCreated) {
+		t.Errorf("%+v", got.Initialization)
+	}
+}
+
 // What was read of a field before stays for as long as it cannot be read.
 func TestUnreadableAddresses(t *testing.T) { // MA-05, CT-07
 	s := settled(func(s *Snapshot) {

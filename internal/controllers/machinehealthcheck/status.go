@@ -73,7 +73,7 @@ func (a assessment) remediationAllowed() condition.Verdict {
 		return condition.False(clusterv1.ClusterInfrastructureNotReadyReason, a.outage())
 	case a.unreadable != nil:
 		return condition.False(clusterv1.InternalErrorReason, a.unreadable.Error())
-	case !a.allowed():
+	case !a.allowed() && a.unhealthy() > 0:
 		return condition.False(clusterv1.MachineHealthCheckTooManyUnhealthyReason, fmt.Sprintf(
 			"%d of %d Machines are not started or not healthy, which %s does not allow", a.unhealthy(), len(a.targets), a.limit.text))
 	}
@@ -83,7 +83,7 @@ func (a assessment) remediationAllowed() condition.Verdict {
 // events tells once when remediation stops.
 func (a assessment) events() []loop.Event {
 	was := condition.Set(a.Check.Status.Conditions).IsFalse(clusterv1.MachineHealthCheckRemediationAllowedCondition)
-	if v := a.remediationAllowed(); !was && !a.allowed() {
+	if v := a.remediationAllowed(); !was && v.Status == "False" {
 		return []loop.Event{loop.Warning("RemediationRestricted", "%s", v.Message)}
 	}
 	return nil

@@ -39,6 +39,8 @@ func TestReport(t *testing.T) { // HC-05, HC-09, CO-02
 			c.Status.Conditions = append(c.Status.Conditions, condition.Set{{Type: "RemediationAllowed", Status: "False", Reason: "TooManyUnhealthy"}}...)
 		}), sick("a")),
 			want{1, 0, 0, []string{"a"}, "False", "TooManyUnhealthy", "1 of 1 Machines are not started or not healthy, which unhealthyInRange [2-3] does not allow", "False", "Warning", nil}},
+		"none is sick": {"HC-05: nothing is held back that is to be done", snapshot(check(limited(inRange("[2-3]"))), healthy("a"), healthy("b")),
+			want{2, 2, 0, []string{"a", "b"}, "True", "RemediationAllowed", "", "True", "", nil}},
 		"unreadable": {"a limit that cannot be read", snapshot(check(limited(inRange("[3-2]"))), healthy("a")),
 			want{1, 1, 0, []string{"a"}, "False", "InternalError", `spec.remediation.triggerIf.unhealthyInRange: "[3-2]" is not a range; write it like [1-5]`,
 				"False", "Warning", []string{"RemediationRestricted"}}},

@@ -88,7 +88,10 @@ func coreKinds() []kind {
 			resource: clusterv1.GroupVersion.WithResource("machines"),
 			object:   func() runtime.Object { return &clusterv1.Machine{} },
 			lacks:    lacksClusterLabel + ` || !object.?spec` + lacksV + ` || !object.?spec` + timeout,
-			touched:  []string{`.?spec.?clusterName`, `.?spec.?bootstrap`, `.?spec.?version`, `.?spec.?taints`},
+			touched: []string{
+				`.?spec.?clusterName`, `.?spec.?bootstrap`, `.?spec.?version`, `.?spec.?taints`,
+				`.?metadata.?labels[?'cluster.x-k8s.io/control-plane']`, `.?metadata.?labels[?'cluster.x-k8s.io/pool-name']`,
+			},
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("machinedeployments"),
