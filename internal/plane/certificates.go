@@ -22,6 +22,8 @@ const (
 	AdminGroup  = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
 	ManagerUser = "slipway:manager" // the manager; of each of its providers, with the name behind a colon
 	Context     = "slipway"         // of DIR/kubeconfig
+	// ExtensionsUser is the manager as Runtime Extensions see it.
+	ExtensionsUser = "slipway:extensions"
 
 	managerGroup = "slipway:managers" // the manager and its providers: their requests do not wait
 )
@@ -91,6 +93,10 @@ func (m managementPKI) ensure() error {
 	}
 	manager := pki.Leaf{User: "slipway-manager", Names: []string{"localhost"}, IPs: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	if _, _, err := m.folder.Leaf(datadir.Diagnostics, ca, manager); err != nil {
+		return err
+	}
+	// Nothing is bound to this name: an extension learns who calls it, and the certificate opens no API.
+	if _, _, err := m.folder.Leaf(datadir.Extensions, ca, pki.Leaf{User: ExtensionsUser, Client: true}); err != nil {
 		return err
 	}
 	if err := m.nodeCertificates(ca); err != nil {

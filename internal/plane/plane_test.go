@@ -168,7 +168,7 @@ func TestManagementCertificatesAreRenewed(t *testing.T) {
 	m := managementCerts(t, &now)
 	read := func() map[string]string {
 		out := map[string]string{}
-		for _, path := range []string{m.folder.Cert("apiserver"), m.folder.Cert("manager"), m.folder.Cert(datadir.Diagnostics), m.folder.Cert("controllers"), m.dir.Kubeconfig(), m.folder.Cert("ca")} {
+		for _, path := range []string{m.folder.Cert("apiserver"), m.folder.Cert("manager"), m.folder.Cert(datadir.Diagnostics), m.folder.Cert(datadir.Extensions), m.folder.Cert("controllers"), m.dir.Kubeconfig(), m.folder.Cert("ca")} {
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

@@ -70,6 +70,8 @@ func embedded(ctx context.Context, e env.Env, i up.Instructions, process *manage
 	}
 	served := net.JoinHostPort(loopback, strconv.Itoa(diagnostics))
 	cert, key := i.Dir.DiagnosticsFiles()
+	var shown manager.Extensions
+	shown.CertFile, shown.KeyFile = i.Dir.ExtensionsFiles()
 	gates, err := embeddedGates(i.FeatureGates)
 	if err != nil {
 		return err
@@ -88,9 +90,10 @@ func embedded(ctx context.Context, e env.Env, i up.Instructions, process *manage
 		Ready: func() { process.Ready("https://" + served) },
 		Log:   logger(e, false, slog.LevelInfo),
 		// The authority of the server's certificate issues those of its clients, too.
-		Endpoints: manager.Endpoints{Health: "0", Diagnostics: served, CertFile: cert, KeyFile: key, ClientCA: access.CAData},
-		Webhook:   manager.Webhook{Local: true, Host: loopback, Port: webhooks},
-		Host:      manager.Host{DataDir: string(i.Dir), Instance: i.Instance, Executable: i.Executable},
+		Endpoints:  manager.Endpoints{Health: "0", Diagnostics: served, CertFile: cert, KeyFile: key, ClientCA: access.CAData},
+		Extensions: shown,
+		Webhook:    manager.Webhook{Local: true, Host: loopback, Port: webhooks},
+		Host:       manager.Host{DataDir: string(i.Dir), Instance: i.Instance, Executable: i.Executable},
 	}
 	ctrl.SetLogger(cfg.Log)
 	heap.Collect(heap.Manager())

@@ -49,6 +49,14 @@ func (d Dir) DiagnosticsFiles() (cert, key string) {
 	return d.Path("pki", Diagnostics+".crt"), d.Path("pki", Diagnostics+".key")
 }
 
+// Extensions is the name, in the folder of keys, of the certificate that the manager shows to Runtime Extensions.
+const Extensions = "extensions"
+
+// ExtensionsFiles are that certificate and its key.
+func (d Dir) ExtensionsFiles() (cert, key string) {
+	return d.Path("pki", Extensions+".crt"), d.Path("pki", Extensions+".key")
+}
+
 // PKI holds certificates and keys of the management cluster.
 func (d Dir) PKI() string { return d.Path("pki") }
 
