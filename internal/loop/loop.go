@@ -54,6 +54,9 @@ type Controller[O Object, S any] struct {
 	// AwaitFinalizer: another controller adds the finalizer, at the same event; until it has, nothing is done here. Both at once would be
 	// a conflict each time.
 	AwaitFinalizer bool
+	// Gone is called when an object does not exist any more, after a deletion or without one: a move takes finalizers away. Nil:
+	// nothing is left of it.
+	Gone func(ctx context.Context, key client.ObjectKey) error
 	// New returns an empty object.
 	New func() O
 	// Adopt returns what else to write together with the finalizer, such as a label and an owner; nil: it is not known
@@ -136,6 +139,9 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	o := r.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		r.forget(req.NamespacedName, err)
+		if apierrors.IsNotFound(err) && r.Gone != nil {
+			return ctrl.Result{}, r.Gone(ctx, req.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if included, err := r.Scope.Includes(ctx, o); err != nil || !included {

@@ -106,8 +106,13 @@ func (c *Controller) definition() loop.Controller[*hostedv1.HostedControlPlane, 
 		Urgent: loop.Urgent{
 			Fields: []string{"initialization", "version", "addonsHash"}, Conditions: []string{hostedv1.AvailableCondition},
 		},
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Gone: c.gone,
 	}
+}
+
+// gone drops what is left of a control plane without an object, as after a move, where it has nothing to lose.
+func (c *Controller) gone(ctx context.Context, key client.ObjectKey) error {
+	return c.backends.Drop(ctx, c.policy, key.Namespace+"."+key.Name)
 }
 
 // backendOf is the backend of a control plane.

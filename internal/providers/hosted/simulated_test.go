@@ -248,3 +248,26 @@ func TestStartedEmptyIsSaid(t *testing.T) { // H9
 		t.Errorf("%+v", events)
 	}
 }
+
+// An object that goes without its finalizer, as in a move, leaves nothing that keeps a port; the data of a real control plane stays.
+func TestGone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		plane  *hostedv1.HostedControlPlane
+		exists bool
+	}{"simulated": {simulatedPlane(), false}, "process": {plane(), true}} {
+		c := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
+		simulation := &simulation{processes: processes{p: &backend.ControlPlane{Exists: tc.plane.Spec.Backend.Simulated != nil}}}
+		real := &processes{p: &backend.ControlPlane{Exists: tc.plane.Spec.Backend.Simulated == nil}}
+		backends := simulatedBackend(simulation)
+		backends[plane().Spec.Backend.Name()] = backend.Backend{ControlPlanes: real}
+		ctl := &Controller{client: c, cache: c, backends: backends, now: func() time.Time { return now }}
+		r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+		for range 2 {
+			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(tc.plane)})
+			must(t, err)
+		}
+		if simulation.p.Exists || real.p.Exists != tc.exists {
+			t.Errorf("%s: the simulated one exists: %v, the real one: %v", name, simulation.p.Exists, real.p.Exists)
+		}
+	}
+}

@@ -90,3 +90,24 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 	}
 	return b, nil
 }
+
+// Drop removes the control plane of this name from the backends whose control planes may be started empty: it would keep its port after
+// its object is gone. The data of others is kept; they go with their finalizer, or not at all.
+func (s Set) Drop(ctx context.Context, p policy.Configuration, name string) error {
+	for _, b := range s {
+		if b.ControlPlanes.Terms(p).Emptied == "" {
+			continue
+		}
+		have, err := b.ControlPlanes.Status(ctx, name)
+		if err != nil {
+			return err
+		}
+		if !have.Exists { // to remove it is told to who listens, which leads here again
+			continue
+		}
+		if err := b.ControlPlanes.Remove(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
