@@ -196,3 +196,30 @@ func TestJournalHandsNothingOver(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A journal that says that something in another namespace was copied does not get it deleted when the move is taken back.
+func TestJournalDeletesNothingElsewhere(t *testing.T) {
+	source, target := management(nil, world()...), management(nil)
+	theirs := object("v1", "Secret", "theirs")
+	theirs.SetNamespace("other")
+	if err := target.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	killed, p := &process{killAt: 12}, &process{}
+	options := instant(move.Options{What: graph.What{Namespace: "ns"}})
+	if _, err := move.New(killed.through(source), killed.through(target), options).Run(t.Context()); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	rewriteJournal(t, source, func(j map[string]any) {
+		plan := j["plan"].(map[string]any)
+		plan["Entries"] = append(plan["Entries"].([]any), map[string]any{"v": "v1", "c": true, "i": map[string]any{
+			"Kind": "Secret", "Namespace": "other", "Name": "theirs",
+		}})
+	})
+	if _, err := move.New(p.through(source), p.through(target), options).Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
+		t.Errorf("the Secret of another namespace: %v", err)
+	}
+}
