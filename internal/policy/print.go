@@ -18,6 +18,8 @@ func comments() map[string]string {
 			"simulated, those that do not run: slipway up --without adds to them. Default: none.",
 		"management":                "How the management cluster of slipway up is kept.",
 		"management.encryptSecrets": "Whether Secrets are encrypted in its etcd data, with a key in the data directory. Default: true.",
+		"management.authentication": "{jwt: […]} trusts the tokens of issuers, such as OpenID Connect providers, as in a HostedControlPlane.\n" +
+			"Default: null, client certificates and ServiceAccounts alone.",
 		"management.audit": "{} records who did what and when in log/audit.log of the data directory, without contents; {policy: …} says\n" +
 			"what, as in a HostedControlPlane. Default: null, nothing is recorded.",
 		"manager": "The process that runs the controllers of slipway up.",
