@@ -134,16 +134,11 @@ func (t *transfer) restore(ctx context.Context, e Entry) error {
 	})
 }
 
-// deleteCopies deletes what was copied to the target, unless something uses it there by now. What is not in the namespace of the move stays:
-// that it was copied is known from the journal alone, which those who may write ConfigMaps in that namespace can change.
+// deleteCopies deletes what was copied, unless something uses it by now; outside of the namespace nothing: a tenant can write the journal.
 func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
 	var entries []Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {
-		switch {
-		case !e.Copy || e.Existed:
-		case m.What.Namespace != "" && e.ID.Namespace != m.What.Namespace:
-			m.Report(fmt.Sprintf("%s stays at the target: it may have been there before, or be in use; delete it if it is not needed", e.At()))
-		default:
+		if outside := m.What.Namespace != "" && e.ID.Namespace != m.What.Namespace; e.Copy && !e.Existed && !outside {
 			entries = append(entries, e)
 		}
 	}
