@@ -302,11 +302,10 @@ func TestGone(t *testing.T) {
 	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
 	var gone []client.ObjectKey
 	h.r.Gone = func(_ context.Context, key client.ObjectKey) error { gone = append(gone, key); return nil }
-	m := h.get(t)
 	if _, err := h.reconcile(t); err != nil || len(gone) > 0 {
 		t.Fatalf("%v, gone %v", err, gone)
 	}
-	m = h.get(t)
+	m := h.get(t)
 	m.Finalizers = nil
 	if err := h.client.Update(t.Context(), m); err != nil {
 		t.Fatal(err)
