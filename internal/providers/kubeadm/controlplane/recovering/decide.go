@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	machineKind = "Machine"
 	// reasonRecovering is that of the condition while a recovery is under way, and of its waits.
 	reasonRecovering = "Recovering"
 	// reasonRecovered is that of the condition afterwards.
