@@ -25,7 +25,7 @@ type userland struct {
 	packages []string
 	// variant of mmdebstrap: "minbase" is a system, "extract" only the files of the packages and what they need.
 	variant string
-	// of is when somebody last asked for what Debian had published; empty: not yet.
+	// of is when what Debian had published was last asked for; empty: not yet.
 	of string
 }
 

@@ -153,7 +153,7 @@ func TestKubeadmWrapper(t *testing.T) {
 	}
 }
 
-// Packages stay what they were until somebody asks for newer ones, and then for all images of the cache.
+// Packages stay what they were until newer ones are asked for, and then for all images of the cache.
 func TestRefreshed(t *testing.T) {
 	dir, now := t.TempDir(), time.Date(2026, 11, 25, 1, 2, 3, 0, time.UTC)
 	is := func(refresh bool, at time.Time, want string) {

@@ -21,6 +21,8 @@ healthy() {
 }
 # What kubelet reads is complete at any time: it ignores names that begin with a dot.
 place() { cp "$1" "${manifest%/*}/.etcd.yaml" && mv "${manifest%/*}/.etcd.yaml" "$manifest"; }
+# A rebuild that fails leaves etcd to be started as before, so that another one can be tried.
+give_up() { place "$state/etcd.yaml"; fail "$*"; }
 
 if [ ! -e "$state/etcd.yaml" ]; then
 	[ -e "$manifest" ] || fail "there is no $manifest on this node"
@@ -34,19 +36,19 @@ port=${port:-2381}
 systemctl start kubelet
 
 if [ ! -e "$state/forced" ]; then
+	sed 's,^\( *- \)etcd$,&\n\1--force-new-cluster,' "$state/etcd.yaml" >"$state/forced.yaml"
+	grep -q -- '- --force-new-cluster' "$state/forced.yaml" || fail "the command of etcd in $manifest is not as kubeadm writes it"
 	if [ ! -e "$data-before-$id" ]; then
 		rm -f "$manifest"
-		until_true 120 stopped || fail "etcd does not stop"
+		until_true 120 stopped || give_up "etcd does not stop"
 		rm -rf "$data-before-$id.new"
-		cp -a "$data" "$data-before-$id.new" || { place "$state/etcd.yaml"; fail "its data cannot be copied to $data-before-$id"; }
+		cp -a "$data" "$data-before-$id.new" || give_up "its data cannot be copied to $data-before-$id"
 		sync
 		mv "$data-before-$id.new" "$data-before-$id"
 	fi
-	sed 's,^\( *- \)etcd$,&\n\1--force-new-cluster,' "$state/etcd.yaml" >"$state/forced.yaml"
-	grep -q -- '- --force-new-cluster' "$state/forced.yaml" || fail "the command of etcd in $manifest is not as kubeadm writes it"
 	place "$state/forced.yaml"
-	until_true 180 forced || fail "kubelet does not start etcd"
-	until_true 120 healthy || fail "etcd does not become the only member of its cluster"
+	until_true 180 forced || give_up "kubelet does not start etcd"
+	until_true 120 healthy || give_up "etcd does not become the only member of its cluster"
 	touch "$state/forced"
 fi
 # With the flag, etcd would give up all other members at each start.

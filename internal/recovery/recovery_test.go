@@ -19,7 +19,7 @@ func TestParse(t *testing.T) {
 	if err != nil || got.Survivor != "a" || !got.HasLost("b") || got.HasLost("a") || got.HasLost("") {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, text := range []string{"", "{}", `{"id":"1; reboot"}`, `{"id":"` + id + `\n"}`, `{"id":1}`, strings.Repeat(" ", maxText) + `{"id":"` + id + `"}`} {
+	for _, text := range []string{"", "{}", `{"id":"1; reboot"}`, `{"id":"` + id + `\n"}`, `{"id":1}`, `{"id":"` + id + `","survivor":"a\u001b[2J"}`, strings.Repeat(" ", maxText) + `{"id":"` + id + `"}`} {
 		if got, err := ParseRequest(map[string]string{controlplanev1.RecoverAnnotation: text}); err == nil {
 			t.Errorf("%q is read as %+v", text, got)
 		}

@@ -14,7 +14,10 @@ const IDLayout = "20060102T150405Z"
 // maxText bounds the annotations, in bytes.
 const maxText = 8192
 
-var identified = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z$`)
+var (
+	identified = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z$`)
+	named      = regexp.MustCompile(`^[a-z0-9.-]{0,253}$`) // of a Machine; empty: none. It is printed to people
+)
 
 // Request asks a control plane to recover from the loss of its quorum, and is the journal of that.
 type Request struct {
@@ -53,7 +56,7 @@ func (r Request) String() string { return encode(r) }
 // ParseRequest reads the annotation of a control plane; nil: there is none.
 func ParseRequest(annotations map[string]string) (*Request, error) {
 	r, err := parse[Request](annotations, controlplanev1.RecoverAnnotation)
-	if err == nil && r != nil && !identified.MatchString(r.ID) {
+	if err == nil && r != nil && !(identified.MatchString(r.ID) && named.MatchString(r.Survivor)) {
 		err = invalid(controlplanev1.RecoverAnnotation)
 	}
 	if err != nil {
@@ -85,7 +88,7 @@ const (
 	Rebuild Step = "Rebuild"
 )
 
-// Order is what an infrastructure machine is asked for. Its provider carries it out once, and answers with a [Report] of the same id and step.
+// Order is what an infrastructure machine is asked for. Its provider does it once, and answers with a [Report] of the same id and step.
 type Order struct {
 	ID   string `json:"id"`
 	Step Step   `json:"step"`
@@ -94,7 +97,7 @@ type Order struct {
 // String is the value of the annotation.
 func (o Order) String() string { return encode(o) }
 
-// ParseOrder reads the annotation of an infrastructure machine; nil: there is none that can be carried out.
+// ParseOrder reads the annotation of an infrastructure machine; nil: there is none that can be read.
 func ParseOrder(annotations map[string]string) *Order {
 	o, err := parse[Order](annotations, controlplanev1.EtcdOrderAnnotation)
 	if err != nil || o == nil || !identified.MatchString(o.ID) || o.Step != Survey && o.Step != Rebuild {
@@ -107,7 +110,7 @@ func ParseOrder(annotations map[string]string) *Order {
 type Report struct {
 	ID   string `json:"id"`
 	Step Step   `json:"step"`
-	// Problem says why the order was not carried out; empty: it was.
+	// Problem says why nothing came of the order; empty: it was done.
 	Problem string `json:"problem,omitempty"`
 	// Member is what the survey found.
 	Member *Member `json:"member,omitempty"`
@@ -158,5 +161,5 @@ func parse[T any](annotations map[string]string, name string) (*T, error) {
 }
 
 func invalid(name string) error {
-	return fault.New(fault.Invalid, "RecoveryRequestInvalid", "The annotation %s cannot be read: it needs an id like 20261125T131500Z, in JSON", name)
+	return fault.New(fault.Invalid, "RecoveryRequestInvalid", "The annotation %s cannot be read: it needs an id like 20261125T131500Z, and the name of a Machine if any, in JSON", name)
 }

@@ -7,17 +7,18 @@ import (
 
 // secrets are what must not be shown: private keys, of which a log that was cut off has some lines, JSON web tokens, bootstrap tokens,
 // certificate keys, and what is called a password or a token.
-func secrets() *regexp.Regexp {
-	return regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)` +
-		`|(?m:^[A-Za-z0-9+/]{60,}={0,2}$)` +
-		`|\beyJ[\w-]+\.[\w-]+\.[\w-]*` +
-		`|\b[a-z0-9]{6}\.[a-z0-9]{16}\b|\b[0-9a-f]{64}\b` +
-		`|(?i:\b(?:password|passwd|secret|token|apikey|api_key)\s*[=:]\s*"?)[^\s"]+`)
-}
+var secrets = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)` +
+	`|(?m:^[A-Za-z0-9+/]{60,}={0,2}$)` +
+	`|\beyJ[\w-]+\.[\w-]+\.[\w-]*` +
+	`|\b[a-z0-9]{6}\.[a-z0-9]{16}\b|\b[0-9a-f]{64}\b` +
+	`|(?i:\b(?:password|passwd|secret|token|apikey|api_key)\s*[=:]\s*"?)[^\s"]+`)
 
 // Tail returns the last lines of a log, at most so many bytes, without secrets and without control characters.
 func Tail(log string, most int) string {
-	log = secrets().ReplaceAllStringFunc(log, func(found string) string {
+	if log == "" {
+		return ""
+	}
+	log = secrets.ReplaceAllStringFunc(log, func(found string) string {
 		if name, _, ok := strings.Cut(found, "="); ok && !strings.Contains(name, "\n") && len(name) < 20 {
 			return name + "=***"
 		}

@@ -122,7 +122,11 @@ func setText(v reflect.Value, text string) error {
 		return nil
 	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return u.UnmarshalText([]byte(text))
+		err := u.UnmarshalText([]byte(text))
+		if err != nil && text != "" && (strings.Contains(err.Error(), text) || strings.Contains(err.Error(), strconv.Quote(text))) { // as that of a time does
+			return wantSetting(false, "what "+v.Type().String()+" reads")
+		}
+		return err
 	}
 	if v.Type() == reflect.TypeFor[time.Duration]() {
 		d, err := time.ParseDuration(text)

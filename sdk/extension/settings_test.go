@@ -75,14 +75,17 @@ func TestReadSettingsRefuses(t *testing.T) {
 		into     any
 		want     []string
 	}{
-		"number":     {"a text is no number", map[string]string{"limit": "s3cr3t"}, &strict{}, []string{`setting "limit": the value is not a whole number of int`}},
-		"all":        {"all at once", map[string]string{"on": "s3cr3t"}, &strict{}, []string{`setting "limit" is required`, `setting "on": the value is not true or false`}},
-		"unknown":    {"a typing error is seen", map[string]string{"limit": "1", "limits": "s3cr3t"}, &strict{}, []string{`setting "limits" is unknown; known are: limit, on`}},
-		"range":      {"a number fits its field", map[string]string{"small": "256", "owner": ""}, &quota{}, []string{`setting "small": the value is not a whole number of uint8`}},
-		"duration":   {"a number without a unit", map[string]string{"window": "5", "owner": ""}, &quota{}, []string{`"window": the value is not a duration such as 1m30s`}},
-		"yaml":       {"YAML of another type", map[string]string{"zones": "s3cr3t", "owner": ""}, &quota{}, []string{`"zones": the value is not YAML or JSON of []string`}},
-		"pointer":    {"an optional number is a number", map[string]string{"most": "s3cr3t", "owner": ""}, &quota{}, []string{`"most": the value is not a whole number of int32`}},
-		"own":        {"a type that reads itself says what it wants", map[string]string{"token": "s3cr3t"}, &own{}, []string{`setting "token": want a token`}},
+		"number":   {"a text is no number", map[string]string{"limit": "s3cr3t"}, &strict{}, []string{`setting "limit": the value is not a whole number of int`}},
+		"all":      {"all at once", map[string]string{"on": "s3cr3t"}, &strict{}, []string{`setting "limit" is required`, `setting "on": the value is not true or false`}},
+		"unknown":  {"a typing error is seen", map[string]string{"limit": "1", "limits": "s3cr3t"}, &strict{}, []string{`setting "limits" is unknown; known are: limit, on`}},
+		"range":    {"a number fits its field", map[string]string{"small": "256", "owner": ""}, &quota{}, []string{`setting "small": the value is not a whole number of uint8`}},
+		"duration": {"a number without a unit", map[string]string{"window": "5", "owner": ""}, &quota{}, []string{`"window": the value is not a duration such as 1m30s`}},
+		"yaml":     {"YAML of another type", map[string]string{"zones": "s3cr3t", "owner": ""}, &quota{}, []string{`"zones": the value is not YAML or JSON of []string`}},
+		"pointer":  {"an optional number is a number", map[string]string{"most": "s3cr3t", "owner": ""}, &quota{}, []string{`"most": the value is not a whole number of int32`}},
+		"own":      {"a type that reads itself says what it wants", map[string]string{"token": "s3cr3t"}, &own{}, []string{`setting "token": want a token`}},
+		"time": {"the error of another type may repeat the value", map[string]string{"at": "s3cr3t"}, &struct {
+			At time.Time `setting:"at"`
+		}{}, []string{`setting "at": the value is not what time.Time reads`}},
 		"none known": {"no setting at all", map[string]string{"a": ""}, &struct{}{}, []string{`"a" is unknown; there are none`}},
 		"no struct":  {"a mistake of the author", nil, new(int), []string{"not into *int"}},
 		"nil":        {"a mistake of the author", nil, (*strict)(nil), []string{"a pointer to a struct"}},

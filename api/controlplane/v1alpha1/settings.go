@@ -90,7 +90,7 @@ const RestoreAnnotation = "controlplane.slipway.dev/restore"
 const RecoverAnnotation = "controlplane.slipway.dev/recover"
 
 // Annotations on an infrastructure machine of a control plane whose etcd has no quorum, so that its API does not answer. An
-// infrastructure provider that knows them carries out on the node what the control plane asks for.
+// infrastructure provider that knows them does on the node what the control plane asks for.
 const (
 	// EtcdOrderAnnotation is what the control plane asks for: JSON with the id of the request, and step, which is Survey or Rebuild.
 	EtcdOrderAnnotation = "controlplane.slipway.dev/etcd-order"

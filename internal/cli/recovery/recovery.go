@@ -10,19 +10,15 @@ package recovery
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/consent"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
-	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
-	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/clusterctl/rebuild"
 )
 
@@ -36,11 +32,9 @@ func Command(e env.Env) *cobra.Command {
 
 // options are the flags.
 type options struct {
-	connection  *management.Flags
-	want        rebuild.Choice
-	dryRun, yes bool
-	timeout     time.Duration
-	format      *output.Format
+	connection *management.Flags
+	want       rebuild.Choice
+	consent    *consent.Flags
 }
 
 // controlPlane builds the verb "recover controlplane".
@@ -66,10 +60,7 @@ infrastructure machine, which the Local provider knows. For others, --manual pri
 	flags.StringVar(&o.want.Survivor, "survivor", "", "Machine from whose member etcd is rebuilt (default: the one that has most)")
 	flags.BoolVar(&o.want.Manual, "manual", false, "print the program that rebuilds etcd, to be run by hand on the survivor's node")
 	flags.BoolVar(&o.want.Force, "force", false, "rebuild etcd although it is not known that the other members are lost and gone: two clusters may result")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be done, and change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	flags.DurationVar(&o.timeout, "wait-timeout", 30*time.Minute, "how long to wait")
-	o.format = output.Flag(flags)
+	o.consent = consent.Add(flags, "print what would be done, and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := o.connection.Connect(e)
 		if err != nil {
@@ -94,29 +85,14 @@ func (o *options) run(ctx context.Context, e env.Env, c *management.Connection, 
 	if err != nil {
 		return err
 	}
-	tell := func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, strings.Join(p.Lines(), "\n"))
-		return err
+	work := consent.Work{
+		Verb: "recover", Plan: p, Lines: p.Lines(), Do: func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) },
+		Done: func(took string) string {
+			return fmt.Sprintf("The control plane of cluster %s is whole again after %s, with the data of Machine %s.", p.Cluster, took, p.Survivor)
+		},
 	}
-	if o.dryRun {
-		return o.format.Print(e.Out, p, tell)
+	if p.UnderWay {
+		work.Verb = ""
 	}
-	if err := tell(e.Err); err != nil {
-		return err
-	}
-	if !o.yes && !p.UnderWay {
-		if err := e.Confirm("recover"); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	began := e.Now()
-	if err := order.Run(ctx, of.Namespace, p); err != nil {
-		return err
-	}
-	return o.format.Print(e.Out, p, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "The control plane of cluster %s is whole again after %s, with the data of Machine %s.\n", p.Cluster, progress.Elapsed(e.Now().Sub(began)), p.Survivor)
-		return err
-	})
+	return o.consent.Run(ctx, e, work)
 }

@@ -3,29 +3,23 @@ package restore
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/consent"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
-	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
-	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/clusterctl/snapshot"
 )
 
 // planeOptions are the flags of "restore controlplane".
 type planeOptions struct {
-	connection  *management.Flags
-	want        snapshot.Choice
-	dryRun, yes bool
-	timeout     time.Duration
-	format      *output.Format
+	connection *management.Flags
+	want       snapshot.Choice
+	consent    *consent.Flags
 }
 
 // controlPlane builds the verb "restore controlplane".
@@ -49,10 +43,7 @@ restored. To create the objects of a management cluster from a backup, use "slip
 	flags.StringVar(&o.want.Policy, "policy", "", "EtcdSnapshotPolicy whose store has it (default: the one that lists it)")
 	flags.StringVar(&o.want.IdentitySecret, "identity-secret", "", "Secret with the identity of age in its key \"identity\", for a snapshot that is encrypted")
 	flags.BoolVar(&o.want.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster of this name with another UID, as after a restore of the management cluster")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be lost and do nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	flags.DurationVar(&o.timeout, "wait-timeout", 30*time.Minute, "how long to wait")
-	o.format = output.Flag(flags)
+	o.consent = consent.Add(flags, "print what would be lost and do nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := o.connection.Connect(e)
 		if err != nil {
@@ -73,29 +64,10 @@ func (o *planeOptions) run(ctx context.Context, e env.Env, c *management.Connect
 	if err != nil {
 		return err
 	}
-	tell := func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, strings.Join(r.Lines(), "\n"))
-		return err
-	}
-	if o.dryRun {
-		return o.format.Print(e.Out, r, tell)
-	}
-	if err := tell(e.Err); err != nil {
-		return err
-	}
-	if !o.yes {
-		if err := e.Confirm("restore"); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	began := e.Now()
-	if err := order.Run(ctx, r); err != nil {
-		return err
-	}
-	return o.format.Print(e.Out, r, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "The control plane of cluster %s has the data of snapshot %s after %s.\n", r.Cluster, r.Name, progress.Elapsed(e.Now().Sub(began)))
-		return err
+	return o.consent.Run(ctx, e, consent.Work{
+		Verb: "restore", Plan: r, Lines: r.Lines(), Do: func(ctx context.Context) error { return order.Run(ctx, r) },
+		Done: func(took string) string {
+			return fmt.Sprintf("The control plane of cluster %s has the data of snapshot %s after %s.", r.Cluster, r.Name, took)
+		},
 	})
 }

@@ -1,5 +1,5 @@
 // Package inplace helps with the hooks of in-place updates: it decodes the objects of a request as they are and as they shall
-// be, and makes the patches that say which of the changes the extension carries out.
+// be, and makes the patches that say which of the changes the extension makes.
 //
 //	updates := inplace.Updater{Rules: []inplace.Rule{
 //		inplace.Fields("cluster.x-k8s.io/v1beta2", "Machine", "version"),

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/patch"
 )
 
-// Rule says which changes of one kind of object are carried out. Make it with [For] or [Fields].
+// Rule says which changes of one kind of object the extension makes. Build it with [For] or [Fields].
 type Rule struct {
 	kind  schema.GroupVersionKind
 	pairs bool // it is for the template of the kind too
@@ -23,7 +23,7 @@ type Rule struct {
 }
 
 // For returns a rule for objects of an apiVersion and kind, decoded as a T: do changes current into what it becomes when the
-// extension has carried out what it can. What differs from current in the end, of the spec, is taken over. Templates, which
+// extension has made what it can. What differs from current in the end, of the spec, is taken over. Templates, which
 // CanUpdateMachineSet is about, are a kind of their own and need a rule of their own. Kinds of Cluster API itself are Machine and
 // MachineSet.
 func For[T any](apiVersion, kind string, do func(ctx context.Context, current, desired *T) error) Rule {

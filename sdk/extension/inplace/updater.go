@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/patch"
 )
 
-// Updater answers the hooks that ask which changes an extension can carry out. Its methods are handlers for
+// Updater answers the hooks that ask which changes an extension can make. Its methods are handlers for
 // extension.OnErr.
 type Updater struct {
 	// Rules for one object are applied in their order, each on what the one before left.

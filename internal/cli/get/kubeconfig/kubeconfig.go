@@ -42,7 +42,8 @@ slipway-NAMESPACE-CLUSTER, and that context becomes the current one. Other conte
 
 It is the administrator's: a member of system:masters, whose rights end with the certificate and in no other way. For daily work,
 --user issues credentials to one person: the workload cluster signs a certificate for that name, valid for some hours, in a group that
-only this certificate has, and a ClusterRoleBinding gives the group the role. Delete the binding to revoke it:
+only this certificate has, and a ClusterRoleBinding gives the group the role. Delete the binding, whose name is printed, to revoke it;
+all of one person, whose name can be the value of a label, with
 
   kubectl delete clusterrolebinding --selector slipway.dev/personal-user=NAME`,
 		Example: `  slipway get kubeconfig demo --output-file demo.kubeconfig

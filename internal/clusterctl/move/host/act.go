@@ -105,10 +105,11 @@ func (p *Pair) transfer(ctx context.Context, r custody.Record, from, to Place) e
 	}
 	for _, name := range r.Balancers { // its process does not notice, and no program acts on it but when its Cluster is reconciled
 		from, to := filepath.Join(from.Dir.Balancers(), name), filepath.Join(to.Dir.Balancers(), name)
-		if done, err := isThere(from, to); err != nil || done {
-			return err
+		done, err := isThere(from, to)
+		if err == nil && !done {
+			err = p.rename(from, to)
 		}
-		if err := p.rename(from, to); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -190,7 +191,7 @@ func (p *Pair) rename(from, to string) error {
 	}
 	err := datadir.Rename(from, to)
 	if errors.Is(err, syscall.EXDEV) {
-		return fault.New(fault.Invalid, "DifferentFileSystems", "%s and %s are on different file systems: folders cannot be handed over between them", from, to).From(err)
+		return fault.New(fault.Invalid, "DifferentFileSystems", "%s and %s are on different file systems: folders cannot be handed over between them; begin the move again from or to a data directory on the same file system", from, to).From(err)
 	}
 	return err
 }
@@ -211,7 +212,7 @@ func (p *Pair) awaitRelease(ctx context.Context, folder string) (*datadir.Lock, 
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return nil, fault.New(fault.Transient, "NotReleased", "process %d (slipway %s) does not let the control plane in %s go", other.PID, other.Version, folder)
+			return nil, fault.New(fault.Transient, "NotReleased", "process %d (slipway %s) does not let the control plane in %s go: see that it runs and is not stopped, then run the same command again", other.PID, other.Version, folder)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func find(ctx context.Context, name string, a Access) (Found, error) {
 	return f, nil
 }
 
-// trusts reports whether a connection trusts the authority in a file, and so reaches whoever has its key.
+// trusts reports whether a connection trusts the authority in a file, and so reaches who has its key.
 func trusts(cfg *rest.Config, file string) bool {
 	data := cfg.CAData
 	if len(data) == 0 && cfg.CAFile != "" {

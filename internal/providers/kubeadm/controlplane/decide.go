@@ -7,7 +7,6 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -163,7 +162,7 @@ func (s Snapshot) readInterval() time.Duration {
 	switch {
 	case len(s.Machines) == 0:
 		return 0
-	case s.Plane.Annotations[hostedv1.RecoverAnnotation] != "":
+	case s.recovering(loop.Plan{}).IsUnderWay():
 		return soon
 	case s.isHealthy():
 		return healthyInterval

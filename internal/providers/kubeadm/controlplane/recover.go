@@ -39,7 +39,7 @@ func (s Snapshot) recovering(p loop.Plan) recovering.Input {
 // recoverQuorum is the recovery that was asked for; while it is under way, nothing else is done.
 func recoverQuorum(s Snapshot, _ change, p *loop.Plan) bool { return s.recovering(*p).Decide(p) }
 
-// actOnRecovery carries out what only a recovery does.
+// actOnRecovery does what only a recovery does.
 func (c *Controller) actOnRecovery(ctx context.Context, s Snapshot, do loop.Action) error {
 	machine := s.Machines.Named(recovering.MachineOf(do))
 	to := recovering.Target{Plane: s.Plane, Machine: machine.Machine, Nodes: s.Workload.Nodes, Workload: func(ctx context.Context) (client.Client, error) {

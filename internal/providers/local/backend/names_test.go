@@ -86,8 +86,8 @@ func TestRefNames(t *testing.T) {
 		"another's name":    {"the name does not follow from the instance in the label", own, own, labels("there", "ns/m"), false},
 		"another object":    {"a neighbour's container under a name that the ref knows", moved, moved, labels("there", "ns/n"), false},
 		"another namespace": {"a neighbour's container", own, own, labels("here", "other/m"), false},
-		"no labels":         {"somebody's database", own, own, nil, false},
-		"no instance":       {"somebody's labels", own, own, labels("", "ns/m"), false},
+		"no labels":         {"a database of others", own, own, nil, false},
+		"no instance":       {"labels of others", own, own, labels("", "ns/m"), false},
 		"renamed":           {"the name does not follow from the labels", "db", "db", labels("here", "ns/m"), false},
 	}
 	for name, tc := range cases {

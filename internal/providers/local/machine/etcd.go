@@ -38,7 +38,7 @@ type ReportEtcd struct{ Report string }
 
 func (a ReportEtcd) String() string { return "answer the order about etcd: " + a.Report }
 
-// decideEtcd carries out what the control plane of a machine orders about its member of etcd, once. Whoever can write the order can reach no more
+// decideEtcd does what the control plane of a machine orders about its member of etcd, once. Who can write the order can reach no more
 // with it than the member of this machine.
 func decideEtcd(s Snapshot, p *loop.Plan) {
 	order := recovery.ParseOrder(s.Object.Annotations)
@@ -76,7 +76,7 @@ func decideEtcd(s Snapshot, p *loop.Plan) {
 // Etcd is what is known of the member of etcd on a machine, for an order.
 type Etcd struct {
 	Member recovery.Member
-	// Phase of a rebuild. Problem says why the order cannot be carried out; Unreachable: the backend did not answer.
+	// Phase of a rebuild. Problem says why nothing comes of the order; Unreachable: the backend did not answer.
 	Phase       backend.Phase
 	Problem     string
 	Unreachable bool
@@ -106,7 +106,7 @@ func answerEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, order reco
 	return s, nil
 }
 
-// actOnEtcd carries out what an order asks for.
+// actOnEtcd does what an order asks for.
 func (c *Controller) actOnEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, a loop.Action) error {
 	switch a := a.(type) {
 	case RebuildEtcd:

@@ -33,7 +33,7 @@ func ordered(step recovery.Step, change ...func(*Snapshot)) Snapshot {
 	return s
 }
 
-// An order is carried out once, on a machine of a control plane alone, and answered in any case.
+// An order is followed once, on a machine of a control plane alone, and answered in any case.
 func TestOrders(t *testing.T) { // KC-19
 	reports := func(r recovery.Report) string {
 		r.ID = recoveryID

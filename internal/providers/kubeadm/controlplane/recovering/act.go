@@ -37,7 +37,7 @@ func MachineOf(do loop.Action) string {
 	return ""
 }
 
-// Act carries out what only a recovery does. Each of it may be repeated.
+// Act does what only a recovery does. Each of it may be repeated.
 func Act(ctx context.Context, w *kube.Writer, to Target, do loop.Action) error {
 	switch a := do.(type) {
 	case action.AcceptRecovery:

@@ -60,7 +60,11 @@ func (in Input) Decide(p *loop.Plan) bool {
 			wait.ForTime()
 		}
 	}
-	p.RecheckIn(Interval)
+	if at.stage == refused || at.stage == failed {
+		p.RecheckIn(refusedInterval)
+	} else {
+		p.RecheckIn(Interval)
+	}
 	switch at.stage {
 	case surveying:
 		p.Do(in.orders(in.order(recovery.Survey), in.staying()...)...)
@@ -85,6 +89,12 @@ func (in Input) Decide(p *loop.Plan) bool {
 		}
 	}
 	return at.stage > refused && at.stage < done
+}
+
+// IsUnderWay reports whether a recovery is surveyed or done now: what it waits for is looked for often.
+func (in Input) IsUnderWay() bool {
+	at := in.progress().stage
+	return at > none && at != refused && at != failed
 }
 
 // NeedsRead reports whether what comes next depends on what the workload cluster answers. Where it does not, asking it would only take

@@ -182,3 +182,6 @@ func (m Machine) hasHook() bool { return hooks.Has(m.Machine) }
 
 // Interval is how often to decide again while a recovery is under way: nothing tells of what an infrastructure machine reports.
 const Interval = 2 * time.Second
+
+// refusedInterval is that for a request that waits for a person: it stays until it is taken back.
+const refusedInterval = 30 * time.Second

@@ -298,3 +298,23 @@ func TestNeedsRead(t *testing.T) { // KC-19
 		}
 	}
 }
+
+// A request that waits for a person is looked at seldom: it may stay for as long as it likes.
+func TestRefusedIsLookedAtSeldom(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in       Input
+		want     time.Duration
+		underWay bool
+	}{
+		"refused":   {input(&recovery.Request{ID: id, Survivor: "x"}, machine("a")), refusedInterval, false},
+		"failed":    {input(accepted(), machine("a", ordered(recovery.Rebuild), reported(recovery.Rebuild, "no room", nil)), machine("b", fenced), machine("c", fenced)), refusedInterval, false},
+		"surveying": {input(&recovery.Request{ID: id}, machine("a")), Interval, true},
+		"none":      {input(nil, machine("a")), 0, false},
+	} {
+		var p loop.Plan
+		tc.in.Decide(&p)
+		if p.Recheck != tc.want || tc.in.IsUnderWay() != tc.underWay {
+			t.Errorf("%s: again in %s, under way %v", name, p.Recheck, tc.in.IsUnderWay())
+		}
+	}
+}
