@@ -102,9 +102,14 @@ func (c *controlPlanes) Count(_ context.Context, namespace string) (own, all int
 	return own, len(names), nil
 }
 
-// Subscribe implements backend.ControlPlanes.
+// Subscribe implements backend.ControlPlanes. The control planes that machines make on the same server are not told of: without an object
+// of their name they would be taken for what is left of one, and be removed.
 func (c *controlPlanes) Subscribe(changed func(name string)) (cancel func()) {
-	return c.server.Subscribe(changed)
+	return c.server.Subscribe(func(name string) {
+		if !simulated.RunsOnMachines(name) {
+			changed(name)
+		}
+	})
 }
 
 // Reserve implements backend.Endpoints.

@@ -35,7 +35,7 @@ func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) e
 	if st.Running && !newer(spec.Version, st.Spec.Version) {
 		return nil
 	}
-	name := planeName(cluster)
+	name := simulated.OnMachines(cluster)
 	if st.Running {
 		st.Spec.Version = spec.Version
 		return m.server.Start(name, st.Spec)
@@ -86,11 +86,6 @@ func room(s *simulated.Server, namespace string, allowed policy.Configuration) e
 		return fault.New(fault.Invalid, "DeniedByPolicy", "%s", message)
 	}
 	return nil
-}
-
-// planeName is the name of the control plane of a Cluster that runs on machines. No HostedControlPlane can have it.
-func planeName(cluster types.NamespacedName) string {
-	return cluster.Namespace + "." + cluster.Name + "_machines"
 }
 
 // newer reports whether the first version is newer than the second; what is no version is not.
@@ -154,7 +149,7 @@ func (m *Machines) leave(ref backend.Ref) error {
 			return nil
 		}
 	}
-	return m.server.Remove(planeName(cluster))
+	return m.server.Remove(simulated.OnMachines(cluster))
 }
 
 // SetFaults implements faulty.Kubelets.
@@ -199,7 +194,7 @@ var _ backend.Balancers = balancers{}
 
 // Offer implements backend.Balancers.
 func (b balancers) Offer(_ context.Context, ref backend.Ref, allowed policy.Configuration) (netip.AddrPort, error) {
-	name := planeName(clusterOf(ref))
+	name := simulated.OnMachines(clusterOf(ref))
 	if !b.server.Holds(name) {
 		if err := room(b.server, ref.Object.Namespace, allowed); err != nil {
 			return netip.AddrPort{}, err
@@ -220,13 +215,13 @@ func (b balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Bal
 	if b.server == nil {
 		return backend.Balancer{}, false, nil
 	}
-	name := planeName(clusterOf(ref))
+	name := simulated.OnMachines(clusterOf(ref))
 	return backend.Balancer{Running: b.server.Status(name).Running}, b.server.Holds(name), nil
 }
 
 // DeleteBalancer implements backend.Balancers.
 func (b balancers) DeleteBalancer(_ context.Context, ref backend.Ref) error {
-	return b.server.Remove(planeName(clusterOf(ref)))
+	return b.server.Remove(simulated.OnMachines(clusterOf(ref)))
 }
 
 // components run in static Pods.
