@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -18,6 +20,9 @@ type Backend struct {
 	Balancers Balancers
 	// Etcds is nil where no member of etcd can be reached through its machine.
 	Etcds Etcds
+	// Forget ends what this process keeps for a LocalCluster whose object is gone, as after a move; nil: what is kept goes with a finalizer
+	// or not at all.
+	Forget func(cluster types.NamespacedName) error
 	// Sweeper is nil where nothing outlives its object.
 	Sweeper Sweeper
 	// Faults returns the backend with what the annotations of an object ask to go wrong; nil: nothing can be asked for.
@@ -38,6 +43,17 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 		b = b.Faults(annotations)
 	}
 	return b, nil
+}
+
+// Forget ends what all of them keep for a LocalCluster that is gone.
+func (s Set) Forget(cluster types.NamespacedName) error {
+	var errs []error
+	for _, b := range s {
+		if b.Forget != nil {
+			errs = append(errs, b.Forget(cluster))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Sweep implements [Sweeper] for all of them.

@@ -86,8 +86,13 @@ func (c *Controller) definition() loop.Controller[*infrav1.LocalCluster, Snapsho
 		Urgent: loop.Urgent{
 			Fields: []string{"initialization", "failureDomains", "network"}, Conditions: []string{clusterv1.ReadyCondition},
 		},
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer,
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer, Gone: c.gone,
 	}
+}
+
+// gone ends what is left of a LocalCluster without an object, where that has nothing to lose.
+func (c *Controller) gone(_ context.Context, key client.ObjectKey) error {
+	return c.backends.Forget(key)
 }
 
 // ownedOrChanged lets through what may change where a control plane listens, or whose it is.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -40,6 +41,25 @@ func withBackend(t *testing.T, s Snapshot) Snapshot {
 		t.Fatalf("a network: %t, %v", found, err)
 	}
 	return s
+}
+
+// A LocalCluster that is gone without a deletion, as after a move, leaves nothing that only this process has.
+func TestGone(t *testing.T) {
+	w := newWorld(t, localCluster(func(o *infrav1.LocalCluster) { o.Finalizers = nil }))
+	var gone []string
+	for name, b := range w.backends {
+		b.Forget = func(cluster types.NamespacedName) error { gone = append(gone, name+" "+cluster.String()); return nil }
+		w.backends[name] = b
+	}
+	if err := w.client.Delete(t.Context(), w.get(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.reconcile(1); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{infrav1.ContainerBackend + " ns/lc"}, gone); d != "" {
+		t.Error(d)
+	}
 }
 
 func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05

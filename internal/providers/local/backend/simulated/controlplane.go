@@ -3,9 +3,12 @@ package simulated
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -188,13 +191,41 @@ func (m *Machines) SetFaults(ctx context.Context, ref backend.Ref, faults string
 }
 
 // balancers offers endpoints to clusters whose control planes run on simulated machines: there is nothing to balance.
-type balancers struct{ server *simulated.Server }
+type balancers struct {
+	server *simulated.Server
 
-var _ backend.Balancers = balancers{}
+	mu sync.Mutex
+	// names are those of the control planes of the LocalClusters that were looked at.
+	names map[types.NamespacedName]string
+}
+
+var _ backend.Balancers = (*balancers)(nil)
+
+// name of the control plane of a LocalCluster, which is remembered: without the object nothing says which Cluster it was of.
+func (b *balancers) name(ref backend.Ref) string {
+	name := simulated.OnMachines(clusterOf(ref))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.names[ref.Object] = name
+	return name
+}
+
+// forget implements backend.Backend: the control plane would keep its port.
+func (b *balancers) forget(cluster types.NamespacedName) error {
+	b.mu.Lock()
+	name := b.names[cluster]
+	delete(b.names, cluster)
+	kept := name == "" || slices.Contains(slices.Collect(maps.Values(b.names)), name) // another LocalCluster says that it is of the same Cluster
+	b.mu.Unlock()
+	if kept {
+		return nil
+	}
+	return b.server.Remove(name)
+}
 
 // Offer implements backend.Balancers.
-func (b balancers) Offer(_ context.Context, ref backend.Ref, allowed policy.Configuration) (netip.AddrPort, error) {
-	name := simulated.OnMachines(clusterOf(ref))
+func (b *balancers) Offer(_ context.Context, ref backend.Ref, allowed policy.Configuration) (netip.AddrPort, error) {
+	name := b.name(ref)
 	if !b.server.Holds(name) {
 		if err := room(b.server, ref.Object.Namespace, allowed); err != nil {
 			return netip.AddrPort{}, err
@@ -208,20 +239,17 @@ func (b balancers) Offer(_ context.Context, ref backend.Ref, allowed policy.Conf
 }
 
 // Balance implements backend.Balancers.
-func (balancers) Balance(context.Context, backend.BalancerSpec) error { return nil }
+func (*balancers) Balance(context.Context, backend.BalancerSpec) error { return nil }
 
 // FindBalancer implements backend.Balancers: it is there while the cluster is, or has a port.
-func (b balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {
-	if b.server == nil {
-		return backend.Balancer{}, false, nil
-	}
-	name := simulated.OnMachines(clusterOf(ref))
+func (b *balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {
+	name := b.name(ref)
 	return backend.Balancer{Running: b.server.Status(name).Running}, b.server.Holds(name), nil
 }
 
 // DeleteBalancer implements backend.Balancers.
-func (b balancers) DeleteBalancer(_ context.Context, ref backend.Ref) error {
-	return b.server.Remove(simulated.OnMachines(clusterOf(ref)))
+func (b *balancers) DeleteBalancer(_ context.Context, ref backend.Ref) error {
+	return b.server.Remove(b.name(ref))
 }
 
 // components run in static Pods.

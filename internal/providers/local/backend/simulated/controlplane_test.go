@@ -181,6 +181,28 @@ func TestControlPlaneMachines(t *testing.T) {
 	}
 }
 
+// After a move no LocalCluster is left, and no finalizer has removed the control plane: its port is for the other management cluster.
+func TestForget(t *testing.T) {
+	p := newPlane(t, t.TempDir(), nil)
+	p.must(p.create("cp-1", "v1.36.3", nil))
+	lc, other := types.NamespacedName{Namespace: "ns", Name: "lc"}, types.NamespacedName{Namespace: "ns", Name: "other"}
+	_, running, err := p.backend.Balancers.FindBalancer(t.Context(), backend.Ref{Object: other, Cluster: "c"})
+	p.must(err)
+	for _, gone := range []types.NamespacedName{{Namespace: "ns", Name: "unknown"}, other} {
+		p.must(p.backend.Forget(gone))
+		if _, err := p.client().Discovery().ServerVersion(); err != nil || !running {
+			t.Errorf("without %s: %v, %v", gone, running, err)
+		}
+	}
+	p.must(p.backend.Forget(lc))
+	p.must(p.backend.Forget(lc))
+	listener, err := net.Listen("tcp", p.at)
+	if err != nil {
+		t.Fatalf("the port is kept: %v", err)
+	}
+	p.must(listener.Close())
+}
+
 // A tenant chooses neither where this program listens, nor how many control planes it has; a port that was never used is given back.
 func TestControlPlaneLimits(t *testing.T) {
 	p := newPlane(t, t.TempDir(), nil)

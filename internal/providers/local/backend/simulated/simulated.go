@@ -38,7 +38,8 @@ var (
 // New returns the backend for the clusters of a server, with faults on demand. The reader has all LocalMachines.
 func New(s *simulated.Server, reader client.Reader) backend.Backend {
 	m := &Machines{server: s, reader: reader, now: time.Now}
-	return faulty.Around(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: balancers{s}, Etcds: m}, m, time.Now)
+	b := &balancers{server: s, names: map[types.NamespacedName]string{}}
+	return faulty.Around(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, Forget: b.forget, Etcds: m}, m, time.Now)
 }
 
 // note is what is written down about a machine.
