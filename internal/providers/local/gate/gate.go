@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,8 +26,12 @@ type Gate struct {
 // Reconcile implements reconcile.Reconciler.
 func (g Gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := g.New()
-	if err := g.Client.Get(ctx, req.NamespacedName, o); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := g.Client.Get(ctx, req.NamespacedName, o)
+	if apierrors.IsNotFound(err) {
+		return g.Inner.Reconcile(ctx, req) // it forgets what it keeps of the object
+	}
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	if !g.ours(o) {
 		return ctrl.Result{}, nil

@@ -28,6 +28,7 @@ func TestGate(t *testing.T) { // IC-07, IC-08
 		"ours":             {"it has its owner", []func(*infrav1.LocalCluster){owned}, true},
 		"no owner":         {"IC-08", nil, false},
 		"external":         {"IC-07: whatever the annotation's value", []func(*infrav1.LocalCluster){owned, external}, false},
+		"gone":             {"what is kept of it goes too", []func(*infrav1.LocalCluster){func(o *infrav1.LocalCluster) { o.Name = "other" }}, true},
 		"deleting, ours":   {"it waits for our finalizer", []func(*infrav1.LocalCluster){external, func(o *infrav1.LocalCluster) { o.DeletionTimestamp, o.Finalizers = &now, []string{"f"} }}, true},
 		"deleting, theirs": {"it waits for somebody else", []func(*infrav1.LocalCluster){owned, func(o *infrav1.LocalCluster) { o.DeletionTimestamp, o.Finalizers = &now, []string{"g"} }}, false},
 	}
@@ -48,7 +49,7 @@ func TestGate(t *testing.T) { // IC-07, IC-08
 				Owned: func(o client.Object) bool { _, ok := o.GetLabels()["owned"]; return ok },
 				Inner: reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { passed = true; return ctrl.Result{}, nil }),
 			}
-			if _, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil || passed != tc.want {
+			if _, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "o"}}); err != nil || passed != tc.want {
 				t.Errorf("%s: passed %v, %v", tc.reason, passed, err)
 			}
 		})
