@@ -108,8 +108,14 @@ func (s Set) missing() int32 { return max(0, s.Desired-s.live()) }
 // unavailable counts wanted Machines that are not available.
 func (s Set) unavailable() int32 { return max(0, s.Desired-s.Available) }
 
-// worst is how many Machines stay available if everything the MachineSet has yet to delete is as bad as can be.
-func (s Set) worst() int32 { return max(0, s.Available-max(0, s.pending()-s.Free)) }
+// worst is how many Machines stay available if everything the MachineSet has yet to delete is as bad as can be. One that is
+// being deleted keeps none, also while its Machines are not being deleted yet.
+func (s Set) worst() int32 {
+	if s.Leaving {
+		return 0
+	}
+	return max(0, s.Available-max(0, s.pending()-s.Free))
+}
 
 // free counts replicas that can be given up without losing an available Machine.
 func (s Set) free() int32 { return max(0, s.Free-s.pending()) + s.missing() }

@@ -202,3 +202,26 @@ func TestLeavingSetsCount(t *testing.T) { // DP-06, DP-09
 		}
 	}
 }
+
+func TestLeavingSetsKeepNothing(t *testing.T) { // DP-06
+	// The MachineSet was deleted in this moment: its Machines are available and do not know of it yet.
+	left := rollout.Set{Name: "gone", Desired: 2, Actual: 2, Available: 2, Leaving: true}
+	old := rollout.Set{Name: "a", Revision: 1, Desired: 2, Actual: 2, Available: 2}
+	s := rollout.State{
+		Replicas: 4, Limits: rollout.Limits{MaxUnavailable: 2}, Old: []rollout.Set{left, old},
+		New: &rollout.Set{Name: "b", Revision: 2},
+	}
+	for _, c := range rollout.Plan(s) {
+		if c.Set == "a" {
+			t.Errorf("%s: two are going already, and two may be missing", c)
+		}
+	}
+	s.Old[0].Leaving = false // the same with a MachineSet that stays
+	var got []string
+	for _, c := range rollout.Plan(s) {
+		got = append(got, c.Set)
+	}
+	if diff := cmp.Diff([]string{"gone"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
