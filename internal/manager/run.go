@@ -47,7 +47,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.plans = &plans.Store{}
 	}
 	cfg.REST.WarningHandler = rest.NoWarnings{} // they are about names that Cluster API chose long ago
-	if err := checkServer(cfg.REST, cfg.Gates); err != nil {
+	if err := checkServer(cfg); err != nil {
 		return err
 	}
 	certificates, err := prepareWebhooks(ctx, cfg)

@@ -5,18 +5,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
-	"k8s.io/component-base/featuregate"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Oldest Kubernetes versions of a management cluster: server-side apply of topologies asks for more.
-const oldest, oldestWithTopology = "1.20.0", "1.22.0"
+// Oldest Kubernetes versions of a management cluster: server-side apply of topologies asks for more, and our configurations of
+// webhooks for most: match conditions with optional fields, and the policy for classes of other namespaces, are known since v1.30.
+const oldest, oldestWithTopology, oldestWithWebhooks = "1.20.0", "1.22.0", "1.30.0"
 
 // checkServer refuses a management cluster that is too old.
-func checkServer(access *rest.Config, gates featuregate.FeatureGate) error {
-	client, err := discovery.NewDiscoveryClientForConfig(access)
+func checkServer(cfg Config) error {
+	client, err := discovery.NewDiscoveryClientForConfig(cfg.REST)
 	if err != nil {
 		return fmt.Errorf("connecting to the management cluster: %w", err)
 	}
@@ -24,14 +23,22 @@ func checkServer(access *rest.Config, gates featuregate.FeatureGate) error {
 	if err != nil {
 		return fmt.Errorf("asking the management cluster for its version: %w", err)
 	}
-	return supported(info.GitVersion, gates.Enabled(GateClusterTopology))
+	return supported(info.GitVersion, cfg.oldest())
 }
 
-func supported(server string, topology bool) error {
-	least := version.MustParseGeneric(oldest)
-	if topology {
-		least = version.MustParseGeneric(oldestWithTopology)
+// oldest is the oldest version that can serve what the configuration turns on.
+func (c Config) oldest() string {
+	switch {
+	case c.Webhook.CertDir == "": // the configurations of webhooks are ours
+		return oldestWithWebhooks
+	case c.Gates.Enabled(GateClusterTopology):
+		return oldestWithTopology
 	}
+	return oldest
+}
+
+func supported(server, oldest string) error {
+	least := version.MustParseGeneric(oldest)
 	have, err := version.ParseGeneric(server)
 	if err != nil {
 		return fault.New(fault.Invalid, "UnknownVersion", "the management cluster says it runs %q, which is no version", server).From(err)

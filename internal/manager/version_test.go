@@ -9,20 +9,35 @@ import (
 )
 
 func TestSupported(t *testing.T) { // FL-07
+	gates, err := NewGates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	topology, err := NewGates()
+	if err == nil {
+		err = topology.Set("ClusterTopology=true")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := Webhook{CertDir: "certificates"} // and configurations that are not ours
 	cases := map[string]struct {
-		server   string
-		topology bool
-		ok       bool
+		server string
+		config Config
+		ok     bool
 	}{
-		"current":            {"v1.36.3", true, true},
-		"vendor suffix":      {"v1.33.1+k3s1", false, true},
-		"oldest":             {"v1.20.0", false, true},
-		"too old":            {"v1.19.16", false, false},
-		"topology asks more": {"v1.21.5", true, false},
-		"no version":         {"unknown", false, false},
+		"current":                          {"v1.36.3", Config{Gates: topology}, true},
+		"vendor suffix":                    {"v1.33.1+k3s1", Config{Gates: gates}, true},
+		"oldest for webhooks":              {"v1.30.0", Config{Gates: gates}, true},
+		"no match conditions with CEL":     {"v1.29.15", Config{Gates: gates}, false},
+		"oldest":                           {"v1.20.0", Config{Gates: gates, Webhook: others}, true},
+		"too old":                          {"v1.19.16", Config{Gates: gates, Webhook: others}, false},
+		"topology asks more":               {"v1.21.5", Config{Gates: topology, Webhook: others}, false},
+		"no version":                       {"unknown", Config{Gates: gates}, false},
+		"no version, webhooks are another": {"unknown", Config{Gates: gates, Webhook: others}, false},
 	}
 	for name, tc := range cases {
-		err := supported(tc.server, tc.topology)
+		err := supported(tc.server, tc.config.oldest())
 		if (err == nil) != tc.ok || (err != nil && fault.KindOf(err) != fault.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
