@@ -279,7 +279,7 @@ func (f fleet) add(mgr manager.Manager) {
 		func() error { return clusters.SetupWithManager(mgr) },
 		func() error { return cluster.Add(setup, clusters, cluster.Settings{}) },
 		func() error { return machine.Add(setup, clusters, machine.Settings{}) },
-		func() error { return machinepool.Add(setup, clusters, policy.Default()) },
+		func() error { return machinepool.Add(setup, clusters, machinepool.Settings{Policy: policy.Default()}) },
 		func() error { return machineset.Add(setup, clusters, machineset.Settings{}) },
 		func() error { return machinedeployment.Add(setup, policy.Configuration{}) },
 		func() error { return bootstrap.Add(setup, clusters, bootstrap.Settings{}) },

@@ -171,7 +171,8 @@ func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []fun
 		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {
-		add = append(add, func() error { return machinepool.Add(p.setup(machinepool.Name), clusters, cfg.Policy) })
+		pools := machinepool.Settings{Policy: cfg.Policy, SyncLabels: cfg.Machines.SyncLabels}
+		add = append(add, func() error { return machinepool.Add(p.setup(machinepool.Name), clusters, pools) })
 	}
 	if cfg.Gates.Enabled(GateClusterTopology) {
 		add = append(add, func() error { return clusterclass.Add(p.setup(clusterclass.Name), extensions) })

@@ -71,6 +71,24 @@ func (d Metadata) Sync(node *corev1.Node) {
 	}
 }
 
+// Track makes a Node that no Machine stands for have the labels, without those that it got this way before and that are not
+// among them any more. They are remembered where [Metadata.Sync] remembers them, so that a Machine that comes later takes over.
+func Track(labels map[string]string, node *corev1.Node) {
+	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	drop(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
+	maps.Copy(node.Labels, labels)
+	delete(node.Annotations, clusterv1.LabelsFromMachineAnnotation)
+	if len(labels) > 0 { // a Node without any needs no write
+		node.Annotations[clusterv1.LabelsFromMachineAnnotation] = keys(labels)
+	}
+}
+
 // drop removes what came from the Machine before and does not any more.
 func drop(have, want map[string]string, tracked string) {
 	for _, key := range strings.Split(tracked, ",") {

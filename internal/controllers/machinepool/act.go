@@ -123,7 +123,7 @@ func (c *Controller) markNode(ctx context.Context, s Snapshot, a MarkNode) error
 		return err
 	}
 	node := s.Nodes.Items[a.ProviderID]
-	err = kube.NewWriter(workload, Name).Patch(ctx, &node, func(o client.Object) { mark(s.Pool, o.(*corev1.Node)) })
+	err = kube.NewWriter(workload, Name).Patch(ctx, &node, func(o client.Object) { mark(s, o.(*corev1.Node)) })
 	return client.IgnoreNotFound(err)
 }
 

@@ -2,6 +2,7 @@ package machinepool
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"time"
 
@@ -31,6 +32,14 @@ type Workloads interface {
 	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
 }
 
+// Settings are those of every MachinePool.
+type Settings struct {
+	// Policy is what the operator allows; the zero value: everything.
+	Policy policy.Configuration
+	// SyncLabels match further labels of the template that belong on Nodes.
+	SyncLabels []*regexp.Regexp
+}
+
 // Controller reconciles MachinePools.
 type Controller struct {
 	client client.Client
@@ -39,13 +48,13 @@ type Controller struct {
 	refs      *kube.References
 	workloads Workloads
 	writer    *kube.Writer
-	policy    policy.Configuration
+	settings  Settings
 	now       func() time.Time
 }
 
-// Add adds the controller to the manager. allowed is what the operator allows.
-func Add(s loop.Setup, clusters remote.Workloads, allowed policy.Configuration) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, policy: allowed, now: s.Clock()}
+// Add adds the controller to the manager.
+func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}

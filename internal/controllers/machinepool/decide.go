@@ -126,7 +126,7 @@ func decideNodes(s Snapshot, p *loop.Plan) {
 	}
 	for _, id := range sortedIDs(s) {
 		node := s.Nodes.Items[id]
-		if !isMarked(s.Pool, &node) {
+		if !isMarked(s, &node) {
 			p.Do(MarkNode{Node: node.Name, ProviderID: id})
 		}
 	}
@@ -144,26 +144,21 @@ func retire(s Snapshot, p *loop.Plan, why string) {
 }
 
 // isMarked reports whether the Node says which pool it is of, and is not held back any more.
-func isMarked(pool *clusterv1.MachinePool, node *corev1.Node) bool {
+func isMarked(s Snapshot, node *corev1.Node) bool {
 	after := node.DeepCopy()
-	mark(pool, after)
+	mark(s, after)
 	return maps.Equal(after.Annotations, node.Annotations) && maps.Equal(after.Labels, node.Labels) &&
 		len(after.Spec.Taints) == len(node.Spec.Taints)
 }
 
-// mark makes the Node say which pool it is of, and lets pods come.
-func mark(pool *clusterv1.MachinePool, node *corev1.Node) {
-	if node.Annotations == nil {
-		node.Annotations = map[string]string{}
-	}
+// mark makes the Node say which pool it is of, gives it the labels of the template, and lets Pods come.
+func mark(s Snapshot, node *corev1.Node) {
+	pool := s.Pool
+	nodemeta.Track(nodemeta.Labels(pool.Spec.Template.Labels, s.Settings.SyncLabels...), node)
 	maps.Copy(node.Annotations, map[string]string{
 		clusterv1.ClusterNameAnnotation: pool.Spec.ClusterName, clusterv1.ClusterNamespaceAnnotation: pool.Namespace,
 		clusterv1.OwnerKindAnnotation: "MachinePool", clusterv1.OwnerNameAnnotation: pool.Name,
 	})
-	if node.Labels == nil {
-		node.Labels = map[string]string{}
-	}
-	maps.Copy(node.Labels, nodemeta.Labels(pool.Spec.Template.Labels))
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.MatchTaint(&clusterv1.NodeUninitializedTaint)
 	})

@@ -1,6 +1,7 @@
 package machinepool
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -635,12 +636,26 @@ func TestMark(t *testing.T) { // MP-05, MA-11
 		s.Pool.Spec.Template.Labels = map[string]string{"node-role.kubernetes.io/worker": "", "x.node.cluster.x-k8s.io/a": "1", "private": "no"}
 	})
 	n := corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint, {Key: "mine", Effect: "NoSchedule"}}}}
-	mark(s.Pool, &n)
+	mark(s, &n)
 	if diff := cmp.Diff(map[string]string{"node-role.kubernetes.io/worker": "", "x.node.cluster.x-k8s.io/a": "1"}, n.Labels); diff != "" {
 		t.Error(diff)
 	}
 	if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "mine" {
 		t.Errorf("only our taint goes: %v", n.Spec.Taints)
+	}
+	n.Labels["private"], n.Labels["node-role.kubernetes.io/other"] = "another's", ""
+	s.Pool.Spec.Template.Labels = map[string]string{"x.node.cluster.x-k8s.io/a": "2", "extra.example/b": "3"}
+	s.SyncLabels = []*regexp.Regexp{regexp.MustCompile(`^extra[.]example/`)}
+	if isMarked(s, &n) {
+		t.Error("the template has other labels, and the Node counts as marked")
+	}
+	mark(s, &n)
+	want := map[string]string{"x.node.cluster.x-k8s.io/a": "2", "extra.example/b": "3", "private": "another's", "node-role.kubernetes.io/other": ""}
+	if diff := cmp.Diff(want, n.Labels); diff != "" {
+		t.Errorf("what the template dropped goes, and nothing else (-want +got):\n%s", diff)
+	}
+	if !isMarked(s, &n) {
+		t.Error("it is marked once more without a need")
 	}
 	if n.Annotations[clusterv1.OwnerKindAnnotation] != "MachinePool" || n.Annotations[clusterv1.OwnerNameAnnotation] != "p" {
 		t.Errorf("%v", n.Annotations)

@@ -13,16 +13,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // Snapshot is everything that a decision about a MachinePool looks at.
 type Snapshot struct {
 	Now time.Time
-	// Policy is what the operator allows; the zero value: everything.
-	Policy policy.Configuration
-	Pool   *clusterv1.MachinePool
+	Settings
+	Pool *clusterv1.MachinePool
 	// Cluster is nil where it does not exist.
 	Cluster *clusterv1.Cluster
 	// Bootstrap and Infra are what the references point to. Infra has a Problem where its machines cannot be read.
@@ -52,7 +50,7 @@ type Nodes struct {
 }
 
 func (c *Controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Policy: c.policy, Pool: pool}
+	s := Snapshot{Now: c.now(), Settings: c.settings, Pool: pool}
 	steps := []func(context.Context, *Snapshot) error{
 		c.readCluster, c.readBootstrap, c.readInfra, c.readMachines, c.readNodes,
 	}

@@ -134,7 +134,9 @@ func (l *live) run() (stop func()) {
 		func() error { return clusters.SetupWithManager(mgr) },
 		func() error { return cluster.Add(setup(""), clusters, cluster.Settings{}) },
 		func() error { return machine.Add(setup(""), clusters, machine.Settings{}) },
-		func() error { return machinepool.Add(setup(""), clusters, policy.Default()) },
+		func() error {
+			return machinepool.Add(setup(""), clusters, machinepool.Settings{Policy: policy.Default()})
+		},
 		func() error { return bootstrap.Add(setup(""), clusters, bootstrap.Settings{}) },
 		func() error {
 			return hosted.Add(setup(""), hosted.Config{
