@@ -16,6 +16,8 @@ import (
 type Module struct {
 	Mod   string
 	Files map[string]string
+	// Sealed tells that everything it is compiled from is known: a module without a known checksum is an error.
+	Sealed bool
 }
 
 // key stands for the module's contents.
@@ -42,6 +44,8 @@ type ModuleMaker struct {
 	Mod        []byte
 	// Pins are versions to prefer where they are newer.
 	Pins map[string]string
+	// Sealed is that of the modules.
+	Sealed bool
 }
 
 // Make returns a module that requires r. Kubernetes names the modules that it is released with (its staging modules)
@@ -70,6 +74,6 @@ func (k ModuleMaker) Make(r Requirement) (Module, error) {
 	}
 	sort.Strings(replaces)
 	sort.Strings(requires)
-	return Module{Mod: fmt.Sprintf("module %s\n\ngo %s\n\nreplace (\n%s)\n\nrequire (\n%s)\n",
+	return Module{Sealed: k.Sealed, Mod: fmt.Sprintf("module %s\n\ngo %s\n\nreplace (\n%s)\n\nrequire (\n%s)\n",
 		cmp.Or(k.Path, "slipway.dev/node/build"), in.Go.Version, strings.Join(replaces, ""), strings.Join(requires, ""))}, nil
 }

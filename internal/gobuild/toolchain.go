@@ -3,7 +3,9 @@ package gobuild
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -46,11 +48,11 @@ func (t Toolchain) Download(ctx context.Context, r Requirement) (string, error) 
 	if err != nil {
 		return "", fault.New(fault.Invalid, "ModuleNotFound", "the module %s has no version %s that can be had; check the version and the network (go env GOPROXY)", r.Path, r.Version).From(err)
 	}
-	var answer struct{ Dir string }
+	var answer struct{ Dir, Sum string }
 	if err := json.Unmarshal(out, &answer); err != nil {
 		return "", fmt.Errorf("reading the answer of go mod download: %w", err)
 	}
-	return answer.Dir, nil
+	return answer.Dir, parseSums(known).checkDownload(r, answer.Sum)
 }
 
 // arguments are those of go build for a program. Symbols are left out: they double the size of an image.
@@ -76,7 +78,14 @@ func (t Toolchain) Build(ctx context.Context, p Program) (string, error) {
 			return err
 		}
 		_, err = Command{Dir: dir, Env: goEnvironment(), Args: append(p.arguments(), "-v", "-o", file, p.Package), Lines: t.heartbeat()}.Run(ctx)
-		return err
+		if err != nil {
+			return err
+		}
+		after, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return parseSums(known).check(p.Module, string(after))
 	}})
 }
 
@@ -100,8 +109,8 @@ func (t Toolchain) Versions(ctx context.Context, path string) ([]string, error) 
 	return strings.Fields(string(out)), err
 }
 
-// place writes a module to a folder of its own. go.sum grows there: Go checks what it downloads against the public
-// checksum database the first time and against go.sum afterwards.
+// place writes a module to a folder of its own, with the checksums that are known. go.sum grows there where they do not name a
+// module: Go checks that against the public checksum database the first time and against go.sum afterwards.
 func (t Toolchain) place(m Module) (string, error) {
 	dir := filepath.Join(t.Store.Dir, "module-"+m.key()[:16])
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -116,11 +125,28 @@ func (t Toolchain) place(m Module) (string, error) {
 			return "", err
 		}
 	}
+	if err := placeSums(dir, m); err != nil {
+		return "", err
+	}
 	file := filepath.Join(dir, "go.mod")
 	if _, err := os.Stat(file); err == nil {
 		return dir, nil
 	}
 	return dir, os.WriteFile(file, []byte(m.Mod), 0o644)
+}
+
+// placeSums writes the go.sum of a module, if it is not what it is to be.
+func placeSums(dir string, m Module) error {
+	file := filepath.Join(dir, "go.sum")
+	before, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	want := parseSums(known).start(m, string(before))
+	if want == string(before) {
+		return nil
+	}
+	return os.WriteFile(file, []byte(want), 0o644)
 }
 
 // Stamp is how Kubernetes' programs know their version.

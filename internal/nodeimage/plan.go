@@ -148,7 +148,7 @@ func readSource(ctx context.Context, t gobuild.Toolchain, version string) (s sou
 		return s, err
 	}
 	pins, err := pinsFor(version)
-	s.modules = gobuild.ModuleMaker{Kubernetes: version, Mod: mod, Pins: pins}
+	s.modules = gobuild.ModuleMaker{Kubernetes: version, Mod: mod, Pins: pins, Sealed: version == DefaultVersion}
 	return s, err
 }
 
