@@ -14,7 +14,7 @@ const (
 
 	// alphabet of random parts: no vowels, so that they spell nothing, and nothing that reads like something else.
 	alphabet = "bcdfghjklmnpqrstvwxz2456789"
-	// maxTemplate bounds what a template may render, in bytes.
+	// maxTemplate bounds a template, what it may render and each text on the way, in bytes.
 	maxTemplate = 4096
 )
 
@@ -53,9 +53,15 @@ func Parse(text string, values Values) (Template, error) {
 // ParseAny reads the template of an object that is the only one with these values: it need not use .random. It renders the template
 // to check that it uses no variable that values does not have.
 func ParseAny(text string, values Values) (Template, error) {
-	parsed, err := template.New("name").Option("missingkey=error").Parse(text)
+	if len(text) > maxTemplate {
+		return Template{}, fmt.Errorf("has more than %d bytes", maxTemplate)
+	}
+	parsed, err := template.New("name").Option("missingkey=error").Funcs(bounded()).Parse(text)
 	if err != nil {
 		return Template{}, fmt.Errorf("is not a template: %w", err)
+	}
+	if word := unbounded(parsed); word != "" {
+		return Template{}, fmt.Errorf("uses %q, which a name does not need: it could take any time", word)
 	}
 	t := Template{parsed: parsed}
 	_, err = t.render(values, "bbbbb")

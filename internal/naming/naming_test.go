@@ -40,12 +40,19 @@ func TestTemplate(t *testing.T) { // MS-06
 
 func TestParseRefuses(t *testing.T) { // MS-06
 	for name, text := range map[string]string{
-		"no random part":   "{{ .machineSet.name }}",
-		"not a template":   "{{ .machineSet.name",
-		"unknown variable": "{{ .machine.name }}-{{ .random }}",
-		"unknown field":    "{{ .cluster.uid }}-{{ .random }}",
-		"unknown function": "{{ upper .random }}",
-		"without end":      `{{ define "t" }}xxxxxxxx{{ template "t" . }}{{ end }}{{ template "t" . }}{{ .random }}`,
+		"no random part":    "{{ .machineSet.name }}",
+		"not a template":    "{{ .machineSet.name",
+		"unknown variable":  "{{ .machine.name }}-{{ .random }}",
+		"unknown field":     "{{ .cluster.uid }}-{{ .random }}",
+		"unknown function":  "{{ upper .random }}",
+		"turns without end": "{{ range 9223372036854775807 }}{{ end }}{{ .random }}",
+		"turns in an else":  "{{ if eq .random \"\" }}{{ else }}{{ with .random }}{{ range 9223372036854775807 }}{{ end }}{{ end }}{{ end }}{{ .random }}",
+		"a definition":      `{{ define "t" }}{{ end }}{{ .random }}`,
+		"a wide text":       `{{ len (printf "%999999d" 1) }}{{ .random }}`,
+		"any width":         `{{ len (printf "%*d" 999999 1) }}{{ .random }}`,
+		"texts of texts":    `{{ $a := print "0123456789abcdef" "0123456789abcdef" }}` + strings.Repeat(`{{ $a = print $a $a }}`, 30) + "{{ .random }}",
+		"a long template":   strings.Repeat("{{/* */}}", 500) + "{{ .random }}",
+		"without end":       `{{ define "t" }}xxxxxxxx{{ template "t" . }}{{ end }}{{ template "t" . }}{{ .random }}`,
 	} {
 		if _, err := Parse(text, values("ms")); err == nil {
 			t.Errorf("%s: %q was accepted", name, text)
