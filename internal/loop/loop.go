@@ -122,7 +122,7 @@ func Options(concurrency int) controller.Options {
 
 // Reconcile reconciles the object once.
 func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
-	log, began := ctrl.LoggerFrom(ctx), time.Now()
+	began := time.Now()
 	now := r.now()
 	if left := r.starts.Delay(req.NamespacedName, now, r.writes.Latency(now)); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
@@ -147,6 +147,8 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	if included, err := r.Scope.Includes(ctx, o); err != nil || !included {
 		return ctrl.Result{}, err
 	}
+	ctx = named(ctx, o, r.kind.Kind)
+	log := ctrl.LoggerFrom(ctx)
 	if r.Writer.Writes().Stale(o) {
 		r.metrics.skipped(r.Name, r.Writer.KindOf(o))
 		return ctrl.Result{}, nil // the event that makes the cache fresh enqueues the object again

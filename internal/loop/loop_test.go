@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -315,6 +317,32 @@ func TestGone(t *testing.T) {
 	}
 	if _, err := h.reconcile(t); err != nil || !cmp.Equal(gone, []client.ObjectKey{client.ObjectKeyFromObject(m)}) {
 		t.Errorf("%v, gone %v", err, gone)
+	}
+}
+
+// LO-01: who looks for a Cluster, or for what has a Machine, finds the lines by its kind.
+func TestLogNames(t *testing.T) {
+	yes := true
+	h := newHarness(t, machine(func(m *clusterv1.Machine) {
+		m.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
+		m.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "example.com/v1", Kind: "Other", Name: "o", UID: "1"},
+			{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "ms", UID: "2", Controller: &yes},
+		}
+	}))
+	h.r.Decide = func(snapshot) loop.Plan { return loop.Plan{Actions: []loop.Action{act{"x"}}} }
+	var lines []string
+	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	if _, err := h.r.Reconcile(ctrl.LoggerInto(t.Context(), log), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(h.get(t))}); err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) == 0 {
+		t.Fatal("nothing is logged")
+	}
+	for _, line := range lines {
+		if !strings.Contains(line, ` "Cluster"={"name"="c" "namespace"="ns"} "MachineSet"={"name"="ms" "namespace"="ns"} "done"`) {
+			t.Errorf("%s", line)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func referenceFlags() map[string]string {
 	}
 }
 
-func TestFlagDefaults(t *testing.T) { // FL-01 to FL-06, ME-03, PA-02, CT-09
+func TestFlagDefaults(t *testing.T) { // FL-01 to FL-06, ME-03, PA-02, CT-09, KB-29
 	want := referenceFlags()
 	maps.Copy(want, map[string]string{ // those of the kubeadm bootstrap provider's manager, and our own
 		"kubeadmconfig-concurrency": "100", "kubeadmcontrolplane-concurrency": "50", "etcd-dial-timeout-duration": "10s", "etcd-call-timeout-duration": "15s", "etcd-client-log-level": "warn",

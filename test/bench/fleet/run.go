@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/test/bench/follow"
@@ -311,12 +313,18 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 	if err != nil {
 		return growth{}, err
 	}
-	d := s.template.Object(follow.Kind("MachineDeployment"), s.template.Deployment(0))
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, to))
-	if err := s.client.Patch(ctx, d, patch); err != nil {
+	o, path := s.template.Object(follow.Kind("MachineDeployment"), s.template.Deployment(0)), "/spec/replicas"
+	if s.template.OfClass { // what the topology says is what the MachineDeployment gets
+		o, path = s.template.Object(follow.Kind("Cluster"), template.Cluster(0)), "/spec/topology/workers/machineDeployments/0/replicas"
+	}
+	patch, err := json.Marshal([]operation{{"replace", path, to}})
+	if err != nil {
 		return growth{}, err
 	}
-	label, profiled := d.GetName(), s.profile(ctx, fmt.Sprintf("to-%d", to))
+	if err := s.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return growth{}, err
+	}
+	label, profiled := s.template.Deployment(0), s.profile(ctx, fmt.Sprintf("to-%d", to))
 	err = s.of("machines").Until(ctx, func(all []*unstructured.Unstructured) bool {
 		running, others := 0, 0
 		for _, m := range all {

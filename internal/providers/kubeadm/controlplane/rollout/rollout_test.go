@@ -37,7 +37,7 @@ func machine(joins bool, changes ...func(*Machine)) Machine {
 	return m
 }
 
-func TestReasons(t *testing.T) { // KC-08, KC-24
+func TestReasons(t *testing.T) { // KC-08, KC-24, CP-09
 	type change = func(*controlplanev1.KubeadmControlPlane)
 	days := func(p *controlplanev1.KubeadmControlPlane) { p.Spec.Rollout.Before.CertificatesExpiryDays = 10 }
 	for name, tc := range map[string]struct {
