@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,7 +21,7 @@ import (
 
 // The questions and actions of the controller. Each action may be repeated.
 type (
-	// AskWorkers asks for the workers past the cache: one that it does not show yet must not be created twice.
+	// AskWorkers looks up past the cache what this process created and the cache does not show yet: nothing must be created twice.
 	AskWorkers struct{}
 	// AskChange asks whether the spec of a template changes by what is desired.
 	AskChange struct{ Part *topology.Part }
@@ -52,7 +51,7 @@ type (
 )
 
 func (q AskWorkers) String() string {
-	return "which MachineDeployments and MachinePools of the Cluster exist"
+	return "whether the MachineDeployments and MachinePools that were just created exist"
 }
 func (q AskChange) String() string {
 	return fmt.Sprintf("whether the spec of %s %s changes", q.Part.Want.GetKind(), q.Part.Live.GetName())
@@ -108,7 +107,7 @@ func (a Delete) String() string { return fmt.Sprintf("delete %s %s: %s", a.Kind,
 func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Question) (Snapshot, error) {
 	switch q := question.(type) {
 	case AskWorkers:
-		return c.listUnseen(ctx, s)
+		return c.lookUp(ctx, s)
 	case AskHook:
 		return c.askHook(ctx, s, q.Question)
 	case AskExtension:
@@ -122,22 +121,6 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Quest
 		return s.with(q.Part, changed), err
 	}
 	return s, fault.New(fault.Bug, "UnknownQuestion", "the topology controller does not know %s", question)
-}
-
-// listUnseen finds the workers that the cache does not show.
-func (c *Controller) listUnseen(ctx context.Context, s Snapshot) (Snapshot, error) {
-	deployments, pools, err := listWorkers(ctx, c.live, client.InNamespace(s.Cluster.Namespace),
-		client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.ClusterTopologyOwnedLabel: ""})
-	if err != nil {
-		return s, err
-	}
-	s.Listed, s.Unseen = true, nil
-	for _, w := range slices.Concat(deployments, pools) {
-		if !s.Live.Names[w.GetName()] {
-			s.Unseen = append(s.Unseen, w.GetName())
-		}
-	}
-	return s, nil
 }
 
 // with notes whether the spec of a template changes. That one does not is known of what was asked about alone: it may come to differ
@@ -218,6 +201,9 @@ func (c *Controller) create(ctx context.Context, s Snapshot, part *topology.Part
 	err := c.live.Get(ctx, client.ObjectKeyFromObject(want), have)
 	switch {
 	case apierrors.IsNotFound(err):
+		if part.Role == topology.Deployment || part.Role == topology.Pool {
+			c.created.note(client.ObjectKeyFromObject(s.Cluster), want)
+		}
 		return c.applier.CreateApplied(ctx, want)
 	case err != nil:
 		return fmt.Errorf("reading %s %s: %w", want.GetKind(), want.GetName(), err)

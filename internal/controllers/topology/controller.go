@@ -37,6 +37,7 @@ type Controller struct {
 	// applier writes under the field manager of topologies.
 	applier  *kube.Writer
 	attempts attempts
+	created  created
 	classes  *classes
 	// extensions is nil where the runtime SDK is off.
 	extensions hook.Client
@@ -88,8 +89,14 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] 
 			return []string{clusterv1.ClusterTopologyReconciledCondition}
 		},
 		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Gone: c.gone,
 	}
+}
+
+// gone forgets what is remembered of a Cluster.
+func (c *Controller) gone(_ context.Context, key client.ObjectKey) error {
+	c.created.forget(key, func(worker) bool { return true })
+	return nil
 }
 
 func hasTopology(o client.Object) bool {

@@ -244,7 +244,7 @@ func lostName(s Snapshot, key topology.Key) string {
 func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) loop.Action {
 	isWorker := part.Role == topology.Deployment || part.Role == topology.Pool
 	switch {
-	case part.Live == nil && isWorker && !s.Listed:
+	case part.Live == nil && isWorker && len(s.Unseen) > 0 && !s.LookedUp:
 		p.Ask = append(p.Ask, AskWorkers{})
 	case part.Live == nil && isWorker && len(s.Unseen) > 0:
 		p.RecheckIn(unseenRecheck)

@@ -42,9 +42,9 @@ type Snapshot struct {
 	Unchanged map[string]bool
 	// Attempts are what was last applied, by the UID of objects.
 	Attempts map[types.UID]string
-	// Listed: the workers were listed past the cache, and Unseen are those that the cache does not show.
-	Listed bool
-	Unseen []string
+	// Unseen are workers that this process created and the cache does not show; LookedUp: they were read past the cache, and are there.
+	Unseen   []worker
+	LookedUp bool
 	// Owned are the templates of machines that were created for the topology, sorted by kind and name; UsedBySets are those that
 	// MachineSets use; Used are those in use by what was read past the cache, nil: it was not.
 	Owned            []contract.Object
@@ -62,6 +62,7 @@ func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (S
 		}
 	}
 	s.Attempts = c.attempts.of(s.objects())
+	s.Unseen = c.created.unseen(client.ObjectKeyFromObject(cluster), s.Live.Names)
 	return s, nil
 }
 

@@ -20,12 +20,12 @@ type found struct {
 }
 
 // listWorkers lists the MachineDeployments and the MachinePools of the topology, the oldest first.
-func listWorkers(ctx context.Context, from client.Reader, opts ...client.ListOption) (deployments, pools []found, err error) {
+func (c *Controller) listWorkers(ctx context.Context, opts ...client.ListOption) (deployments, pools []found, err error) {
 	mds, mps := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
-	if err := from.List(ctx, mds, opts...); err != nil {
+	if err := c.client.List(ctx, mds, opts...); err != nil {
 		return nil, nil, fmt.Errorf("listing MachineDeployments: %w", err)
 	}
-	if err := from.List(ctx, mps, opts...); err != nil {
+	if err := c.client.List(ctx, mps, opts...); err != nil {
 		return nil, nil, fmt.Errorf("listing MachinePools: %w", err)
 	}
 	for i := range mds.Items {
@@ -50,7 +50,7 @@ func listWorkers(ctx context.Context, from client.Reader, opts ...client.ListOpt
 }
 
 func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) error {
-	deployments, pools, err := listWorkers(ctx, c.client, membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...)
+	deployments, pools, err := c.listWorkers(ctx, membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...)
 	if err != nil {
 		return err
 	}

@@ -142,8 +142,12 @@ func newWorld(t *testing.T, c client.WithWatch) world {
 }
 
 // restart is the start of a manager: it remembers nothing.
-func (w world) restart() {
+func (w world) restart() { w.with(func(*Controller) {}) }
+
+// with starts a manager whose controller is changed.
+func (w world) with(change func(*Controller)) {
 	ctl := &Controller{client: w, live: w, refs: kube.NewReferences(w, nil), classes: newClasses(), now: now}
+	change(ctl)
 	*w.r = loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: w, Writer: kube.NewWriter(w, Name), Now: now}
 	ctl.writer, ctl.applier = w.r.Writer, w.r.Writer.Named(FieldManager)
 }
