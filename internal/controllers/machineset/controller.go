@@ -48,6 +48,7 @@ type Controller struct {
 	client client.Client
 	// live reads past the cache.
 	live client.Reader
+	used *clone.Usage
 	// Changes of templates and controlPlanes enqueue the MachineSets that depend on them; those of clones enqueue none.
 	templates, controlPlanes, clones *kube.References
 	workloads                        machines.Workloads
@@ -68,7 +69,7 @@ const byCluster = "machineset.spec.clusterName"
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	c := &Controller{
-		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings,
+		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), workloads: clusters, settings: settings,
 		scope: s.Scope(), now: s.Clock(), intn: s.Random(),
 	}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
@@ -108,7 +109,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachineSet, Snapsho
 		Adopt:  c.enter, Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 		Answer: func(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
 			if _, ok := q.(clone.AskUsed); ok {
-				used, err := clone.ReadUsed(ctx, c.live, s.Set)
+				used, err := c.used.Read(ctx, s.Set)
 				s.Used = used
 				return s, err
 			}

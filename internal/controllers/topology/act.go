@@ -14,7 +14,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
@@ -114,7 +113,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Quest
 		return c.ask(ctx, s, q.Question)
 	case AskUsed:
 		var err error
-		s.Used, err = clone.ReadUsed(ctx, c.live, s.Cluster)
+		s.Used, err = c.used.Read(ctx, s.Cluster)
 		return s, err
 	case AskChange:
 		changed, err := c.changes(ctx, q.Part)
@@ -228,7 +227,7 @@ func (c *Controller) reuse(ctx context.Context, have *unstructured.Unstructured,
 	if !changed {
 		return c.apply(ctx, have, part.Want)
 	}
-	used, err := clone.ReadUsed(ctx, c.live, have)
+	used, err := c.used.Read(ctx, have)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/membership"
 )
 
@@ -32,6 +33,7 @@ type Controller struct {
 	client client.Client
 	// live reads past the cache.
 	live   client.Reader
+	used   *clone.Usage
 	refs   *kube.References
 	writer *kube.Writer
 	// applier writes under the field manager of topologies.
@@ -46,7 +48,7 @@ type Controller struct {
 
 // Add adds the controller to the manager. Without extensions no class that names one can be used.
 func Add(s loop.Setup, extensions hook.Client) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), classes: newClasses(), extensions: extensions, now: s.Clock()}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), classes: newClasses(), extensions: extensions, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
@@ -146,7 +147,7 @@ func (w world) restart() { w.with(func(*Controller) {}) }
 
 // with starts a manager whose controller is changed.
 func (w world) with(change func(*Controller)) {
-	ctl := &Controller{client: w, live: w, refs: kube.NewReferences(w, nil), classes: newClasses(), now: now}
+	ctl := &Controller{client: w, live: w, used: clone.NewUsage(w), refs: kube.NewReferences(w, nil), classes: newClasses(), now: now}
 	change(ctl)
 	*w.r = loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: w, Writer: kube.NewWriter(w, Name), Now: now}
 	ctl.writer, ctl.applier = w.r.Writer, w.r.Writer.Named(FieldManager)

@@ -2,7 +2,6 @@ package clone
 
 import (
 	"context"
-	"fmt"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,34 +79,4 @@ func (t Templates) Unusable() []Template {
 		}
 	}
 	return out
-}
-
-// Used are references to templates that are in use.
-type Used map[clusterv1.ContractVersionedObjectReference]bool
-
-// ReadUsed reads which templates the MachineSets and MachineDeployments of a namespace use that are not being deleted, but for the
-// one owner. It reads past the cache, since a template that one of them began to use a moment ago must not be deleted, and does
-// not limit itself to one Cluster.
-func ReadUsed(ctx context.Context, live client.Reader, owner client.Object) (Used, error) {
-	used := Used{}
-	use := func(o client.Object, spec clusterv1.MachineSpec) {
-		if o.GetDeletionTimestamp().IsZero() && o.GetUID() != owner.GetUID() {
-			used[spec.Bootstrap.ConfigRef], used[spec.InfrastructureRef] = true, true
-		}
-	}
-	sets := &clusterv1.MachineSetList{}
-	if err := live.List(ctx, sets, client.InNamespace(owner.GetNamespace())); err != nil {
-		return nil, fmt.Errorf("listing MachineSets: %w", err)
-	}
-	for i := range sets.Items {
-		use(&sets.Items[i], sets.Items[i].Spec.Template.Spec)
-	}
-	deployments := &clusterv1.MachineDeploymentList{}
-	if err := live.List(ctx, deployments, client.InNamespace(owner.GetNamespace())); err != nil {
-		return nil, fmt.Errorf("listing MachineDeployments: %w", err)
-	}
-	for i := range deployments.Items {
-		use(&deployments.Items[i], deployments.Items[i].Spec.Template.Spec)
-	}
-	return used, nil
 }
