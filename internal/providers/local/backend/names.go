@@ -100,11 +100,11 @@ type Ref struct {
 }
 
 // Names reports whether something with this name and these labels was made for the object: by some instance, for an object of
-// that namespace and name, with the name that follows from both. Whether it is this instance's is not said with that: see
-// package custody. The object's UID is not asked for: after a move or a restore it has another one.
+// that namespace and name, with a name that the object can have. Whether it is this instance's is not said with that: see
+// package custody. The object's UID is not looked at: after a move or a restore it has another one. Nor does the name have to be
+// that of the maker: an object that was restored into another management cluster keeps its provider ID, and so the name.
 func (r Ref) Names(name string, labels map[string]string) bool {
-	maker := labels[LabelInstance]
-	return maker != "" && labels[LabelObject] == r.Object.String() && name == engineName(maker, r.Object)
+	return labels[LabelInstance] != "" && labels[LabelObject] == r.Object.String() && isNameOf(name, r.Object)
 }
 
 // ImageRepository is the first part of the names of the images that `slipway image build` makes, and of those in them.
