@@ -70,6 +70,10 @@ check: crds ## lint, unit tests and simulations; no Docker
 race: crds ## unit tests with the race detector, an hour; needs gcc, no Docker
 	@hack/race.sh
 
+.PHONY: fuzz
+fuzz: crds ## fuzz each parser of what others write for FUZZTIME (10s), an hour the first time; what is found is kept as a test
+	@hack/fuzz.sh
+
 .PHONY: vulncheck
 vulncheck: crds ## ask Go's database for vulnerabilities of what is used; needs the internet
 	@go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,9 +188,9 @@ func lookUp(step string, in any) (any, bool) {
 		}
 		return find(in, value)
 	case "i":
-		var i int
 		list, _ := in.([]any)
-		if _, err := fmt.Sscan(rest, &i); err != nil || i >= len(list) {
+		i, err := strconv.Atoi(rest)
+		if err != nil || i < 0 || i >= len(list) {
 			return nil, false
 		}
 		return list[i], true

@@ -285,7 +285,7 @@ func TestImportRefuses(t *testing.T) {
 }
 
 // archive has files of the given names and contents.
-func archive(t *testing.T, files ...string) []byte {
+func archive(t testing.TB, files ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	compressed := gzip.NewWriter(&out)

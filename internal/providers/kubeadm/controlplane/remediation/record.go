@@ -2,6 +2,7 @@ package remediation
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,10 +43,10 @@ func For(machine client.Object) (Record, bool) {
 
 func parse(text string) (Record, bool) {
 	r := Record{}
-	if text == "" || json.Unmarshal([]byte(text), &r) != nil || r.Machine == "" {
+	if text == "" || json.Unmarshal([]byte(text), &r) != nil || r.Machine == "" || r.RetryCount < 0 || r.RetryCount > math.MaxInt32 {
 		return Record{}, false
 	}
-	return r, true
+	return r, r.Text() != "" // a time that cannot be written is no record
 }
 
 // Last is the last remediation of a control plane: the one in progress, or the newest of those that its Machines record.

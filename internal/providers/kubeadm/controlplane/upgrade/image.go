@@ -32,6 +32,8 @@ func parseImage(reference string) (image, error) {
 		return out, fmt.Errorf("image %s is referred to by digest: its version is not known", clipped(reference))
 	case tag == "":
 		return out, fmt.Errorf("image %s has no tag: its version is not known", clipped(reference))
+	case out.String() != reference: // a slash with nothing before it
+		return out, fmt.Errorf("image %s is no valid reference", clipped(reference))
 	}
 	return out, out.check()
 }

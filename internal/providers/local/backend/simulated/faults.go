@@ -34,7 +34,7 @@ func parseFaults(text string) (wrong, error) {
 			w.learner = true
 		case name == "etcd-alarm" && (value == "NOSPACE" || value == "CORRUPT"):
 			w.alarms = append(w.alarms, value)
-		case name == "etcd-delay" && err == nil:
+		case name == "etcd-delay" && err == nil && delay >= 0:
 			w.delay = delay
 		case name == "pod-down" && slices.Contains(components[:], value):
 			w.pods = append(w.pods, value)

@@ -1,0 +1,26 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+)
+
+// FuzzTail: whatever a script prints, the end of it is bounded, one that an API accepts, and has no secret that it names.
+func FuzzTail(f *testing.F) {
+	for _, log := range []string{"", "password=hunter2", "a\nb\nc", "-----BEGIN PRIVATE KEY-----\nabc", "\xff\x00", "token: abc", "abcdef.0123456789abcdef"} {
+		f.Add(log, 100)
+	}
+	f.Fuzz(func(t *testing.T, log string, most int) {
+		if most < 0 || most > 1<<16 {
+			return
+		}
+		out := Tail(log, most)
+		if len(out) > most || out != strings.ToValidUTF8(out, "") {
+			t.Errorf("%q becomes %q", log, out)
+		}
+		const token = "abcdef.0123456789abcdef"
+		if strings.Contains(Tail(log+"\n"+token+"\n", 1<<16), token) {
+			t.Errorf("a token at the end of %q is shown", log)
+		}
+	})
+}
