@@ -120,7 +120,9 @@ func (s *stage) change(ctx context.Context, class client.Object, op operation, w
 	before := map[types.UID]bool{}
 	err := s.of("machines").Until(ctx, func(all []*unstructured.Unstructured) bool {
 		for _, m := range all {
-			before[m.GetUID()] = true
+			if isWorker(m) {
+				before[m.GetUID()] = true
+			}
 		}
 		return true
 	})
@@ -140,8 +142,12 @@ func (s *stage) change(ctx context.Context, class client.Object, op operation, w
 	}
 	var c change
 	err = s.of("machines").Until(ctx, func(all []*unstructured.Unstructured) bool {
-		done, existed := 0, 0
+		done, existed, workers := 0, 0, 0
 		for _, m := range all {
+			if !isWorker(m) { // the class changes for workers
+				continue
+			}
+			workers++
 			phase, _, _ := unstructured.NestedString(m.Object, "status", "phase")
 			if before[m.GetUID()] {
 				existed++
@@ -151,7 +157,7 @@ func (s *stage) change(ctx context.Context, class client.Object, op operation, w
 			}
 		}
 		c.Replaced = len(before) - existed
-		return done == len(before) && len(all) == len(before)
+		return done == len(before) && workers == len(before)
 	})
 	if err != nil {
 		return change{}, err
@@ -168,4 +174,9 @@ func (s *stage) change(ctx context.Context, class client.Object, op operation, w
 	c.ManagerCPU = (to.usage.Manager.CPU - from.usage.Manager.CPU).Seconds() / float64(s.size)
 	c.Stolen = 100 * to.cpu.StolenSince(from.cpu)
 	return c, nil
+}
+
+func isWorker(m *unstructured.Unstructured) bool {
+	_, controlPlane := m.GetLabels()["cluster.x-k8s.io/control-plane"]
+	return !controlPlane
 }

@@ -156,15 +156,17 @@ func TestReport(t *testing.T) {
 // Clusters of a class have goals of their own.
 func TestGoals(t *testing.T) {
 	for name, tc := range map[string]struct {
-		ofClass bool
-		want    []string
-		not     string
+		report report
+		want   []string
+		not    string
 	}{
-		"without a class": {false, []string{"≤ 3 at 1, ≤ 60 at 100, ≤ 720 at 1000", "*65.0", "*0.600  "}, "*2.0"},
-		"of a class":      {true, []string{"≤ 3 at 1, ≤ 30 at 100, ≤ 360 at 1000", "*40.0", "*2.0"}, "*65.0"},
+		"without a class": {report{}, []string{"≤ 3 at 1, ≤ 60 at 100, ≤ 720 at 1000", "*65.0", "*0.600  "}, "*2.0"},
+		"of a class":      {report{OfClass: true}, []string{"≤ 3 at 1, ≤ 30 at 100, ≤ 360 at 1000", "*40.0", "*2.0"}, "*65.0"},
+		"on Machines":     {report{OfClass: true, OnMachines: true}, []string{"≤ 4 at 1, ≤ 75 at 100, ≤ 780 at 1000", "≤ 90", "≤ 5 at 100"}, "*65.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := report{OfClass: tc.ofClass, Sizes: []measurement{{Clusters: 100, WallSeconds: 40, Writes: 65, Refused: 2, IdleRequests: 0.6}}}
+			r := tc.report
+			r.Sizes = []measurement{{Clusters: 100, WallSeconds: 40, Writes: 65, Refused: 2, IdleRequests: 0.6, IdleCPU: 4}}
 			var table bytes.Buffer
 			if err := r.table(&table); err != nil {
 				t.Fatal(err)

@@ -68,7 +68,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	r := report{OfClass: t.OfClass}
+	r := report{OfClass: t.OfClass, OnMachines: t.OnMachines}
 	if r.Machine, err = machine.Describe(ctx, o.binary); err != nil {
 		return err
 	}

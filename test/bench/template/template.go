@@ -32,6 +32,8 @@ type Template struct {
 	Namespace string
 	// OfClass is true where the Cluster has a topology.
 	OfClass bool
+	// OnMachines is true where the control plane of a class runs on Machines.
+	OnMachines bool
 
 	text, cluster, deployment string
 }
@@ -63,6 +65,8 @@ func Parse(text string) (Template, error) {
 			if err := t.topology(o); err != nil {
 				return t, err
 			}
+		case "KubeadmControlPlaneTemplate":
+			t.OnMachines = true
 		case "MachineDeployment":
 			t.deployment = o.GetName()
 			if n := follow.Integer(o, "spec", "replicas"); n != 1 {

@@ -38,6 +38,9 @@ func TestTemplate(t *testing.T) {
 	if more, err := classes.Render(3); err != nil || len(more) != 1 || more[0].GetName() != "c0003" || classes.Deployment(3) != "c0003-workers" {
 		t.Errorf("the others do not: %v %v, %s", more, err, classes.Deployment(3))
 	}
+	if machines, err := template.Read(filepath.Join("..", "..", "..", "examples", "fleet-kubeadm-class.yaml")); err != nil || !machines.OfClass || !machines.OnMachines || classes.OnMachines {
+		t.Errorf("a control plane on machines: %+v, %v", machines, err)
+	}
 	for name, bad := range map[string]string{
 		"no deployment":  "kind: Cluster\nmetadata: {name: a}\n",
 		"two workers":    "kind: Cluster\nmetadata: {name: a}\n---\nkind: MachineDeployment\nmetadata: {name: a-md}\nspec: {replicas: 2}\n",
