@@ -300,7 +300,7 @@ func TestRecordVersions(t *testing.T) {
 func TestRemove(t *testing.T) {
 	dir := datadir.Dir(filepath.Join(t.TempDir(), "data"))
 	h := open(t, dir)
-	for _, file := range []string{"pki/ca.key", "etcd/member/x", "planes/a/run.json", "balancers/a/members.json", "simulated/a", "kubernetes/v1.35.4/control-plane", "log/slipway.log", "kubeconfig", "thesis.txt", ".probe.1", "flags.json", ".flags.json.1", "encrypted-with.json"} {
+	for _, file := range []string{"pki/ca.key", "etcd/member/x", "planes/a/run.json", "balancers/a/members.json", "images/a/b/c.tar", "simulated/a", "kubernetes/v1.35.4/control-plane", "log/slipway.log", "kubeconfig", "thesis.txt", ".probe.1", "flags.json", ".flags.json.1", "encrypted-with.json"} {
 		if _, err := datadir.WriteFile(dir.Path(file), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -69,6 +69,9 @@ func (d Dir) Planes() string { return d.Path("planes") }
 // Custody says what was handed over to and from other data directories (package custody).
 func (d Dir) Custody() string { return d.Path("custody") }
 
+// Images holds archives of container images for nodes that are made later, in a folder per cluster.
+func (d Dir) Images() string { return d.Path("images") }
+
 // Snapshots holds snapshots of the etcd of workload clusters, in a folder per namespace.
 func (d Dir) Snapshots() string { return d.Path("snapshots") }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/kept"
 	simulatedbackend "github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/providers/local/cluster"
 	"github.com/slipwayhq/slipway/internal/providers/local/machine"
@@ -60,7 +61,11 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 		return fmt.Errorf("local provider: %w", err)
 	}
 	s := setup(cluster.Name)
-	backends := backend.Set{infrav1.ContainerBackend: engine.Backend(cfg.balancers())}
+	containers := engine.Backend(cfg.balancers())
+	if cfg.DataDir != "" {
+		containers = kept.Around(containers, kept.Archives{Dir: datadir.Dir(cfg.DataDir).Images()}, engine)
+	}
+	backends := backend.Set{infrav1.ContainerBackend: containers}
 	if cfg.Simulated != nil {
 		backends[infrav1.SimulatedBackend] = simulatedbackend.New(cfg.Simulated, s.Manager.GetClient())
 	}

@@ -9,9 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/kept"
 )
 
 // Reasons of the faults of this verb.
@@ -30,6 +31,7 @@ const (
 
 type flags struct {
 	dataDir, cluster, namespace string
+	once                        bool
 }
 
 // Command builds the verb.
@@ -42,7 +44,9 @@ func Command(e env.Env) *cobra.Command {
 management cluster ("slipway up --node"), or with --cluster into every node of a workload cluster that runs. An
 IMAGE is one that Docker has; a FILE is an archive as "docker save" writes it, an OCI layout in a tar file, or the
 folder of an OCI layout, as releases have it.
-A node that is created later does not have the image: load it again.`,
+With --cluster, a copy of each image is kept in the data directory until the cluster is deleted, and nodes that are
+created later get it before their first Pod; --once keeps none. An image that is loaded again under the same name
+replaces the kept one. The node of the management cluster has to be loaded again when it is replaced.`,
 		Example: `  slipway image load registry.example/provider:v1.0.0
   slipway image load provider.tar --cluster demo`,
 		Args: cobra.MinimumNArgs(1),
@@ -50,6 +54,7 @@ A node that is created later does not have the image: load it again.`,
 	}
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "workload cluster whose nodes get the images (default: the node of the management cluster)")
+	cmd.Flags().BoolVar(&f.once, "once", false, "with --cluster: do not keep the images for nodes that are created later")
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "default", "namespace of the workload cluster")
 	return cmd
 }
@@ -79,16 +84,57 @@ func (f flags) run(ctx context.Context, e env.Env, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range nodes {
-		for _, s := range sources {
+	for i, s := range sources {
+		if sources[i], err = f.keep(ctx, kept.Archives{Dir: dir.Images()}, s); err != nil {
+			return err
+		}
+	}
+	if nodes, err = f.nodes(ctx, engine); err != nil { // with those that were created meanwhile
+		return err
+	}
+	for _, s := range sources {
+		for _, n := range nodes {
 			_, _ = fmt.Fprintf(e.Err, "Loading %s into %s …\n", s.name, n.Name)
 			if err := s.load(ctx, engine, n); err != nil {
-				return err
+				return errors.Join(err, s.discard())
 			}
 		}
 	}
-	_, err = fmt.Fprintf(e.Err, "Loaded %d into %d.\n", len(args), len(nodes))
+	later := ""
+	if f.keeps() {
+		later = " Nodes that are created later get it, too."
+	}
+	_, err = fmt.Fprintf(e.Err, "Loaded %d into %d.%s\n", len(args), len(nodes), later)
 	return err
+}
+
+func (f flags) keeps() bool { return f.cluster != "" && !f.once }
+
+// keep copies a source for nodes that are created later, from before it is loaded: so there is no node that gets it neither way. The
+// nodes of now get the copy.
+func (f flags) keep(ctx context.Context, archives kept.Archives, s source) (source, error) {
+	if !f.keeps() {
+		return s, nil
+	}
+	archive, err := s.open(ctx)
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = archive.Close() }()
+	file, err := archives.Keep(types.NamespacedName{Namespace: f.namespace, Name: f.cluster}, s.name, archive)
+	if err != nil {
+		return s, fmt.Errorf("keeping %s for later nodes: %w", s.name, err)
+	}
+	s.open, s.kept = func(context.Context) (io.ReadCloser, error) { return os.Open(file) }, file
+	return s, nil
+}
+
+// discard removes a copy that could not be loaded: it may be what no node can load.
+func (s source) discard() error {
+	if s.kept == "" {
+		return nil
+	}
+	return os.Remove(s.kept)
 }
 
 // nodes are those that get the images.
@@ -113,6 +159,8 @@ func (f flags) nodes(ctx context.Context, engine *container.Engine) ([]backend.M
 type source struct {
 	name string
 	open func(context.Context) (io.ReadCloser, error)
+	// kept is the file of its copy for later nodes; empty: none.
+	kept string
 }
 
 // docker has images.
@@ -121,18 +169,17 @@ type docker interface {
 	SaveImages(ctx context.Context, names []string) (io.ReadCloser, error)
 }
 
-// sourcesOf puts the images of Docker into one archive, before the files. What is missing is said before anything is loaded.
+// sourcesOf puts the images of Docker before the files. What is missing is said before anything is loaded.
 func sourcesOf(ctx context.Context, engine docker, args []string) ([]source, error) {
-	var images []string
-	var files []source
+	var images, files []source
 	for _, arg := range args {
 		info, err := os.Stat(arg)
 		switch {
 		case err == nil && info.IsDir() && isLayout(arg):
-			files = append(files, source{arg, func(ctx context.Context) (io.ReadCloser, error) { return archiveOf(ctx, arg), nil }})
+			files = append(files, source{name: arg, open: func(ctx context.Context) (io.ReadCloser, error) { return archiveOf(ctx, arg), nil }})
 			continue
 		case err == nil && info.Mode().IsRegular():
-			files = append(files, source{arg, func(context.Context) (io.ReadCloser, error) { return os.Open(arg) }})
+			files = append(files, source{name: arg, open: func(context.Context) (io.ReadCloser, error) { return os.Open(arg) }})
 			continue
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return nil, err
@@ -144,16 +191,11 @@ func sourcesOf(ctx context.Context, engine docker, args []string) ([]source, err
 		if !found {
 			return nil, fault.New(fault.Invalid, ReasonNoImage, "%s is neither a file, nor the folder of an OCI layout, nor an image that Docker has: pull or build it first (docker images lists what there is)", arg)
 		}
-		images = append(images, arg)
+		images = append(images, source{name: arg, open: func(ctx context.Context) (io.ReadCloser, error) {
+			return engine.SaveImages(ctx, []string{arg})
+		}})
 	}
-	if len(images) == 0 {
-		return files, nil
-	}
-	name := images[0]
-	if len(images) > 1 {
-		name = fmt.Sprintf("%d images", len(images))
-	}
-	return slices.Insert(files, 0, source{name, func(ctx context.Context) (io.ReadCloser, error) { return engine.SaveImages(ctx, images) }}), nil
+	return append(images, files...), nil
 }
 
 func (s source) load(ctx context.Context, engine *container.Engine, n backend.Machine) error {

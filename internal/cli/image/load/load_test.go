@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/kept"
 )
 
 // none is a Docker without images.
@@ -22,6 +24,48 @@ func (none) HasImage(context.Context, string) (bool, error) { return false, nil 
 
 func (none) SaveImages(context.Context, []string) (io.ReadCloser, error) {
 	return nil, errors.New("there are none")
+}
+
+// What is loaded into a workload cluster is kept for nodes that are created later, unless it is to be loaded once.
+func TestKeep(t *testing.T) {
+	demo := types.NamespacedName{Namespace: "ns", Name: "demo"}
+	opened := 0
+	s := source{name: "web:1", open: func(context.Context) (io.ReadCloser, error) {
+		opened++
+		return io.NopCloser(strings.NewReader("layers")), nil
+	}}
+	for name, c := range map[string]struct {
+		flags flags
+		kept  int
+	}{
+		"a workload cluster":     {flags{namespace: "ns", cluster: "demo"}, 1},
+		"once":                   {flags{namespace: "ns", cluster: "demo", once: true}, 0},
+		"the management cluster": {flags{namespace: "ns"}, 0},
+	} {
+		archives := kept.Archives{Dir: t.TempDir()}
+		copied, err := c.flags.keep(t.Context(), archives, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := opened
+		r, err := copied.open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil || string(text) != "layers" || c.kept == 1 && opened != before {
+			t.Errorf("%s: nodes of now get %q, %v", name, text, err)
+		}
+		if files, err := archives.Of(demo); err != nil || len(files) != c.kept {
+			t.Errorf("%s: kept are %v, %v", name, files, err)
+		}
+		if err := copied.discard(); err != nil {
+			t.Error(err)
+		}
+		if files, err := archives.Of(demo); err != nil || len(files) != 0 {
+			t.Errorf("%s: one that no node loads is kept: %v, %v", name, files, err)
+		}
+	}
 }
 
 // The folder of an OCI layout is read as an archive with all its files; another folder is refused with what it lacks.
