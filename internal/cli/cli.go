@@ -28,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/down"
 	"github.com/slipwayhq/slipway/internal/cli/encryption"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/etcddata"
 	"github.com/slipwayhq/slipway/internal/cli/explain"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
 	"github.com/slipwayhq/slipway/internal/cli/generate"
@@ -117,6 +118,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		describe.Command,
 		func(e env.Env) *cobra.Command { return down.Command(e, removeInstance) },
 		encryption.Command,
+		etcddata.Command,
 		explain.Command,
 		extension.Command,
 		generate.Command,

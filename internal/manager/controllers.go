@@ -40,6 +40,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/providers/local"
+	localmachine "github.com/slipwayhq/slipway/internal/providers/local/machine"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/simulated"
@@ -93,10 +94,12 @@ type parts struct {
 	clusters *remote.Clusters
 	// simulated is nil where no provider that runs can simulate.
 	simulated *simulated.Server
+	// tasks take and fetch snapshots, a few at a time in the whole process.
+	tasks *jobs.Jobs
 }
 
 func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*parts, error) {
-	p := &parts{ctx: ctx, cfg: cfg, members: map[providerset.Name]manager.Manager{}}
+	p := &parts{ctx: ctx, cfg: cfg, members: map[providerset.Name]manager.Manager{}, tasks: jobs.New(ctx, time.Now)}
 	provider, err := tracing(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -222,7 +225,7 @@ func (p *parts) addKubeadmControlPlane() error {
 func (p *parts) addLocal() error {
 	return local.Add(p.setup, local.Config{
 		Instance: p.cfg.Host.Instance, Simulated: p.simulated, Policy: p.cfg.Policy, DataDir: p.cfg.Host.DataDir, ReservedPorts: p.cfg.reservedPorts(),
-		Balancers: p.cfg.Host.balancers(),
+		Balancers: p.cfg.Host.balancers(), Jobs: p.tasks, Stores: p.snapshotStores(p.setup(localmachine.Name).Manager.GetAPIReader()),
 	})
 }
 
@@ -247,11 +250,10 @@ func (p *parts) addHosted() error {
 	if err != nil {
 		return err
 	}
-	tasks := jobs.New(p.ctx, time.Now)
 	setup := p.setup(etcdsnapshots.Name)
 	reader := setup.Manager.GetClient()
 	err = etcdsnapshots.Add(setup, etcdsnapshots.Config{
-		Stores: p.snapshotStores(reader), Jobs: tasks, Sources: etcdsnapshots.Reached{
+		Stores: p.snapshotStores(reader), Jobs: p.tasks, Sources: etcdsnapshots.Reached{
 			Client: reader, Planes: datadir.Dir(p.cfg.Host.DataDir).Planes(), Forwarder: p.clusters, Now: time.Now,
 		},
 	})
@@ -263,7 +265,7 @@ func (p *parts) addHosted() error {
 			hostedv1.BackendProcess: hostedprocess.New(supervisor, p.cfg.Host.TemporaryData), hostedv1.BackendSimulated: hostedsimulated.New(p.simulated),
 		},
 		Workloads: p.clusters, Gateways: gateways, Policy: p.cfg.Policy, ReservedPorts: p.cfg.reservedPorts(),
-		Stores: p.snapshotStores(reader), Jobs: tasks,
+		Stores: p.snapshotStores(reader), Jobs: p.tasks,
 	})
 }
 

@@ -1,8 +1,11 @@
 package manager_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +21,13 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/clusterctl/rebuild"
+	"github.com/slipwayhq/slipway/internal/clusterctl/snapshot"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+	"github.com/slipwayhq/slipway/internal/snapshots/destination"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -159,4 +167,98 @@ func (l *lines) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string{}, l.got...)
+}
+
+// A control plane of three simulated machines with a quorum goes back to a snapshot, by the verb's library, though the manager is killed in the
+// middle; one that cannot be restored changes nothing.
+func TestRestoreOfMachines(t *testing.T) { // KC-19
+	server := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t)})
+	dir := t.TempDir()
+	begin := func() *process {
+		return startProcessOver(t, server, impersonating(t, server), rbac.Rights{}, "--data-dir", dir)
+	}
+	p := begin()
+	c := newClient(t, server)
+	createKubeadmFleet(t, c)
+	untilWhole(t, c)
+	cluster := &clusterv1.Cluster{}
+	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "tower"}, cluster))
+	good, damaged := storeSnapshots(t, c, dir, cluster)
+	var said lines
+	order := rebuild.Order{Client: c, Now: time.Now, Interval: 100 * time.Millisecond, Say: said.add}
+	restores := func(name string) rebuild.Choice {
+		return rebuild.Choice{Snapshot: snapshot.Choice{Name: name, Policy: "nightly"}}
+	}
+
+	plan, err := order.Prepare(t.Context(), cluster, restores(damaged))
+	must(t, err)
+	if err := order.Run(t.Context(), "default", plan); err == nil || !strings.Contains(err.Error(), "nothing was changed: Snapshot "+damaged+" is not what its manifest says") {
+		t.Errorf("a damaged snapshot: %v", err)
+	}
+	before := controlPlaneMachines(t, c)
+	if len(before) != 3 || tower(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
+		t.Errorf("%d Machines, %v", len(before), tower(t, c).Annotations)
+	}
+	plan, err = order.Prepare(t.Context(), cluster, restores(good))
+	must(t, err)
+	text := strings.Join(plan.Lines(), "\n")
+	if !strings.Contains(text, "from snapshot "+good) || !strings.Contains(text, "in a quorum") {
+		t.Errorf("%s", text)
+	}
+	done := make(chan error, 1)
+	go func() { done <- order.Run(t.Context(), "default", plan) }()
+	eventually(t, "the restore is accepted", func() error {
+		if got := tower(t, c).Annotations[hostedv1.RecoverAnnotation]; !strings.Contains(got, `"accepted":true`) {
+			return fmt.Errorf("%s; said %v", got, said.all())
+		}
+		return nil
+	})
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	begin()
+	if err := <-done; err != nil {
+		t.Fatalf("%v; said %v", err, said.all())
+	}
+	t.Log(said.all())
+	untilWhole(t, c)
+	for _, m := range controlPlaneMachines(t, c) {
+		if m.Name != plan.Survivor && slices.ContainsFunc(before, func(b clusterv1.Machine) bool { return b.Name == m.Name }) {
+			t.Errorf("Machine %s was not replaced", m.Name)
+		}
+	}
+	if got := condition.Set(tower(t, c).Status.Conditions).Get(hostedv1.RecoveredCondition); got == nil || got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "from snapshot "+good+" on Machine "+plan.Survivor) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// storeSnapshots puts two snapshots of a Cluster into the folder of the manager, of which the second is damaged, with a policy for them.
+func storeSnapshots(t *testing.T, c client.Client, dir string, cluster *clusterv1.Cluster) (good, damaged string) {
+	t.Helper()
+	p := &hostedv1.EtcdSnapshotPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "nightly"}, Spec: hostedv1.EtcdSnapshotPolicySpec{
+		ClusterName: cluster.Name, Schedule: "0 2 1 1 *", Destination: hostedv1.SnapshotDestination{Folder: &hostedv1.SnapshotFolder{}},
+	}}
+	must(t, c.Create(t.Context(), p))
+	to, err := destination.Settings{Root: datadir.Dir(dir).Snapshots(), Policy: policy.Default(), Secrets: c}.Open(t.Context(), p)
+	must(t, err)
+	of := snapshots.Cluster{Namespace: "default", Name: cluster.Name, UID: string(cluster.UID)}
+	version := controlPlaneMachines(t, c)[0].Spec.Version
+	for i, name := range []*string{&good, &damaged} {
+		at := time.Now().Add(time.Duration(i+1) * time.Second) // times of objects have whole seconds
+		m, err := snapshots.Take(t.Context(), etcdOf(version), to, snapshots.Order{Cluster: of, Name: snapshots.Name(of.Name, at), Now: at})
+		must(t, err)
+		*name = m.Name
+	}
+	must(t, to.Write(t.Context(), "default/"+of.Name+"/"+damaged+".db", strings.NewReader("anything else"), 1<<20))
+	return good, damaged
+}
+
+// etcdOf is the etcd of a version of Kubernetes.
+type etcdOf string
+
+func (v etcdOf) Facts(context.Context) (snapshots.Facts, error) {
+	return snapshots.Facts{Revision: 7, Kubernetes: string(v)}, nil
+}
+
+func (etcdOf) Snapshot(context.Context) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("of a snapshot")), nil
 }

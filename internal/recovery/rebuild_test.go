@@ -15,6 +15,8 @@ const etcdManifest = `spec:
   - command:
     - etcd
     - --data-dir=%s
+    - --initial-advertise-peer-urls=https://172.18.0.2:2380
+    - --name=n-a
     - --listen-metrics-urls=http://127.0.0.1:2381
 `
 
@@ -27,7 +29,7 @@ type node struct {
 // newNode has the manifest, the data, and these programs beside those that do nothing.
 func newNode(t *testing.T, programs map[string]string) node {
 	n := node{t, t.TempDir()}
-	all := map[string]string{"sleep": "", "systemctl": "", "timeout": "", "pgrep": "exit 1"}
+	all := map[string]string{"sleep": "", "systemctl": "", "timeout": "", "pgrep": "exit 1", "pkill": "exit 1"}
 	for name, text := range programs {
 		all[name] = text
 	}
@@ -63,17 +65,26 @@ func (n node) read(name string) string {
 // rebuild runs the program, and returns its result.
 func (n node) rebuild(id string) string {
 	n.t.Helper()
-	program := RebuildProgram(id)
+	if out, code := n.run(Program(Order{ID: id, Step: Rebuild})); code > 1 {
+		n.t.Fatalf("%d: %s", code, out)
+	}
+	return strings.TrimSpace(n.read("/var/lib/slipway/etcd-rebuild-" + id + "/result"))
+}
+
+// run runs a program on the node.
+func (n node) run(program string) (out string, code int) {
+	n.t.Helper()
 	for _, folder := range []string{"/etc/kubernetes", "/var/lib/slipway", "/run/slipway"} {
 		program = strings.ReplaceAll(program, folder, n.root+folder)
 	}
 	cmd := exec.Command("bash", "-s")
 	cmd.Stdin = strings.NewReader(program)
 	cmd.Env = []string{"PATH=" + n.root + "/bin:" + os.Getenv("PATH"), "NODE=" + n.root}
-	if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(err.Error(), "exit status 1") {
-		n.t.Fatalf("%v: %s", err, out)
+	text, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		n.t.Fatal(err)
 	}
-	return strings.TrimSpace(n.read("/var/lib/slipway/etcd-rebuild-" + id + "/result"))
+	return string(text), cmd.ProcessState.ExitCode()
 }
 
 const manifestFile = "/etc/kubernetes/manifests/etcd.yaml"

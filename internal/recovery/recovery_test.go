@@ -12,6 +12,8 @@ import (
 
 const id = "20261125T131500Z"
 
+var snapshot = Snapshot{Policy: "nightly", Name: "c1-20261125T120000Z", IdentitySecret: "age"}
+
 // Annotations are anyone's: what cannot be read is an error or nothing, and no id is more than a time.
 func TestParse(t *testing.T) {
 	request := map[string]string{controlplanev1.RecoverAnnotation: Request{ID: id, Survivor: "a", Accepted: true, Lost: []Lost{{"b", "n-b"}}}.String()}
@@ -29,6 +31,28 @@ func TestParse(t *testing.T) {
 	}
 	if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: `{"id":"` + id + `","step":"Format"}`}); got != nil {
 		t.Errorf("an unknown step is read as %+v", got)
+	}
+	for _, text := range []string{`{"policy":"p","name":"x"}`, `{"name":"c1-` + id + `"}`, `{"policy":"p","name":"../c1-` + id + `"}`, `{"policy":"p/q","name":"c1-` + id + `"}`,
+		`{"policy":"p","name":"c1-` + id + `","identitySecret":"\u001b"}`, `{"otherCluster":true}`} {
+		value := `{"id":"` + id + `","step":"Stage","survivor":"a","snapshot":` + text + `}`
+		if got, err := ParseRequest(map[string]string{controlplanev1.RecoverAnnotation: value}); err == nil {
+			t.Errorf("%q is read as %+v", value, got)
+		}
+		if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: value}); got != nil {
+			t.Errorf("%q is read as %+v", value, got)
+		}
+	}
+	for _, o := range []Order{{ID: id, Step: Stage}, {ID: id, Step: Restore, Snapshot: snapshot}} {
+		if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: o.String()}); got != nil {
+			t.Errorf("%s is read", o)
+		}
+	}
+	stage := Order{ID: id, Step: Stage, Snapshot: snapshot}
+	if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: stage.String()}); got == nil || *got != stage {
+		t.Errorf("%+v", got)
+	}
+	if at := snapshot.Time(); at.Format(IDLayout) != "20261125T120000Z" || !(Snapshot{}).Time().IsZero() {
+		t.Errorf("taken %v", at)
 	}
 	order := Order{ID: id, Step: Survey}
 	if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: order.String()}); got == nil || *got != order {
@@ -67,7 +91,8 @@ func TestParseSurvey(t *testing.T) {
 
 // The programs are ones that bash can read.
 func TestPrograms(t *testing.T) {
-	for name, program := range map[string]string{"survey": SurveyProgram(), "rebuild": RebuildProgram(id), "progress": ProgressProgram(id)} {
+	for name, program := range map[string]string{"survey": SurveyProgram(), "rebuild": Program(Order{ID: id, Step: Rebuild}), "progress": ProgressProgram(Order{ID: id, Step: Rebuild}),
+		"stage": StageProgram(Order{ID: id, Step: Stage}), "staged": StagedProgram(Order{ID: id, Step: Stage}), "restore": Program(Order{ID: id, Step: Restore})} {
 		cmd := exec.Command("bash", "-n")
 		cmd.Stdin = strings.NewReader(program)
 		if out, err := cmd.CombinedOutput(); err != nil {

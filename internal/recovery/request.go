@@ -3,6 +3,9 @@ package recovery
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
+	"strings"
+	"time"
 
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -16,8 +19,30 @@ const maxText = 8192
 
 var (
 	identified = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z$`)
-	named      = regexp.MustCompile(`^[a-z0-9.-]{0,253}$`) // of a Machine; empty: none. It is printed to people
+	named      = regexp.MustCompile(`^[a-z0-9.-]{0,253}$`) // of an object; empty: none. It is printed to people
+	snapshotID = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,230}-[0-9]{8}T[0-9]{6}Z$`)
 )
+
+// Snapshot is one of etcd in the store of an EtcdSnapshotPolicy. The zero value is none.
+type Snapshot struct {
+	Policy string `json:"policy,omitempty"`
+	Name   string `json:"name,omitempty"`
+	// IdentitySecret is the name of a Secret with an identity of age, where the snapshot is encrypted.
+	IdentitySecret string `json:"identitySecret,omitempty"`
+	// OtherCluster allows a snapshot of a Cluster of the same name that had another UID.
+	OtherCluster bool `json:"otherCluster,omitempty"`
+}
+
+// isValid reports whether it names a snapshot, as far as names tell.
+func (s Snapshot) isValid() bool {
+	return s.Policy != "" && named.MatchString(s.Policy) && named.MatchString(s.IdentitySecret) && snapshotID.MatchString(s.Name)
+}
+
+// Time is when the snapshot was taken, as its name says.
+func (s Snapshot) Time() time.Time {
+	at, _ := time.Parse(IDLayout, s.Name[strings.LastIndexByte(s.Name, '-')+1:]) // the zero time where it has none
+	return at
+}
 
 // Request asks a control plane to recover from the loss of its quorum, and is the journal of that.
 type Request struct {
@@ -25,6 +50,8 @@ type Request struct {
 	ID string `json:"id"`
 	// Survivor is the Machine whose member of etcd becomes the whole cluster; empty: members are surveyed, and nothing is changed.
 	Survivor string `json:"survivor,omitempty"`
+	// Snapshot is restored on the machine of the survivor, in the place of the data of its member. Zero: its member is kept.
+	Snapshot Snapshot `json:"snapshot,omitzero"`
 	// Manual tells that a person rebuilds etcd on the survivor: nothing is asked of its infrastructure.
 	Manual bool `json:"manual,omitempty"`
 	// Force neither needs to be sure that the quorum is lost, nor waits until the machines of the others are gone.
@@ -39,6 +66,9 @@ type Lost struct {
 	Machine string `json:"machine,omitempty"`
 	Node    string `json:"node,omitempty"`
 }
+
+// Restores reports whether a snapshot is restored.
+func (r Request) Restores() bool { return r.Snapshot != Snapshot{} }
 
 // HasLost reports whether a Machine is given up.
 func (r Request) HasLost(machine string) bool {
@@ -56,7 +86,7 @@ func (r Request) String() string { return encode(r) }
 // ParseRequest reads the annotation of a control plane; nil: there is none.
 func ParseRequest(annotations map[string]string) (*Request, error) {
 	r, err := parse[Request](annotations, controlplanev1.RecoverAnnotation)
-	if err == nil && r != nil && !(identified.MatchString(r.ID) && named.MatchString(r.Survivor)) {
+	if err == nil && r != nil && !(identified.MatchString(r.ID) && named.MatchString(r.Survivor) && (!r.Restores() || r.Snapshot.isValid())) {
 		err = invalid(controlplanev1.RecoverAnnotation)
 	}
 	if err != nil {
@@ -86,12 +116,20 @@ const (
 	Survey Step = "Survey"
 	// Rebuild makes the member the only one of its cluster.
 	Rebuild Step = "Rebuild"
+	// Stage brings a snapshot to the machine, and makes data of it there. What is in use is not changed.
+	Stage Step = "Stage"
+	// Restore puts the data that was staged in the place of the member's, which becomes the only one of a new cluster.
+	Restore Step = "Restore"
 )
+
+func (s Step) isKnown() bool { return slices.Contains([]Step{Survey, Rebuild, Stage, Restore}, s) }
 
 // Order is what an infrastructure machine is asked for. Its provider does it once, and answers with a [Report] of the same id and step.
 type Order struct {
 	ID   string `json:"id"`
 	Step Step   `json:"step"`
+	// Snapshot to stage, in the store of a policy of the namespace of the machine.
+	Snapshot Snapshot `json:"snapshot,omitzero"`
 }
 
 // String is the value of the annotation.
@@ -100,7 +138,7 @@ func (o Order) String() string { return encode(o) }
 // ParseOrder reads the annotation of an infrastructure machine; nil: there is none that can be read.
 func ParseOrder(annotations map[string]string) *Order {
 	o, err := parse[Order](annotations, controlplanev1.EtcdOrderAnnotation)
-	if err != nil || o == nil || !identified.MatchString(o.ID) || o.Step != Survey && o.Step != Rebuild {
+	if err != nil || o == nil || !identified.MatchString(o.ID) || !o.Step.isKnown() || (o.Step == Stage) != o.Snapshot.isValid() {
 		return nil
 	}
 	return o
@@ -161,5 +199,5 @@ func parse[T any](annotations map[string]string, name string) (*T, error) {
 }
 
 func invalid(name string) error {
-	return fault.New(fault.Invalid, "RecoveryRequestInvalid", "The annotation %s cannot be read: it needs an id like 20261125T131500Z, and the name of a Machine if any, in JSON", name)
+	return fault.New(fault.Invalid, "RecoveryRequestInvalid", "The annotation %s cannot be read: it needs an id like 20261125T131500Z, and the names of a Machine and of a snapshot with its policy if any, in JSON", name)
 }

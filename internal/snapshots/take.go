@@ -132,6 +132,25 @@ func ParseRecipients(texts []string) ([]age.Recipient, error) {
 // Fetch writes a snapshot to a file of this host, decrypted with identities of age where it is encrypted, and checks it. If it
 // fails there is no such file.
 func Fetch(ctx context.Context, from store.Store, m Manifest, to string, identities []byte) (err error) {
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("writing snapshot %s: %w", m.Name, err)
+	}
+	defer func() {
+		err = errors.Join(err, out.Close())
+		if err != nil {
+			_ = os.Remove(to)
+		}
+	}()
+	if err := Copy(ctx, from, m, out, identities); err != nil {
+		return err
+	}
+	return out.Sync()
+}
+
+// Copy writes a snapshot, decrypted with identities of age where it is encrypted, and checks it: what was written counts only
+// without an error.
+func Copy(ctx context.Context, from store.Store, m Manifest, to io.Writer, identities []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	stored, err := from.Read(ctx, m.file())
@@ -143,24 +162,14 @@ func Fetch(ctx context.Context, from store.Store, m Manifest, to string, identit
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("writing snapshot %s: %w", m.Name, err)
-	}
-	defer func() {
-		err = errors.Join(err, out.Close())
-		if err != nil {
-			_ = os.Remove(to)
-		}
-	}()
 	read := &summed{from: io.LimitReader(content, min(m.Bytes, MaxBytes)+1), sum: sha256.New()}
-	if _, err := io.Copy(out, contextual{ctx, read}); err != nil {
+	if _, err := io.Copy(to, contextual{ctx, read}); err != nil {
 		return fmt.Errorf("reading snapshot %s: %w", m.Name, err)
 	}
 	if read.bytes != m.Bytes || hex.EncodeToString(read.sum.Sum(nil)) != m.SHA256 {
 		return fault.New(fault.Invalid, ReasonDamaged, "Snapshot %s is not what its manifest says: use another snapshot", m.Name)
 	}
-	return out.Sync()
+	return nil
 }
 
 // contextual ends reading with a context.

@@ -91,6 +91,7 @@ func TestKubeadmRecovery(t *testing.T) { // KC-19
 		t.Errorf("the request is left: %s", got)
 	}
 	podsWork(t, w)
+	t.Run("it goes back to a snapshot", func(t *testing.T) { goesBack(t, in.with(t), w.with(t)) })
 	t.Run("the kubelet of the etcd leader stops", func(t *testing.T) { leaderKubeletStopped(t, in.with(t), w.with(t)) })
 	in.deletesTower(t)
 }
@@ -109,6 +110,59 @@ func takesSnapshot(t *testing.T, in *installation) {
 		t.Errorf("revision %d, %d bytes, %v: %s", revision, size, err, out)
 	}
 	t.Log(strings.TrimSpace(out))
+}
+
+// goesBack restores a snapshot while there is a quorum: what was written since is gone, what was there is there, and watches see no old revision.
+func goesBack(t *testing.T, in *installation, w workload) {
+	worker := in.workerUID(w)
+	words := strings.Fields(in.run("snapshots", "take", "tower"))
+	at := slices.IndexFunc(words, func(word string) bool { return strings.HasPrefix(word, "tower-") })
+	if at < 0 {
+		t.Fatalf("no snapshot: %v", words)
+	}
+	name := words[at]
+	// writes writes what the snapshot does not have, and returns its revision.
+	writes := func() (n int64) {
+		if _, err := fmt.Sscan(w.kubectl("create", "configmap", "since", "-o", "jsonpath={.metadata.resourceVersion}"), &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before, machines := writes(), in.machines()
+	refused, err := in.try("restore", "controlplane", "tower", "--snapshot", name, "--yes")
+	if err == nil || !strings.Contains(refused+err.Error(), "slipway recover controlplane tower --snapshot") {
+		t.Errorf("the other verb: %s %v", refused, err)
+	}
+	t.Log(in.lasts("recover", "controlplane", "tower", "--snapshot", name, "--dry-run"))
+	if now := in.machines(); !slices.Equal(now, machines) {
+		t.Errorf("Machines after --dry-run: %v, before %v", now, machines)
+	}
+	began := time.Now()
+	t.Log(in.lasts("recover", "controlplane", "tower", "--snapshot", name, "--yes"))
+	t.Logf("restored after %v", time.Since(began).Round(time.Second))
+	if got := w.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.since}"); got != "before" {
+		t.Errorf("what was written before: %q", got)
+	}
+	if got := w.kubectl("get", "configmaps", "-o", "name"); strings.Contains(got, "since") {
+		t.Errorf("what was written since: %s", got)
+	}
+	if now := writes(); now <= before+1e8 {
+		t.Errorf("revision %d, before %d", now, before)
+	}
+	in.healthyControlPlane(t)
+	if now := in.workerUID(w); now != worker {
+		t.Errorf("the worker is another one: %s, before %s", now, worker)
+	}
+	if got := in.condition("kubeadmcontrolplane/tower", "Recovered"); !strings.HasPrefix(got, "True") || !strings.Contains(got, "from snapshot "+name) {
+		t.Errorf("Recovered: %s", got)
+	}
+	eventually(t, long, "the nodes", func() error {
+		if len(w.controlPlaneNodes()) != 3 || len(w.readyNodes()) != 4 {
+			return fmt.Errorf("nodes %v, Ready %v\n%s", w.controlPlaneNodes(), w.readyNodes(), in.picture("tower"))
+		}
+		return nil
+	})
+	podsWork(t, w)
 }
 
 // raisesAlarm has a member of etcd raise the alarm NOSPACE: the conditions name it, and the Machine, until it is disarmed.

@@ -42,24 +42,32 @@ func controlPlane(e env.Env) *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "controlplane CLUSTER",
-		Short: "Rebuild etcd of a control plane on machines from a member that is left",
+		Short: "Rebuild etcd of a control plane on machines from a member that is left, or from a snapshot",
 		Long: `Recover a KubeadmControlPlane that has lost so many members of etcd that the others have no quorum: show which member survives, what
 would be lost and which Machines are replaced, ask, rebuild etcd from the survivor, and wait until the control plane is whole. The machines
 of the other members are deleted before that. Where the machines of lost members can be started again, do that instead: it loses nothing.
+
+With --snapshot, the control plane goes back to a snapshot of an EtcdSnapshotPolicy instead, whether it has a quorum or not: everything written
+since then is lost. The snapshot is brought to one machine, which has to be older, and checked there before anything else is changed.
 
 Once it has begun, the recovery continues without this command; run it again to follow it. The survivor is reached through its
 infrastructure machine, which the Local provider knows. For others, --manual prints a program to run on the survivor's node.`,
 		Example: `  slipway recover controlplane demo --dry-run
   slipway recover controlplane demo
-  slipway recover controlplane demo --survivor demo-x2c9f --manual`,
+  slipway recover controlplane demo --survivor demo-x2c9f --manual
+  slipway recover controlplane demo --snapshot demo-20261125T020000Z`,
 		Args: argument.One("CLUSTER"),
 	}
 	flags := cmd.Flags()
 	o.connection = management.Add(flags)
 	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
-	flags.StringVar(&o.want.Survivor, "survivor", "", "Machine from whose member etcd is rebuilt (default: the one that has most)")
+	flags.StringVar(&o.want.Survivor, "survivor", "", "Machine from whose member etcd is rebuilt, or that a snapshot is restored on (default: the one that has most, or the oldest)")
 	flags.BoolVar(&o.want.Manual, "manual", false, "print the program that rebuilds etcd, to be run by hand on the survivor's node")
 	flags.BoolVar(&o.want.Force, "force", false, "rebuild etcd although it is not known that the other members are lost and gone: two clusters may result")
+	flags.StringVar(&o.want.Snapshot.Name, "snapshot", "", "name of a snapshot to go back to, as \"slipway snapshots list\" prints it (default: none, a member's data is kept)")
+	flags.StringVar(&o.want.Snapshot.Policy, "policy", "", "EtcdSnapshotPolicy whose store has the snapshot (default: the one that lists it)")
+	flags.StringVar(&o.want.Snapshot.IdentitySecret, "identity-secret", "", "Secret with the identity of age in its key \"identity\", for a snapshot that is encrypted")
+	flags.BoolVar(&o.want.Snapshot.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster of this name with another UID")
 	o.consent = consent.Add(flags, "print what would be done, and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := o.connection.Connect(e)
@@ -88,7 +96,11 @@ func (o *options) run(ctx context.Context, e env.Env, c *management.Connection, 
 	work := consent.Work{
 		Verb: "recover", Plan: p, Lines: p.Lines(), Do: func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) },
 		Done: func(took string) string {
-			return fmt.Sprintf("The control plane of cluster %s is whole again after %s, with the data of Machine %s.", p.Cluster, took, p.Survivor)
+			data := "Machine " + p.Survivor
+			if p.Snapshot != nil {
+				data = "snapshot " + p.Snapshot.Name
+			}
+			return fmt.Sprintf("The control plane of cluster %s is whole again after %s, with the data of %s.", p.Cluster, took, data)
 		},
 	}
 	if p.UnderWay {

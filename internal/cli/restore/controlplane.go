@@ -29,8 +29,8 @@ func controlPlane(e env.Env) *cobra.Command {
 		Use:   "controlplane CLUSTER",
 		Short: "Go back to a snapshot of the etcd of a cluster",
 		Long: `Restore the control plane of a cluster from a snapshot that an EtcdSnapshotPolicy has taken: show what would be lost, ask, and wait until
-the API server answers with the data of the snapshot. Interrupting the wait does not stop the restore. Only hosted control planes are
-restored. To create the objects of a management cluster from a backup, use "slipway restore FILE".`,
+the API server answers with the data of the snapshot. Interrupting the wait does not stop the restore. Hosted control planes are restored
+with it; for those on machines, use "slipway recover controlplane CLUSTER --snapshot NAME". To create the objects of a management cluster from a backup, use "slipway restore FILE".`,
 		Example: `  slipway snapshots list demo
   slipway restore controlplane demo --snapshot demo-20261125T020000Z
   slipway restore controlplane demo --dry-run`,

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/snapshot"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -53,7 +54,10 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Cho
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind != "KubeadmControlPlane" || ref.APIGroup != controlplanev1.GroupVersion.Group {
 		return Plan{}, fault.New(fault.Invalid, ReasonUnsupported,
-			"cluster %q has a control plane of kind %s, and only a KubeadmControlPlane has members of etcd that can lose their quorum", cluster.Name, ref.Kind)
+			"cluster %q has a control plane of kind %s, and only a KubeadmControlPlane has members of etcd that can lose their quorum; `slipway restore controlplane` puts a HostedControlPlane back to a snapshot", cluster.Name, ref.Kind)
+	}
+	if want.Manual && want.Snapshot.Name != "" {
+		return Plan{}, fault.New(fault.Invalid, ReasonUnsupported, "a snapshot is restored by the infrastructure provider alone: leave out --manual or --snapshot")
 	}
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
 	plane, err := o.plane(ctx, key)
@@ -61,9 +65,16 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Cho
 		return Plan{}, err
 	}
 	if r, err := recovery.ParseRequest(plane.Annotations); err == nil && r != nil && r.Accepted {
-		return Plan{Cluster: cluster.Name, ControlPlane: ref.Name, Survivor: r.Survivor, Manual: r.Manual, Force: r.Force, ID: r.ID, UnderWay: true, Node: o.nodeOf(ctx, cluster.Namespace, r.Survivor)}, nil
+		p := Plan{Cluster: cluster.Name, ControlPlane: ref.Name, Survivor: r.Survivor, Manual: r.Manual, Force: r.Force, ID: r.ID, UnderWay: true, Node: o.nodeOf(ctx, cluster.Namespace, r.Survivor)}
+		if r.Restores() {
+			p.Snapshot = &Snapshot{Snapshot: snapshot.Snapshot{Cluster: cluster.Name, Policy: r.Snapshot.Policy, Name: r.Snapshot.Name, Time: r.Snapshot.Time()}, want: r.Snapshot}
+		}
+		return p, nil
 	}
 	p := Plan{Cluster: cluster.Name, ControlPlane: ref.Name, Manual: want.Manual, Force: want.Force, ID: o.Now().UTC().Format(recovery.IDLayout)}
+	if p.Snapshot, err = o.snapshot(ctx, cluster, want); err != nil {
+		return Plan{}, err
+	}
 	survey := recovery.Request{ID: p.ID}
 	if err := o.request(ctx, plane, &survey); err != nil {
 		return Plan{}, err
@@ -75,9 +86,34 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Cho
 	if err != nil {
 		return Plan{}, err
 	}
-	survivor, err := choose(ref.Name, p.Members, want)
+	survivor, err := p.choose(want)
 	p.Survivor, p.Node = survivor.Machine, survivor.Node
 	return p, err
+}
+
+// choose says which Machine stays.
+func (p Plan) choose(want Choice) (Member, error) {
+	if p.Snapshot != nil {
+		return chooseForSnapshot(p.ControlPlane, p.Members, want, p.Snapshot.Snapshot)
+	}
+	return choose(p.ControlPlane, p.Members, want)
+}
+
+// snapshot finds the one that is to be restored; nil: none is.
+func (o Order) snapshot(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (*Snapshot, error) {
+	if want.Snapshot.Name == "" {
+		return nil, nil
+	}
+	order := snapshot.Order{Client: o.Client, Now: o.Now}
+	found, err := order.Find(ctx, cluster, want.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	out := &Snapshot{Snapshot: found, age: o.Now().Sub(found.Time), want: recovery.Snapshot{
+		Policy: found.Policy, Name: found.Name, IdentitySecret: want.Snapshot.IdentitySecret, OtherCluster: want.Snapshot.OtherCluster,
+	}}
+	out.Since, err = order.MachinesSince(ctx, cluster, found.Time)
+	return out, err
 }
 
 func (o Order) plane(ctx context.Context, key client.ObjectKey) (*controlplanev1.KubeadmControlPlane, error) {
@@ -198,6 +234,9 @@ func (o Order) report(ctx context.Context, m clusterv1.Machine) (*recovery.Repor
 func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
 	key := client.ObjectKey{Namespace: namespace, Name: p.ControlPlane}
 	want := recovery.Request{ID: p.ID, Survivor: p.Survivor, Manual: p.Manual, Force: p.Force}
+	if p.Snapshot != nil {
+		want.Snapshot = p.Snapshot.want
+	}
 	if !p.UnderWay {
 		plane, err := o.plane(ctx, key)
 		if err != nil {
@@ -274,7 +313,7 @@ func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, err
 	}
 	if f.plan.Manual && !f.printed && f.Program != nil && c != nil && strings.Contains(c.Message, "by hand") {
 		f.printed = true
-		f.Program(f.plan.Node, recovery.RebuildProgram(f.plan.ID))
+		f.Program(f.plan.Node, recovery.Program(recovery.Order{ID: f.plan.ID, Step: recovery.Rebuild}))
 	}
 	return false, nil
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/snapshot"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/recovery"
@@ -31,6 +33,8 @@ type Member struct {
 	// Found is what it says of itself; nil: nothing, Problem says why.
 	Found   *recovery.Member `json:"found,omitempty"`
 	Problem string           `json:"problem,omitempty"`
+	// Created is when the Machine was.
+	Created time.Time `json:"-"`
 }
 
 // Plan is what a recovery would do.
@@ -46,6 +50,18 @@ type Plan struct {
 	Force    bool `json:"force,omitempty"`
 	// ID of the request.
 	ID string `json:"id"`
+	// Snapshot that etcd is put back to; nil: the survivor's own data is kept.
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
+}
+
+// Snapshot is one that is restored, and what that loses.
+type Snapshot struct {
+	snapshot.Snapshot
+	// Since are the Machines that were created after it: their Nodes are not in it.
+	Since []string `json:"machinesSince,omitempty"`
+
+	age  time.Duration
+	want recovery.Snapshot
 }
 
 // Choice says how a recovery is to be.
@@ -53,6 +69,29 @@ type Choice struct {
 	// Survivor is the Machine to rebuild from; empty: the one that has most.
 	Survivor      string
 	Manual, Force bool
+	// Snapshot to restore; without a name: none.
+	Snapshot snapshot.Choice
+}
+
+// chooseForSnapshot says on which Machine a snapshot is restored: the one that is named, or the oldest whose machine runs. One that joined after
+// the snapshot has no Node in it.
+func chooseForSnapshot(plane string, members []Member, want Choice, s snapshot.Snapshot) (Member, error) {
+	older := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Node == "" || !m.Created.Before(s.Time) })
+	if want.Survivor != "" {
+		if at := slices.IndexFunc(older, func(m Member) bool { return m.Machine == want.Survivor }); at >= 0 {
+			return older[at], nil
+		}
+		return Member{}, fault.New(fault.Invalid, ReasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node that is older than snapshot %s: name one of %s",
+			want.Survivor, plane, s.Name, cmp.Or(machinesText(older), "none"))
+	}
+	running := slices.DeleteFunc(slices.Clone(older), func(m Member) bool { return m.Lost != "" })
+	if len(running) == 0 {
+		return Member{}, fault.New(fault.Invalid, ReasonNoSurvivor, "no Machine of KubeadmControlPlane %s runs that is older than snapshot %s, whose Node would be in it (%s). Start one, or use a newer snapshot; "+
+			"without one, create the cluster again", plane, s.Name, cmp.Or(lostText(older), "all are newer"))
+	}
+	return slices.MinFunc(running, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Problem, b.Problem), a.Created.Compare(b.Created), strings.Compare(a.Machine, b.Machine))
+	}), nil
 }
 
 // choose says which Machine etcd is rebuilt from: the one that is named, or of those that are left the one that has most.
@@ -103,7 +142,7 @@ func lostText(members []Member) string {
 
 // memberOf is what is known of a Machine before its infrastructure is asked.
 func memberOf(m clusterv1.Machine) Member {
-	out := Member{Machine: m.Name, Node: m.Status.NodeRef.Name}
+	out := Member{Machine: m.Name, Node: m.Status.NodeRef.Name, Created: m.CreationTimestamp.Time}
 	c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
 	switch {
 	case !m.DeletionTimestamp.IsZero():
@@ -116,10 +155,16 @@ func memberOf(m clusterv1.Machine) Member {
 
 // Lines are what the recovery does, for people.
 func (p Plan) Lines() []string {
+	if p.UnderWay && p.Snapshot != nil {
+		return []string{fmt.Sprintf("A restore of the control plane of cluster %s from snapshot %s on Machine %s is under way (%s).", p.Cluster, p.Snapshot.Name, p.Survivor, p.ID)}
+	}
 	if p.UnderWay {
 		return []string{fmt.Sprintf("A recovery of the control plane of cluster %s from the member of etcd of Machine %s is under way (%s).", p.Cluster, p.Survivor, p.ID)}
 	}
 	lines := []string{fmt.Sprintf("Recovery of the control plane of cluster %s: etcd is rebuilt from the member of Machine %s.", p.Cluster, p.Survivor)}
+	if s := p.Snapshot; s != nil {
+		lines[0] = fmt.Sprintf("Restore of the control plane of cluster %s from snapshot %s of EtcdSnapshotPolicy %s, on Machine %s.", p.Cluster, s.Name, s.Policy, p.Survivor)
+	}
 	var replaced []string
 	survivor := Member{}
 	for _, m := range p.Members {
@@ -130,7 +175,11 @@ func (p Plan) Lines() []string {
 			replaced = append(replaced, m.Machine)
 		}
 	}
-	lines = append(lines, p.kept(survivor)...)
+	if p.Snapshot != nil {
+		lines = append(lines, p.Snapshot.lines(survivor)...)
+	} else {
+		lines = append(lines, p.kept(survivor)...)
+	}
 	if len(replaced) > 0 {
 		lines = append(lines, "  Machines that are deleted with their disks, before etcd is rebuilt, and replaced: "+strings.Join(replaced, ", "))
 	}
@@ -138,6 +187,23 @@ func (p Plan) Lines() []string {
 		lines = append(lines, "  with --force, etcd is rebuilt although not all of them are known to be lost and gone: when one comes back, there may be two clusters")
 	}
 	return append(lines, "  The API does not answer until then. On the survivor, the data of now is kept beside the new.")
+}
+
+// lines say what the snapshot has, and what is lost.
+func (s Snapshot) lines(survivor Member) []string {
+	has := fmt.Sprintf("  Kept: what it had when the snapshot was taken, %s (%s ago)", s.Time.UTC().Format(time.RFC3339), s.age.Round(time.Second))
+	if s.Revision > 0 {
+		has += fmt.Sprintf(", revision %d", s.Revision)
+	}
+	lost := "  Lost: everything that was written to its API since then"
+	if survivor.Found != nil && survivor.Found.Revision > s.Revision && s.Revision > 0 {
+		lost += fmt.Sprintf(", up to revision %d", survivor.Found.Revision)
+	}
+	out := []string{has + ".", lost + "."}
+	if len(s.Since) > 0 {
+		out = append(out, fmt.Sprintf("  Machines that were created since then, whose Nodes are not in it: those of the control plane are replaced, others have to join again: %s", snapshot.Text(s.Since)))
+	}
+	return out
 }
 
 // kept says what is known to be kept, and what is not known.
@@ -161,6 +227,8 @@ func (m Member) line(survives bool) string {
 		state = "lost: " + m.Lost
 	case m.Problem != "":
 		state = "lost: " + m.Problem
+	case m.Found != nil && m.Found.Leader:
+		state = "in a quorum"
 	case m.Found != nil:
 		state = fmt.Sprintf("left, without a leader, at revision %d (index %d)", m.Found.Revision, m.Found.Index)
 	}

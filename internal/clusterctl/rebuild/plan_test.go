@@ -3,10 +3,12 @@ package rebuild
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/snapshot"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/recovery"
 )
@@ -60,6 +62,36 @@ func TestChoose(t *testing.T) { // KC-19
 	}
 }
 
+// A snapshot is restored on the oldest Machine that runs, and never on one that joined after it.
+func TestChooseForSnapshot(t *testing.T) { // KC-19
+	at := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	created := func(hours int) func(*Member) {
+		return func(m *Member) { m.Created = at.Add(time.Duration(hours) * time.Hour) }
+	}
+	silent := func(m *Member) { m.Problem = "its member does not answer" }
+	tests := map[string]struct {
+		members []Member
+		named   string
+		want    string
+	}{
+		"the oldest":          {[]Member{member("a", created(-1)), member("b", created(-3), leads), member("c", created(-2))}, "", "b"},
+		"of those that run":   {[]Member{member("a", created(-1)), member("b", created(-3), lost)}, "", "a"},
+		"of those that speak": {[]Member{member("a", created(-1)), member("b", created(-3), silent)}, "", "a"},
+		"silent ones, too":    {[]Member{member("a", created(-1), silent)}, "", "a"},
+		"all are newer":       {[]Member{member("a", created(1))}, "", ""},
+		"none runs":           {[]Member{member("a", created(-1), lost)}, "", ""},
+		"named":               {[]Member{member("a", created(-1)), member("b", created(-3))}, "a", "a"},
+		"named, and newer":    {[]Member{member("a", created(1)), member("b", created(-3))}, "a", ""},
+		"named, and unknown":  {[]Member{member("b", created(-3))}, "x", ""},
+	}
+	for name, tt := range tests {
+		got, err := chooseForSnapshot("kcp", tt.members, Choice{Survivor: tt.named}, snapshot.Snapshot{Name: "c1-20261125T120000Z", Time: at})
+		if f := fault.As(err); got.Machine != tt.want || (f != nil && f.Reason == ReasonNoSurvivor) != (tt.want == "") {
+			t.Errorf("%s: %q, %v", name, got.Machine, err)
+		}
+	}
+}
+
 func TestMemberOf(t *testing.T) {
 	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	m.Status.NodeRef.Name = "n-a"
@@ -85,6 +117,16 @@ func TestLines(t *testing.T) {
 		"etcd is rebuilt from the member of Machine a.", "Machine a: left, without a leader, at revision 3 (index 7); it survives", "Machine c: lost: it does not run",
 		"Kept: everything up to revision 3.", "Lost: what Machine b has beyond that; its member has agreed on more (index 9, not 7).", "Not known: whether members that do not answer",
 		"replaced: b, c", "with --force", "The API does not answer until then.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	p.Snapshot = &Snapshot{Snapshot: snapshot.Snapshot{Name: "c1-20261125T120000Z", Policy: "nightly", Time: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC), Revision: 2}, Since: []string{"w"}, age: 90 * time.Minute}
+	text = strings.Join(p.Lines(), "\n")
+	for _, want := range []string{
+		"from snapshot c1-20261125T120000Z of EtcdSnapshotPolicy nightly, on Machine a.", "taken, 2026-11-25T12:00:00Z (1h30m0s ago), revision 2.",
+		"Lost: everything that was written to its API since then, up to revision 3.", "have to join again: w", "replaced: b, c",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)

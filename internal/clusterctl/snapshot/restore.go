@@ -45,9 +45,13 @@ type Choice struct {
 // Prepare finds the control plane of a Cluster and the snapshot, and says what would be lost. Nothing is changed.
 func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Restore, error) {
 	ref := cluster.Spec.ControlPlaneRef
+	if ref.Kind == "KubeadmControlPlane" {
+		return Restore{}, fault.New(fault.Invalid, ReasonUnsupported,
+			"cluster %[1]q has a control plane on machines: `slipway recover controlplane %[1]s --snapshot NAME` restores it, on one machine, and replaces the others", cluster.Name)
+	}
 	if ref.Kind != "HostedControlPlane" || ref.APIGroup != hostedv1.GroupVersion.Group {
 		return Restore{}, fault.New(fault.Invalid, ReasonUnsupported,
-			"cluster %q has a control plane of kind %s, and only a HostedControlPlane is restored; for one that kubeadm made, follow kubeadm's steps on its first node", cluster.Name, ref.Kind)
+			"cluster %q has a control plane of kind %s, and only a HostedControlPlane, or a KubeadmControlPlane with `slipway recover controlplane`, is restored", cluster.Name, ref.Kind)
 	}
 	plane := &hostedv1.HostedControlPlane{}
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
@@ -58,29 +62,41 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Cho
 		return Restore{}, fault.New(fault.Invalid, ReasonBusy,
 			"a restore of HostedControlPlane %s is under way: %s; wait for it, or remove annotation %s", ref.Name, asked, hostedv1.RestoreAnnotation)
 	}
-	found, err := o.find(ctx, cluster, want)
+	found, err := o.Find(ctx, cluster, want)
 	if err != nil {
 		return Restore{}, err
 	}
-	if found.Encrypted && want.IdentitySecret == "" {
-		return Restore{}, fault.New(fault.Invalid, ReasonFailed,
-			"snapshot %s is encrypted: name a Secret of namespace %q with the identity of age in its key \"identity\" with --identity-secret", found.Name, cluster.Namespace)
-	}
 	out := Restore{Snapshot: found, ControlPlane: ref.Name, Age: o.Now().Sub(found.Time), IdentitySecret: want.IdentitySecret, OtherCluster: want.OtherCluster, key: key}
-	machines := &clusterv1.MachineList{}
-	if err := o.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
-		return Restore{}, fmt.Errorf("listing Machines of cluster %s: %w", cluster.Name, err)
-	}
-	for _, m := range machines.Items {
-		if m.CreationTimestamp.After(found.Time) {
-			out.Since = append(out.Since, m.Name)
-		}
-	}
-	slices.Sort(out.Since)
-	return out, nil
+	out.Since, err = o.MachinesSince(ctx, cluster, found.Time)
+	return out, err
 }
 
-// find returns the snapshot that is meant, as a policy lists it.
+// MachinesSince are the names of the Machines of a Cluster that were created after a snapshot.
+func (o Order) MachinesSince(ctx context.Context, cluster *clusterv1.Cluster, at time.Time) ([]string, error) {
+	machines := &clusterv1.MachineList{}
+	if err := o.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+		return nil, fmt.Errorf("listing Machines of cluster %s: %w", cluster.Name, err)
+	}
+	var since []string
+	for _, m := range machines.Items {
+		if m.CreationTimestamp.After(at) {
+			since = append(since, m.Name)
+		}
+	}
+	slices.Sort(since)
+	return since, nil
+}
+
+// Find returns the snapshot that is meant, as a policy lists it.
+func (o Order) Find(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Snapshot, error) {
+	found, err := o.find(ctx, cluster, want)
+	if err == nil && found.Encrypted && want.IdentitySecret == "" {
+		return Snapshot{}, fault.New(fault.Invalid, ReasonFailed,
+			"snapshot %s is encrypted: name a Secret of namespace %q with the identity of age in its key \"identity\" with --identity-secret", found.Name, cluster.Namespace)
+	}
+	return found, err
+}
+
 func (o Order) find(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Snapshot, error) {
 	listed, err := List(ctx, o.Client, cluster.Namespace, cluster.Name)
 	if err != nil {
@@ -112,12 +128,13 @@ func (r Restore) Lines() []string {
 	}
 	lines := []string{from + ":", "  everything that was written to its API since then is lost"}
 	if len(r.Since) > 0 {
-		lines = append(lines, fmt.Sprintf("  the Nodes of %d Machines that were created since then are not in it, and have to join again: %s", len(r.Since), text(r.Since)))
+		lines = append(lines, fmt.Sprintf("  the Nodes of %d Machines that were created since then are not in it, and have to join again: %s", len(r.Since), Text(r.Since)))
 	}
 	return append(lines, "  its API does not answer meanwhile; the data of now is kept beside it until the next restore")
 }
 
-func text(names []string) string {
+// Text is a list of names for people, of which a long one is cut.
+func Text(names []string) string {
 	const most = 5
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)

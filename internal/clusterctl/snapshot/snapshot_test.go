@@ -222,7 +222,8 @@ func TestPrepare(t *testing.T) {
 		"none":                  {demo("HostedControlPlane"), []client.Object{plane()}, Choice{}, "no EtcdSnapshotPolicy lists a snapshot of cluster \"demo\""},
 		"encrypted":             {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", encrypted)}, Choice{}, "is encrypted: name a Secret of namespace \"team\" with the identity of age in its key \"identity\" with --identity-secret"},
 		"under way":             {demo("HostedControlPlane"), []client.Object{asked, policy("nightly", taken(2))}, Choice{}, "a restore of HostedControlPlane demo-plane is under way"},
-		"another kind":          {demo("KubeadmControlPlane"), nil, Choice{}, "cluster \"demo\" has a control plane of kind KubeadmControlPlane, and only a HostedControlPlane is restored"},
+		"another kind":          {demo("OtherControlPlane"), nil, Choice{}, "cluster \"demo\" has a control plane of kind OtherControlPlane, and only a HostedControlPlane"},
+		"on machines":           {demo("KubeadmControlPlane"), nil, Choice{}, "`slipway recover controlplane demo --snapshot NAME` restores it"},
 		"no such control plane": {demo("HostedControlPlane"), nil, Choice{}, "reading HostedControlPlane demo-plane"},
 	} {
 		t.Run(name, func(t *testing.T) {

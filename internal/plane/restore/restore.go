@@ -1,6 +1,6 @@
 // Package restore puts a snapshot of etcd in the place of the data of a control plane.
 //
-// Does: makes a data folder of the snapshot that a restore has put into the folder of a control plane, puts the old one aside,
+// Does: makes a data folder of a snapshot ([MakeData]). Makes one of the snapshot that a restore has put into the folder of a control plane, puts the old one aside,
 // and records that. It runs in the process of the control plane, before its etcd: what is in a snapshot is the tenant's, and a
 // damaged database can end the process that opens it. Killed at any step, the next call continues. Revisions continue far
 // beyond those of the snapshot, and all of its own count as compacted: who watches lists again, and does not take old objects
@@ -80,22 +80,26 @@ func prepare(f workload.Folder) error {
 	if err := os.RemoveAll(restoring(f)); err != nil {
 		return err
 	}
-	member := etcd.Member()
-	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
-		SnapshotPath: f.RestoreSnapshot(), OutputDataDir: restoring(f), Name: member.Name, PeerURLs: []string{member.PeerURL},
-		InitialCluster: member.Name + "=" + member.PeerURL, InitialClusterToken: member.Token,
-		RevisionBump: revisionBump, MarkCompacted: true,
-	})
-	if err != nil {
-		return fault.New(fault.Invalid, "SnapshotDamaged", "the snapshot cannot be restored: use another one; the data from before is unchanged").From(err)
-	}
-	if err := syncAll(restoring(f)); err != nil {
+	if err := MakeData(f.RestoreSnapshot(), restoring(f), etcd.Member()); err != nil {
 		return err
 	}
 	if err := os.WriteFile(ready(f), nil, 0o600); err != nil {
 		return err
 	}
 	return syncAll(f.Restoring())
+}
+
+// MakeData makes a data folder of a snapshot, for the only member of a new cluster. Revisions continue beyond those of the snapshot.
+func MakeData(file, folder string, member etcd.Identity) error {
+	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath: file, OutputDataDir: folder, Name: member.Name, PeerURLs: []string{member.PeerURL},
+		InitialCluster: member.Name + "=" + member.PeerURL, InitialClusterToken: member.Token,
+		RevisionBump: revisionBump, MarkCompacted: true,
+	})
+	if err != nil {
+		return fault.New(fault.Invalid, "SnapshotDamaged", "the snapshot cannot be restored: use another one; the data from before is unchanged").From(err)
+	}
+	return syncAll(folder)
 }
 
 // swap puts the new data folder in the place of the old one, which is put aside.

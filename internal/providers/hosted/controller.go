@@ -27,6 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/snapshots/destination"
 	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
+	"github.com/slipwayhq/slipway/internal/snapshots/retrieval"
 )
 
 // Name of the controller.
@@ -86,7 +87,7 @@ func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), backends: cfg.Backends, gateways: cfg.Gateways,
 		reserved: cfg.ReservedPorts, policy: cfg.Policy, workloads: cfg.Workloads, furnish: addons.Apply, inspect: addons.Inspect, now: time.Now,
-		stager: restoring.Stager{Client: s.Manager.GetClient(), Stores: cfg.Stores}, jobs: cfg.Jobs,
+		stager: restoring.Stager{Source: retrieval.Source{Client: s.Manager.GetClient(), Stores: cfg.Stores}}, jobs: cfg.Jobs,
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer

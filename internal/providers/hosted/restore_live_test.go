@@ -19,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 	"github.com/slipwayhq/slipway/internal/snapshots/destination"
 	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
+	"github.com/slipwayhq/slipway/internal/snapshots/retrieval"
 )
 
 // restorable is a live controller that can restore, with a policy whose store is a folder.
@@ -26,7 +27,7 @@ func restorable(t *testing.T) (*live, destination.Settings) {
 	t.Helper()
 	l := newLive(t)
 	stores := destination.Settings{Root: t.TempDir(), Policy: policy.Default(), Secrets: l.client}
-	l.controller.stager = restoring.Stager{Client: l.client, Stores: stores}
+	l.controller.stager = restoring.Stager{Source: retrieval.Source{Client: l.client, Stores: stores}}
 	l.controller.jobs = jobs.New(t.Context(), time.Now)
 	must(t, l.client.Create(t.Context(), snapshotPolicy()))
 	return l, stores

@@ -27,6 +27,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/machinetemplate"
 	"github.com/slipwayhq/slipway/internal/providers/local/wake"
 	"github.com/slipwayhq/slipway/internal/simulated"
+	"github.com/slipwayhq/slipway/internal/snapshots/destination"
+	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
 )
 
 // Config is what the provider needs.
@@ -47,6 +49,9 @@ type Config struct {
 	Balancers *balancer.Keeper
 	// ReservedPorts are those of the management cluster itself, which no load balancer listens at.
 	ReservedPorts []uint16
+	// Stores are where snapshots of etcd may be, Jobs brings them onto machines; nil: none is.
+	Stores destination.Settings
+	Jobs   *jobs.Jobs
 }
 
 // Add adds all controllers of the provider to the manager. Setup is asked for each controller by its name. It fails
@@ -83,7 +88,7 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 		},
 		func() error {
 			return machine.Add(setup(machine.Name), machine.Config{
-				Instance: cfg.Instance, Backends: backends, Hub: hub, Policy: cfg.Policy,
+				Instance: cfg.Instance, Backends: backends, Hub: hub, Policy: cfg.Policy, Stores: cfg.Stores, Jobs: cfg.Jobs,
 			})
 		},
 		func() error { return machinepool.Add(setup(machinepool.Name), cfg.Policy) },

@@ -51,8 +51,9 @@ type Member struct {
 type state struct {
 	Leader uint64 `json:"leader,omitempty"`
 	Term   uint64 `json:"term,omitempty"`
-	// Rebuilt is the id of the last rebuild.
+	// Rebuilt is the id of the last rebuild, Staged that of the last snapshot that was staged.
 	Rebuilt string   `json:"rebuilt,omitempty"`
+	Staged  string   `json:"staged,omitempty"`
 	Members []Member `json:"members,omitempty"`
 }
 
@@ -150,6 +151,22 @@ func (c *Cluster) Rebuilt() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.load().Rebuilt
+}
+
+// Stage records that a snapshot is there to be restored.
+func (c *Cluster) Stage(id string) error {
+	return c.change(func(s *state) bool {
+		changed := s.Staged != id
+		s.Staged = id
+		return changed
+	})
+}
+
+// Staged is the id of the last snapshot that was staged; empty: there was none.
+func (c *Cluster) Staged() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.load().Staged
 }
 
 // Term is how often a leader was elected.

@@ -15,14 +15,11 @@ import (
 	"os"
 	"regexp"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/snapshots"
-	"github.com/slipwayhq/slipway/internal/snapshots/destination"
+	"github.com/slipwayhq/slipway/internal/snapshots/retrieval"
 )
 
 // Request is what the annotation asks for.
@@ -73,12 +70,7 @@ func invalid() error {
 }
 
 // Stager fetches snapshots.
-type Stager struct {
-	// Client reads EtcdSnapshotPolicies.
-	Client client.Reader
-	// Stores are where snapshots may be.
-	Stores destination.Settings
-}
+type Stager struct{ retrieval.Source }
 
 // Order is a snapshot to fetch.
 type Order struct {
@@ -92,36 +84,19 @@ type Order struct {
 // Stage fetches the snapshot of an order into the folder of its control plane, with what the next process is to do with it.
 // What cannot be restored there is refused before it is fetched.
 func (s Stager) Stage(ctx context.Context, o Order) error {
-	policy := &hostedv1.EtcdSnapshotPolicy{}
-	err := s.Client.Get(ctx, client.ObjectKey{Namespace: o.Cluster.Namespace, Name: o.Request.Policy}, policy)
-	if apierrors.IsNotFound(err) {
-		return fault.New(fault.Invalid, "SnapshotPolicyMissing", "EtcdSnapshotPolicy %s does not exist: name one whose store has the snapshot", o.Request.Policy)
-	}
+	m, err := s.Find(ctx, o.Cluster, retrieval.Wanted{
+		Policy: o.Request.Policy, Snapshot: o.Request.Snapshot, IdentitySecret: o.Request.IdentitySecret, OtherCluster: o.Request.OtherCluster,
+	})
 	if err != nil {
 		return err
 	}
-	from, err := s.Stores.Open(ctx, policy)
-	if err != nil {
-		return err
-	}
-	m, err := snapshots.Read(ctx, from, o.Cluster, o.Request.Snapshot)
-	if fault.KindOf(err) == fault.Gone {
-		return fault.New(fault.Invalid, "SnapshotMissing", "The store of EtcdSnapshotPolicy %s has no snapshot %s: its status lists the newest that it has", o.Request.Policy, o.Request.Snapshot).From(err)
-	}
-	if err != nil {
-		return err
-	}
-	if err := check(m, o); err != nil {
-		return err
-	}
-	identity, err := s.Stores.ReadIdentity(ctx, client.ObjectKey{Namespace: o.Cluster.Namespace, Name: o.Request.IdentitySecret})
-	if err != nil {
+	if err := check(m.Manifest, o); err != nil {
 		return err
 	}
 	if err := errors.Join(os.RemoveAll(o.Folder.Restoring()), os.MkdirAll(o.Folder.Restoring(), 0o700)); err != nil {
 		return err
 	}
-	if err := snapshots.Fetch(ctx, from, m, o.Folder.RestoreSnapshot(), identity); err != nil {
+	if err := m.Fetch(ctx, o.Folder.RestoreSnapshot()); err != nil {
 		return err
 	}
 	return o.Folder.WriteRestoreRequest(workload.Restore{
@@ -131,9 +106,6 @@ func (s Stager) Stage(ctx context.Context, o Order) error {
 
 // check refuses a snapshot that the control plane could not run with.
 func check(m snapshots.Manifest, o Order) error {
-	if m.Cluster.UID != o.Cluster.UID && !o.Request.OtherCluster {
-		return fault.New(fault.Invalid, "SnapshotOfOtherCluster", "Snapshot %s is of a Cluster %s with another UID: its tokens and certificates may not be those of this one; otherCluster in the annotation allows it all the same", m.Name, m.Cluster.Name)
-	}
 	data := workload.Data{Exists: true, Version: m.Kubernetes, EncryptionKeys: m.EncryptionKeys}
 	if err := data.KeysProblem(o.Config.EncryptionKeys); err != nil {
 		return err

@@ -97,7 +97,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 		})
 	case Bootstrap:
 		return c.bootstrap(ctx, b.Scripts, s, a)
-	case RebuildEtcd, ReportEtcd:
+	case RebuildEtcd, StageSnapshot, ReportEtcd:
 		return c.actOnEtcd(ctx, b.Etcds, s, a)
 	case Delete:
 		return b.Machines.Delete(ctx, s.ref())

@@ -20,7 +20,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
+	"github.com/slipwayhq/slipway/internal/providers/local/staging"
 	"github.com/slipwayhq/slipway/internal/providers/local/wake"
+	"github.com/slipwayhq/slipway/internal/snapshots/destination"
+	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
+	"github.com/slipwayhq/slipway/internal/snapshots/retrieval"
 )
 
 // Name of the controller.
@@ -38,6 +42,9 @@ type Config struct {
 	Hub *wake.Hub
 	// Policy is what the operator allows.
 	Policy policy.Configuration
+	// Stores are where snapshots of etcd may be, Jobs brings them onto machines; nil: none is.
+	Stores destination.Settings
+	Jobs   *jobs.Jobs
 }
 
 // Controller reconciles LocalMachines.
@@ -50,6 +57,7 @@ type Controller struct {
 	backends backend.Set
 	instance string
 	policy   policy.Configuration
+	stager   *staging.Stager
 	now      func() time.Time
 }
 
@@ -58,6 +66,7 @@ func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(),
 		backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, now: time.Now,
+		stager: &staging.Stager{Source: retrieval.Source{Client: s.Manager.GetAPIReader(), Stores: cfg.Stores}, Jobs: cfg.Jobs},
 	}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
 		return err

@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,7 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/staging"
 	"github.com/slipwayhq/slipway/internal/recovery"
+	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
 const (
@@ -26,11 +29,28 @@ type AskEtcd struct{ Order recovery.Order }
 
 func (a AskEtcd) String() string { return "the member of etcd, for " + string(a.Order.Step) }
 
-// RebuildEtcd makes the member of etcd on the machine the only one of its cluster.
-type RebuildEtcd struct{ Name, ID string }
+// RebuildEtcd makes the member of etcd on the machine the only one of its cluster, from its data or from a snapshot that is staged.
+type RebuildEtcd struct {
+	Name  string
+	Order recovery.Order
+}
 
 func (a RebuildEtcd) String() string {
-	return fmt.Sprintf("rebuild etcd from the member in machine %s: its control plane orders it (recovery %s)", a.Name, a.ID)
+	from := "rebuild etcd from the member"
+	if a.Order.Step == recovery.Restore {
+		from = "restore etcd from the snapshot"
+	}
+	return fmt.Sprintf("%s in machine %s: its control plane orders it (recovery %s)", from, a.Name, a.Order.ID)
+}
+
+// StageSnapshot brings a snapshot of etcd onto the machine.
+type StageSnapshot struct {
+	Name  string
+	Order recovery.Order
+}
+
+func (a StageSnapshot) String() string {
+	return fmt.Sprintf("bring snapshot %s to machine %s: its control plane orders it (recovery %s)", a.Order.Snapshot.Name, a.Name, a.Order.ID)
 }
 
 // ReportEtcd answers an order about the member of etcd.
@@ -61,36 +81,55 @@ func decideEtcd(s Snapshot, p *loop.Plan) {
 		report.Problem = s.Etcd.Problem
 	case order.Step == recovery.Survey:
 		report.Member = &s.Etcd.Member
+	case s.Etcd.Phase == backend.NotStarted && order.Step == recovery.Stage:
+		p.Do(StageSnapshot{Name: s.Name, Order: *order})
+		p.RecheckIn(etcdAgain)
+		return
 	case s.Etcd.Phase == backend.NotStarted:
-		p.Do(RebuildEtcd{Name: s.Name, ID: order.ID})
+		p.Do(RebuildEtcd{Name: s.Name, Order: *order})
 		p.RecheckIn(etcdAgain)
 		return
 	case s.Etcd.Phase == backend.InProgress:
-		p.WaitFor(reasonEtcd, "Etcd is being rebuilt from the member in machine %s", s.Name).For(kind, s.Object.Name).ForTime()
+		waitForEtcd(s, p, *order)
 		p.RecheckIn(etcdAgain)
 		return
 	}
 	p.Do(ReportEtcd{Report: report.String()})
 }
 
+// waitForEtcd waits for what an order asks for.
+func waitForEtcd(s Snapshot, p *loop.Plan, order recovery.Order) {
+	switch order.Step {
+	case recovery.Stage:
+		p.WaitFor("StagingSnapshot", "Snapshot %s is being brought to machine %s", order.Snapshot.Name, s.Name).For(kind, s.Object.Name).ForTime()
+	case recovery.Restore:
+		p.WaitFor("RestoringEtcd", "Etcd is being restored from a snapshot in machine %s", s.Name).For(kind, s.Object.Name).ForTime()
+	default:
+		p.WaitFor(reasonEtcd, "Etcd is being rebuilt from the member in machine %s", s.Name).For(kind, s.Object.Name).ForTime()
+	}
+}
+
 // Etcd is what is known of the member of etcd on a machine, for an order.
 type Etcd struct {
 	Member recovery.Member
-	// Phase of a rebuild. Problem says why nothing comes of the order; Unreachable: the backend did not answer.
+	// Phase of what takes time. Problem says why nothing comes of the order; Unreachable: the backend did not answer.
 	Phase       backend.Phase
 	Problem     string
 	Unreachable bool
 }
 
 // answerEtcd reads what an order has come to.
-func answerEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, order recovery.Order) (Snapshot, error) {
+func (c *Controller) answerEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, order recovery.Order) (Snapshot, error) {
 	s.Etcd = &Etcd{}
 	var err error
-	if order.Step == recovery.Survey {
+	switch order.Step {
+	case recovery.Survey:
 		s.Etcd.Member, err = etcds.Survey(ctx, s.ref())
-	} else {
+	case recovery.Stage:
+		err = c.answerStage(ctx, etcds, s, order)
+	default:
 		var progress backend.Progress
-		progress, err = etcds.Rebuilt(ctx, s.ref(), order.ID)
+		progress, err = etcds.Rebuilt(ctx, s.ref(), order)
 		if s.Etcd.Phase = progress.Phase; progress.Phase == backend.Failed {
 			s.Etcd.Problem = progress.Log
 		}
@@ -106,11 +145,44 @@ func answerEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, order reco
 	return s, nil
 }
 
+// answerStage reads how far it is that a snapshot is brought onto the machine.
+func (c *Controller) answerStage(ctx context.Context, etcds backend.Etcds, s Snapshot, order recovery.Order) error {
+	switch state := c.stager.State(client.ObjectKeyFromObject(s.Object), order); {
+	case state.Running:
+		s.Etcd.Phase = backend.InProgress
+		return nil
+	case state.Err != nil:
+		s.Etcd.Problem = fault.UserMessage(state.Err)
+		return nil
+	}
+	staged, err := etcds.Staged(ctx, s.ref(), order)
+	if s.Etcd.Phase = backend.NotStarted; staged {
+		s.Etcd.Phase = backend.Succeeded
+	}
+	return err
+}
+
+// stage begins to bring a snapshot onto the machine.
+func (c *Controller) stage(etcds backend.Etcds, s Snapshot, order recovery.Order) {
+	if s.Cluster == nil {
+		return // it is read again when there is one
+	}
+	c.stager.Start(staging.Target{
+		Machine: client.ObjectKeyFromObject(s.Object), Version: s.version(),
+		Cluster: snapshots.Cluster{Namespace: s.Object.Namespace, Name: s.Cluster.Name, UID: string(s.Cluster.UID)},
+		Stage: func(ctx context.Context, content func(io.Writer) error) error {
+			return etcds.Stage(ctx, s.ref(), order, content)
+		},
+	}, order)
+}
+
 // actOnEtcd does what an order asks for.
 func (c *Controller) actOnEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, a loop.Action) error {
 	switch a := a.(type) {
 	case RebuildEtcd:
-		return etcds.Rebuild(ctx, s.ref(), a.ID)
+		return etcds.Rebuild(ctx, s.ref(), a.Order)
+	case StageSnapshot:
+		c.stage(etcds, s, a.Order)
 	case ReportEtcd:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) { kube.Annotate(o, controlplanev1.EtcdReportAnnotation, &a.Report) })
 	}

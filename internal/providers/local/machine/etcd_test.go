@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -13,16 +14,27 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/staging"
 	"github.com/slipwayhq/slipway/internal/recovery"
+	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
 )
 
 const recoveryID = "20261125T131500Z"
+
+// orderOf is an order for a step.
+func orderOf(step recovery.Step) recovery.Order {
+	o := recovery.Order{ID: recoveryID, Step: step}
+	if step == recovery.Stage {
+		o.Snapshot = recovery.Snapshot{Policy: "nightly", Name: "c1-20261125T120000Z"}
+	}
+	return o
+}
 
 // ordered is a machine of a control plane that runs, and whose control plane orders a step.
 func ordered(step recovery.Step, change ...func(*Snapshot)) Snapshot {
 	s := Snapshot{
 		Name: "m", Object: &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Name: "cp", Annotations: map[string]string{
-			controlplanev1.EtcdOrderAnnotation: recovery.Order{ID: recoveryID, Step: step}.String()}}},
+			controlplanev1.EtcdOrderAnnotation: orderOf(step).String()}}},
 		Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}},
 		Host:    backend.Machine{State: backend.Running}, Terms: backend.Terms{ReachesEtcd: true},
 	}
@@ -52,6 +64,12 @@ func TestOrders(t *testing.T) { // KC-19
 		"rebuilding":  {ordered(recovery.Rebuild, etcd(Etcd{Phase: backend.InProgress})), "[]", "[]"},
 		"rebuilt":     {ordered(recovery.Rebuild, etcd(Etcd{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Rebuild})},
 		"it failed":   {ordered(recovery.Rebuild, etcd(Etcd{Phase: backend.Failed, Problem: "no data"})), "[]", reports(recovery.Report{Step: recovery.Rebuild, Problem: "no data"})},
+		"to stage":    {ordered(recovery.Stage, etcd(Etcd{Phase: backend.NotStarted})), "[]", "[bring snapshot c1-20261125T120000Z to machine m: its control plane orders it (recovery " + recoveryID + ")]"},
+		"staging":     {ordered(recovery.Stage, etcd(Etcd{Phase: backend.InProgress})), "[]", "[]"},
+		"staged":      {ordered(recovery.Stage, etcd(Etcd{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Stage})},
+		"not staged":  {ordered(recovery.Stage, etcd(Etcd{Problem: "damaged"})), "[]", reports(recovery.Report{Step: recovery.Stage, Problem: "damaged"})},
+		"to restore":  {ordered(recovery.Restore, etcd(Etcd{Phase: backend.NotStarted})), "[]", "[restore etcd from the snapshot in machine m: its control plane orders it (recovery " + recoveryID + ")]"},
+		"restored":    {ordered(recovery.Restore, etcd(Etcd{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Restore})},
 		"answered": {ordered(recovery.Rebuild, func(s *Snapshot) {
 			s.Object.Annotations[controlplanev1.EtcdReportAnnotation] = recovery.Report{ID: recoveryID, Step: recovery.Rebuild}.String()
 		}), "[]", "[]"},
@@ -82,20 +100,26 @@ func TestOrders(t *testing.T) { // KC-19
 // members answer with an error, or a phase.
 type members struct {
 	backend.Etcds
-	err   error
-	phase backend.Phase
+	err    error
+	phase  backend.Phase
+	staged bool
+}
+
+func (m members) Staged(context.Context, backend.Ref, recovery.Order) (bool, error) {
+	return m.staged, m.err
 }
 
 func (m members) Survey(context.Context, backend.Ref) (recovery.Member, error) {
 	return recovery.Member{Index: 4}, m.err
 }
 
-func (m members) Rebuilt(context.Context, backend.Ref, string) (backend.Progress, error) {
+func (m members) Rebuilt(context.Context, backend.Ref, recovery.Order) (backend.Progress, error) {
 	return backend.Progress{Phase: m.phase, Log: "no data"}, m.err
 }
 
 func TestAnswerEtcd(t *testing.T) {
-	survey, rebuild := recovery.Order{ID: recoveryID, Step: recovery.Survey}, recovery.Order{ID: recoveryID, Step: recovery.Rebuild}
+	survey, rebuild, stage := orderOf(recovery.Survey), orderOf(recovery.Rebuild), orderOf(recovery.Stage)
+	c := &Controller{stager: &staging.Stager{Jobs: jobs.New(t.Context(), time.Now)}}
 	tests := map[string]struct {
 		members members
 		order   recovery.Order
@@ -106,10 +130,12 @@ func TestAnswerEtcd(t *testing.T) {
 		"it runs":     {members{phase: backend.InProgress}, rebuild, Etcd{Phase: backend.InProgress}},
 		"refused":     {members{err: fault.New(fault.Invalid, "X", "It is no node")}, rebuild, Etcd{Problem: "It is no node"}},
 		"unreachable": {members{err: fault.New(fault.Unreachable, "X", "Docker")}, rebuild, Etcd{Unreachable: true}},
+		"not staged":  {members{}, stage, Etcd{Phase: backend.NotStarted}},
+		"staged":      {members{staged: true}, stage, Etcd{Phase: backend.Succeeded}},
 		"it stopped":  {members{err: fault.New(fault.Conflict, "X", "It stopped")}, rebuild, Etcd{Unreachable: true}},
 	}
 	for name, tt := range tests {
-		s, err := answerEtcd(t.Context(), tt.members, ordered(tt.order.Step), tt.order)
+		s, err := c.answerEtcd(t.Context(), tt.members, ordered(tt.order.Step), tt.order)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -122,7 +148,11 @@ func TestAnswerEtcd(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
-	if _, err := answerEtcd(t.Context(), members{err: errors.New("a bug")}, ordered(recovery.Survey), survey); err == nil {
+	if _, err := c.answerEtcd(t.Context(), members{err: errors.New("a bug")}, ordered(recovery.Survey), survey); err == nil {
 		t.Error("an error that is no fault is lost")
+	}
+	got, err := (&Controller{}).answerEtcd(t.Context(), members{}, ordered(recovery.Stage), stage)
+	if err != nil || got.Etcd.Problem != "This manager has no stores of snapshots" {
+		t.Errorf("a manager without stores: %+v, %v", got.Etcd, err)
 	}
 }

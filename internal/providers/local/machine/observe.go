@@ -155,7 +155,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 		return answerRoom(ctx, b.Machines, s)
 	}
 	if q, ok := q.(AskEtcd); ok {
-		return answerEtcd(ctx, b.Etcds, s, q.Order)
+		return c.answerEtcd(ctx, b.Etcds, s, q.Order)
 	}
 	return answerProgress(ctx, b.Scripts, s)
 }

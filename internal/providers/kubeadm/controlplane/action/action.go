@@ -180,12 +180,15 @@ func (a OrderEtcd) String() string {
 
 // String says what the action does, and why.
 func (a AcceptRecovery) String() string {
+	if a.Request.Restores() {
+		return fmt.Sprintf("begin recovery %s: etcd is restored from snapshot %s on Machine %s", a.Request.ID, a.Request.Snapshot.Name, a.Request.Survivor)
+	}
 	return fmt.Sprintf("begin recovery %s: etcd is rebuilt from the member of Machine %s", a.Request.ID, a.Request.Survivor)
 }
 
 // String says what the action does, and why.
 func (a ExcludeFromDrain) String() string {
-	return fmt.Sprintf("exclude Machine %s from draining: the workload cluster does not answer", a.Machine)
+	return fmt.Sprintf("exclude Machine %s from draining: its member of etcd is given up", a.Machine)
 }
 
 // String says what the action does, and why.

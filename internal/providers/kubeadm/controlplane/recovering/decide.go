@@ -69,7 +69,7 @@ func (in Input) Decide(p *loop.Plan) bool {
 	case surveying:
 		p.Do(in.orders(in.order(recovery.Survey), in.staying()...)...)
 	case checking:
-		p.Do(in.orders(in.order(recovery.Survey), in.survivor())...)
+		p.Do(in.orders(in.first(), in.survivor())...)
 	case accepting:
 		p.Do(action.AcceptRecovery{Request: in.accepted()})
 	case fencing:
@@ -77,11 +77,11 @@ func (in Input) Decide(p *loop.Plan) bool {
 	case rebuilding:
 		p.Do(in.fence()...)
 		if !in.Request.Manual {
-			p.Do(in.orders(in.order(recovery.Rebuild), in.survivor())...)
+			p.Do(in.orders(in.last(), in.survivor())...)
 		}
 	case cleaning:
 		for _, node := range in.strayNodes() {
-			p.Do(action.DeleteNode{Node: node, Why: "its Machine was lost with the quorum of etcd"})
+			p.Do(action.DeleteNode{Node: node, Why: "its Machine was given up with its member of etcd"})
 		}
 	case done:
 		if in.isSaid() {
@@ -104,7 +104,7 @@ func (in Input) NeedsRead() bool {
 	case surveying:
 		return len(in.orders(in.order(recovery.Survey), in.staying()...)) == 0
 	case checking:
-		return len(in.orders(in.order(recovery.Survey), in.survivor())) == 0
+		return len(in.orders(in.first(), in.survivor())) == 0
 	case fencing:
 		return false
 	case rebuilding:
@@ -139,12 +139,13 @@ func (in Input) progress() progress {
 	case in.Request.Manual:
 		return progress{rebuilding, reasonRecovering, fmt.Sprintf("Waiting for etcd to be rebuilt by hand on Machine %s: `slipway recover controlplane %s --manual` prints the commands",
 			survivor.Name, in.Cluster)}
-	case !survivor.Report.Answers(in.order(recovery.Rebuild)):
-		return progress{rebuilding, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to rebuild etcd from its member", survivor.Name)}
+	case !survivor.Report.Answers(in.last()):
+		return progress{rebuilding, reasonRecovering, in.either(fmt.Sprintf("Waiting for the infrastructure of Machine %s to rebuild etcd from its member", survivor.Name),
+			fmt.Sprintf("Waiting for the infrastructure of Machine %s to restore etcd from snapshot %s", survivor.Name, in.Request.Snapshot.Name))}
 	case survivor.Report.Problem != "":
 		return progress{failed, "RebuildFailed", fmt.Sprintf("Etcd could not be rebuilt on Machine %s: %s", survivor.Name, oneLine(survivor.Report.Problem))}
 	}
-	return progress{settling, reasonRecovering, fmt.Sprintf("Etcd is rebuilt from the member of Machine %s, waiting for its API server to answer", survivor.Name)}
+	return progress{settling, reasonRecovering, fmt.Sprintf("Etcd is rebuilt from %s, waiting for its API server to answer", in.origin())}
 }
 
 // afterwards is the end of a recovery: etcd has a quorum without those that were lost.
@@ -164,24 +165,25 @@ func nodesText(names []string) string {
 
 // isRebuilt reports whether the survivor's etcd was rebuilt, as far as it can be told.
 func (in Input) isRebuilt(survivor Machine) bool {
-	return in.Request.Manual || survivor.Machine == nil || survivor.Report.Answers(in.order(recovery.Rebuild)) && survivor.Report.Problem == ""
+	return in.Request.Manual || survivor.Machine == nil || survivor.Report.Answers(in.last()) && survivor.Report.Problem == ""
 }
 
 // judge is what becomes of a request that was not accepted yet.
 func (in Input) judge() progress {
 	survivor := in.survivor()
 	loss := in.Loss()
-	survey := in.order(recovery.Survey)
 	name := in.Request.Survivor
 	switch {
 	case survivor.Machine == nil:
 		return progress{refused, "SurvivorUnknown", fmt.Sprintf("Machine %s is not one of this control plane: name one that is", name)}
 	case survivor.isDeleted() || survivor.Status.NodeRef.Name == "":
 		return progress{refused, "SurvivorUnknown", fmt.Sprintf("Machine %s is being deleted, or has no Node: name another one", name)}
+	case in.Request.Restores():
+		return in.judgeRestore(survivor)
 	case in.hasQuorum():
 		return progress{refused, "RecoveryNotNeeded", "Etcd has a quorum: nothing has to be rebuilt, and a health check, or annotation " +
 			"cluster.x-k8s.io/remediate-machine, replaces Machines that are lost"}
-	case !in.Request.Manual && !survivor.Report.Answers(survey):
+	case !in.Request.Manual && !survivor.Report.Answers(in.first()):
 		return progress{checking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to say what its member of etcd has; where its provider cannot, "+
 			"use `slipway recover controlplane %s --manual`", name, in.Cluster)}
 	case !in.Request.Manual && survivor.Report.Problem != "" && !in.Request.Force:
@@ -191,6 +193,23 @@ func (in Input) judge() progress {
 			"or use `slipway recover controlplane %s --force` when you know that they are lost", machines.NamesText(in.names(in.staying())), in.Cluster)}
 	}
 	return progress{accepting, reasonRecovering, fmt.Sprintf("Etcd is going to be rebuilt from the member of Machine %s", name)}
+}
+
+// judgeRestore is what becomes of a request that names a snapshot. It needs no loss: to go back is a choice. Nothing is given up before the
+// data is made of the snapshot, beside that in use.
+func (in Input) judgeRestore(survivor Machine) progress {
+	name, snapshot := survivor.Name, in.Request.Snapshot
+	switch {
+	case in.Request.Manual:
+		return progress{refused, "RecoveryImpossible", "A snapshot is not restored by hand: leave out manual"}
+	case !survivor.CreationTimestamp.Time.Before(snapshot.Time()):
+		return progress{refused, "SurvivorNewer", fmt.Sprintf("Machine %s is newer than snapshot %s, which does not have its Node: name an older Machine, or use a newer snapshot", name, snapshot.Name)}
+	case !survivor.Report.Answers(in.first()):
+		return progress{checking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to bring snapshot %s to it, and to make data of it beside that in use", name, snapshot.Name)}
+	case survivor.Report.Problem != "":
+		return progress{refused, "SnapshotUnusable", fmt.Sprintf("Snapshot %s cannot be restored on Machine %s, and nothing was changed: %s", snapshot.Name, name, oneLine(survivor.Report.Problem))}
+	}
+	return progress{accepting, reasonRecovering, fmt.Sprintf("Etcd is going to be restored from snapshot %s on Machine %s", snapshot.Name, name)}
 }
 
 // hasQuorum reports whether a member knows a leader.
@@ -250,6 +269,35 @@ func (in Input) unfenced() []string {
 // order is a step of the request.
 func (in Input) order(step recovery.Step) recovery.Order {
 	return recovery.Order{ID: in.Request.ID, Step: step}
+}
+
+// first is the step before anything is given up: the survivor is found to be usable.
+func (in Input) first() recovery.Order {
+	if in.Request.Restores() {
+		return recovery.Order{ID: in.Request.ID, Step: recovery.Stage, Snapshot: in.Request.Snapshot}
+	}
+	return in.order(recovery.Survey)
+}
+
+// last is the step after the others are gone.
+func (in Input) last() recovery.Order {
+	if in.Request.Restores() {
+		return in.order(recovery.Restore)
+	}
+	return in.order(recovery.Rebuild)
+}
+
+// origin is where the data comes from.
+func (in Input) origin() string {
+	return in.either("the member of Machine "+in.Request.Survivor, "snapshot "+in.Request.Snapshot.Name+" on Machine "+in.Request.Survivor)
+}
+
+// either is a text about a member, or one about a snapshot.
+func (in Input) either(member, snapshot string) string {
+	if in.Request.Restores() {
+		return snapshot
+	}
+	return member
 }
 
 // orders gives an order to infrastructure machines that do not have it.
@@ -318,8 +366,8 @@ func (in Input) Verdict() condition.Verdict {
 	at := in.progress()
 	switch {
 	case at.stage == done:
-		return condition.TrueBecause(reasonRecovered, fmt.Sprintf("Etcd was rebuilt from the member of Machine %s (recovery %s); its data from before is on its node, in a folder beside it that ends with -before-%s",
-			in.Request.Survivor, in.Request.ID, in.Request.ID))
+		return condition.TrueBecause(reasonRecovered, fmt.Sprintf("Etcd was rebuilt from %s (recovery %s); its data from before is on its node, in a folder beside it that ends with -before-%s",
+			in.origin(), in.Request.ID, in.Request.ID))
 	case at.text != "":
 		return condition.False(at.reason, at.text)
 	case in.Before.IsTrue(controlplanev1.RecoveredCondition):

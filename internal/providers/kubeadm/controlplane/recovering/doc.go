@@ -17,6 +17,9 @@
 //	the Nodes of the others are gone                            delete them
 //	the condition says that it is done                          say so, then remove the request
 //
+// Of a request that names a snapshot, the infrastructure stages that instead of a survey, and a quorum is no reason to refuse it; afterwards it
+// restores what was staged instead of a rebuild.
+//
 // The machines of the others are gone before the survivor is rebuilt: two members that come back with the old membership would be
 // a quorum of their own, beside the survivor's.
 //

@@ -190,7 +190,7 @@ func TestDecide(t *testing.T) { // KC-19
 			actions: "begin recovery " + id + ": etcd is rebuilt from the member of Machine a"},
 		"the others go": {in: input(accepted(), machine("a", surveyed), machine("b", stopped), machine("c", stopped, excluded)), busy: true,
 			verdict: "False Recovering Waiting for the machines of Machines b, c to be deleted",
-			actions: "exclude Machine b from draining: the workload cluster does not answer\ndelete Machine c: its member of etcd is given up"},
+			actions: "exclude Machine b from draining: its member of etcd is given up\ndelete Machine c: its member of etcd is given up"},
 		"their hooks": {in: input(accepted(), machine("a", surveyed), machine("b", excluded, deleting), machine("c", excluded, deleting, noHook)), busy: true,
 			verdict: "False Recovering", actions: "remove the hook of Machine b: its member of etcd is given up"},
 		"a Machine that came later": {in: input(accepted(), machine("a", surveyed), machine("b", fenced), machine("d")), busy: true, verdict: "False Recovering Waiting for the infrastructure of Machine a to rebuild",
@@ -210,7 +210,7 @@ func TestDecide(t *testing.T) { // KC-19
 			in := read(input(accepted(), rebuilt), "a", "a")
 			in.Nodes = []string{"n-a", "n-c"}
 			return in
-		}(), busy: true, verdict: "False Recovering Deleting Node n-c of lost Machines", actions: "delete Node n-c: its Machine was lost with the quorum of etcd"},
+		}(), busy: true, verdict: "False Recovering Deleting Node n-c of lost Machines", actions: "delete Node n-c: its Machine was given up with its member of etcd"},
 		"done":         {in: read(input(accepted(), rebuilt), "a", "a"), verdict: "True Recovered Etcd was rebuilt from the member of Machine a (recovery " + id + ")"},
 		"done by hand": {in: read(input(accepted(manual), machine("a")), "a", "a"), verdict: "True Recovered"},
 		"done and said": {in: func() Input {
@@ -238,6 +238,74 @@ func TestDecide(t *testing.T) { // KC-19
 			}
 			if busy != tt.busy {
 				t.Errorf("busy %v, want %v", busy, tt.busy)
+			}
+		})
+	}
+}
+
+// of is the snapshot of the tests, older is a Machine that was there before it.
+var of = recovery.Snapshot{Policy: "nightly", Name: "c1-20261125T120000Z"}
+
+func older(m *Machine) { m.CreationTimestamp = metav1.Time{Time: now.Add(-24 * time.Hour)} }
+
+// A snapshot is restored with a quorum or without, on a Machine that was there before it, and only after it was staged something is given up.
+func TestRestore(t *testing.T) { // KC-19
+	restores := func(r *recovery.Request) { r.Snapshot = of }
+	wants := func(change ...func(*recovery.Request)) *recovery.Request {
+		r := &recovery.Request{ID: id, Survivor: "a", Snapshot: of}
+		for _, c := range change {
+			c(r)
+		}
+		return r
+	}
+	quorum := func(in Input) Input {
+		in.Unread, in.Members, in.HasLeader = "", members("abc", "a", "b", "c"), true
+		return in
+	}
+	alone := func(in Input) Input {
+		in.Unread, in.Members, in.HasLeader = "", members("a", "a"), true
+		return in
+	}
+	staged, restored := reported(recovery.Stage, "", nil), machine("a", older, ordered(recovery.Restore), reported(recovery.Restore, "", nil))
+	stage, restore := "order Stage of etcd from the infrastructure of Machine a: recovery "+id, "order Restore of etcd from the infrastructure of Machine a: recovery "+id
+	tests := map[string]struct {
+		in               Input
+		actions, verdict string
+		read             bool
+	}{
+		"not staged":                   {in: input(wants(), machine("a", older), machine("b", stopped)), actions: stage, verdict: "False Recovering Waiting for the infrastructure of Machine a to bring snapshot " + of.Name},
+		"surveyed is not staged":       {in: input(wants(), machine("a", older, surveyed), machine("b", stopped)), actions: stage, verdict: "False Recovering"},
+		"with a quorum":                {in: quorum(input(wants(), machine("a", older), machine("b"), machine("c"))), actions: stage, verdict: "False Recovering"},
+		"it cannot be":                 {in: input(wants(), machine("a", older, reported(recovery.Stage, "it is\ndamaged", nil)), machine("b")), verdict: "False SnapshotUnusable Snapshot " + of.Name + " cannot be restored on Machine a, and nothing was changed: it is damaged", read: true},
+		"it cannot be, and force":      {in: input(wants(func(r *recovery.Request) { r.Force = true }), machine("a", older, reported(recovery.Stage, "damaged", nil)), machine("b")), verdict: "False SnapshotUnusable", read: true},
+		"a newer Machine":              {in: input(wants(), machine("a", func(m *Machine) { m.CreationTimestamp = metav1.Time{Time: now} }), machine("b")), verdict: "False SurvivorNewer", read: true},
+		"by hand":                      {in: input(wants(func(r *recovery.Request) { r.Manual = true }), machine("a", older)), verdict: "False RecoveryImpossible", read: true},
+		"an unknown Machine":           {in: input(wants(func(r *recovery.Request) { r.Survivor = "x" }), machine("a", older)), verdict: "False SurvivorUnknown", read: true},
+		"staged, others have a quorum": {in: quorum(input(wants(), machine("a", older, staged), machine("b"), machine("c"))), actions: "begin recovery " + id + ": etcd is restored from snapshot " + of.Name + " on Machine a", verdict: "False Recovering Etcd is going to be restored from snapshot", read: true},
+		"the others go":                {in: quorum(input(accepted(restores), machine("a", older, staged), machine("b"), machine("c", fenced))), actions: "exclude Machine b from draining: its member of etcd is given up", verdict: "False Recovering Waiting for the machines of Machine b to be deleted"},
+		"they are gone":                {in: input(accepted(restores), machine("a", older, staged), machine("b", fenced)), actions: restore, verdict: "False Recovering Waiting for the infrastructure of Machine a to restore etcd from snapshot " + of.Name},
+		"the only one":                 {in: alone(input(accepted(restores, func(r *recovery.Request) { r.Lost = nil }), machine("a", older, staged))), actions: restore, verdict: "False Recovering Waiting for the infrastructure"},
+		"it failed":                    {in: input(accepted(restores), machine("a", older, ordered(recovery.Restore), reported(recovery.Restore, "etcd does not stop", nil))), verdict: "False RebuildFailed", read: true},
+		"restored":                     {in: input(accepted(restores), restored), verdict: "False Recovering Etcd is rebuilt from snapshot " + of.Name + " on Machine a, waiting", read: true},
+		"done":                         {in: alone(input(accepted(restores), restored)), verdict: "True Recovered Etcd was rebuilt from snapshot " + of.Name + " on Machine a (recovery " + id + ")", read: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var p loop.Plan
+			tt.in.Decide(&p)
+			var lines []string
+			for _, a := range p.Actions {
+				lines = append(lines, fmt.Sprint(a))
+			}
+			if diff := cmp.Diff(tt.actions, strings.Join(lines, "\n")); diff != "" {
+				t.Error(diff)
+			}
+			v := tt.in.Verdict()
+			if text := fmt.Sprintf("%s %s %s", v.Status, v.Reason, v.Message); !strings.HasPrefix(text, tt.verdict) {
+				t.Errorf("condition %q, want %q", text, tt.verdict)
+			}
+			if got := tt.in.NeedsRead(); got != tt.read {
+				t.Errorf("needs a read: %v", got)
 			}
 		})
 	}

@@ -84,6 +84,20 @@ func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input
 	return e.exec(ctx, c, program, input)
 }
 
+// Pipe implements etcdmember.Shell.
+func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, input io.Reader) (code int, out string, err error) {
+	c, err := e.running(ctx, ref)
+	if err != nil {
+		return 0, "", err
+	}
+	said := &tail{max: maxOutput}
+	code, sent, err := e.stream(ctx, c, []string{"/bin/sh", "-c", program}, input, said)
+	if err == nil && code == 0 {
+		err = sent
+	}
+	return code, string(said.buf), err
+}
+
 // Start implements etcdmember.Shell.
 func (e *Engine) Start(ctx context.Context, ref backend.Ref, program string) error {
 	c, err := e.running(ctx, ref)

@@ -10,6 +10,7 @@ package etcdmember
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -22,6 +23,9 @@ import (
 type Shell interface {
 	// Run runs a program for sh, gives it input, and returns what it prints. A machine that does not run is a Conflict.
 	Run(ctx context.Context, ref backend.Ref, program string, input []byte) (string, error)
+	// Pipe runs a program for sh as long as ctx lets it, with input that may be long, and returns its exit code and the last of what it
+	// prints. Input that ends with an error is an error.
+	Pipe(ctx context.Context, ref backend.Ref, program string, input io.Reader) (code int, out string, err error)
 	// Start starts one and lets it run.
 	Start(ctx context.Context, ref backend.Ref, program string) error
 }
@@ -49,10 +53,10 @@ func (m Members) Survey(ctx context.Context, ref backend.Ref) (recovery.Member, 
 }
 
 // Rebuild implements backend.Etcds. It runs as a process of the machine, as a bootstrap does.
-func (m Members) Rebuild(ctx context.Context, ref backend.Ref, id string) error {
-	file := "/run/slipway/etcd-rebuild-" + id + ".sh"
+func (m Members) Rebuild(ctx context.Context, ref backend.Ref, order recovery.Order) error {
+	file := "/run/slipway/etcd-" + string(order.Step) + "-" + order.ID + ".sh"
 	place := fmt.Sprintf(`set -e; umask 077; mkdir -p /run/slipway; cat >%[1]s.new.$$; mv %[1]s.new.$$ %[1]s`, file)
-	if _, err := m.Run(ctx, ref, place, []byte(recovery.RebuildProgram(id))); err != nil {
+	if _, err := m.Run(ctx, ref, place, []byte(recovery.Program(order))); err != nil {
 		return fmt.Errorf("writing the program that rebuilds etcd: %w", err)
 	}
 	if err := m.Start(ctx, ref, "exec bash "+file+" </dev/null"); err != nil {
@@ -62,8 +66,8 @@ func (m Members) Rebuild(ctx context.Context, ref backend.Ref, id string) error 
 }
 
 // Rebuilt implements backend.Etcds.
-func (m Members) Rebuilt(ctx context.Context, ref backend.Ref, id string) (backend.Progress, error) {
-	out, err := m.Run(ctx, ref, recovery.ProgressProgram(id), nil)
+func (m Members) Rebuilt(ctx context.Context, ref backend.Ref, order recovery.Order) (backend.Progress, error) {
+	out, err := m.Run(ctx, ref, recovery.ProgressProgram(order), nil)
 	if err != nil {
 		return backend.Progress{}, fmt.Errorf("reading how far the rebuild of etcd is: %w", err)
 	}

@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"context"
+	"io"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
@@ -33,23 +34,47 @@ func (m *Machines) Survey(_ context.Context, ref backend.Ref) (recovery.Member, 
 	return recovery.Member{}, fault.New(fault.Invalid, "EtcdMemberSilent", "The member of etcd on machine %s does not answer", ref.Name)
 }
 
-// Rebuild implements backend.Etcds.
-func (m *Machines) Rebuild(_ context.Context, ref backend.Ref, id string) error {
+// Rebuild implements backend.Etcds. Simulated members have no data: what a snapshot has in it does not come back.
+func (m *Machines) Rebuild(_ context.Context, ref backend.Ref, order recovery.Order) error {
 	members, err := m.members(ref)
 	if err != nil {
 		return err
 	}
-	return members.Rebuild(backend.Hostname(ref.Object.Name), id)
+	if order.Step == recovery.Restore && members.Staged() != order.ID {
+		return fault.New(fault.Invalid, "SnapshotNotStaged", "No snapshot was staged on machine %s", ref.Name)
+	}
+	return members.Rebuild(backend.Hostname(ref.Object.Name), order.ID)
 }
 
 // Rebuilt implements backend.Etcds.
-func (m *Machines) Rebuilt(_ context.Context, ref backend.Ref, id string) (backend.Progress, error) {
+func (m *Machines) Rebuilt(_ context.Context, ref backend.Ref, order recovery.Order) (backend.Progress, error) {
 	members, err := m.members(ref)
 	if err != nil {
 		return backend.Progress{}, err
 	}
-	if members.Rebuilt() == id {
+	if members.Rebuilt() == order.ID {
 		return backend.Progress{Phase: backend.Succeeded}, nil
 	}
 	return backend.Progress{Phase: backend.NotStarted}, nil
+}
+
+// Stage implements backend.Etcds: the snapshot is read, so that what is wrong with it is found.
+func (m *Machines) Stage(_ context.Context, ref backend.Ref, order recovery.Order, content func(io.Writer) error) error {
+	members, err := m.members(ref)
+	if err != nil {
+		return err
+	}
+	if err := content(io.Discard); err != nil {
+		return err
+	}
+	return members.Stage(order.ID)
+}
+
+// Staged implements backend.Etcds.
+func (m *Machines) Staged(_ context.Context, ref backend.Ref, order recovery.Order) (bool, error) {
+	members, err := m.members(ref)
+	if err != nil {
+		return false, err
+	}
+	return members.Staged() == order.ID, nil
 }
