@@ -17,7 +17,8 @@ type Command struct {
 	Dir  string
 	Env  []string
 	Args []string
-	// Lines is called with the number of lines on standard error so far, from one goroutine at a time.
+	// Lines is called with the number of lines on standard error so far, from one goroutine at a time. Where it is set, lines of one word
+	// (go build -v names each package) tell of progress, and are not in the error.
 	Lines func(n int)
 }
 
@@ -35,10 +36,25 @@ func (c Command) Run(ctx context.Context) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		said := errs.String()
+		if c.Lines != nil {
+			said = withoutProgress(said)
+		}
 		// Not wrapped: the exit code of this program says nothing to who runs ours.
-		return nil, fmt.Errorf("%s: %v\n%s", strings.Join(c.Args[:min(3, len(c.Args))], " "), err, Tail(errs.String()+out.String()))
+		return nil, fmt.Errorf("%s: %v\n%s", strings.Join(c.Args[:min(3, len(c.Args))], " "), err, Tail(said+out.String()))
 	}
 	return out.Bytes(), nil
+}
+
+// withoutProgress drops the lines that are one word.
+func withoutProgress(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.Contains(strings.TrimSpace(line), " ") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
 
 // Tail returns the last lines of a text.

@@ -70,6 +70,12 @@ func (p *plan) readPrograms(ctx context.Context, t gobuild.Toolchain, o Options)
 	if err != nil {
 		return err
 	}
+	own := src
+	if o.KubernetesVersion != DefaultVersion {
+		if own, err = readSource(ctx, t, DefaultVersion); err != nil {
+			return err
+		}
+	}
 	p.versions = src.versions
 	main, err := src.modules.Make(gobuild.Requirement{Path: kubernetes, Version: o.KubernetesVersion})
 	if err != nil {
@@ -84,23 +90,23 @@ func (p *plan) readPrograms(ctx context.Context, t gobuild.Toolchain, o Options)
 	if err != nil {
 		return err
 	}
-	p.programs = append(p.programs, others...)
+	runtimes, err := containerdPrograms(own.modules)
+	if err != nil {
+		return err
+	}
+	p.programs = slices.Concat(p.programs, others, runtimes)
 	if o.ControlPlane {
 		p.programs = append(p.programs, controlPlanePrograms(p.versions, main)...)
 	}
 	if o.KubernetesVersion != DefaultVersion {
-		return p.addOwn(ctx, t, string(proxy))
+		return p.addOwn(ctx, t, own, string(proxy))
 	}
 	return nil
 }
 
 // addOwn adds what control planes of slipway's own version run on nodes of other versions: kube-proxy, which follows the version of a
 // control plane on machines before its workers do, and the CoreDNS of both kinds of control planes.
-func (p *plan) addOwn(ctx context.Context, t gobuild.Toolchain, proxyMain string) error {
-	own, err := readSource(ctx, t, DefaultVersion)
-	if err != nil {
-		return err
-	}
+func (p *plan) addOwn(ctx context.Context, t gobuild.Toolchain, own source, proxyMain string) error {
 	main, err := own.modules.Make(gobuild.Requirement{Path: kubernetes, Version: DefaultVersion})
 	if err != nil {
 		return err
@@ -152,7 +158,7 @@ func readSource(ctx context.Context, t gobuild.Toolchain, version string) (s sou
 	return s, err
 }
 
-// otherPrograms are CoreDNS, flanneld, containerd and the tools. They are built with the versions of modules that Kubernetes is
+// otherPrograms are CoreDNS, flanneld and the tools. They are built with the versions of modules that Kubernetes is
 // built with, which saves compiling most of them twice.
 func (p *plan) otherPrograms(ctx context.Context, t gobuild.Toolchain, modules gobuild.ModuleMaker) ([]gobuild.Program, error) {
 	dns, err := corednsProgram(ctx, t, modules, p.versions.CoreDNS)
@@ -168,15 +174,11 @@ func (p *plan) otherPrograms(ctx context.Context, t gobuild.Toolchain, modules g
 	if err != nil {
 		return nil, err
 	}
-	runtimes, err := containerdPrograms(modules)
-	if err != nil {
-		return nil, err
-	}
 	net := gobuild.Program{Name: "flanneld", Package: ".", Stamp: []string{"github.com/flannel-io/flannel/pkg/version.Version=" + FlannelVersion}}
 	if net.Module, err = withMain(modules, flannel); err != nil {
 		return nil, err
 	}
-	return slices.Concat([]gobuild.Program{dns, net}, runtimes, tools), nil
+	return slices.Concat([]gobuild.Program{dns, net}, tools), nil
 }
 
 func corednsProgram(ctx context.Context, t gobuild.Toolchain, modules gobuild.ModuleMaker, version string) (gobuild.Program, error) {

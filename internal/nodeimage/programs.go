@@ -22,7 +22,8 @@ func kubernetesPrograms(v versions, m gobuild.Module, proxyMain string) []gobuil
 
 const containerd = "github.com/containerd/containerd/v2"
 
-// containerdPrograms returns the container runtime; runc, which needs C, comes from Debian.
+// containerdPrograms returns the container runtime; runc, which needs C, comes from Debian. Nodes of all Kubernetes versions have the same
+// one, made with the modules of the default version: those of another may be too new for it.
 func containerdPrograms(modules gobuild.ModuleMaker) ([]gobuild.Program, error) {
 	m, err := modules.Make(gobuild.Requirement{Path: containerd, Version: ContainerdVersion})
 	var out []gobuild.Program
