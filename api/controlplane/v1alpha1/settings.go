@@ -105,8 +105,8 @@ const (
 const RecoveredCondition = "Recovered"
 
 // Annotations on a HostedControlPlane that make something go wrong with a simulated control plane, on purpose.
-// Durations have a unit, for example 500ms, 30s or 5m; a value that cannot be read counts as if the annotation were
-// absent.
+// Durations have a unit, for example 500ms, 30s or 5m; a value that cannot be read asks for nothing, and the condition
+// Reconciled says so.
 const (
 	// APIDownAnnotation makes the API server unreachable for this long, counted from when the value is first seen (and
 	// again after a restart of Slipway). The value "always" has no end but the annotation's removal.

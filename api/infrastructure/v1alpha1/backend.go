@@ -82,7 +82,7 @@ func (d Duration) Length() time.Duration {
 }
 
 // Annotations that make something go wrong with simulated machines and clusters, on purpose. Durations have a unit, for
-// example 500ms, 30s or 5m; a value that cannot be read counts as if the annotation were absent.
+// example 500ms, 30s or 5m; a machine with a value that cannot be read is not ready, and says so.
 const (
 	// NeverBootsAnnotation on a LocalMachine, with any value but "false", keeps its Node from appearing for as long as
 	// the annotation is there.

@@ -128,9 +128,10 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 			s.Object, s.Host = simulatedMachine(was), up
 			s.Host.Degraded = true
 		}, []string{"change machine " + name + ": no annotation says any more that its Node is not ready"}, nil, 0},
-		"not a time": {"cannot be read: as if it were absent", func(s *Snapshot) { s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up }, nil, nil, 0},
-		"deleting":   {"it leaves", func(s *Snapshot) { s.Object, s.Host = simulatedMachine(deleted), up }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, nil, soon},
-		"too many":   {"as many as the operator allows", func(s *Snapshot) { s.Room = &backend.Room{All: 5000} }, nil, []string{"DeniedByPolicy"}, roomAgain},
+		"not a time": {"the change says what is wrong with it", func(s *Snapshot) { s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up },
+			[]string{"change machine " + name + ": an annotation cannot be understood"}, nil, 0},
+		"deleting": {"it leaves", func(s *Snapshot) { s.Object, s.Host = simulatedMachine(deleted), up }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, nil, soon},
+		"too many": {"as many as the operator allows", func(s *Snapshot) { s.Room = &backend.Room{All: 5000} }, nil, []string{"DeniedByPolicy"}, roomAgain},
 		"off": {"the operator has switched simulation off", func(s *Snapshot) { s.Policy.Providers.Disabled = []policy.Provider{policy.Simulated} },
 			nil, []string{"DeniedByPolicy"}, 0},
 		"foreign ID": {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},

@@ -9,12 +9,17 @@
 package faulty
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
@@ -33,35 +38,60 @@ type Servers interface {
 func Around(inner backend.Backend, servers Servers) backend.Backend {
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.ControlPlanes {
-		return controlPlanes{ControlPlanes: inner.ControlPlanes, servers: servers, desired: desired(annotations)}
+		wanted, problem := desired(annotations)
+		return controlPlanes{ControlPlanes: inner.ControlPlanes, servers: servers, desired: wanted, problem: problem}
 	}
 	return out
 }
 
-// desired is what the annotations ask for.
-func desired(annotations map[string]string) simulated.Faults {
-	length := func(annotation string) time.Duration {
-		d, err := time.ParseDuration(annotations[annotation])
-		if err != nil || d < 0 {
-			return 0
+// prefix of all annotations that ask for faults.
+const prefix = "simulated.controlplane.slipway.dev/"
+
+// desired is what the annotations ask for. One that cannot be understood asks for nothing, and is the problem.
+func desired(annotations map[string]string) (f simulated.Faults, problem error) {
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		value, use := annotations[name], ""
+		length, err := time.ParseDuration(value)
+		isLength := err == nil && length >= 0
+		code, err := strconv.Atoi(value)
+		isCode := err == nil && code >= 400 && code <= 599
+		switch {
+		case !strings.HasPrefix(name, prefix):
+		case name == hostedv1.APIDownAnnotation && value == "always":
+			f.Down = -1
+		case name == hostedv1.APIDownAnnotation && isLength:
+			f.Down = length
+		case name == hostedv1.APISlowAnnotation && isLength:
+			f.Slow = length
+		case name == hostedv1.APIErrorsAnnotation && isCode:
+			f.Status = code
+		case name == hostedv1.APIDownAnnotation:
+			use = "a time such as 1m, or always"
+		case name == hostedv1.APISlowAnnotation:
+			use = "a time such as 500ms"
+		case name == hostedv1.APIErrorsAnnotation:
+			use = "an HTTP status from 400 to 599"
+		default:
+			problem = cmp.Or(problem, error(fault.New(fault.Invalid, ReasonUnknown, "The annotation %s makes nothing go wrong: use %s, %s or %s", name,
+				hostedv1.APIDownAnnotation, hostedv1.APISlowAnnotation, hostedv1.APIErrorsAnnotation)))
 		}
-		return d
+		if use != "" {
+			problem = cmp.Or(problem, error(fault.New(fault.Invalid, ReasonUnknown, "The annotation %s has %q: use %s", name, value, use)))
+		}
 	}
-	f := simulated.Faults{Down: length(hostedv1.APIDownAnnotation), Slow: length(hostedv1.APISlowAnnotation)}
-	if annotations[hostedv1.APIDownAnnotation] == "always" {
-		f.Down = -1
-	}
-	if code, err := strconv.Atoi(annotations[hostedv1.APIErrorsAnnotation]); err == nil && code >= 400 && code <= 599 {
-		f.Status = code
-	}
-	return f
+	return f, problem
 }
+
+// ReasonUnknown is the reason of faults about annotations that cannot be understood.
+const ReasonUnknown = "FaultUnknown"
 
 // controlPlanes are those of a backend, for one object and what is to go wrong with it.
 type controlPlanes struct {
 	backend.ControlPlanes
 	servers Servers
 	desired simulated.Faults
+	// problem is what of the annotations cannot be understood; nil: nothing.
+	problem error
 }
 
 // Terms implements backend.ControlPlanes.
@@ -85,8 +115,11 @@ func (c controlPlanes) Status(ctx context.Context, name string) (backend.Control
 	if current.Down != 0 && !out.Ready {
 		out.Problem = "The API server does not answer: an annotation makes it unreachable"
 	}
-	if current != c.desired {
+	switch {
+	case current != c.desired:
 		out.Pending = change(c.desired)
+	case c.problem != nil:
+		out.Pending = "say which annotation cannot be understood"
 	}
 	return out, nil
 }
@@ -99,7 +132,7 @@ func (c controlPlanes) Start(ctx context.Context, name string, cfg workload.Conf
 	if c.servers.Faults(name) != c.desired {
 		c.servers.SetFaults(name, c.desired)
 	}
-	return nil
+	return c.problem // everything else is done
 }
 
 // change says what is made of an API server.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
@@ -60,9 +61,7 @@ func TestPending(t *testing.T) {
 			"make the API server unreachable forever and slower by 0s: the annotations say so"},
 		"to fail": {"", hostedv1.APIErrorsAnnotation, "503", simulated.Faults{}, simulated.Faults{Status: 503},
 			"make the API server unreachable for 0s and slower by 0s, and answer with status 503: the annotations say so"},
-		"not an error": {"as if the annotation were absent", hostedv1.APIErrorsAnnotation, "200", simulated.Faults{}, simulated.Faults{}, ""},
-		"not a time":   {"as if the annotation were absent", hostedv1.APISlowAnnotation, "-2s", simulated.Faults{}, simulated.Faults{}, ""},
-		"as asked":     {"", hostedv1.APIDownAnnotation, "30s", simulated.Faults{Down: 30 * time.Second}, simulated.Faults{Down: 30 * time.Second}, ""},
+		"as asked": {"", hostedv1.APIDownAnnotation, "30s", simulated.Faults{Down: 30 * time.Second}, simulated.Faults{Down: 30 * time.Second}, ""},
 		"right again": {"the annotation is gone", "", "", simulated.Faults{Slow: time.Second}, simulated.Faults{},
 			"make the API server unreachable for 0s and slower by 0s: the annotations say so"},
 	}
@@ -81,6 +80,33 @@ func TestPending(t *testing.T) {
 				t.Errorf("it is as asked, and still pending: %s, %v", got.Pending, err)
 			}
 		})
+	}
+}
+
+// An annotation that cannot be understood is said, and changes nothing; what others ask for is done.
+func TestUnknown(t *testing.T) {
+	for name, tc := range map[string]struct{ annotation, value, want string }{
+		"not an error": {hostedv1.APIErrorsAnnotation, "200", `The annotation simulated.controlplane.slipway.dev/api-errors has "200": use an HTTP status from 400 to 599`},
+		"not a time":   {hostedv1.APISlowAnnotation, "banana", `The annotation simulated.controlplane.slipway.dev/api-slow has "banana": use a time such as 500ms`},
+		"negative":     {hostedv1.APIDownAnnotation, "-2s", `The annotation simulated.controlplane.slipway.dev/api-down has "-2s": use a time such as 1m, or always`},
+		"misspelt": {"simulated.controlplane.slipway.dev/api-slwo", "1s", "The annotation simulated.controlplane.slipway.dev/api-slwo makes nothing go wrong: " +
+			"use simulated.controlplane.slipway.dev/api-down, simulated.controlplane.slipway.dev/api-slow or simulated.controlplane.slipway.dev/api-errors"},
+		"another's": {"example.org/api-slow", "banana", ""},
+	} {
+		s := &servers{plane: backend.ControlPlane{Running: true, Ready: true}}
+		annotations := map[string]string{hostedv1.APIDownAnnotation: "1m"}
+		annotations[tc.annotation] = tc.value
+		planes := s.annotated(annotations)
+		err := planes.Start(t.Context(), "ns.p", workload.Config{}, nil)
+		if tc.want == "" && err != nil || tc.want != "" && (fault.KindOf(err) != fault.Invalid || fault.UserMessage(err) != tc.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tc.want)
+		}
+		if want := tc.annotation != hostedv1.APIDownAnnotation; (s.faults.Down == time.Minute) != want || s.faults.Slow != 0 || s.faults.Status != 0 || s.starts != 1 {
+			t.Errorf("%s: %+v after %d starts", name, s.faults, s.starts)
+		}
+		if got, err := planes.Status(t.Context(), "ns.p"); (got.Pending != "") != (tc.want != "") || err != nil {
+			t.Errorf("%s: pending is %q, so that it is not said again: %v", name, got.Pending, err)
+		}
 	}
 }
 

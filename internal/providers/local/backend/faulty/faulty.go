@@ -1,7 +1,11 @@
 package faulty
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -23,10 +27,11 @@ func Around(inner backend.Backend, kubelets Kubelets, now func() time.Time) back
 	out.Faults = func(annotations map[string]string) backend.Backend {
 		b := inner
 		after, limited := length(annotations[infrav1.NotReadyAfterAnnotation])
+		problem := unknown(annotations, limited)
 		b.Machines = machines{
 			Machines: inner.Machines, kubelets: kubelets, now: now,
 			neverBoots: asked(annotations, infrav1.NeverBootsAnnotation), notReady: limited, after: after,
-			faults: annotations[infrav1.ControlPlaneFaultsAnnotation],
+			faults: annotations[infrav1.ControlPlaneFaultsAnnotation], problem: problem,
 		}
 		if asked(annotations, infrav1.NeverProvisionsAnnotation) {
 			b.Networks = networks{inner.Networks}
@@ -40,6 +45,26 @@ func Around(inner backend.Backend, kubelets Kubelets, now func() time.Time) back
 func asked(annotations map[string]string, name string) bool {
 	value, ok := annotations[name]
 	return ok && value != "false"
+}
+
+// prefix of all annotations that ask for faults.
+const prefix = "simulated.infrastructure.slipway.dev/"
+
+// ReasonUnknown is the reason of faults about annotations that cannot be understood.
+const ReasonUnknown = "FaultUnknown"
+
+// unknown is what of the annotations of a machine cannot be understood; nil: nothing. limited tells that one of them has a time.
+func unknown(annotations map[string]string, limited bool) error {
+	if value, ok := annotations[infrav1.NotReadyAfterAnnotation]; ok && !limited {
+		return fault.New(fault.Invalid, ReasonUnknown, "The annotation %s has %q: use a time such as 30s", infrav1.NotReadyAfterAnnotation, value)
+	}
+	known := []string{infrav1.NeverBootsAnnotation, infrav1.NotReadyAfterAnnotation, infrav1.ControlPlaneFaultsAnnotation, infrav1.NeverProvisionsAnnotation}
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(name, prefix) && !slices.Contains(known, name) {
+			return fault.New(fault.Invalid, ReasonUnknown, "The annotation %s makes nothing go wrong: use one of %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // length reads a time that may be zero, and returns false for what is none.
@@ -59,6 +84,8 @@ type machines struct {
 	after    time.Duration
 	// faults of the control plane on it.
 	faults string
+	// problem is what of the annotations cannot be understood; nil: nothing.
+	problem error
 }
 
 // Terms implements backend.Machines.
@@ -89,6 +116,8 @@ func (m machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine
 		out.Pending = "no annotation says any more that its Node is not ready"
 	case out.State == backend.Running && m.faults != out.Faults:
 		out.Pending = "an annotation says what is wrong with its control plane"
+	case out.State == backend.Running && m.problem != nil:
+		out.Pending = "an annotation cannot be understood"
 	}
 	return out, err
 }
@@ -107,7 +136,7 @@ func (m machines) Create(ctx context.Context, spec backend.MachineSpec) ([]strin
 	if err == nil && spec.ControlPlane && now.State == backend.Running && m.faults != now.Faults {
 		err = m.kubelets.SetFaults(ctx, ref, m.faults)
 	}
-	return notes, err
+	return notes, cmp.Or(err, m.problem)
 }
 
 func (m machines) unready(now backend.Machine) bool {

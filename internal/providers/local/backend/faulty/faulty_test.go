@@ -79,8 +79,6 @@ func TestNotReadyAfter(t *testing.T) {
 		"as asked":          {"", infrav1.NotReadyAfterAnnotation, "1m", backend.Running, true, time.Hour, "", nil},
 		"later than before": {"the time was made longer", infrav1.NotReadyAfterAnnotation, "2h", backend.Running, true, time.Hour, over, []bool{true}},
 		"taken back":        {"the annotation is gone", "", "", backend.Running, true, time.Hour, over, []bool{true}},
-		"not a time":        {"as if the annotation were absent", infrav1.NotReadyAfterAnnotation, "soon", backend.Running, false, time.Hour, "", nil},
-		"a negative time":   {"as if the annotation were absent", infrav1.NotReadyAfterAnnotation, "-1m", backend.Running, false, time.Hour, "", nil},
 		"does not run":      {"a machine that is stopped has no Node to speak for", infrav1.NotReadyAfterAnnotation, "1m", backend.Stopped, false, time.Hour, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +100,28 @@ func TestNotReadyAfter(t *testing.T) {
 	h := &host{}
 	if terms := h.with(infrav1.NotReadyAfterAnnotation, "1m", 0).Machines.Terms(backend.Request{}); terms.ChangesAfter != time.Minute || !terms.Scripted {
 		t.Errorf("the controller does not look again when the time is up: %+v", terms)
+	}
+}
+
+// An annotation that cannot be understood is said once the machine runs, and changes nothing.
+func TestUnknown(t *testing.T) {
+	for name, tc := range map[string]struct{ annotation, value, want string }{
+		"not a time":      {infrav1.NotReadyAfterAnnotation, "soon", `The annotation simulated.infrastructure.slipway.dev/not-ready-after has "soon": use a time such as 30s`},
+		"a negative time": {infrav1.NotReadyAfterAnnotation, "-1m", `The annotation simulated.infrastructure.slipway.dev/not-ready-after has "-1m": use a time such as 30s`},
+		"misspelt": {"simulated.infrastructure.slipway.dev/not-ready-afer", "1m", "The annotation simulated.infrastructure.slipway.dev/not-ready-afer makes nothing go wrong: use one of " +
+			"simulated.infrastructure.slipway.dev/never-boots, simulated.infrastructure.slipway.dev/not-ready-after, " +
+			"simulated.infrastructure.slipway.dev/control-plane-faults, simulated.infrastructure.slipway.dev/never-provisions"},
+		"another's": {"example.org/not-ready-after", "soon", ""},
+	} {
+		h := &host{machine: backend.Machine{State: backend.Running, Since: started}}
+		machines := h.with(tc.annotation, tc.value, time.Hour).Machines
+		if got, err := machines.Inspect(t.Context(), backend.Ref{}); (got.Pending != "") != (tc.want != "") || err != nil {
+			t.Errorf("%s: pending %q, %v", name, got.Pending, err)
+		}
+		_, err := machines.Create(t.Context(), backend.MachineSpec{})
+		if tc.want == "" && err != nil || tc.want != "" && (fault.KindOf(err) != fault.Invalid || fault.UserMessage(err) != tc.want) || h.creates != 1 || h.ready != nil {
+			t.Errorf("%s: got %v after %d creations, want %q; ready %v", name, err, h.creates, tc.want, h.ready)
+		}
 	}
 }
 
