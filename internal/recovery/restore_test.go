@@ -39,6 +39,7 @@ var running = map[string]string{"pgrep": `case "$*" in *force*) exit 1;; esac; [
 // What is staged is data beside that in use, which is not changed; once it is there, nothing more is done.
 func TestStage(t *testing.T) {
 	n := sent(t, "of a snapshot", running)
+	n.write("/var/lib/slipway/etcd-restore-20261124T000000Z/"+SnapshotFile+".new", "half of", 0o600)
 	for range 2 {
 		if out, code := n.run(StageProgram(toStage)); code != 0 {
 			t.Fatalf("%d: %s", code, out)
@@ -53,9 +54,15 @@ func TestStage(t *testing.T) {
 	if out, _ := n.run(StagedProgram(toStage)); strings.TrimSpace(out) != "staged" {
 		t.Errorf("it says %q", out)
 	}
+	tidied(t, n)
+}
+
+// tidied fails if a snapshot or the program is left of this order, or of one before.
+func tidied(t *testing.T, n node) {
+	t.Helper()
 	for _, file := range []string{SnapshotFile, RestoreCommand} {
-		if _, err := os.Stat(filepath.Join(n.root, restoreState, file)); !os.IsNotExist(err) {
-			t.Errorf("%s is left: %v", file, err)
+		if left, _ := filepath.Glob(filepath.Join(n.root, "/var/lib/slipway/etcd-restore-*", file+"*")); len(left) > 0 {
+			t.Errorf("left: %v", left)
 		}
 	}
 }
@@ -82,6 +89,7 @@ func TestStageFails(t *testing.T) {
 		if len(left) > 0 || n.read("data/member/wal/0") != "written" {
 			t.Errorf("%s: left %v", name, left)
 		}
+		tidied(t, n)
 		if out, _ := n.run(StagedProgram(toStage)); strings.TrimSpace(out) != "none" {
 			t.Errorf("%s: it says %q", name, out)
 		}
