@@ -43,7 +43,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	status.Deprecated = &bootstrapv1.KubeadmConfigDeprecatedStatus{
 		V1Beta1: &bootstrapv1.KubeadmConfigV1Beta1DeprecatedStatus{Conditions: legacy},
 	}
-	report := loop.Report{Status: status}
+	report := loop.Report{Status: status, Events: loop.PersonEvents(p, s.Config.Status.Conditions, status.Conditions)}
 	if v.wrote() && !s.made() {
 		report.Events = append(report.Events, loop.Normal("DataSecretCreated", "Bootstrap data is in Secret %s", s.Config.Name))
 	}

@@ -84,7 +84,7 @@ func TestReport(t *testing.T) {
 				"CertificatesAvailable": "True Available ",
 				"DataSecretAvailable":   "False NotAvailable Machine m does not say which version of Kubernetes it runs; set its version",
 				"Ready":                 "False NotReady * DataSecretAvailable: Machine m does not say which version of Kubernetes it runs; set its version"},
-			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}}},
+			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}, Events: 1}},
 		"token chosen": {"on the way", nil, loop.Outcome{Done: []loop.Action{ChooseToken{}}}, said{
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
