@@ -76,8 +76,7 @@ func (f flags) run(ctx context.Context, e env.Env, args []string) error {
 		return err
 	}
 	defer func() { _ = engine.Close() }()
-	nodes, err := f.nodes(ctx, engine)
-	if err != nil {
+	if _, err := f.nodes(ctx, engine); err != nil { // what is wrong with the choice of nodes is said before anything is read
 		return err
 	}
 	sources, err := sourcesOf(ctx, engine, args)
@@ -89,7 +88,8 @@ func (f flags) run(ctx context.Context, e env.Env, args []string) error {
 			return err
 		}
 	}
-	if nodes, err = f.nodes(ctx, engine); err != nil { // with those that were created meanwhile
+	nodes, err := f.nodes(ctx, engine) // with those that were created meanwhile
+	if err != nil {
 		return err
 	}
 	for _, s := range sources {
