@@ -73,6 +73,7 @@ func world(change ...func(*clusterv1.MachineHealthCheck)) *fake.ClientBuilder {
 	hc := check(change...)
 	hc.Labels, hc.OwnerReferences = nil, nil
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.Machine{}, ofCluster, indexMachine).
+		WithIndex(&clusterv1.MachineHealthCheck{}, ofCluster, indexCheck).
 		WithStatusSubresource(&clusterv1.Machine{}, &clusterv1.MachineHealthCheck{}).
 		WithObjects(hc, cluster(), machine("sick"), machine("well"), crd("fixes.r"), crd("fixtemplates.r"))
 }

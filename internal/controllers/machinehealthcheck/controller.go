@@ -45,10 +45,14 @@ type Controller struct {
 	now       func() time.Time
 }
 
-// ofCluster is the index of Machines by their Cluster.
+// ofCluster is the index of Machines and MachineHealthChecks by their Cluster.
 const ofCluster = "machinehealthcheck.clusterName"
 
 func indexMachine(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ClusterName} }
+
+func indexCheck(o client.Object) []string {
+	return []string{o.(*clusterv1.MachineHealthCheck).Spec.ClusterName}
+}
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters remote.Workloads) error {
@@ -56,6 +60,9 @@ func Add(s loop.Setup, clusters remote.Workloads) error {
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: s.Clock()}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, ofCluster, indexMachine); err != nil {
 		return fmt.Errorf("index Machines by Cluster: %w", err)
+	}
+	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.MachineHealthCheck{}, ofCluster, indexCheck); err != nil {
+		return fmt.Errorf("index MachineHealthChecks by Cluster: %w", err)
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer, c.events = r.Writer, r.Events
@@ -124,16 +131,21 @@ func (c *Controller) checks(
 	ctx context.Context, cluster client.ObjectKey, keep func(*clusterv1.MachineHealthCheck) bool,
 ) []reconcile.Request {
 	list := &clusterv1.MachineHealthCheckList{}
-	if c.client.List(ctx, list, client.InNamespace(cluster.Namespace)) != nil {
+	if c.client.List(ctx, list, inCluster(cluster)...) != nil {
 		return nil
 	}
 	var out []reconcile.Request
 	for i := range list.Items {
-		if check := &list.Items[i]; check.Spec.ClusterName == cluster.Name && keep(check) {
+		if check := &list.Items[i]; keep(check) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(check)})
 		}
 	}
 	return out
+}
+
+// inCluster selects the objects of a Cluster by their index. They come from the cache and are not copied: they must not be changed.
+func inCluster(cluster client.ObjectKey) []client.ListOption {
+	return []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingFields{ofCluster: cluster.Name}, client.UnsafeDisableDeepCopy}
 }
 
 // watchNodes makes changes of Nodes enqueue the health checks of their cluster.

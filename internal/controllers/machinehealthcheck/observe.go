@@ -71,12 +71,12 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 
 func (c *Controller) readOthers(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineHealthCheckList{}
-	if err := c.client.List(ctx, list, client.InNamespace(s.Check.Namespace)); err != nil {
+	if err := c.client.List(ctx, list, inCluster(client.ObjectKey{Namespace: s.Check.Namespace, Name: s.Check.Spec.ClusterName})...); err != nil {
 		return fmt.Errorf("listing MachineHealthChecks: %w", err)
 	}
 	for _, other := range list.Items {
 		_, paused := other.Annotations[clusterv1.PausedAnnotation]
-		if other.Name != s.Check.Name && other.Spec.ClusterName == s.Check.Spec.ClusterName && !paused && other.DeletionTimestamp.IsZero() {
+		if other.Name != s.Check.Name && !paused && other.DeletionTimestamp.IsZero() {
 			s.Others = append(s.Others, other)
 		}
 	}

@@ -14,12 +14,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/test/bench/procfs"
 )
 
 // endWithin is how long removing a management cluster may take.
@@ -81,14 +82,35 @@ func (m *management) run(ctx context.Context, name string, args ...string) (cost
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.folder, "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "NO_COLOR=1"}
 	cmd.Stdout, cmd.Stderr = &said, &said
 	began := time.Now()
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Start(); err != nil {
+		return cost{}, err
+	}
+	ended, most := make(chan struct{}), make(chan int64)
+	go func() { most <- peak(cmd.Process.Pid, ended) }()
+	err := cmd.Wait()
+	close(ended)
+	out := cost{seconds: time.Since(began).Seconds(), megabytes: float64(<-most) / 1e6}
+	if err != nil {
 		return cost{}, fmt.Errorf("%s %s: %w: %s", filepath.Base(name), args[0], err, last(said.String()))
 	}
-	out := cost{seconds: time.Since(began).Seconds()}
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		out.megabytes = float64(usage.Maxrss) * 1024 / 1e6
-	}
 	return out, nil
+}
+
+// peak is the most memory that a process had, read every moment until it has ended. What the kernel says of one that has ended counts that of
+// this program, too, from which it was started.
+func peak(pid int, ended <-chan struct{}) (bytes int64) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if m, err := procfs.ReadMemory(os.DirFS("/proc"), pid); err == nil { // or it is ending
+			bytes = max(bytes, m.Resident)
+		}
+		select {
+		case <-ended:
+			return bytes
+		case <-tick.C:
+		}
+	}
 }
 
 // last are the last lines of what a program said.
