@@ -18,20 +18,21 @@ func Tail(log string, most int) string {
 	if log == "" {
 		return ""
 	}
-	log = secrets.ReplaceAllStringFunc(log, func(found string) string {
-		if name, _, ok := strings.Cut(found, "="); ok && !strings.Contains(name, "\n") && len(name) < 20 {
-			return name + "=***"
-		}
-		return "***"
-	})
+	// Before anything is looked for: what is between two parts of a secret would hide it, and goes.
 	log = strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(log, "?"))
+	log = secrets.ReplaceAllStringFunc(log, func(found string) string {
+		if name, _, ok := strings.Cut(found, "="); ok && !strings.Contains(name, "\n") && len(name) < 20 {
+			return name + "=***"
+		}
+		return "***"
+	})
 	if len(log) > most {
-		log = log[len(log)-most:]
+		log = strings.ToValidUTF8(log[len(log)-most:], "") // it may begin within a character
 		if _, rest, ok := strings.Cut(log, "\n"); ok {
 			log = rest
 		}
