@@ -71,22 +71,8 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 	if plan.Survivor != before[0].Name || len(controlPlaneMachines(t, c)) != 3 || tower(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
 		t.Errorf("%+v\n%v", plan, tower(t, c).Annotations)
 	}
-	done := make(chan error, 1)
-	go func() { done <- order.Run(t.Context(), "default", plan) }()
-	eventually(t, "the recovery is accepted", func() error {
-		if got := tower(t, c).Annotations[hostedv1.RecoverAnnotation]; !strings.Contains(got, `"accepted":true`) {
-			return fmt.Errorf("%s; said %v", got, said.all())
-		}
-		return nil
-	})
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-	begin()
-	if err := <-done; err != nil {
-		t.Fatalf("%v; said %v", err, said.all())
-	}
+	runKilled(t, c, func() error { return order.Run(t.Context(), "default", plan) }, func() { p.kill(); begin() })
 	t.Log(said.all())
-	untilWhole(t, c)
 	after := controlPlaneMachines(t, c)
 	for _, m := range after {
 		if m.Name == before[1].Name || m.Name == before[2].Name {
@@ -103,6 +89,30 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 		}
 		return nil
 	})
+}
+
+// runKilled runs an order for the control plane, restarts the manager when it has accepted that, and waits until the control plane is whole.
+func runKilled(t *testing.T, c client.Client, run func() error, restart func()) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- run() }()
+	eventually(t, "the order is accepted", func() error {
+		if got := tower(t, c).Annotations[hostedv1.RecoverAnnotation]; !strings.Contains(got, `"accepted":true`) {
+			return fmt.Errorf("%s", got)
+		}
+		return nil
+	})
+	restart()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	untilWhole(t, c)
+}
+
+// kill ends the process as a crash does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
 }
 
 // createKubeadmFleet creates the cluster of examples/fleet-kubeadm.yaml.
@@ -205,22 +215,8 @@ func TestRestoreOfMachines(t *testing.T) { // KC-19
 	if !strings.Contains(text, "from snapshot "+good) || !strings.Contains(text, "in a quorum") {
 		t.Errorf("%s", text)
 	}
-	done := make(chan error, 1)
-	go func() { done <- order.Run(t.Context(), "default", plan) }()
-	eventually(t, "the restore is accepted", func() error {
-		if got := tower(t, c).Annotations[hostedv1.RecoverAnnotation]; !strings.Contains(got, `"accepted":true`) {
-			return fmt.Errorf("%s; said %v", got, said.all())
-		}
-		return nil
-	})
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-	begin()
-	if err := <-done; err != nil {
-		t.Fatalf("%v; said %v", err, said.all())
-	}
+	runKilled(t, c, func() error { return order.Run(t.Context(), "default", plan) }, func() { p.kill(); begin() })
 	t.Log(said.all())
-	untilWhole(t, c)
 	for _, m := range controlPlaneMachines(t, c) {
 		if m.Name != plan.Survivor && slices.ContainsFunc(before, func(b clusterv1.Machine) bool { return b.Name == m.Name }) {
 			t.Errorf("Machine %s was not replaced", m.Name)
