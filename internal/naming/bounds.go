@@ -49,6 +49,9 @@ func repeatsIn(n parse.BranchNode) string {
 	return repeats(n.ElseList)
 }
 
+// wide finds widths of printf that a text cannot have.
+var wide = regexp.MustCompile(`%[^a-zA-Z%]*(\d{4}|\*)`)
+
 // bounded are the functions of text/template that make texts out of texts, with a limit for each: a few that feed each other
 // would otherwise make one of any length.
 func bounded() template.FuncMap {
@@ -61,7 +64,6 @@ func bounded() template.FuncMap {
 	each := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) { return limit(f(args...)) }
 	}
-	wide := regexp.MustCompile(`%[^a-zA-Z%]*(\d{4}|\*)`)
 	return template.FuncMap{
 		"print": each(fmt.Sprint), "println": each(fmt.Sprintln),
 		"html": each(template.HTMLEscaper), "js": each(template.JSEscaper), "urlquery": each(template.URLQueryEscaper),

@@ -92,7 +92,8 @@ const RecoverAnnotation = "controlplane.slipway.dev/recover"
 // Annotations on an infrastructure machine of a control plane whose etcd has no quorum, so that its API does not answer. An
 // infrastructure provider that knows them does on the node what the control plane asks for.
 const (
-	// EtcdOrderAnnotation is what the control plane asks for: JSON with the id of the request, and step, which is Survey or Rebuild.
+	// EtcdOrderAnnotation is what the control plane asks for: JSON with the id of the request, and step, which is Survey, Rebuild,
+	// Stage (with the snapshot that is meant) or Restore.
 	EtcdOrderAnnotation = "controlplane.slipway.dev/etcd-order"
 
 	// EtcdReportAnnotation is the answer of the infrastructure provider: JSON with the same id and step, problem where it could not be

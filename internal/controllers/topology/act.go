@@ -206,7 +206,7 @@ func (c *Controller) create(ctx context.Context, s Snapshot, part *topology.Part
 		return c.applier.CreateApplied(ctx, want)
 	case err != nil:
 		return fmt.Errorf("reading %s %s: %w", want.GetKind(), want.GetName(), err)
-	case have.GetLabels()[clusterv1.ClusterNameLabel] != s.Cluster.Name || !isOfTopology(have):
+	case !isOf(s.Cluster, have):
 		return fault.New(fault.Invalid, "AlreadyExists", "%s %s exists and is not of the topology of Cluster %s: rename or delete it",
 			want.GetKind(), want.GetName(), s.Cluster.Name)
 	case !have.GetDeletionTimestamp().IsZero():

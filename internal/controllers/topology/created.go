@@ -58,7 +58,8 @@ func (c *created) forget(cluster client.ObjectKey, over func(worker) bool) []wor
 	return slices.Clone(left)
 }
 
-// lookUp reads the workers of this process past the cache, which does not show them.
+// lookUp reads the workers of this process past the cache, which does not show them. One that is not there, or is not of the topology, is
+// forgotten: the cache would never show it.
 func (c *Controller) lookUp(ctx context.Context, s Snapshot) (Snapshot, error) {
 	key := client.ObjectKeyFromObject(s.Cluster)
 	s.LookedUp = true
@@ -69,7 +70,7 @@ func (c *Controller) lookUp(ctx context.Context, s Snapshot) (Snapshot, error) {
 		if client.IgnoreNotFound(err) != nil {
 			return s, err
 		}
-		if apierrors.IsNotFound(err) { // it was never created, or is deleted again
+		if apierrors.IsNotFound(err) || !isOf(s.Cluster, o) {
 			s.Unseen = c.created.forget(key, func(other worker) bool { return other == w })
 		}
 	}

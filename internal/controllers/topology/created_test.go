@@ -2,6 +2,8 @@ package topology
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +64,20 @@ func TestCacheLags(t *testing.T) {
 	w.change(func(c *clusterv1.Cluster) { delete(c.Annotations, lifecycle.WorkersAnnotation) })
 	w.settle()
 	w.one("MachineDeployment", "other-")
+
+	other := &clusterv1.MachineDeployment{}
+	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: w.one("MachineDeployment", "other-").GetName()}, other))
+	w.update(other, func(o client.Object) { o.SetLabels(nil) })
+	said := ""
+	for range 2 { // the client of the test takes away a status in every other write
+		_, err := w.reconcile()
+		said += w.condition() + fmt.Sprint(err)
+	}
+	if !strings.Contains(said, other.Name+" exists and is not of the topology") {
+		t.Errorf("one that lost its labels: %s", said)
+	}
+	w.must(w.Delete(t.Context(), other))
+	w.settle()
 
 	lags = false
 	w.settle()

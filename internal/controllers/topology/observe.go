@@ -171,6 +171,11 @@ func (c *Controller) readHealthChecks(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
+// isOf reports whether an object is of the topology of the Cluster.
+func isOf(cluster *clusterv1.Cluster, o client.Object) bool {
+	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && isOfTopology(o)
+}
+
 func isOfTopology(o client.Object) bool {
 	_, ok := o.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
 	return ok

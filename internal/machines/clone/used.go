@@ -28,9 +28,9 @@ type reading struct {
 	waiting int // guarded by the lock of Usage
 	begun   int // guarded by the lock of Usage
 
-	turn  sync.Mutex // is held while a list is read
-	users users      // of the last list; guarded by turn, as is last
-	last  int        // which list that was
+	turn  chan struct{} // is full while a list is read
+	users users         // of the last list; guarded by turn, as is last
+	last  int           // which list that was
 }
 
 // users are the owners by the templates that they use.
@@ -47,8 +47,12 @@ func (u *Usage) Read(ctx context.Context, owner client.Object) (Used, error) {
 	namespace := owner.GetNamespace()
 	r, begun := u.enter(namespace)
 	defer u.leave(namespace)
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if r.last <= begun { // the last list was begun before this call
 		number := u.begin(r)
 		found, err := list(ctx, u.live, namespace)
@@ -65,7 +69,7 @@ func (u *Usage) enter(namespace string) (r *reading, begun int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if r = u.namespaces[namespace]; r == nil {
-		r = &reading{}
+		r = &reading{turn: make(chan struct{}, 1)}
 		u.namespaces[namespace] = r
 	}
 	r.waiting++
