@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,7 +207,8 @@ func TestJournalDeletesNothingElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed, p := &process{killAt: 12}, &process{}
-	options := instant(move.Options{What: graph.What{Namespace: "ns"}})
+	var said []string
+	options := instant(move.Options{What: graph.What{Namespace: "ns"}, Report: func(text string) { said = append(said, text) }})
 	if _, err := move.New(killed.through(source), killed.through(target), options).Run(t.Context()); !errors.Is(err, errKilled) {
 		t.Fatal(err)
 	}
@@ -221,5 +223,8 @@ func TestJournalDeletesNothingElsewhere(t *testing.T) {
 	}
 	if err := target.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
 		t.Errorf("the Secret of another namespace: %v", err)
+	}
+	if !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "Secret other/theirs stays at the target") }) {
+		t.Errorf("it is left without a word: %q", said)
 	}
 }

@@ -138,7 +138,9 @@ func (t *transfer) restore(ctx context.Context, e Entry) error {
 func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
 	var entries []Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {
-		if outside := m.What.Namespace != "" && e.ID.Namespace != m.What.Namespace; e.Copy && !e.Existed && !outside {
+		if outside := m.What.Namespace != "" && e.ID.Namespace != m.What.Namespace; e.Copy && !e.Existed && outside {
+			m.Report(fmt.Sprintf("%s stays at the target: delete it if it was copied there and nothing uses it", e.At()))
+		} else if e.Copy && !e.Existed {
 			entries = append(entries, e)
 		}
 	}
