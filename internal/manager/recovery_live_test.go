@@ -34,19 +34,8 @@ import (
 // A control plane of three simulated machines loses two members of etcd: it says so, and is recovered from the one that is left, by the verb's
 // library, though the manager is killed in the middle.
 func TestRecovery(t *testing.T) { // KC-16, KC-19
-	server := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t)})
-	dir := t.TempDir()
-	begin := func() *process {
-		return startProcessOver(t, server, impersonating(t, server), rbac.Rights{}, "--data-dir", dir)
-	}
-	p := begin()
-	c := newClient(t, server)
-	createKubeadmFleet(t, c)
-	untilWhole(t, c)
-	cluster := &clusterv1.Cluster{}
-	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "tower"}, cluster))
-	var said lines
-	order := rebuild.Order{Client: c, Now: time.Now, Interval: 100 * time.Millisecond, Say: said.add}
+	f := startTower(t)
+	c, cluster, order, said := f.client, f.cluster, f.order, &f.said
 
 	if _, err := order.Prepare(t.Context(), cluster, rebuild.Choice{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "has a quorum") {
 		t.Errorf("a control plane with a quorum: %v", err)
@@ -71,7 +60,7 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 	if plan.Survivor != before[0].Name || len(controlPlaneMachines(t, c)) != 3 || tower(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
 		t.Errorf("%+v\n%v", plan, tower(t, c).Annotations)
 	}
-	runKilled(t, c, func() error { return order.Run(t.Context(), "default", plan) }, func() { p.kill(); begin() })
+	runKilled(t, c, func() error { return order.Run(t.Context(), "default", plan) }, f.restart)
 	t.Log(said.all())
 	after := controlPlaneMachines(t, c)
 	for _, m := range after {
@@ -113,6 +102,41 @@ func runKilled(t *testing.T, c client.Client, run func() error, restart func()) 
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
+}
+
+// fleet is the cluster of examples/fleet-kubeadm.yaml, whole, with the manager that made it.
+type fleet struct {
+	t       *testing.T
+	server  *apiserver.Server
+	dir     string
+	manager *process
+	client  client.Client
+	cluster *clusterv1.Cluster
+	// order is for its control plane, and what it has said.
+	order rebuild.Order
+	said  lines
+}
+
+func startTower(t *testing.T) *fleet {
+	t.Helper()
+	server := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t)})
+	f := &fleet{t: t, server: server, dir: t.TempDir(), client: newClient(t, server), cluster: &clusterv1.Cluster{}}
+	f.begin()
+	createKubeadmFleet(t, f.client)
+	untilWhole(t, f.client)
+	must(t, f.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "tower"}, f.cluster))
+	f.order = rebuild.Order{Client: f.client, Now: time.Now, Interval: 100 * time.Millisecond, Say: f.said.add}
+	return f
+}
+
+func (f *fleet) begin() {
+	f.manager = startProcessOver(f.t, f.server, impersonating(f.t, f.server), rbac.Rights{}, "--data-dir", f.dir)
+}
+
+// restart kills the manager as a crash does, and starts another one.
+func (f *fleet) restart() {
+	f.manager.kill()
+	f.begin()
 }
 
 // createKubeadmFleet creates the cluster of examples/fleet-kubeadm.yaml.
@@ -182,20 +206,9 @@ func (l *lines) all() []string {
 // A control plane of three simulated machines with a quorum goes back to a snapshot, by the verb's library, though the manager is killed in the
 // middle; one that cannot be restored changes nothing.
 func TestRestoreOfMachines(t *testing.T) { // KC-19
-	server := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t)})
-	dir := t.TempDir()
-	begin := func() *process {
-		return startProcessOver(t, server, impersonating(t, server), rbac.Rights{}, "--data-dir", dir)
-	}
-	p := begin()
-	c := newClient(t, server)
-	createKubeadmFleet(t, c)
-	untilWhole(t, c)
-	cluster := &clusterv1.Cluster{}
-	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "tower"}, cluster))
-	good, damaged := storeSnapshots(t, c, dir, cluster)
-	var said lines
-	order := rebuild.Order{Client: c, Now: time.Now, Interval: 100 * time.Millisecond, Say: said.add}
+	f := startTower(t)
+	c, cluster, order, said := f.client, f.cluster, f.order, &f.said
+	good, damaged := storeSnapshots(t, c, f.dir, cluster)
 	restores := func(name string) rebuild.Choice {
 		return rebuild.Choice{Snapshot: snapshot.Choice{Name: name, Policy: "nightly"}}
 	}
@@ -215,7 +228,7 @@ func TestRestoreOfMachines(t *testing.T) { // KC-19
 	if !strings.Contains(text, "from snapshot "+good) || !strings.Contains(text, "in a quorum") {
 		t.Errorf("%s", text)
 	}
-	runKilled(t, c, func() error { return order.Run(t.Context(), "default", plan) }, func() { p.kill(); begin() })
+	runKilled(t, c, func() error { return order.Run(t.Context(), "default", plan) }, f.restart)
 	t.Log(said.all())
 	for _, m := range controlPlaneMachines(t, c) {
 		if m.Name != plan.Survivor && slices.ContainsFunc(before, func(b clusterv1.Machine) bool { return b.Name == m.Name }) {
