@@ -83,9 +83,9 @@ test: prerequisites image versions ## every test, those on real nodes included
 	@hack/test.sh
 
 .PHONY: test-kubeadm
-test-kubeadm: prerequisites image versions ## upgrade a kubeadm cluster of real nodes, kill the node of its etcd leader; recover one that lost its quorum: half an hour
+test-kubeadm: prerequisites image versions ## kubeadm clusters of real nodes: upgrade, nodes killed during a rollout, faults of one, a lost quorum: three quarters of an hour
 	@bin/slipway image build --control-plane --kubernetes-version $(FURTHER)
-	@SLIPWAY_E2E_KUBEADM=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 60m -count 1 -v -run 'TestKubeadmUpgrade|TestKubeadmRecovery' ./test/e2e
+	@SLIPWAY_E2E_KUBEADM=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 90m -count 1 -v -run 'TestKubeadmUpgrade|TestKubeadmRecovery|TestKubeadmRolloutKilled|TestKubeadmFaults' ./test/e2e
 
 .PHONY: thirdparty
 thirdparty: prerequisites image ## a provider that is not ours, compiled from its module (half an hour), on the node of a management cluster

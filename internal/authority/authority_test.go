@@ -74,7 +74,15 @@ func TestJudge(t *testing.T) {
 		"one brought": {"what a user brings is used, the rest is generated", stacked, found(t, CA), false, []Purpose{Etcd, Proxy, SA}, nil},
 		"complete":    {"nothing is to be done", stacked, found(t, all...), true, nil, nil},
 		"gone afterwards": {"another authority would not be the one that signed the cluster", stacked, found(t, Etcd, Proxy, SA), true, nil,
-			[]string{"Secret c-ca is gone; restore it from a backup"}},
+			[]string{"Secret c-ca is gone: until it is back, no Machine can join, and the kubeconfig cannot be renewed; what runs is not affected, and no other is " +
+				"generated, because the cluster was made with it. Restore it from a backup, or from ca.crt and ca.key in /etc/kubernetes/pki on a node of the control plane"}},
+		"all gone afterwards": {"each says what waits for it, and where it is", stacked, Found{}, true, nil, []string{
+			"Secret c-ca is gone: until it is back, no Machine can join, and the kubeconfig cannot be renewed",
+			"Secret c-etcd is gone: until it is back, no control plane Machine can join, and members of etcd cannot be reached",
+			"Secret c-proxy is gone: until it is back, no control plane Machine can join; what runs is not affected, and no other is generated, because the " +
+				"cluster was made with it. Restore it from a backup, or from front-proxy-ca.crt and front-proxy-ca.key in",
+			"Secret c-sa is gone: until it is back, no control plane Machine can join; what runs is not affected, and no other is generated, because the " +
+				"cluster was made with it. Restore it from a backup, or from sa.pub and sa.key in"}},
 		"CA without key": {"it serves everything but signing", stacked, without(found(t, all...), CA, "tls.key"), false, nil, nil},
 		"SA without key": {"tokens have to be signed", stacked, without(found(t, all...), SA, "tls.key"), false, nil, []string{"Secret c-sa must have the keys tls.crt and tls.key"}},
 		"empty":          {"said, and not overwritten", stacked, without(found(t, all...), CA, "tls.key", "tls.crt"), false, nil, []string{"Secret c-ca has no certificate in key tls.crt"}},

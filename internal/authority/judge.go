@@ -46,13 +46,27 @@ func Judge(cluster string, required []Requirement, found Found, generate bool) S
 			s.Problems = append(s.Problems, Problem{r.Purpose, name, true, fmt.Sprintf(
 				"Secret %s does not exist; create it with %s of the external etcd", name, contentOf(r))})
 		case !generate:
-			s.Problems = append(s.Problems, Problem{r.Purpose, name, true, fmt.Sprintf(
-				"Secret %s is gone; restore it from a backup: the cluster was made with it", name)})
+			s.Problems = append(s.Problems, Problem{r.Purpose, name, true, goneText(r.Purpose, name)})
 		default:
 			s.Create = append(s.Create, r.Purpose)
 		}
 	}
 	return s
+}
+
+// goneText says that a Secret is gone of which each control plane node has the content, what waits for it, and how to get it back.
+func goneText(p Purpose, name string) string {
+	waits, files := "no control plane Machine can join", "front-proxy-ca.crt and front-proxy-ca.key"
+	switch p {
+	case CA:
+		waits, files = "no Machine can join, and the kubeconfig cannot be renewed", "ca.crt and ca.key"
+	case Etcd:
+		waits, files = "no control plane Machine can join, and members of etcd cannot be reached", "etcd/ca.crt and etcd/ca.key"
+	case SA:
+		files = "sa.pub and sa.key"
+	}
+	return fmt.Sprintf("Secret %s is gone: until it is back, %s; what runs is not affected, and no other is generated, because the cluster was made with it. "+
+		"Restore it from a backup, or from %s in /etc/kubernetes/pki on a node of the control plane", name, waits, files)
 }
 
 func contentOf(r Requirement) string {

@@ -48,6 +48,8 @@ type apiServer struct {
 	name  string
 	ready atomic.Bool
 	asked atomic.Int64
+	// expired is what it shows in the place of its certificate.
+	expired atomic.Pointer[tls.Certificate]
 }
 
 func newAPIServer(t *testing.T, name string) *apiServer {
@@ -70,6 +72,12 @@ func newAPIServer(t *testing.T, name string) *apiServer {
 		}
 	}))
 	s.EnableHTTP2 = true
+	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		if cert := s.expired.Load(); cert != nil {
+			return &tls.Config{Certificates: []tls.Certificate{*cert}, NextProtos: []string{"h2", "http/1.1"}}, nil //nolint:gosec // a test
+		}
+		return nil, nil
+	}}
 	s.StartTLS()
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	return s

@@ -49,7 +49,7 @@ func (b *Balancer) check(ctx context.Context) {
 	for {
 		var wait sync.WaitGroup
 		for _, m := range b.known() {
-			wait.Go(func() { b.note(ctx, m, ask(ctx, client, m)) })
+			wait.Go(func() { b.note(ctx, m, ask(ctx, client, m, b.now)) })
 		}
 		wait.Wait()
 		if !pause(ctx, checkEvery) {
@@ -82,8 +82,9 @@ func (b *Balancer) note(ctx context.Context, about Member, now health) {
 	m.health = now
 }
 
-// ask asks a member whether it is ready. One that says that the question is not allowed answers.
-func ask(ctx context.Context, client *http.Client, m Member) health {
+// ask asks a member whether it is ready. One that says that the question is not allowed answers. One whose certificate is over is as one that
+// does not: clients would refuse it.
+func ask(ctx context.Context, client *http.Client, m Member, now func() time.Time) health {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.Address.String()+"/readyz", nil)
 	if err != nil {
 		return health{problem: err.Error()}
@@ -94,6 +95,9 @@ func ask(ctx context.Context, client *http.Client, m Member) health {
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, response.Body, 1<<16)
+	if at := response.TLS.PeerCertificates[0].NotAfter; now().After(at) {
+		return health{problem: "the certificate of its API server expired on " + at.UTC().Format(time.RFC3339)}
+	}
 	switch response.StatusCode {
 	case http.StatusOK, http.StatusUnauthorized, http.StatusForbidden:
 		return health{answers: true}

@@ -13,6 +13,9 @@ var secrets = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-
 	`|\b[a-z0-9]{6}\.[a-z0-9]{16}\b|\b[0-9a-f]{64}\b` +
 	`|(?i:\b(?:password|passwd|secret|token|apikey|api_key)\s*[=:]\s*"?)[^\s"]+`)
 
+// colors are the sequences by which a terminal shows colors and moves its cursor: without the control character, their rest would be read as text.
+var colors = regexp.MustCompile(`\x1b\[[0-9;:<=>?]*[ -/]*[@-~]`)
+
 // Tail returns the last lines of a log, at most so many bytes, without secrets and without control characters.
 func Tail(log string, most int) string {
 	if log == "" {
@@ -24,7 +27,7 @@ func Tail(log string, most int) string {
 			return -1
 		}
 		return r
-	}, strings.ToValidUTF8(log, "?"))
+	}, colors.ReplaceAllString(strings.ToValidUTF8(log, "?"), ""))
 	log = secrets.ReplaceAllStringFunc(log, func(found string) string {
 		if name, _, ok := strings.Cut(found, "="); ok && !strings.Contains(name, "\n") && len(name) < 20 {
 			return name + "=***"

@@ -21,7 +21,9 @@ func TestTail(t *testing.T) {
 		"password":           {"+ PASSWORD=hunter2 run", "+ PASSWORD=*** run"},
 		"password in quotes": {`password: "hunter2" run`, `***" run`},
 		"a word about one":   {"the token was refused", "the token was refused"},
-		"control characters": {"a\x1b[31mb\x00", "a[31mb"},
+		"control characters": {"a\x1b]31mb\x00", "a]31mb"},
+		"colors":             {"\x1b[0;37mCGROUPS_CPU\x1b[0m: \x1b[0;32menabled\x1b[0m", "CGROUPS_CPU: enabled"},
+		"colors in a secret": {"--token abcdef\x1b[0m.0123456789abcdef", "--token ***"},
 	} {
 		if got := redact.Tail(tc.log, 4096); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

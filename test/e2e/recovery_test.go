@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -167,22 +166,8 @@ func goesBack(t *testing.T, in *installation, w workload) {
 
 // raisesAlarm has a member of etcd raise the alarm NOSPACE: the conditions name it, and the Machine, until it is disarmed.
 func raisesAlarm(t *testing.T, in *installation, w workload) {
-	node, container := in.etcdLeader(t, w)
-	secret := &corev1.Secret{}
-	if err := json.Unmarshal([]byte(in.kubectl("get", "secret", "tower-etcd", "-o", "json")), secret); err != nil {
-		t.Fatal(err)
-	}
-	config, err := etcd.ClientTLS(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.ServerName = node
-	address := docker(t, "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", container)[0]
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://" + address + ":2379"}, TLS: config, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = client.Close() }()
+	node, _ := in.etcdLeader(t, w)
+	client := in.etcdClient(t, node)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*long)
 	defer cancel()
 	status, err := client.Status(ctx, client.Endpoints()[0])
@@ -225,4 +210,21 @@ func leaderKubeletStopped(t *testing.T, in *installation, w workload) {
 // workerUID is the UID of the Node of the worker.
 func (in *installation) workerUID(w workload) string {
 	return w.kubectl("get", "nodes", "-l", "!node-role.kubernetes.io/control-plane", "-o", "jsonpath={.items[*].metadata.uid}")
+}
+
+// etcdClient is a client of the member of a node.
+func (in *installation) etcdClient(t *testing.T, node string) *clientv3.Client {
+	t.Helper()
+	secret := in.secret(t, "tower-etcd")
+	config, err := etcd.ClientTLS(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ServerName = node
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://" + in.address(t, in.container(t, node)) + ":2379"}, TLS: config, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }

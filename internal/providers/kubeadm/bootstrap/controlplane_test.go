@@ -126,7 +126,7 @@ func TestDecideControlPlane(t *testing.T) {
 		"no material":          {"it is asked for once the lock is held", []change{uninitialized, func(s *Snapshot) { s.Material = nil }}, nil, []loop.Question{AskMaterial{}}, "", "", 0},
 		"no certificates":      {"they are created before the data", []change{uninitialized, only()}, create(authority.CA, authority.Etcd, authority.Proxy, authority.SA), nil, "", "", afterCreating},
 		"a user's certificate": {"it is used, the others are created", []change{uninitialized, only(authority.CA)}, create(authority.Etcd, authority.Proxy, authority.SA), nil, "", "", afterCreating},
-		"gone after the data":  {"a machine may have the old ones", []change{uninitialized, only(authority.CA), carrying("x")}, nil, nil, waitCertificates, "Secret c-etcd is gone; restore it", unwatched},
+		"gone after the data":  {"a machine may have the old ones", []change{uninitialized, only(authority.CA), carrying("x")}, nil, nil, waitCertificates, "Secret c-etcd is gone: until it is back", unwatched},
 		"of a control plane":   {"its controller creates them", []change{uninitialized, withPlane, only(authority.CA)}, nil, nil, waitCertificates, "Waiting for KubeadmControlPlane kcp to create Secret c-etcd", unwatched},
 		"broken certificate":   {"it is named", []change{uninitialized, func(s *Snapshot) { s.Material.Authorities[authority.SA].Data["tls.key"] = []byte("x") }}, nil, nil, waitCertificates, "Secret c-sa cannot be used", unwatched},
 		"external etcd":        {"its certificates are a person's", []change{uninitialized, externalEtcd, only(authority.CA, authority.Proxy, authority.SA)}, nil, nil, waitCertificates, "Secret c-etcd does not exist; create it", unwatched},
@@ -143,7 +143,7 @@ func TestDecideControlPlane(t *testing.T) {
 
 		"joins":                {"with a token, as a worker does", []change{ofControlPlane, chosen, noToken}, []loop.Action{CreateToken{ID: "abcdef"}, write}, nil, "", "", ttl / 3},
 		"joins, no token":      {"one is chosen first", []change{ofControlPlane}, []loop.Action{ChooseToken{Why: "none is set"}}, nil, "", "", 0},
-		"joins, a key is gone": {"nothing is generated again", []change{ofControlPlane, chosen, tokenLeft(ttl), only(authority.CA, authority.Etcd, authority.Proxy)}, nil, nil, waitCertificates, "Secret c-sa is gone; restore it", unwatched},
+		"joins, a key is gone": {"nothing is generated again", []change{ofControlPlane, chosen, tokenLeft(ttl), only(authority.CA, authority.Etcd, authority.Proxy)}, nil, nil, waitCertificates, "Secret c-sa is gone: until it is back", unwatched},
 		"joins, file":          {"it needs no token", []change{ofControlPlane, fileDiscovery}, []loop.Action{write}, nil, "", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

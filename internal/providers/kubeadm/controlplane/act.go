@@ -128,7 +128,7 @@ func (c *Controller) actOnEtcd(ctx context.Context, s Snapshot, do loop.Action) 
 // request says what to read of the workload cluster.
 func (s Snapshot) request() workload.Request {
 	cluster := client.ObjectKeyFromObject(s.Cluster)
-	q := workload.Request{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.Plane.Annotations), Certificates: rollout.Servers(cluster, s.rolloutMachines())}
+	q := workload.Request{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.Plane.Annotations), Certificates: rollout.Servers(cluster, s.rolloutMachines(), s.Now)}
 	for _, m := range s.Machines {
 		node := m.Status.NodeRef.Name
 		switch {

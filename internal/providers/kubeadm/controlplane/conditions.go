@@ -190,6 +190,7 @@ func (s Snapshot) facts(m machines.Member, remediated condition.Verdict) facts {
 	f := facts{Facts: health.Facts{
 		Member: m, State: s.Workload, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
 		Keep: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down,
+		Expired: rollout.Expired(s.rolloutMachine(m.Machine), s.Workload.Expiry, s.Now),
 	}, remediated: remediated}
 	f.upToDate = base.Verdict(m.Machine, rollout.Messages(s.reasons(m.Machine)), nil)
 	return f

@@ -113,7 +113,7 @@ func decideMachines(s Snapshot, complete bool, p *loop.Plan) {
 	p.Do(s.State().Propagation()...)
 	r := s.remediation()
 	p.Do(s.setConditions(r)...)
-	p.Do(rollout.ExpiryNotes(s.rolloutMachines(), s.Workload.Expiry)...)
+	p.Do(rollout.ExpiryNotes(s.rolloutMachines(), s.Workload.Expiry, s.Now)...)
 	if r.Recheck > 0 {
 		p.RecheckIn(r.Recheck)
 	}

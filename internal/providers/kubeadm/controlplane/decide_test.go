@@ -50,6 +50,15 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 	fresh := func(t *testing.T) *world { return newWorld(3).withCertificates(t) }
 	more := func(s *Snapshot) { s.Plane = s.Plane.DeepCopy(); s.Plane.Spec.Replicas = new(int32(5)) }
 	first := func(s Snapshot) *clusterv1.Machine { return s.Machines[0].Machine }
+	expire := func(s *Snapshot) {
+		config := s.Configs[first(*s).Spec.Bootstrap.ConfigRef.Name].DeepCopy()
+		config.Annotations = map[string]string{clusterv1.MachineCertificatesExpiryDateAnnotation: s.Now.Add(-time.Hour).UTC().Format(time.RFC3339)}
+		s.Configs[config.Name] = config
+	}
+	restart := func(s *Snapshot) {
+		s.Plane = s.Plane.DeepCopy()
+		s.Plane.Spec.Rollout.After = metav1.NewTime(s.Now.Add(-time.Second))
+	}
 	adoptable := func(version, kind string) func(*Snapshot) {
 		return func(s *Snapshot) {
 			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
@@ -87,6 +96,12 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 			e.Problem = "silent"
 			s.Workload.Etcd.Statuses["n-"+first(*s).Name] = e
 		}, []string{"wait: Machine kcp-r0010 has EtcdMemberHealthy False: silent"}},
+		"certificate expired":           {"something else asks for another Machine", running, func(s *Snapshot) { more(s); expire(s) }, []string{"wait: Machine kcp-r0010 has APIServerPodHealthy False: The certificate of the API server on Node n-kcp-r0010 expired on"}},
+		"certificate expired, replaced": {"nothing else ends it", running, func(s *Snapshot) { expire(s); restart(s) }, []string{"do: create Machine kcp-r0090: replace Machines kcp-r0010"}},
+		"certificate renewed": {"on the node", running, func(s *Snapshot) {
+			expire(s)
+			s.Workload.Expiry = map[string]time.Time{"n-" + first(*s).Name: s.Now.AddDate(1, 0, 0)}
+		}, []string{"do: note on KubeadmConfig kcp-r0010 that the certificates of its Machine are valid until"}},
 		"version skew": {"", running, func(s *Snapshot) { more(s); s.Plane.Spec.Version = "v1.38.0" }, []string{"wait: Version v1.38.0 is more than one minor version newer"}},
 		"topology": {"its version comes first", running, func(s *Snapshot) {
 			more(s)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -20,22 +19,13 @@ import (
 // desired is how many Machines there should be.
 func desired(s Snapshot) int { return int(ptr.Deref(s.Plane.Spec.Replicas, 1)) }
 
-// surge is how many Machines more there may be while outdated ones are replaced.
-func surge(s Snapshot) int {
-	most := s.Plane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge
-	if most == nil {
-		return 1
-	}
-	return min(1, most.IntValue())
-}
-
 // scale creates or deletes one Machine: while Machines are outdated up to as many more as the strategy allows, and down again.
 func scale(s Snapshot, c change, p *loop.Plan) bool {
 	have, want := len(s.Machines)+len(s.Created), desired(s)
 	outdated := s.outdated()
 	why := fmt.Sprintf("scale up from %d to %d", have, want)
 	if len(outdated) > 0 {
-		want += surge(s)
+		want += rollout.Surge(s.Plane)
 		why = s.describeReasons(outdated)
 	}
 	switch {
@@ -128,7 +118,7 @@ func checks() preflight.Checks[checked] {
 	return preflight.Checks[checked]{
 		{Name: "ReplicasAllowed", Blocker: checked.denied},
 		{Name: "InfrastructureTemplate", Blocker: checked.template},
-		{Name: "TopologyVersion", Blocker: checked.pendingUpgrade},
+		{Name: "TopologyVersion", Blocker: func(c checked) string { return rollout.PendingVersion(c.Plane, c.Cluster) }},
 		{Name: "Certificates", Blocker: checked.certificatesMissing},
 		{Name: "NoMachineDeleting", Blocker: checked.deleting},
 		{Name: "ControlPlaneInitialized", Blocker: checked.notInitialized},
@@ -162,19 +152,6 @@ func (c checked) template() string {
 		return ""
 	}
 	return c.Infra.Blocker()
-}
-
-// pendingUpgrade says that the topology of the Cluster asks for another version, which comes before anything else.
-func (c checked) pendingUpgrade() string {
-	topology := c.Cluster.Spec.Topology
-	next := topology.Version
-	if step := c.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]; step != "" {
-		next = step
-	}
-	if !topology.IsDefined() || next == c.Plane.Spec.Version || topology.Version == c.Plane.Spec.Version {
-		return ""
-	}
-	return fmt.Sprintf("Waiting for the topology of Cluster %s to set version %s", c.Cluster.Name, next)
 }
 
 func (c checked) certificatesMissing() string {
@@ -218,7 +195,8 @@ func (c checked) unhealthy() string {
 		if m.Deleted || m.Name == c.leaving || !c.isInitialized() {
 			continue
 		}
-		if problem := health.Unhealthy(c.judged(m), c.managesEtcd()); problem != "" {
+		overlooked := rollout.Overlooked(c.rolloutMachine(m.Machine), c.reasons(m.Machine), c.Workload.Expiry, c.Now)
+		if problem := health.Unhealthy(c.judged(m), c.managesEtcd(), overlooked...); problem != "" {
 			out = append(out, fmt.Sprintf("Machine %s %s", m.Name, problem))
 		}
 	}

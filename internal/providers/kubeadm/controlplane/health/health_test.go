@@ -63,7 +63,8 @@ func status(change func(*workload.EtcdStatus)) func(*Facts) {
 
 // Each condition of a Machine for what was read.
 func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
-	const member, schedulerPod = "EtcdMemberHealthy", "SchedulerPodHealthy"
+	const member, schedulerPod, apiServerPod = "EtcdMemberHealthy", "SchedulerPodHealthy", "APIServerPodHealthy"
+	expired := func(f *Facts) { f.Expired = now.Add(-time.Hour) }
 	crash := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	kept := func(f *Facts) {
 		f.Keep, f.State.Problem = true, "gone"
@@ -93,6 +94,9 @@ func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
 		"no list":           {"", running(func(f *Facts) { f.State.Etcd.Problem = "no leader" }), member, "Unknown", "InspectionFailed"},
 		"no member":         {"", running(func(f *Facts) { f.State.Etcd.Members = f.State.Etcd.Members[1:] }), member, "False", "NotHealthy"},
 		"alarm":             {"a full disk", running(func(f *Facts) { f.State.Etcd.Members[0].Alarms = []string{"NOSPACE"} }), member, "False", "NotHealthy"},
+		"expired":           {"the Pod is ready all the same", running(expired), apiServerPod, "False", "Failed"},
+		"expired, down":     {"it may be why", running(expired, func(f *Facts) { f.Down, f.State.Problem = true, "gone" }), apiServerPod, "False", "Failed"},
+		"expired, deleting": {"it is being replaced", running(expired, func(f *Facts) { f.Deleted = true }), apiServerPod, "True", "Running"},
 		"learner":           {"", running(func(f *Facts) { f.State.Etcd.Members[0].Learner = true }), member, "False", "NotHealthy"},
 		"silent":            {"", running(status(func(s *workload.EtcdStatus) { s.Problem = "does not answer" })), member, "False", "NotHealthy"},
 		"no leader":         {"", running(status(func(s *workload.EtcdStatus) { s.Leader = 0 })), member, "False", "NotHealthy"},
@@ -110,6 +114,26 @@ func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
 		}
 		if got.Status != tc.status || got.Reason != tc.want {
 			t.Errorf("%s: %s: %s %s %q", name, tc.reason, got.Status, got.Reason, got.Message)
+		}
+	}
+}
+
+// What a person has to do is said: of a full database, and of a certificate that expired.
+func TestMessages(t *testing.T) {
+	for name, tc := range map[string]struct {
+		facts           Facts
+		condition, want string
+	}{
+		"another alarm": {running(func(f *Facts) { f.State.Etcd.Members[0].Alarms = []string{"CORRUPT"} }), "EtcdMemberHealthy", "Etcd reports the alarms CORRUPT"},
+		"full": {running(func(f *Facts) { f.State.Etcd.Members[0].Alarms = []string{"NOSPACE"} }), "EtcdMemberHealthy", "Etcd reports the alarms NOSPACE: the database has " +
+			"reached its quota, and nothing can be written; delete objects that are not needed, compact etcd, defragment each member, then disarm the alarm"},
+		"expired": {running(func(f *Facts) { f.Expired = now }), "APIServerPodHealthy", "The certificate of the API server on Node n expired on 2026-01-02T03:04:05Z: replace " +
+			"the Machine, or run `kubeadm certs renew all` on the node and restart its static Pods; spec.rollout.before.certificatesExpiryDays of the " +
+			"KubeadmControlPlane replaces Machines in time"},
+	} {
+		got := condition.Set(Conditions().Evaluate(tc.facts, loop.MomentOf(tc.facts.Machine, now))).Get(tc.condition)
+		if got == nil || got.Message != tc.want {
+			t.Errorf("%s: %v, want %s", name, got, tc.want)
 		}
 	}
 }

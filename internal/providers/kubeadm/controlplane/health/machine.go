@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	corev1 "k8s.io/api/core/v1"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -23,6 +25,8 @@ type Facts struct {
 	Initialized bool
 	// Managed: etcd runs on the Machines.
 	Managed bool
+	// Expired is when the certificates of the Machine expired, as far as is known; zero: they did not.
+	Expired time.Time
 	// Keep the conditions as they are: nothing could be read, and the grace period is not over. Down: it is.
 	Keep, Down bool
 }
@@ -122,6 +126,11 @@ func (f Facts) labelsAndTaints() condition.Verdict {
 }
 
 func (f Facts) apiServer() condition.Verdict {
+	if !f.Expired.IsZero() && !f.Deleted { // said also where the workload cluster cannot be read: it may be why
+		return condition.False(controlplanev1.KubeadmControlPlaneMachinePodFailedReason, fmt.Sprintf("The certificate of the API server on Node %s expired on %s: "+
+			"replace the Machine, or run `kubeadm certs renew all` on the node and restart its static Pods; spec.rollout.before.certificatesExpiryDays of the "+
+			"KubeadmControlPlane replaces Machines in time", f.Status.NodeRef.Name, f.Expired.UTC().Format(time.RFC3339)))
+	}
 	return f.pod(controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, workload.APIServer)
 }
 
@@ -224,7 +233,7 @@ func MemberProblem(e workload.Etcd, node string) string {
 	case !is:
 		return "Etcd has no member on Node " + node
 	case len(member.Alarms) > 0:
-		return "Etcd reports the alarms " + strings.Join(member.Alarms, ", ")
+		return alarmsText(member.Alarms)
 	case member.Learner || status.Learner:
 		return "Waiting for the etcd member to be promoted from learner"
 	case !asked:
@@ -241,6 +250,15 @@ func MemberProblem(e workload.Etcd, node string) string {
 		return "The etcd member knows other members than the others"
 	}
 	return ""
+}
+
+// alarmsText says which alarms a member has raised, and what to do about the one that comes of a full database.
+func alarmsText(alarms []string) string {
+	text := "Etcd reports the alarms " + strings.Join(alarms, ", ")
+	if slices.Contains(alarms, pb.AlarmType_NOSPACE.String()) {
+		text += ": the database has reached its quota, and nothing can be written; delete objects that are not needed, compact etcd, defragment each member, then disarm the alarm"
+	}
+	return text
 }
 
 func sameMembers(a, b []etcd.Member) bool {

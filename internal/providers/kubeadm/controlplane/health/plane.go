@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,8 +17,8 @@ import (
 // flakeTime is how long a component may be not healthy without a word about it in Available.
 const flakeTime = 10 * time.Second
 
-// Unhealthy says what of a Machine's components is not healthy, in the order of the conditions; empty: all are.
-func Unhealthy(m *clusterv1.Machine, managed bool) string {
+// Unhealthy says what of a Machine's components is not healthy, in the order of the conditions, but for those of some types; empty: all are.
+func Unhealthy(m *clusterv1.Machine, managed bool, but ...string) string {
 	if !m.Status.NodeRef.IsDefined() {
 		return "has no Node yet"
 	}
@@ -25,6 +26,7 @@ func Unhealthy(m *clusterv1.Machine, managed bool) string {
 	for _, t := range Types(managed)[1:] {
 		c := set.Get(t)
 		switch {
+		case slices.Contains(but, t):
 		case c == nil:
 			return "does not report " + t + " yet"
 		case c.Status != metav1.ConditionTrue && c.Message != "":

@@ -72,11 +72,7 @@ func CertificatesExpiry(m Machine) (time.Time, bool) {
 	if expiry := m.Status.CertificatesExpiryDate; !expiry.IsZero() {
 		return expiry.Time, true
 	}
-	if m.Config == nil {
-		return time.Time{}, false
-	}
-	expiry, err := time.Parse(time.RFC3339, m.Config.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation])
-	return expiry, err == nil
+	return m.saidExpiry()
 }
 
 func expires(m Machine, before time.Time) bool {
@@ -108,6 +104,28 @@ func Messages(reasons []Reason) []string {
 		out = append(out, r.Message)
 	}
 	return out
+}
+
+// Surge is how many Machines more there may be while outdated ones are replaced.
+func Surge(plane *controlplanev1.KubeadmControlPlane) int {
+	most := plane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge
+	if most == nil {
+		return 1
+	}
+	return min(1, most.IntValue())
+}
+
+// PendingVersion says that the topology of the Cluster asks for another version, which comes before anything else; empty: it does not.
+func PendingVersion(plane *controlplanev1.KubeadmControlPlane, cluster *clusterv1.Cluster) string {
+	topology := cluster.Spec.Topology
+	next := topology.Version
+	if step := cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]; step != "" {
+		next = step
+	}
+	if !topology.IsDefined() || next == plane.Spec.Version || topology.Version == plane.Spec.Version {
+		return ""
+	}
+	return fmt.Sprintf("Waiting for the topology of Cluster %s to set version %s", cluster.Name, next)
 }
 
 func orNone(s string) string {
