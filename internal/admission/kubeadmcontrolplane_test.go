@@ -105,6 +105,8 @@ func TestKubeadmControlPlaneMessages(t *testing.T) { // KC-26, KC-27
 			Old: kubeadmPlaneWith(), New: kubeadmPlaneWith(planeVersion("v1.37.0"))},
 		"spec.version: Forbidden: cannot go back from v1.35.4 to v1.34.0: etcd and the API server have no way back": {
 			Old: kubeadmPlaneWith(), New: kubeadmPlaneWith(planeVersion("v1.34.0"))},
+		"spec.kubeadmConfigSpec.clusterConfiguration.certificatesDir: Forbidden: cannot be changed: Machines that exist, and the cluster itself, were made with it; " +
+			"restore the value it had": {Old: kubeadmPlaneWith(), New: kubeadmPlaneWith(func(p *kubeadmPlane) { p.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificatesDir = "/d" })},
 	} {
 		if got := Validate(r).Errors.ToAggregate(); got == nil || got.Error() != want {
 			t.Errorf("got %v, want %s", got, want)

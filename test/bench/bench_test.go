@@ -30,13 +30,13 @@ func TestParseOptions(t *testing.T) {
 			reason: "everything is measured; a relative path still holds when a verb runs elsewhere",
 			args:   []string{"-slipway", "/opt/slipway"},
 			want: options{
-				binary: "/opt/slipway", out: "dist/bench/launch.json", manifest: "examples/without-class.yaml", class: "examples/quickstart.yaml", only: groups(), runs: 3, idle: time.Minute,
+				binary: "/opt/slipway", out: "dist/bench/launch.json", manifest: "examples/without-class.yaml", class: "examples/quickstart.yaml", kubeadm: "examples/kubeadm.yaml", only: groups(), runs: 3, idle: time.Minute,
 			},
 		},
 		"some": {
 			reason: "a list of names",
 			args:   []string{"-slipway", "/opt/slipway", "-only", "up,idle", "-out", "x.json", "-manifest", "m.yaml", "-runs", "1", "-idle", "10s"},
-			want:   options{binary: "/opt/slipway", out: "x.json", manifest: "m.yaml", class: "examples/quickstart.yaml", only: []string{"up", "idle"}, runs: 1, idle: 10 * time.Second},
+			want:   options{binary: "/opt/slipway", out: "x.json", manifest: "m.yaml", class: "examples/quickstart.yaml", kubeadm: "examples/kubeadm.yaml", only: []string{"up", "idle"}, runs: 1, idle: 10 * time.Second},
 		},
 		"unknown":   {reason: "a name that is not known measures nothing in silence", args: []string{"-slipway", "/opt/slipway", "-only", "upp"}, wantErr: true},
 		"no run":    {reason: "there is no median of nothing", args: []string{"-slipway", "/opt/slipway", "-runs", "0"}, wantErr: true},
@@ -72,8 +72,28 @@ func TestParseManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err = parseManifest(data)
-	if diff := cmp.Diff(subject{Namespace: "default", Cluster: "quickstart", Pool: "quickstart-workers", Replicas: 2, OfClass: true}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(subject{Namespace: "default", Cluster: "quickstart", Pool: "quickstart-workers", Replicas: 2, Deployment: true}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if data, err = os.ReadFile("../../examples/kubeadm.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	for replicas, text := range map[int]func() (string, error){
+		1: func() (string, error) { return string(data), nil },
+		3: func() (string, error) { return scaled(string(data), 3) },
+	} {
+		manifest, err := text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := parseManifest([]byte(manifest))
+		want := subject{Namespace: "default", Cluster: "demo", Pool: "demo-md-0", Replicas: 1, Deployment: true, ControlPlanes: replicas}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil || got.nodes() != replicas+1 {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	}
+	if _, err := scaled("kind: Cluster\nmetadata: {name: a}\n", 3); err == nil {
+		t.Error("a manifest without a KubeadmControlPlane is scaled")
 	}
 	for name, text := range map[string]string{
 		"no pool":     "kind: Cluster\nmetadata: {name: a}\n",

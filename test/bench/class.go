@@ -25,7 +25,7 @@ func (b *bench) measureClass(ctx context.Context) error {
 				manifest string
 				took     *[]float64
 			}{{b.manifest, &without}, {b.class, &with}} {
-				seconds, err := s.once(ctx, one.manifest)
+				seconds, _, err := s.once(ctx, one.manifest)
 				if err != nil {
 					return fmt.Errorf("%s: %w", one.manifest, err)
 				}
@@ -40,20 +40,20 @@ func (b *bench) measureClass(ctx context.Context) error {
 }
 
 // once makes the cluster of a manifest, waits for its Nodes and deletes it.
-func (s *stage) once(ctx context.Context, manifest string) (seconds float64, err error) {
+func (s *stage) once(ctx context.Context, manifest string) (seconds float64, j *journal, err error) {
 	one, shallow := *s, *s.bench
 	one.bench, shallow.manifest = &shallow, manifest
 	if one.subject, err = subjectOf(manifest); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	j := &journal{began: time.Now()}
+	j = &journal{began: time.Now()}
 	if err := one.comeUp(ctx, j); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	ready, err := j.after(fmt.Sprintf(stepNodeReady, one.subject.Replicas))
+	ready, err := j.after(fmt.Sprintf(stepNodeReady, one.subject.nodes()))
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	_, err = s.in.run(ctx, "delete", "cluster", one.subject.Cluster, "-n", one.subject.Namespace, "--data-dir", s.in.dataDir())
-	return ready.Seconds(), err
+	return ready.Seconds(), j, err
 }

@@ -3,8 +3,9 @@
 //	go run ./test/bench -slipway bin/slipway [-out FILE] [-only NAME,...] [-manifest FILE] [-runs N] [-idle TIME]
 //
 // Does: starts management clusters with the real binary, makes the cluster of the quickstart in one, and prints what it
-// took as a table; writes the same as JSON, a drawing of memory and processor use beside it (.svg), and the samples that
-// it is drawn from (.csv). docs/bench/README.md says what each figure means.
+// took as a table; makes clusters of a class and of kubeadm in others; writes the same as JSON, a drawing of memory and
+// processor use beside it (.svg), and the samples that it is drawn from (.csv). docs/bench/README.md says what each figure
+// means.
 //
 // Owns: the temporary data directories that it makes; they are removed with all that is in them, also when it fails or is
 // interrupted.

@@ -25,11 +25,12 @@ const (
 	groupQuickstart = "quickstart"
 	groupScale      = "scale"
 	groupClass      = "class"
+	groupKubeadm    = "kubeadm"
 	groupFunctions  = "functions"
 )
 
 func groups() []string {
-	return []string{groupUp, groupMemory, groupIdle, groupQuickstart, groupScale, groupClass, groupFunctions}
+	return []string{groupUp, groupMemory, groupIdle, groupQuickstart, groupScale, groupClass, groupKubeadm, groupFunctions}
 }
 
 func main() { program.Main(parseOptions, run) }
@@ -39,6 +40,7 @@ type options struct {
 	out      string
 	manifest string
 	class    string
+	kubeadm  string
 	only     []string
 	runs     int
 	idle     time.Duration
@@ -58,7 +60,8 @@ func parseOptions(args []string) (options, error) {
 	f.StringVar(&only, "only", strings.Join(groups(), ","), "what to measure")
 	f.StringVar(&o.manifest, "manifest", filepath.Join("examples", "without-class.yaml"), "cluster with one pool to measure with")
 	f.StringVar(&o.class, "class", filepath.Join("examples", "quickstart.yaml"), "the same cluster of a ClusterClass")
-	f.IntVar(&o.runs, "runs", 3, "how often to start a management cluster")
+	f.StringVar(&o.kubeadm, "kubeadm", filepath.Join("examples", "kubeadm.yaml"), "a cluster with one control plane Machine and one worker")
+	f.IntVar(&o.runs, "runs", 3, "how often to start a management cluster, and to create a cluster of a class or of kubeadm")
 	f.DurationVar(&o.idle, "idle", time.Minute, "how long to watch an idle management cluster")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -125,6 +128,7 @@ func (b *bench) measure(ctx context.Context) {
 	try(b.wants(groupUp), "up", b.measureUp)
 	try(b.wants(groupMemory, groupIdle, groupQuickstart, groupScale), "management cluster", b.measureCluster)
 	try(b.wants(groupClass), "cluster of a class", b.measureClass)
+	try(b.wants(groupKubeadm), "cluster of kubeadm", b.measureKubeadm)
 	try(b.wants(groupFunctions), "functions", b.measureFunctions)
 }
 

@@ -13,14 +13,19 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/follow"
 )
 
-// subject is what a manifest makes: a cluster with one pool of nodes, or with one MachineDeployment of its topology.
+// subject is what a manifest makes: a cluster with one pool of nodes, or with one MachineDeployment, of its topology or by itself.
 type subject struct {
-	Namespace string
-	Cluster   string
-	Pool      string // name of the MachinePool, or of the MachineDeployment
-	Replicas  int
-	OfClass   bool
+	Namespace  string
+	Cluster    string
+	Pool       string // name of the MachinePool, or of the MachineDeployment
+	Replicas   int
+	Deployment bool // Pool is a MachineDeployment
+	// ControlPlanes are the nodes of a control plane on Machines; 0: it is hosted.
+	ControlPlanes int
 }
+
+// nodes are all that the cluster has in the end.
+func (s subject) nodes() int { return s.Replicas + s.ControlPlanes }
 
 func (s subject) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Namespace, Name: s.Cluster}
@@ -46,13 +51,15 @@ func parseManifest(data []byte) (subject, error) {
 				s.Namespace = ns
 			}
 			s.ofTopology(o)
-		case "MachinePool":
-			s.Pool = o.GetName()
+		case "MachinePool", "MachineDeployment":
+			s.Pool, s.Deployment = o.GetName(), o.GetKind() == "MachineDeployment"
 			s.Replicas = follow.Integer(o, "spec", "replicas")
+		case "KubeadmControlPlane":
+			s.ControlPlanes = follow.Integer(o, "spec", "replicas")
 		}
 	}
 	if s.Cluster == "" || s.Pool == "" || s.Replicas < 1 {
-		return s, errors.New("the manifest needs a Cluster, and a MachinePool or a MachineDeployment of its topology with at least one replica")
+		return s, errors.New("the manifest needs a Cluster, and a MachinePool or a MachineDeployment, of its topology or not, with at least one replica")
 	}
 	return s, nil
 }
@@ -65,6 +72,6 @@ func (s *subject) ofTopology(cluster *unstructured.Unstructured) {
 	}
 	one, _ := all[0].(map[string]any)
 	name, _, _ := unstructured.NestedString(one, "name")
-	s.OfClass, s.Pool = true, cluster.GetName()+"-"+name
+	s.Deployment, s.Pool = true, cluster.GetName()+"-"+name
 	s.Replicas = follow.Integer(&unstructured.Unstructured{Object: one}, "replicas")
 }

@@ -207,7 +207,7 @@ func (s *stage) followCluster(ctx context.Context, j *journal, initialized chan<
 
 func (s *stage) followPool(ctx context.Context, j *journal) error {
 	kind := follow.MachinePools()
-	if s.subject.OfClass {
+	if s.subject.Deployment {
 		kind = follow.MachineDeployments()
 	}
 	return s.objects(kind).Until(ctx, func(all []*unstructured.Unstructured) bool {
@@ -240,7 +240,7 @@ func (s *stage) followNodes(ctx context.Context, j *journal) error {
 		for n := range ready {
 			j.note(fmt.Sprintf(stepNodeReady, n+1))
 		}
-		return ready >= s.subject.Replicas
+		return ready >= s.subject.nodes()
 	})
 }
 

@@ -43,6 +43,7 @@ func TestKubeadmFaults(t *testing.T) {
 		name string
 		run  func(*testing.T, *installation, workload)
 	}{
+		{"what cannot be is refused", mistakesRefused},
 		{"a join fails", joinFails},
 		{"the Secrets of the authorities are deleted", authoritiesDeleted},
 		{"the API hangs", apiHangs},
@@ -194,6 +195,23 @@ func (in *installation) healthyTower(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+// mistakesRefused makes mistakes that people make. Each is refused, with what is wrong and what to do.
+func mistakesRefused(t *testing.T, in *installation, _ workload) {
+	for patch, want := range map[string]string{
+		`{"spec":{"replicas":2}}`:        "spec.replicas: Forbidden: cannot be even with managed etcd: 2 members survive the loss of no more than 1 do; use 1 or 3",
+		`{"spec":{"version":"v1.38.0"}}`: "spec.version: Forbidden: cannot go from v1.36.3 to v1.38.0: upgrade one minor version after the other, v1.37 first",
+		`{"spec":{"kubeadmConfigSpec":{"clusterConfiguration":{"certificatesDir":"/d"}}}}`: "spec.kubeadmConfigSpec.clusterConfiguration.certificatesDir: Forbidden: " +
+			"cannot be changed: Machines that exist, and the cluster itself, were made with it; restore the value it had",
+	} {
+		if out, err := in.try("kubectl", "patch", "kubeadmcontrolplane", "tower", "--type", "merge", "-p", patch); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s %v, want %s", patch, out, err, want)
+		}
+	}
+	if out, err := in.try("kubectl", "scale", "kubeadmcontrolplane", "tower", "--replicas", "2"); err == nil || !strings.Contains(err.Error(), "use 1 or 3") {
+		t.Errorf("scale: %s %v", out, err)
 	}
 }
 

@@ -42,7 +42,10 @@ func TestKubeadmRolloutKilled(t *testing.T) { // KC-05, KC-19
 	untilContains(t, short, "the rollout", "Rolling out", func() string { return in.condition("kubeadmcontrolplane/tower", "RollingOut") })
 	var killed []string
 	for range 3 {
-		next := in.nextVictim(t, w, killed)
+		next := old[0] // the first as soon as the rollout has begun
+		if len(killed) > 0 {
+			next = in.nextVictim(t, w, killed)
+		}
 		t.Logf("node %s is killed; nodes before %v, Machines removed so far %v", next, w.controlPlaneNodes(), removals.names())
 		docker(t, "kill", in.container(t, next))
 		killed = append(killed, next)

@@ -1,14 +1,18 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -92,13 +96,19 @@ func TestKubeadmRecovery(t *testing.T) { // KC-19
 	podsWork(t, w)
 	t.Run("it goes back to a snapshot", func(t *testing.T) { goesBack(t, in.with(t), w.with(t)) })
 	t.Run("the kubelet of the etcd leader stops", func(t *testing.T) { leaderKubeletStopped(t, in.with(t), w.with(t)) })
+	t.Run("etcd is rebuilt by hand", func(t *testing.T) { rebuiltByHand(t, in.with(t), w.with(t)) })
 	in.deletesTower(t)
 }
 
-// takesSnapshot takes a snapshot of the etcd that kubeadm runs.
+// takesSnapshot takes a snapshot of the etcd that kubeadm runs, encrypted for the identity in a Secret.
 func takesSnapshot(t *testing.T, in *installation) {
-	in.apply(`{"apiVersion": "controlplane.slipway.dev/v1alpha1", "kind": "EtcdSnapshotPolicy", "metadata": {"name": "nightly"},
-		"spec": {"clusterName": "tower", "schedule": "0 2 1 1 *", "destination": {"folder": {}}}}`)
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.kubectl("create", "secret", "generic", "reader", "--from-literal", "identity="+identity.String())
+	in.apply(fmt.Sprintf(`{"apiVersion": "controlplane.slipway.dev/v1alpha1", "kind": "EtcdSnapshotPolicy", "metadata": {"name": "nightly"},
+		"spec": {"clusterName": "tower", "schedule": "0 2 1 1 *", "destination": {"folder": {}}, "encryption": {"recipients": [%q]}}}`, identity.Recipient()))
 	out := in.run("snapshots", "take", "tower")
 	var revision, size int64
 	at := strings.Index(out, "is stored: ")
@@ -109,6 +119,9 @@ func takesSnapshot(t *testing.T, in *installation) {
 		t.Errorf("revision %d, %d bytes, %v: %s", revision, size, err, out)
 	}
 	t.Log(strings.TrimSpace(out))
+	if listed := strings.TrimSpace(in.run("snapshots", "list")); !strings.HasSuffix(listed, "true") {
+		t.Errorf("it is not encrypted:\n%s", listed)
+	}
 }
 
 // goesBack restores a snapshot while there is a quorum: what was written since is gone, what was there is there, and watches see no old revision.
@@ -132,12 +145,12 @@ func goesBack(t *testing.T, in *installation, w workload) {
 	if err == nil || !strings.Contains(refused+err.Error(), "slipway recover controlplane tower --snapshot") {
 		t.Errorf("the other verb: %s %v", refused, err)
 	}
-	t.Log(in.lasts("recover", "controlplane", "tower", "--snapshot", name, "--dry-run"))
+	t.Log(in.lasts("recover", "controlplane", "tower", "--snapshot", name, "--identity-secret", "reader", "--dry-run"))
 	if now := in.machines(); !slices.Equal(now, machines) {
 		t.Errorf("Machines after --dry-run: %v, before %v", now, machines)
 	}
 	began := time.Now()
-	t.Log(in.lasts("recover", "controlplane", "tower", "--snapshot", name, "--yes"))
+	t.Log(in.lasts("recover", "controlplane", "tower", "--snapshot", name, "--identity-secret", "reader", "--yes"))
 	t.Logf("restored after %v", time.Since(began).Round(time.Second))
 	if got := w.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.since}"); got != "before" {
 		t.Errorf("what was written before: %q", got)
@@ -205,6 +218,60 @@ func leaderKubeletStopped(t *testing.T, in *installation, w workload) {
 	})
 	in.healthyControlPlane(t)
 	t.Logf("replaced and healthy %v after it stopped", time.Since(began).Round(time.Second))
+}
+
+// rebuiltByHand loses two nodes once more. A person runs the program that the command prints on the survivor, as where the infrastructure
+// provider does not know how; the command waits for it.
+func rebuiltByHand(t *testing.T, in *installation, w workload) {
+	nodes := w.controlPlaneNodes()
+	survivor, lost := nodes[0], nodes[1:]
+	machine := in.get("machines", `{.items[?(@.status.nodeRef.name=="`+survivor+`")].metadata.name}`)
+	for _, name := range lost {
+		docker(t, "kill", in.container(t, name))
+	}
+	untilContains(t, long, "Available of the control plane", "Etcd has lost its quorum: 1 of 3 members left, 2 needed", func() string {
+		return in.condition("kubeadmcontrolplane/tower", "Available")
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 4*long)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, in.binary, "recover", "controlplane", "tower", "--manual", "--survivor", machine, "--yes", "--data-dir", in.dataDir)
+	printed, err := os.Create(filepath.Join(t.TempDir(), "program"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = printed.Close() }()
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = printed, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var program []byte
+	eventually(t, 2*long, "the program", func() error {
+		if program, err = os.ReadFile(printed.Name()); err == nil && len(program) == 0 {
+			err = fmt.Errorf("not yet: %s", in.condition("kubeadmcontrolplane/tower", "Recovered"))
+		}
+		return err
+	})
+	node := exec.Command("docker", "exec", "-i", in.container(t, survivor), "bash", "-s")
+	node.Stdin = bytes.NewReader(program)
+	if out, err := node.CombinedOutput(); err != nil {
+		t.Fatalf("the program: %v\n%s\n%s", err, out, program)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, said.String(), in.picture("tower"))
+	}
+	t.Log(said.String())
+	in.healthyControlPlane(t)
+	eventually(t, long, "the nodes", func() error {
+		now := w.controlPlaneNodes()
+		if len(now) != 3 || !slices.Contains(now, survivor) || slices.Contains(now, lost[0]) || slices.Contains(now, lost[1]) || len(w.readyNodes()) != 4 {
+			return fmt.Errorf("nodes %v, Ready %v\n%s", now, w.readyNodes(), in.picture("tower"))
+		}
+		return nil
+	})
+	if got := w.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.since}"); got != "before" {
+		t.Errorf("what was written before: %q", got)
+	}
 }
 
 // workerUID is the UID of the Node of the worker.

@@ -99,6 +99,26 @@ func (r Reached) openHosted(plane client.ObjectKey) (Source, error) {
 	}}, nil
 }
 
+// etcdAuthority is the Secret that signs client certificates of the etcd on the Machines of a control plane.
+func (r Reached) etcdAuthority(ctx context.Context, cluster client.ObjectKey) (*corev1.Secret, error) {
+	found, err := authority.Read(ctx, cluster, []authority.Purpose{authority.Etcd, authority.EtcdClient}, r.Client)
+	if err != nil {
+		return nil, err
+	}
+	secret, name := found[authority.Etcd], authority.Etcd.SecretName(cluster.Name)
+	switch {
+	case found[authority.EtcdClient] != nil: // brought by a person, with an etcd that is none of the Machines'
+		return nil, fault.New(fault.Invalid, "EtcdExternal", "The etcd of the cluster is external, as Secret %s says: take snapshots of it where it runs",
+			authority.EtcdClient.SecretName(cluster.Name))
+	case secret == nil:
+		return nil, fault.New(fault.Invalid, "EtcdAuthorityMissing", "Secret %s does not exist: without it etcd is not reached; the condition CertificatesAvailable of the "+
+			"control plane says how to get it back", name)
+	case len(secret.Data[corev1.TLSPrivateKeyKey]) == 0:
+		return nil, fault.New(fault.Invalid, "EtcdAuthorityMissing", "Secret %s has no key to sign a client certificate of etcd with: add it as tls.key", name)
+	}
+	return secret, nil
+}
+
 // openMachines connects to the first etcd member of a control plane on Machines that answers.
 func (r Reached) openMachines(ctx context.Context, cluster client.ObjectKey) (Source, error) {
 	list := &clusterv1.MachineList{}
@@ -106,13 +126,9 @@ func (r Reached) openMachines(ctx context.Context, cluster client.ObjectKey) (So
 		client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {
 		return nil, fmt.Errorf("listing the Machines of the control plane: %w", err)
 	}
-	found, err := authority.Read(ctx, cluster, []authority.Purpose{authority.Etcd}, r.Client)
+	secret, err := r.etcdAuthority(ctx, cluster)
 	if err != nil {
 		return nil, err
-	}
-	secret := found[authority.Etcd]
-	if secret == nil || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
-		return nil, fault.New(fault.Invalid, "EtcdAuthorityMissing", "Secret %s has no key to sign a client certificate of etcd with: take snapshots of an external etcd where it runs", authority.Etcd.SecretName(cluster.Name))
 	}
 	config, err := etcd.ClientTLS(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], r.Now())
 	if err != nil {
