@@ -3,9 +3,12 @@ package classes_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/config/classes"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
@@ -75,4 +78,51 @@ func references(c *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplateRefer
 		refs = append(refs, w.Bootstrap.TemplateRef, w.Infrastructure.TemplateRef)
 	}
 	return refs
+}
+
+// The network of a class's clusters is what the variables say, and internal unless they ask for a way out.
+func TestNetworkOfAClass(t *testing.T) {
+	for _, name := range []string{"local", "kubeadm"} {
+		objects, _, err := classes.Objects(name, "team")
+		if err != nil {
+			t.Fatal(err)
+		}
+		class := &clusterv1.ClusterClass{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[len(objects)-1].Object, class); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range class.Spec.Variables {
+			class.Status.Variables = append(class.Status.Variables, clusterv1.ClusterClassStatusVariable{Name: v.Name,
+				Definitions: []clusterv1.ClusterClassStatusVariableDefinition{{From: clusterv1.VariableDefinitionFromInline}}})
+		}
+		program, err := patch.Compile(class)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var template *unstructured.Unstructured
+		for _, o := range objects {
+			if o.GetKind() == "LocalClusterTemplate" {
+				template = o
+			}
+		}
+		for given, want := range map[string]map[string]any{
+			`{subnet: "", internet: false}`:            nil,
+			`{subnet: 172.31.0.0/16, internet: false}`: {"subnet": "172.31.0.0/16"},
+			`{subnet: "", internet: true}`:             {"internet": true},
+			`{subnet: 172.31.0.0/16, internet: true}`:  {"subnet": "172.31.0.0/16", "internet": true},
+		} {
+			values := variables.Values{}
+			if err := yaml.Unmarshal([]byte(given), &values); err != nil {
+				t.Fatal(err)
+			}
+			result, _, err := program.Apply(values, []patch.Item{{UID: "i", Role: patch.InfrastructureCluster, Object: template}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, _ := unstructured.NestedMap(result["i"].Object, "spec", "template", "spec", "backend", "container", "network")
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s with %s (-want +got):\n%s", name, given, diff)
+			}
+		}
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
@@ -68,6 +69,7 @@ func (k *Keeper) spec() backend.MachineSpec {
 	ref := machine(k.cfg.Place.Instance)
 	return backend.MachineSpec{
 		Owner: owner(), Name: ref.Name, Hostname: Name, ProviderID: backend.ProviderID(ref.Name), Version: buildinfo.Kubernetes(),
+		Policy:  policy.Configuration{Networks: policy.Networks{Internet: k.cfg.Place.Internet}}, // without maxima
 		Network: k.cfg.Place.network, Image: Image(), Ranges: []netip.Prefix{plane.ManagementServices()},
 	}
 }

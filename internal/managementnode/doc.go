@@ -1,7 +1,8 @@
 // Package managementnode keeps one node, a container, in an embedded management cluster, so that Deployments of other
 // providers and their webhooks run there.
 //
-// Does: creates the network before the API server starts, which listens on the host's address in it ([Reserve]); then
+// Does: creates the network before the API server starts, which listens on the host's address in it ([Reserve]), internal or
+// with a way out as the operator says, and deletes it with its container to create it again where that was changed; then
 // creates the container, joins it with kubeadm, publishes the endpoint of the API server for Pods, and creates what is
 // missing again for as long as the management cluster runs ([Keep]).
 //

@@ -41,6 +41,8 @@ type Place struct {
 	Instance string
 	Endpoint netip.AddrPort // of the API server
 	PodCIDR  netip.Prefix
+	// Internet is which name servers Pods use where there is a way out of the host.
+	Internet policy.Internet
 	network  backend.Ref
 }
 
@@ -57,7 +59,13 @@ func Reserve(ctx context.Context, host Host, instance string, allowed policy.Con
 		return Place{}, fault.New(fault.Invalid, ReasonImage, "--node needs the node image %s, which is not on this host: make it with \"slipway image build\"", Image())
 	}
 	ref := network(instance)
-	n, err := host.EnsureNetwork(ctx, backend.NetworkSpec{Owner: owner(), Name: ref.Name, Policy: allowed})
+	before, err := replaceNetwork(ctx, host, instance, allowed.Management.NodeInternet)
+	if err != nil {
+		return Place{}, err
+	}
+	n, err := host.EnsureNetwork(ctx, backend.NetworkSpec{
+		Owner: owner(), Name: ref.Name, Subnet: before, Internet: allowed.Management.NodeInternet, Policy: allowed,
+	})
 	if err != nil {
 		return Place{}, fmt.Errorf("create the network of the management cluster's node: %w", err)
 	}
@@ -65,7 +73,20 @@ func Reserve(ctx context.Context, host Host, instance string, allowed policy.Con
 	if err != nil {
 		return Place{}, err
 	}
-	return Place{Instance: instance, Endpoint: netip.AddrPortFrom(n.Gateway, apiPort), PodCIDR: pods, network: ref}, nil
+	return Place{Instance: instance, Endpoint: netip.AddrPortFrom(n.Gateway, apiPort), PodCIDR: pods, Internet: allowed.Networks.Internet, network: ref}, nil
+}
+
+// replaceNetwork deletes the network, and the container in it, where it leads out of the host and should not, or the other
+// way round, and returns its range for the next one; invalid: any.
+func replaceNetwork(ctx context.Context, host Host, instance string, internet bool) (netip.Prefix, error) {
+	n, found, err := host.FindNetwork(ctx, network(instance))
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("find the network of the management cluster's node: %w", err)
+	}
+	if !found || n.Internet == internet {
+		return netip.Prefix{}, nil
+	}
+	return n.Subnet, Remove(ctx, host, instance)
 }
 
 // Remove deletes container and network. That there are none is no error.

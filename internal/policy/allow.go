@@ -86,6 +86,15 @@ func (c Configuration) DeniedRange(p netip.Prefix) string {
 	return ""
 }
 
+// DeniedInternet returns why clusters of the namespace may not have a way out of this host, empty if they may.
+func (c Configuration) DeniedInternet(namespace string) string {
+	allowed := c.Networks.Internet
+	if allowed.Allowed && (len(allowed.Namespaces) == 0 || slices.Contains(allowed.Namespaces, namespace)) {
+		return ""
+	}
+	return fmt.Sprintf("Clusters of namespace %s may not have a way out of this host: create the cluster without spec.backend.container.network.internet, or ask the operator to allow it in networks.internet %s", namespace, where)
+}
+
 // DeniedWorkload returns why the manager may not connect to a workload cluster at the address, empty if it may.
 func (c Configuration) DeniedWorkload(a netip.Addr) string {
 	if len(c.Workloads.Ranges) == 0 || within(c.Workloads.Ranges, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen())) {

@@ -63,6 +63,9 @@ type Management struct {
 	// Authentication says whose tokens identify users, as the field of that name does for a HostedControlPlane. Default: client
 	// certificates and ServiceAccounts alone.
 	Authentication *hostedv1.Authentication `json:"authentication"`
+	// NodeInternet gives the node of `slipway up --node` a way out of this host, with the name servers of Networks.Internet.
+	// The node is created again when it changes. Default: false.
+	NodeInternet bool `json:"nodeInternet"`
 }
 
 // Manager is about the process that runs the controllers of `slipway up`.
@@ -107,6 +110,19 @@ type Networks struct {
 	Ranges []netip.Prefix `json:"ranges"`
 	// WidestPrefix is the length of the widest prefix that one network may have. Default: 12.
 	WidestPrefix int `json:"widestPrefix"`
+	// Internet is which networks may have a way out of this host.
+	Internet Internet `json:"internet"`
+}
+
+// Internet is which networks of the Local provider may have a way out of this host, to everything that the host reaches.
+type Internet struct {
+	// Allowed lets clusters ask for it in spec.backend.container.network.internet. Default: false.
+	Allowed bool `json:"allowed"`
+	// Namespaces whose clusters may. Default: all.
+	Namespaces []string `json:"namespaces"`
+	// NameServers that Pods of such a cluster use for names outside of it. Default: those that this host uses, without its
+	// loopback addresses.
+	NameServers []netip.Addr `json:"nameServers"`
 }
 
 // ControlPlanes is where hosted control planes may listen, at the gateway of their cluster's own network and here, and what
@@ -182,7 +198,7 @@ func Default() Configuration {
 			Ranges: []netip.Prefix{
 				netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
 			},
-			WidestPrefix: 12,
+			WidestPrefix: 12, Internet: Internet{Namespaces: []string{}, NameServers: []netip.Addr{}},
 		},
 		ControlPlanes: ControlPlanes{Addresses: []netip.Prefix{}, ReservedPorts: []int32{}, Issuers: []string{}},
 		Workloads:     Workloads{Ranges: []netip.Prefix{}, Proxies: []string{}},

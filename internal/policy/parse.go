@@ -84,6 +84,11 @@ func (c Configuration) problems() []error {
 			}
 		}
 	}
+	for _, a := range c.Networks.Internet.NameServers {
+		if !a.Is4() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() {
+			wrong("networks.internet.nameServers: %s: name an IPv4 address that Pods reach, not one of loopback", a)
+		}
+	}
 	for _, i := range c.ControlPlanes.Issuers {
 		if u, err := url.Parse(i); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			wrong("controlPlanes.issuers: %q: name an issuer by its URL, with https and without user, query and fragment", i)

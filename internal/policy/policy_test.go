@@ -55,6 +55,8 @@ func TestParse(t *testing.T) {
 		"issuer":           {head + "controlPlanes: {issuers: ['http://issuer.example']}\n", "with https", "its keys could be replaced"},
 		"issuer of a file": {head + "controlPlanes: {issuers: ['file:///x']}\n", "controlPlanes.issuers", ""},
 		"any issuer":       {head + "controlPlanes: {issuers: ['*']}\n", "controlPlanes.issuers", "the API servers would connect anywhere"},
+		"loopback server":  {head + "networks: {internet: {nameServers: [127.0.0.53]}}\n", "networks.internet.nameServers: 127.0.0.53", "Pods do not reach it"},
+		"IPv6 server":      {head + "networks: {internet: {nameServers: ['2001:db8::53']}}\n", "networks.internet.nameServers: 2001:db8::53", "networks are IPv4"},
 		"two at once":      {head + "networks: {widestPrefix: 2}\nmaxima: {replicas: -1}\n", "maxima.replicas is -1", "all of them are named"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,6 +166,15 @@ func TestRanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { check(t, policy.Default().DeniedRange(netip.MustParsePrefix(test.p)), test.denied) })
 	}
+}
+
+func TestInternet(t *testing.T) {
+	check(t, policy.Default().DeniedInternet("team-a"), "networks.internet")
+	check(t, configuration(t, "networks: {internet: {allowed: true}}").DeniedInternet("team-a"), "")
+	some := configuration(t, "networks: {internet: {allowed: true, namespaces: [team-a], nameServers: [192.0.2.53]}}")
+	check(t, some.DeniedInternet("team-a"), "")
+	check(t, some.DeniedInternet("team-b"), "namespace team-b")
+	check(t, configuration(t, "networks: {internet: {namespaces: [team-a]}}").DeniedInternet("team-a"), "networks.internet")
 }
 
 func TestAddresses(t *testing.T) {

@@ -22,7 +22,8 @@ func comments() map[string]string {
 			"Default: null, client certificates and ServiceAccounts alone.",
 		"management.audit": "{} records who did what and when in log/audit.log of the data directory, without contents; {policy: …} says\n" +
 			"what, as in a HostedControlPlane. Default: null, nothing is recorded.",
-		"manager": "The process that runs the controllers of slipway up.",
+		"management.nodeInternet": "Whether the node of slipway up --node has a way out of this host. A change creates it again. Default: false.",
+		"manager":                 "The process that runs the controllers of slipway up.",
 		"manager.memoryMiB": "The most memory it may use: with more, it is killed and started again. Default: 0, half of the memory of\n" +
 			"this host.",
 		"nodes": "What the containers of the Local provider may be and reach.",
@@ -30,12 +31,17 @@ func comments() map[string]string {
 			"{path: /srv/shared, writable: true, namespaces: [team-a]}. Default: none; read-only; all namespaces.",
 		"nodes.images": "Images that nodes may run: a name with a tag or digest, a repository for all of its tags, or a prefix that\n" +
 			"ends with /*. Default: what slipway image build makes.",
-		"nodes.cpus":            "The most that one node may use, and what a node gets that asks for nothing. Default: 0, no limit.",
-		"nodes.memoryMiB":       "As above. Default: 0, no limit.",
-		"nodes.processes":       "As above. Default: 32768.",
-		"networks":              "Where clusters of the Local provider may take their addresses.",
-		"networks.ranges":       "Ranges that a network has to lie in. Default: the private ranges of RFC 1918.",
-		"networks.widestPrefix": "The length of the widest prefix that one network may have. Default: 12.",
+		"nodes.cpus":                   "The most that one node may use, and what a node gets that asks for nothing. Default: 0, no limit.",
+		"nodes.memoryMiB":              "As above. Default: 0, no limit.",
+		"nodes.processes":              "As above. Default: 32768.",
+		"networks":                     "Where clusters of the Local provider may take their addresses.",
+		"networks.ranges":              "Ranges that a network has to lie in. Default: the private ranges of RFC 1918.",
+		"networks.widestPrefix":        "The length of the widest prefix that one network may have. Default: 12.",
+		"networks.internet":            "Which of them may have a way out of this host, to everything that it reaches.",
+		"networks.internet.allowed":    "Whether clusters may ask for it in spec.backend.container.network.internet. Default: false.",
+		"networks.internet.namespaces": "Namespaces whose clusters may. Default: all.",
+		"networks.internet.nameServers": "IPv4 addresses that Pods of such clusters ask for names outside of them. Default: those that this host asks,\n" +
+			"without its loopback addresses.",
 		"controlPlanes": "Where hosted control planes may listen, besides the gateway of the network of their cluster, and whom they\n" +
 			"may trust.",
 		"controlPlanes.addresses":     "Ranges of addresses of this host. Default: none.",

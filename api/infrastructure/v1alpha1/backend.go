@@ -25,12 +25,12 @@ type ContainerCluster struct {
 	Network ContainerNetwork `json:"network,omitempty,omitzero"`
 }
 
-// ContainerNetwork describes the internal network of one cluster.
+// ContainerNetwork describes the network of one cluster, which is internal to the host unless it asks for more.
 // +kubebuilder:validation:MinProperties=1
 type ContainerNetwork struct {
 	// subnet is the IPv4 range of the network in CIDR notation, for example 172.31.0.0/16. Nodes, Pods and Services
-	// take their addresses from it, so that no traffic of the cluster can leave this host; it must hold at least
-	// 4096 addresses (/20). When unset, a free range is chosen, and status.network.subnet tells which.
+	// take their addresses from it, so that no traffic of the cluster leaves this host by mistake; it must hold at
+	// least 4096 addresses (/20). When unset, a free range is chosen, and status.network.subnet tells which.
 	// Cannot be changed.
 	// +optional
 	// +kubebuilder:validation:MinLength=9
@@ -38,6 +38,13 @@ type ContainerNetwork struct {
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 4 && cidr(self) == cidr(self).masked()",message="must be an IPv4 network in CIDR notation with no host bits set, for example 172.31.0.0/16"
 	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || (cidr(self).prefixLength() >= 8 && cidr(self).prefixLength() <= 20)",message="must be between /8 and /20: nodes, Pods and Services share it"
 	Subnet string `json:"subnet,omitempty"`
+
+	// internet gives nodes and Pods a way out of this host: the network is not internal, and what leaves it has the
+	// host's address. They then reach whatever the host reaches. The operator of the management cluster says in which
+	// namespaces that may be asked for (networks.internet in the configuration file); unless told so, in none.
+	// Cannot be changed. Defaults to false.
+	// +optional
+	Internet bool `json:"internet,omitempty"`
 }
 
 // LocalMachineBackend chooses what a machine is made of. Exactly one member is set.

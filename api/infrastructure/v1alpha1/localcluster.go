@@ -123,7 +123,8 @@ type LocalCluster struct {
 	// +optional
 	// +kubebuilder:default={backend: {container: {}}}
 	// +kubebuilder:validation:XValidation:rule="(has(self.backend) && has(self.backend.simulated)) == (has(oldSelf.backend) && has(oldSelf.backend.simulated))",message="the backend cannot be changed: create a new cluster instead"
-	// +kubebuilder:validation:XValidation:rule="(has(self.backend) && has(self.backend.container) && has(self.backend.container.network) ? self.backend.container.network.subnet : \"\") == (has(oldSelf.backend) && has(oldSelf.backend.container) && has(oldSelf.backend.container.network) ? oldSelf.backend.container.network.subnet : \"\")",message="backend.container.network.subnet cannot be changed: create a new cluster instead"
+	// +kubebuilder:validation:XValidation:rule="(has(self.backend) && has(self.backend.container) && has(self.backend.container.network) && has(self.backend.container.network.subnet) ? self.backend.container.network.subnet : \"\") == (has(oldSelf.backend) && has(oldSelf.backend.container) && has(oldSelf.backend.container.network) && has(oldSelf.backend.container.network.subnet) ? oldSelf.backend.container.network.subnet : \"\")",message="backend.container.network.subnet cannot be changed: create a new cluster instead"
+	// +kubebuilder:validation:XValidation:rule="(has(self.backend) && has(self.backend.container) && has(self.backend.container.network) && has(self.backend.container.network.internet) && self.backend.container.network.internet) == (has(oldSelf.backend) && has(oldSelf.backend.container) && has(oldSelf.backend.container.network) && has(oldSelf.backend.container.network.internet) && oldSelf.backend.container.network.internet)",message="backend.container.network.internet cannot be changed: create a new cluster instead"
 	Spec LocalClusterSpec `json:"spec,omitempty,omitzero"`
 
 	// status is the observed state.

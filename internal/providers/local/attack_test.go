@@ -327,6 +327,21 @@ func (a attack) networks() {
 			a.t.Errorf("%s: the message does not say %q: %s", subnet, want.message, m)
 		}
 	}
+	// A way out of the host is denied by default, and neither asked for nor given up later.
+	out := a.cluster("way-out", func(o *infrav1.LocalCluster) {
+		o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Internet: true}}
+	})
+	if m := a.awaitReason("way-out", infrav1.NetworkReadyCondition, "DeniedByPolicy", out); !strings.Contains(m, "networks.internet") {
+		a.t.Errorf("the setting is not named: %s", m)
+	}
+	for o, internet := range map[*infrav1.LocalCluster]bool{out: false, a.cluster("no-way-out", func(*infrav1.LocalCluster) {}): true} {
+		before := o.DeepCopy()
+		o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Internet: internet}}
+		if err := a.Patch(a.t.Context(), o, client.MergeFrom(before)); err == nil || !strings.Contains(err.Error(), "network.internet cannot be changed") {
+			a.t.Errorf("internet becomes %v in %s: %v", internet, o.Name, err)
+		}
+		a.gone(o)
+	}
 	// A LocalCluster that its controller leaves alone keeps the status that its owner writes.
 	for name, leave := range map[string]string{"paused": clusterv1.PausedAnnotation, "managed": clusterv1.ManagedByAnnotation} {
 		lc := a.cluster(name, func(o *infrav1.LocalCluster) { o.Annotations = map[string]string{leave: "x"} })

@@ -89,6 +89,8 @@ type NetworkSpec struct {
 	Subnet netip.Prefix
 	// Ranges of Pods and Services, which a chosen subnet holds if possible.
 	Ranges []netip.Prefix
+	// Internet asks for a way out of the host.
+	Internet bool
 	// Policy says where a chosen subnet may lie, and how many networks there may be.
 	Policy policy.Configuration
 }
@@ -100,6 +102,8 @@ type Network struct {
 	Subnet   netip.Prefix
 	// Gateway is the address of the host in the network.
 	Gateway netip.Addr
+	// Internet tells that there is a way out of the host.
+	Internet bool
 }
 
 // Taken is a range that is in use on the host.

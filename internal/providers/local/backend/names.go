@@ -107,6 +107,13 @@ func (r Ref) Names(name string, labels map[string]string) bool {
 	return labels[LabelInstance] != "" && labels[LabelObject] == r.Object.String() && isNameOf(name, r.Object)
 }
 
+// Labels returns those of what is made for the object by the instance.
+func (o Owner) Labels(instance string) map[string]string {
+	return map[string]string{
+		LabelInstance: instance, LabelCluster: o.Object.Namespace + "/" + o.Cluster, LabelObject: o.Object.String(), LabelUID: string(o.UID),
+	}
+}
+
 // ImageRepository is the first part of the names of the images that `slipway image build` makes, and of those in them.
 const ImageRepository = "slipway.dev"
 

@@ -29,10 +29,17 @@ type EnsureNetwork struct {
 	Name string
 	// Subnet asked for; invalid: any.
 	Subnet netip.Prefix
-	Why    string
+	// Internet asks for a way out of the host.
+	Internet bool
+	Why      string
 }
 
-func (a EnsureNetwork) String() string { return fmt.Sprintf("create network %s: %s", a.Name, a.Why) }
+func (a EnsureNetwork) String() string {
+	if a.Internet {
+		return fmt.Sprintf("create network %s with a way out of this host: %s", a.Name, a.Why)
+	}
+	return fmt.Sprintf("create network %s: %s", a.Name, a.Why)
+}
 
 // DeleteNetwork deletes the network.
 type DeleteNetwork struct{ Name string }
@@ -80,7 +87,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	case EnsureNetwork:
 		_, err := b.Networks.EnsureNetwork(ctx, backend.NetworkSpec{
 			Owner: backend.Owner{Cluster: s.Cluster.Name, Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
-			Name:  a.Name, Subnet: a.Subnet, Ranges: s.ranges(), Policy: s.Policy,
+			Name:  a.Name, Subnet: a.Subnet, Internet: a.Internet, Ranges: s.ranges(), Policy: s.Policy,
 		})
 		return err
 	case DeleteNetwork:

@@ -55,6 +55,15 @@ func withPlane(c *clusterv1.Cluster) {
 	c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{Kind: "HostedControlPlane", APIGroup: "controlplane.slipway.dev", Name: "p"}
 }
 
+// wayOut is a cluster that asks for a way out of the host.
+func wayOut(allowed bool, n *backend.Network) Snapshot {
+	s := Snapshot{Cluster: coreCluster(nil), Network: n, Taken: &[]backend.Taken{}, Policy: policy.Default(), Object: localCluster(func(o *infrav1.LocalCluster) {
+		o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Internet: true}}
+	})}
+	s.Policy.Networks.Internet.Allowed = allowed
+	return s
+}
+
 func network(subnet string) *backend.Network {
 	p := netip.MustParsePrefix(subnet)
 	return &backend.Network{Name: "n", ID: "1", Subnet: p, Gateway: p.Addr().Next()}
@@ -111,12 +120,19 @@ func TestDecide(t *testing.T) {
 			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "8.8.0.0/16" })}, nil, []string{"DeniedByPolicy"}},
 		"lost, range taken": {"another has it by now", Snapshot{Cluster: coreCluster(nil), Taken: taken("172.16.0.0/12", "x"),
 			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "172.20.0.0/18" })}, nil, []string{"SubnetTaken"}},
-		"public":     {"the host's own traffic would go there", explicit("8.8.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
-		"link-local": {"metadata of clouds", explicit("169.254.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
-		"too wide":   {"all of a company's network", explicit("10.0.0.0/8", nil), nil, []string{"DeniedByPolicy"}},
-		"taken":      {"by the host", explicit("192.168.0.0/16", taken("192.168.7.0/24", "a route of this host through eth0")), nil, []string{"SubnetTaken"}},
-		"free":       {"beside what the host uses", explicit("192.168.0.0/20", taken("192.168.64.0/24", "x")), []string{"create network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
-		"too many":   {"as many networks as the namespace may have", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Taken: many(30)}, nil, []string{"DeniedByPolicy"}},
+		"public":            {"the host's own traffic would go there", explicit("8.8.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
+		"link-local":        {"metadata of clouds", explicit("169.254.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
+		"too wide":          {"all of a company's network", explicit("10.0.0.0/8", nil), nil, []string{"DeniedByPolicy"}},
+		"taken":             {"by the host", explicit("192.168.0.0/16", taken("192.168.7.0/24", "a route of this host through eth0")), nil, []string{"SubnetTaken"}},
+		"free":              {"beside what the host uses", explicit("192.168.0.0/20", taken("192.168.64.0/24", "x")), []string{"create network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
+		"too many":          {"as many networks as the namespace may have", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Taken: many(30)}, nil, []string{"DeniedByPolicy"}},
+		"a way out":         {"where the operator allows it", wayOut(true, nil), []string{"create network n with a way out of this host: the cluster has none yet"}, []string{"CreatingNetwork"}},
+		"a way out, denied": {"not by default", wayOut(false, nil), nil, []string{"DeniedByPolicy"}},
+		"a way out, denied later": {"what is there goes on when the policy becomes stricter", wayOut(false, &backend.Network{Name: "n", ID: "1", Subnet: netip.MustParsePrefix("172.16.0.0/18"), Gateway: netip.MustParseAddr("172.16.0.1"), Internet: true}),
+			[]string{"set the control plane endpoint to 172.16.0.1:6443: nothing else provides one"}, []string{"SettingControlPlaneEndpoint"}},
+		"a way out, but internal": {"an earlier object's network", wayOut(true, network("172.16.0.0/18")), nil, []string{"NetworkDiffers"}},
+		"internal, but a way out": {"nothing leaves the host unless it was asked for", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil),
+			Network: &backend.Network{Name: "n", ID: "1", Subnet: netip.MustParsePrefix("172.16.0.0/18"), Internet: true}}, nil, []string{"NetworkDiffers"}},
 		"denied later": {"what is there goes on when the policy becomes stricter", Snapshot{Object: localCluster(nil), Cluster: endpointSet(nil), Network: network("172.16.0.0/18"),
 			Policy: policy.Configuration{TypeMeta: metav1.TypeMeta{Kind: policy.Kind}}}, nil, nil},
 		"host odd": {"looked at again by itself", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: fault.New(fault.Transient, "DockerError", "odd")}, nil, []string{"DockerError"}},

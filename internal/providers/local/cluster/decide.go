@@ -20,6 +20,7 @@ const (
 	reasonCreating = "CreatingNetwork"
 	reasonDenied   = "DeniedByPolicy"
 	reasonTaken    = "SubnetTaken"
+	reasonDiffers  = "NetworkDiffers"
 	// reasonControlPlane and reasonEndpoint are about the endpoint: the network is there.
 	reasonControlPlane = "WaitingForControlPlane"
 	reasonEndpoint     = "SettingControlPlaneEndpoint"
@@ -120,6 +121,10 @@ func decideNetwork(s Snapshot, p *loop.Plan) {
 		decideNew(s, p)
 		return
 	}
+	if message := s.differs(); message != "" {
+		p.WaitFor(reasonDiffers, "%s", message).For(kind, s.Object.Name).ForPerson()
+		return
+	}
 	if message := collision(s, s.Network.Subnet); message != "" {
 		p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).ForPerson()
 		return
@@ -141,6 +146,10 @@ func decideNew(s Snapshot, p *loop.Plan) {
 			return
 		}
 	}
+	if message := s.Policy.DeniedInternet(s.Object.Namespace); s.internet() && message != "" {
+		p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).ForPerson()
+		return
+	}
 	if s.Taken == nil {
 		p.Ask = append(p.Ask, AskTaken{})
 		return
@@ -158,9 +167,28 @@ func decideNew(s Snapshot, p *loop.Plan) {
 			return
 		}
 	}
-	p.Do(EnsureNetwork{Name: s.Name, Subnet: want, Why: why})
+	p.Do(EnsureNetwork{Name: s.Name, Subnet: want, Internet: s.internet(), Why: why})
 	p.WaitFor(reasonCreating, "The network %s is being created", s.Name).For(kind, s.Object.Name).ToChange("status.network")
 	p.RecheckIn(fallback)
+}
+
+// internet reports whether the cluster asks for a way out of the host.
+func (s Snapshot) internet() bool {
+	c := s.Object.Spec.Backend.Container
+	return c != nil && c.Network.Internet
+}
+
+// differs returns what is wrong where the network of an earlier object with this name is still there, and leads out of the
+// host although this one does not ask for it, or the other way round.
+func (s Snapshot) differs() string {
+	const remedy = "delete this cluster and its network (docker network rm %[1]s), and create it again"
+	switch {
+	case s.Network.Internet && !s.internet():
+		return fmt.Sprintf("Network %[1]s has a way out of this host that spec.backend.container.network.internet does not ask for: "+remedy, s.Network.Name)
+	case !s.Network.Internet && s.internet():
+		return fmt.Sprintf("Network %[1]s is internal, and spec.backend.container.network.internet asks for a way out of this host: "+remedy, s.Network.Name)
+	}
+	return ""
 }
 
 // wantedSubnet returns the range to ask for, invalid for any: a network that was there before keeps its range, since

@@ -241,7 +241,7 @@ func (h *Host) EnsureNetwork(_ context.Context, spec backend.NetworkSpec) (n bac
 		if !subnet.IsValid() {
 			subnet = netip.MustParsePrefix("172.16.0.0/18")
 		}
-		n = backend.Network{Name: spec.Name, ID: "id-" + spec.Name, Subnet: subnet, Gateway: subnet.Addr().Next()}
+		n = backend.Network{Name: spec.Name, ID: "id-" + spec.Name, Subnet: subnet, Gateway: subnet.Addr().Next(), Internet: spec.Internet}
 		h.networks[spec.Name] = network{n, spec.Owner, Instance}
 		return nil
 	})

@@ -4,7 +4,7 @@
 // container per LocalMachine, the bootstrap script as a process inside it that outlives this program, and Docker's
 // event stream as the source of changes.
 //
-//	LocalCluster ── EnsureNetwork ──► network  slipway-NS-NAME-HASH  (internal, host is .1)
+//	LocalCluster ── EnsureNetwork ──► network  slipway-NS-NAME-HASH  (internal unless asked, host is .1)
 //	LocalMachine ── Create ─────────► container slipway-NS-NAME-HASH (volume on /var, own address)
 //	                Bootstrap ──────► exec: script ─► result file ─► exec_die event ─► Watch
 //

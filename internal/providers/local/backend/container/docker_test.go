@@ -1,6 +1,7 @@
 package container
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -43,6 +44,30 @@ func TestNetwork(t *testing.T) {
 	}
 	if _, ok, err := e.FindNetwork(t.Context(), netRef(first)); ok || err != nil {
 		t.Errorf("the network is gone; got %v, %v", ok, err)
+	}
+}
+
+// A network is internal unless a way out is asked for; then Docker gives what leaves the host its address. No container joins
+// it here: nothing of this test leaves the host.
+func TestNetworkWithInternet(t *testing.T) {
+	e := engine(t)
+	o := owner("out")
+	ref := backend.Ref{Object: o.Object, Name: backend.NetworkName(e.instance, o.Object)}
+	spec := backend.NetworkSpec{Owner: o, Name: ref.Name, Internet: true, Policy: policy.Default()}
+	n, err := e.EnsureNetwork(t.Context(), spec)
+	if err != nil || !n.Internet {
+		t.Fatalf("got %+v, %v", n, err)
+	}
+	t.Cleanup(func() { _ = e.DeleteNetwork(context.WithoutCancel(t.Context()), ref) })
+	r, err := e.api.NetworkInspect(t.Context(), n.Name, client.NetworkInspectOptions{})
+	if err != nil || r.Network.Internal || r.Network.Options["com.docker.network.bridge.enable_ip_masquerade"] != "true" {
+		t.Errorf("got %+v, %v", r.Network, err)
+	}
+	if again, found, err := e.FindNetwork(t.Context(), ref); err != nil || !found || again != n {
+		t.Errorf("it is found as it was created: got %+v, %v, %v", again, found, err)
+	}
+	if internal := e.testNetwork(t); internal.Internet {
+		t.Errorf("the network of another cluster is internal: got %+v", internal)
 	}
 }
 

@@ -72,7 +72,7 @@ func New(cfg Config) (*Engine, error) {
 	if book == nil {
 		book = custody.Labels(cfg.Instance)
 	}
-	return &Engine{api: api, instance: cfg.Instance, custody: book, host: kernel.Host{Proc: "/proc"}, paths: hostpath.Guard{Reserved: cfg.Reserved}}, nil
+	return &Engine{api: api, instance: cfg.Instance, custody: book, host: kernel.ThisHost(), paths: hostpath.Guard{Reserved: cfg.Reserved}}, nil
 }
 
 // Close closes the connections to the engine.

@@ -105,7 +105,7 @@ func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) 
 	if err != nil {
 		return ownContainer{}, err
 	}
-	labels := e.labels(spec.Owner)
+	labels := spec.Owner.Labels(e.instance)
 	labels[backend.LabelAddress] = address.String()
 	if spec.ControlPlane {
 		labels[backend.LabelControlPlane] = "true"
@@ -113,8 +113,12 @@ func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) 
 	if err := e.deleteVolume(ctx, refOf(spec)); err != nil { // of a container that somebody removed by hand
 		return ownContainer{}, err
 	}
+	servers, err := e.host.NameServers(!found.Internal, spec.Policy.Networks.Internet.NameServers)
+	if err != nil {
+		return ownContainer{}, err
+	}
 	r := request{
-		Spec: spec, Labels: labels, Network: n.name, Address: address, Routes: layout.Outside(spec.Ranges), Profile: p,
+		NameServers: servers, Spec: spec, Labels: labels, Network: n.name, Address: address, Routes: layout.Outside(spec.Ranges), Profile: p,
 		Modules: exists(modulesFolder), KernelLog: exists(kernelLog),
 	}
 	made, err := e.api.ContainerCreate(ctx, r.options())

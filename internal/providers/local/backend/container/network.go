@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"net/netip"
+	"strconv"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/network"
@@ -94,8 +95,9 @@ func (e *Engine) createNetwork(ctx context.Context, spec backend.NetworkSpec, p 
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	_, err = e.api.NetworkCreate(ctx, spec.Name, client.NetworkCreateOptions{
-		Driver: "bridge", Internal: true, Labels: e.labels(spec.Owner),
-		IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: p, IPRange: layout.Others, Gateway: layout.Gateway}}},
+		Driver: "bridge", Internal: !spec.Internet, Labels: spec.Owner.Labels(e.instance), // Pods are in the subnet, too
+		Options: map[string]string{"com.docker.network.bridge.enable_ip_masquerade": strconv.FormatBool(spec.Internet)},
+		IPAM:    &network.IPAM{Config: []network.IPAMConfig{{Subnet: p, IPRange: layout.Others, Gateway: layout.Gateway}}},
 	})
 	switch {
 	case cerrdefs.IsPermissionDenied(err): // "pool overlaps with other one on this address space"
@@ -122,7 +124,7 @@ func (e *Engine) FindNetwork(ctx context.Context, ref backend.Ref) (backend.Netw
 }
 
 func networkOf(r network.Summary) backend.Network {
-	n := backend.Network{Name: r.Name, ID: r.ID}
+	n := backend.Network{Name: r.Name, ID: r.ID, Internet: !r.Internal}
 	for _, c := range r.IPAM.Config {
 		if c.Subnet.Addr().Is4() {
 			n.Subnet, n.Gateway = c.Subnet, c.Gateway
@@ -176,13 +178,4 @@ func takenBy(n network.Summary, p netip.Prefix, own bool) backend.Taken {
 		return backend.Taken{Range: p, By: "Docker network " + n.Name}
 	}
 	return backend.Taken{Range: p, By: "the network of Cluster " + owner.Object.Namespace + "/" + owner.Cluster, Owner: owner}
-}
-
-func (e *Engine) labels(o backend.Owner) map[string]string {
-	return map[string]string{
-		backend.LabelInstance: e.instance,
-		backend.LabelCluster:  o.Object.Namespace + "/" + o.Cluster,
-		backend.LabelObject:   o.Object.String(),
-		backend.LabelUID:      string(o.UID),
-	}
 }

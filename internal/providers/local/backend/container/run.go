@@ -1,6 +1,7 @@
 package container
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -29,8 +30,10 @@ type request struct {
 	Network string
 	Address netip.Addr
 	// Routes are ranges outside the network's subnet that the node sends to the network all the same.
-	Routes  []netip.Prefix
-	Profile profile
+	Routes []netip.Prefix
+	// NameServers for names outside of the cluster; none: Pods cannot resolve those.
+	NameServers []netip.Addr
+	Profile     profile
 	// Modules and KernelLog are true where the host has /lib/modules and /dev/kmsg to share.
 	Modules, KernelLog bool
 }
@@ -54,19 +57,24 @@ func (r request) options() client.ContainerCreateOptions {
 	}
 }
 
-// environment names the routes that the image's entrypoint adds. Nothing secret may stand here: everybody who can
+// environment names routes and name servers for the image's entrypoint. Nothing secret may stand here: everybody who can
 // use Docker can read it.
 func (r request) environment() []string {
 	env := []string{"container=docker"}
 	if len(r.Routes) > 0 {
-		var routes []string
-		for _, p := range r.Routes {
-			routes = append(routes, p.String())
-		}
-		slices.Sort(routes)
-		env = append(env, "SLIPWAY_ROUTES="+strings.Join(routes, " "))
+		env = append(env, "SLIPWAY_ROUTES="+strings.Join(slices.Sorted(slices.Values(texts(r.Routes))), " "))
+	}
+	if len(r.NameServers) > 0 {
+		env = append(env, "SLIPWAY_DNS="+strings.Join(texts(r.NameServers), " "))
 	}
 	return env
+}
+
+func texts[T fmt.Stringer](list []T) (out []string) {
+	for _, item := range list {
+		out = append(out, item.String())
+	}
+	return out
 }
 
 func (r request) hostConfig() *container.HostConfig {

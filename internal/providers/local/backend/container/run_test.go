@@ -34,8 +34,9 @@ func TestOptions(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := request{Spec: spec, Labels: map[string]string{"a": "b"}, Network: "net",
-				Routes:  []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.244.0.0/16")},
-				Address: netip.MustParseAddr("172.31.0.2"), Profile: tc.profile, KernelLog: true}
+				NameServers: []netip.Addr{netip.MustParseAddr("192.0.2.53"), netip.MustParseAddr("192.0.2.54")},
+				Routes:      []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.244.0.0/16")},
+				Address:     netip.MustParseAddr("172.31.0.2"), Profile: tc.profile, KernelLog: true}
 			got := r.options()
 			h := got.HostConfig
 			if !tc.check(h) {
@@ -50,7 +51,7 @@ func TestOptions(t *testing.T) {
 			if m := h.Mounts[0]; m.Type != "volume" || m.Target != "/var" || m.Source != spec.Name || m.VolumeOptions.Labels["a"] != "b" {
 				t.Errorf("overlayfs cannot be stacked: /var needs a volume, which is found again by its name; got %+v", m)
 			}
-			if diff := cmp.Diff([]string{"container=docker", "SLIPWAY_ROUTES=10.244.0.0/16 10.96.0.0/12"}, got.Config.Env); diff != "" {
+			if diff := cmp.Diff([]string{"container=docker", "SLIPWAY_ROUTES=10.244.0.0/16 10.96.0.0/12", "SLIPWAY_DNS=192.0.2.53 192.0.2.54"}, got.Config.Env); diff != "" {
 				t.Errorf("environment (-want +got):\n%s", diff)
 			}
 			if got.NetworkingConfig.EndpointsConfig["net"].IPAMConfig.IPv4Address.String() != "172.31.0.2" {

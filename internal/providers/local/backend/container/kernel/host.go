@@ -1,11 +1,13 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +20,50 @@ import (
 type Host struct {
 	// Proc is where procfs is mounted.
 	Proc string
+	// Resolvers are files that may name the host's name servers, in the format of resolv.conf; the first that names one that
+	// others than the host reach is taken.
+	Resolvers []string
+}
+
+// ThisHost is the one that the process runs on. Where systemd-resolved answers on loopback, its own file names the others.
+func ThisHost() Host {
+	return Host{Proc: "/proc", Resolvers: []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}}
+}
+
+// NameServers returns those that Pods use for names outside of the cluster: none where nothing outside is reached, else those
+// told, else the host's as far as containers reach them by IPv4. There are none where only loopback answers.
+func (h Host) NameServers(internet bool, told []netip.Addr) ([]netip.Addr, error) {
+	switch {
+	case !internet:
+		return nil, nil
+	case len(told) > 0:
+		return told, nil
+	}
+	for _, file := range h.Resolvers {
+		text, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("reading the name servers of the host: %w", err)
+		}
+		if servers := nameServers(string(text)); len(servers) > 0 {
+			return servers, nil
+		}
+	}
+	return nil, nil
+}
+
+// nameServers returns the name servers in a resolv.conf that are IPv4 addresses beyond loopback.
+func nameServers(text string) []netip.Addr {
+	var out []netip.Addr
+	for _, line := range strings.Split(text, "\n") {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[0] != "nameserver" {
+			continue
+		}
+		if a, err := netip.ParseAddr(fields[1]); err == nil && a.Is4() && !a.IsLoopback() && !a.IsUnspecified() && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // capabilities are the names of the capabilities in the order of their bits.

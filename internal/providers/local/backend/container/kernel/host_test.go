@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,5 +71,44 @@ func TestRaiseLimits(t *testing.T) {
 	}
 	if notes := refusing.RaiseLimits(); len(notes) != 1 || !strings.Contains(notes[0], "sysctl -w fs.inotify.max_user_instances=8192") {
 		t.Errorf("the note says what to run, got %q", notes)
+	}
+}
+
+func TestNameServers(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	own := file("own", "# comment\nsearch example.com\nnameserver 192.0.2.53\nnameserver 192.0.2.54 # second\nnameserver 192.0.2.53\nnameserver 2001:db8::53\nnameserver\n")
+	loopback := file("loopback", "nameserver 127.0.0.53\nnameserver ::1\n; nameserver 192.0.2.1\n")
+	for name, tc := range map[string]struct {
+		reason string
+		files  []string
+		want   string
+	}{
+		"named":    {"each once, and by IPv4, which is what the network has", []string{own, loopback}, "[192.0.2.53 192.0.2.54]"},
+		"resolved": {"what answers on loopback is not reached by a container", []string{loopback, own}, "[192.0.2.53 192.0.2.54]"},
+		"none":     {"Pods resolve no names outside then", []string{loopback, filepath.Join(dir, "absent")}, "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Host{Resolvers: tc.files}.NameServers(true, nil)
+			if err != nil || fmt.Sprint(got) != tc.want {
+				t.Errorf("%s: got %v, %v", tc.reason, got, err)
+			}
+		})
+	}
+	if _, err := (Host{Resolvers: []string{dir}}).NameServers(true, nil); err == nil {
+		t.Error("a file that cannot be read is an error")
+	}
+	told := []netip.Addr{netip.MustParseAddr("192.0.2.1")}
+	if got, err := (Host{Resolvers: []string{own}}).NameServers(true, told); err != nil || fmt.Sprint(got) != "[192.0.2.1]" {
+		t.Errorf("the operator's come first: got %v, %v", got, err)
+	}
+	if got, err := (Host{Resolvers: []string{own}}).NameServers(false, told); err != nil || len(got) != 0 {
+		t.Errorf("an internal network reaches none: got %v, %v", got, err)
 	}
 }
