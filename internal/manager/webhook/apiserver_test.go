@@ -69,15 +69,16 @@ func (c counting) Register(path string, handler http.Handler) {
 func TestAPIServer(t *testing.T) {
 	w := newWorld(t, admission.Gates{})
 	for name, test := range map[string]func(*testing.T, *world){
-		"admission":     testAdmission,
-		"calls":         testCalls,
-		"bad input":     testBadInput,
-		"conversion":    testConversion,
-		"explain":       testExplain,
-		"extensions":    testExtensions,
-		"our own kinds": testOwnKinds,
-		"templates":     testTemplates,
-		"installation":  testInstallation,
+		"admission":      testAdmission,
+		"calls":          testCalls,
+		"bad input":      testBadInput,
+		"control planes": testControlPlaneMistakes,
+		"conversion":     testConversion,
+		"explain":        testExplain,
+		"extensions":     testExtensions,
+		"our own kinds":  testOwnKinds,
+		"templates":      testTemplates,
+		"installation":   testInstallation,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, w) })
 	}

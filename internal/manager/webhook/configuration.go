@@ -145,7 +145,7 @@ func validating(set providerset.Set, address Address, ca []byte) *admissionregis
 			TimeoutSeconds:          new(int32(callTimeoutSeconds)),
 			AdmissionReviewVersions: []string{"v1"},
 		})
-		if k.scales && address.MostReplicas > 0 {
+		if k.scalesWrong(address.MostReplicas) != "" {
 			config.Webhooks = append(config.Webhooks, k.scale(address, ca))
 		}
 	}
@@ -165,7 +165,7 @@ func (k kind) scale(address Address, ca []byte) admissionregistrationv1.Validati
 		ClientConfig: address.admissionClient(validatePath, ca),
 		Rules:        rules,
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
-			Name: "scales-beyond-the-maximum", Expression: scalesBeyond(address.MostReplicas),
+			Name: "scales-wrong", Expression: k.scalesWrong(address.MostReplicas),
 		}},
 		MatchPolicy:             new(admissionregistrationv1.Equivalent),
 		FailurePolicy:           new(admissionregistrationv1.Fail),
@@ -173,6 +173,18 @@ func (k kind) scale(address Address, ca []byte) admissionregistrationv1.Validati
 		TimeoutSeconds:          new(int32(callTimeoutSeconds)),
 		AdmissionReviewVersions: []string{"v1"},
 	}
+}
+
+// scalesWrong is true for what the rules may refuse of the scale subresource; empty: there is nothing.
+func (k kind) scalesWrong(mostReplicas int32) string {
+	var conditions []string
+	if k.scales && mostReplicas > 0 {
+		conditions = append(conditions, scalesBeyond(mostReplicas))
+	}
+	if k.miscounts != "" {
+		conditions = append(conditions, k.miscounts)
+	}
+	return strings.Join(conditions, " || ")
 }
 
 // scalesBeyond is true for an update that asks for more replicas than before, and for more than so many.

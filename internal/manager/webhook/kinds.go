@@ -36,6 +36,9 @@ type kind struct {
 	// scales is true for a kind with replicas, of which the operator allows so many.
 	scales bool
 
+	// miscounts is a CEL expression for numbers of replicas that its rules refuse also where the scale subresource asks for them; empty: none.
+	miscounts string
+
 	// wrong is a CEL expression for what is refused in a part that changes often; empty: nothing. Where it is true, the
 	// object is validated.
 	wrong string
@@ -204,9 +207,11 @@ func controlPlaneKinds() []kind {
 		{
 			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanes"),
 			scales:   true,
-			object:   func() runtime.Object { return &controlplanev1.KubeadmControlPlane{} },
-			lacks:    `!object.?spec.?replicas.hasValue() || !object.?spec` + lacksV + ` || ` + lacksSurge(`object.?spec`),
-			touched:  []string{wholeSpec},
+			// No members of etcd, or an even number: the rules know whether etcd is external.
+			miscounts: `object.?spec.?replicas.orValue(0) % 2 == 0`,
+			object:    func() runtime.Object { return &controlplanev1.KubeadmControlPlane{} },
+			lacks:     `!object.?spec.?replicas.hasValue() || !object.?spec` + lacksV + ` || ` + lacksSurge(`object.?spec`),
+			touched:   []string{wholeSpec},
 		},
 		{
 			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanetemplates"),

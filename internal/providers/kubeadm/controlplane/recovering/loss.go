@@ -85,7 +85,7 @@ func (in Input) Loss() Loss {
 		}
 	}
 	voters := max(in.Members.Voters(), len(out.Lost)+len(out.Left))
-	if len(out.Left) >= quorum.Of(voters) {
+	if voters == 0 || len(out.Left) >= quorum.Of(voters) { // where none is known, none has joined
 		return Loss{}
 	}
 	out.Is = true

@@ -121,7 +121,8 @@ func TestLoss(t *testing.T) { // KC-16
 		}), machine("b", stopped), machine("c", stopped)), "1 of 3 members left", "a report of a minute ago"},
 		"without a leader": {Input{Cluster: "c1", Managed: true, Initialized: true, Members: members("", "a", "b", "c"), Machines: []Machine{machine("a"),
 			machine("b", func(m *Machine) { m.Silent = "it does not answer" }), machine("c", func(m *Machine) { m.Silent = "it does not answer" })}}, "Machine b: it does not answer", "members were read one by one"},
-		"an election": {Input{Cluster: "c1", Managed: true, Initialized: true, Members: members("", "a", "b", "c"), Machines: []Machine{machine("a"), machine("b"), machine("c")}}, "", "all answer"},
+		"initialized, without a Node": {input(nil, machine("a", func(m *Machine) { m.Status.NodeRef.Name = "" })), "", "no member is known yet, so that none is lost"},
+		"an election":                 {Input{Cluster: "c1", Managed: true, Initialized: true, Members: members("", "a", "b", "c"), Machines: []Machine{machine("a"), machine("b"), machine("c")}}, "", "all answer"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
