@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
@@ -47,6 +49,8 @@ type Plan struct {
 	Export bool `json:",omitempty"`
 	// Host are sentences about what is handed over on the host.
 	Host []string `json:",omitempty"`
+	// Notes are sentences about what does not go along.
+	Notes []string `json:",omitempty"`
 
 	holdings []host.Holding
 }
@@ -88,7 +92,7 @@ func (p Plan) Steps() []string {
 		add("target: resume %s", id)
 	}
 	add("both: delete the journal")
-	return out
+	return append(out, p.Notes...)
 }
 
 // exportSteps are what is done where the objects go to files.
@@ -178,11 +182,28 @@ func makePlan(f facts) Plan {
 	}
 	if !f.directory {
 		p.survey(f)
+		p.note(f)
 	}
 	if len(p.Entries) == 0 && len(p.Problems) == 0 {
 		p.Problems = append(p.Problems, "there is nothing that could be moved in this namespace: check the name of the namespace")
 	}
 	return p
+}
+
+// note adds what stays behind of what an EtcdSnapshotPolicy has stored.
+func (p *Plan) note(f facts) {
+	for _, i := range f.selection.Items() {
+		if !graph.IsSnapshotPolicy(i.ID) {
+			continue
+		}
+		folder, is, _ := unstructured.NestedMap(i.UnstructuredContent(), "spec", "destination", "folder")
+		switch path, _ := folder["path"].(string); {
+		case is && path == "":
+			p.Notes = append(p.Notes, fmt.Sprintf("note: the snapshots that %s has stored stay in the data directory of the source; the target begins with none", i.ID))
+		case is:
+			p.Notes = append(p.Notes, fmt.Sprintf("note: the snapshots that %s has stored stay in %s on the source's host; the target lists them if it has the same folder there", i.ID, path))
+		}
+	}
 }
 
 // survey adds what is handed over on the host.

@@ -8,6 +8,7 @@
 //	an object            its owners (same namespace or cluster-scoped, same UID)
 //	Secret <cluster>-*   the Cluster of the longest such name, where it has no owner
 //	ClusterResourceSetBinding  its Cluster
+//	EtcdSnapshotPolicy         the Clusters that it is for; the Secret of its store belongs to it
 //	what a core object refers to in its spec (infrastructureRef, configRef, templateRef, resources …)  that object
 //
 // Roots are Clusters, ClusterClasses, ClusterResourceSets, and what the labels move and move-hierarchy mark. What happens to
@@ -18,7 +19,7 @@
 //	whole namespace is moved                             moves
 //	some Clusters: all its Clusters move                 moves
 //	some Clusters: of a class, a resource set, a mark    copied
-//	some Clusters: another Cluster has it, too           copied if it is a template or plain data, else refused
+//	some Clusters: another Cluster has it, too           copied if it is a template, a policy or plain data, else refused
 //
 // Never: reads or writes anything.
 //

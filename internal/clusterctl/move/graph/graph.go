@@ -7,10 +7,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
 // Labels of objects, and of the CRDs of their kinds, that clusterctl's contract gives a meaning.
@@ -167,6 +171,8 @@ func (g *Graph) linkSoftly(n *Node, clusters map[string][]string) {
 	case id.IsCore(binding):
 		name, _, _ := unstructured.NestedString(n.UnstructuredContent(), "spec", "clusterName")
 		n.belongsTo(g.byID[ID{clusterv1.GroupVersion.Group, Cluster, id.Namespace, cmp.Or(name, id.Name)}])
+	case IsSnapshotPolicy(id):
+		g.linkPolicy(n, clusters[id.Namespace])
 	case id.IsCore(Cluster):
 		if class := g.byID[ClassOf(n.Unstructured)]; class != nil {
 			n.before = append(n.before, class)
@@ -176,6 +182,39 @@ func (g *Graph) linkSoftly(n *Node, clusters map[string][]string) {
 	if id.Group == clusterv1.GroupVersion.Group || id.Group == addonsv1.GroupVersion.Group {
 		g.linkReferences(n, n.UnstructuredContent()["spec"])
 	}
+}
+
+// IsSnapshotPolicy reports whether it is an EtcdSnapshotPolicy.
+func IsSnapshotPolicy(id ID) bool {
+	return id.Group == hostedv1.GroupVersion.Group && id.Kind == "EtcdSnapshotPolicy"
+}
+
+// linkPolicy links an EtcdSnapshotPolicy to the Clusters of its namespace that it is for, and the Secret of its store to it.
+func (g *Graph) linkPolicy(n *Node, clusters []string) {
+	for _, name := range clusters {
+		if cluster := g.byID[ID{clusterv1.GroupVersion.Group, Cluster, n.ID.Namespace, name}]; Covers(n.Unstructured, cluster.Unstructured) {
+			n.belongsTo(cluster)
+		}
+	}
+	name, _, _ := unstructured.NestedString(n.UnstructuredContent(), "spec", "destination", "s3", "credentialsSecretName")
+	if secret := g.byID[ID{Kind: "Secret", Namespace: n.ID.Namespace, Name: name}]; secret != nil {
+		secret.belongsTo(n)
+	}
+}
+
+// Covers reports whether an EtcdSnapshotPolicy is for a Cluster of its namespace. One that cannot be read is for none.
+func Covers(policy, cluster *unstructured.Unstructured) bool {
+	name, _, _ := unstructured.NestedString(policy.UnstructuredContent(), "spec", "clusterName")
+	fields, selects, _ := unstructured.NestedMap(policy.UnstructuredContent(), "spec", "clusterSelector")
+	if !selects {
+		return name == cluster.GetName()
+	}
+	var selector metav1.LabelSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector) != nil {
+		return false
+	}
+	matches, err := metav1.LabelSelectorAsSelector(&selector)
+	return err == nil && matches.Matches(labels.Set(cluster.GetLabels()))
 }
 
 // longestPrefix returns the name of which text is "<name>-<something>", the longest of them.

@@ -17,6 +17,7 @@ import (
 const (
 	core  = "cluster.x-k8s.io/v1beta2"
 	infra = "infrastructure.example.org/v1"
+	plane = "controlplane.slipway.dev/v1alpha1"
 )
 
 // object makes "Kind name" of an API version in namespace ns; change may be nil. Its UID is "Kind name".
@@ -50,6 +51,10 @@ func spec(value map[string]any) func(*unstructured.Unstructured) {
 
 func label(key string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{key: ""}) }
+}
+
+func labelled(key, value string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{key: value}) }
 }
 
 func both(all ...func(*unstructured.Unstructured)) func(*unstructured.Unstructured) {
@@ -213,6 +218,22 @@ func TestSelect(t *testing.T) {
 			},
 			what: graph.What{Namespace: "ns"}, want: []string{"0 Cluster ns/a"},
 			problems: []string{"these objects own each other in a circle: ConfigMap ns/x, ConfigMap ns/y; remove one of the owner references"},
+		},
+		"snapshot policies": {
+			reason: "a policy goes with its Cluster, one of several is copied, and one of none stays; the Secret of its store goes where it goes",
+			objects: []graph.Object{
+				object(core, "Cluster a", labelled("team", "x")), object(core, "Cluster b", labelled("team", "x")),
+				object(plane, "EtcdSnapshotPolicy own", spec(map[string]any{
+					"clusterName": "a", "destination": map[string]any{"s3": map[string]any{"credentialsSecretName": "keys"}},
+				})),
+				object(plane, "EtcdSnapshotPolicy team", spec(map[string]any{"clusterSelector": map[string]any{"matchLabels": map[string]any{"team": "x"}}})),
+				object(plane, "EtcdSnapshotPolicy all", spec(map[string]any{"clusterSelector": map[string]any{}})),
+				object(plane, "EtcdSnapshotPolicy none", spec(map[string]any{"clusterName": "c"})),
+				object(plane, "EtcdSnapshotPolicy broken", spec(map[string]any{"clusterSelector": map[string]any{"matchLabels": "x"}})),
+				object("v1", "Secret keys", nil), object("v1", "Secret other", nil),
+			},
+			what: graph.What{Namespace: "ns", Clusters: []string{"a"}},
+			want: []string{"0 Cluster ns/a", "1 EtcdSnapshotPolicy ns/all (copy)", "1 EtcdSnapshotPolicy ns/own", "1 EtcdSnapshotPolicy ns/team (copy)", "1 Secret ns/keys"},
 		},
 		"v1beta1": {
 			reason: "a Cluster of v1beta1 names its class in spec.topology.class",

@@ -141,12 +141,13 @@ func (w What) binds(set *Node) bool {
 // isBefore reports whether an object that fulfils the condition needs this one.
 func (n *Node) isBefore(is func(*Node) bool) bool { return slices.ContainsFunc(n.after, is) }
 
-// isPlain reports whether there can be two of an object: it is a template or data, which nothing acts upon.
+// isPlain reports whether there can be two of an object: it is a template or data, which nothing acts upon, or a policy, each of which
+// acts on the Clusters that are beside it.
 func isPlain(n *Node) bool {
 	if n.ID.Group == "" {
 		return n.ID.Kind == "Secret" || n.ID.Kind == "ConfigMap"
 	}
-	return strings.HasSuffix(n.ID.Kind, "Template") || n.ID.IsCore(ClusterClass) || n.ID.IsCore(ClusterResourceSet)
+	return strings.HasSuffix(n.ID.Kind, "Template") || n.ID.IsCore(ClusterClass) || n.ID.IsCore(ClusterResourceSet) || IsSnapshotPolicy(n.ID)
 }
 
 // levels puts the chosen into an order in which everything comes after its owners and what else it needs. What is left in
