@@ -1,12 +1,15 @@
 package classes_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
@@ -83,22 +86,7 @@ func references(c *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplateRefer
 // The network of a class's clusters is what the variables say, and internal unless they ask for a way out.
 func TestNetworkOfAClass(t *testing.T) {
 	for _, name := range []string{"local", "kubeadm"} {
-		objects, _, err := classes.Objects(name, "team")
-		if err != nil {
-			t.Fatal(err)
-		}
-		class := &clusterv1.ClusterClass{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[len(objects)-1].Object, class); err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range class.Spec.Variables {
-			class.Status.Variables = append(class.Status.Variables, clusterv1.ClusterClassStatusVariable{Name: v.Name,
-				Definitions: []clusterv1.ClusterClassStatusVariableDefinition{{From: clusterv1.VariableDefinitionFromInline}}})
-		}
-		program, err := patch.Compile(class)
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects, program := compiled(t, name)
 		var template *unstructured.Unstructured
 		for _, o := range objects {
 			if o.GetKind() == "LocalClusterTemplate" {
@@ -123,6 +111,74 @@ func TestNetworkOfAClass(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s with %s (-want +got):\n%s", name, given, diff)
 			}
+		}
+	}
+}
+
+// compiled returns the objects of a class, and its patches.
+func compiled(t *testing.T, name string) ([]*unstructured.Unstructured, *patch.Program) {
+	t.Helper()
+	objects, _, err := classes.Objects(name, "team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	class := &clusterv1.ClusterClass{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[len(objects)-1].Object, class); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range class.Spec.Variables {
+		class.Status.Variables = append(class.Status.Variables, clusterv1.ClusterClassStatusVariable{Name: v.Name,
+			Definitions: []clusterv1.ClusterClassStatusVariableDefinition{{From: clusterv1.VariableDefinitionFromInline}}})
+	}
+	program, err := patch.Compile(class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects, program
+}
+
+// Control plane nodes of class kubeadm have the patches of static Pods for init and for joins, and the pod security that is asked for beside them.
+func TestFilesOfControlPlanes(t *testing.T) {
+	objects, program := compiled(t, "kubeadm")
+	var template *unstructured.Unstructured
+	for _, o := range objects {
+		if o.GetKind() == "KubeadmControlPlaneTemplate" {
+			template = o
+		}
+	}
+	patches := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+	for security, files := range map[string]int{"privileged": len(patches), "baseline": len(patches) + 1} {
+		values := variables.Values{}
+		if err := yaml.Unmarshal([]byte(`{subnet: "", internet: false, podSecurity: `+security+`}`), &values); err != nil {
+			t.Fatal(err)
+		}
+		result, _, err := program.Apply(values, []patch.Item{{UID: "i", Role: patch.ControlPlane, Object: template}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plane := &controlplanev1.KubeadmControlPlaneTemplate{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(result["i"].Object, plane); err != nil {
+			t.Fatal(err)
+		}
+		config := plane.Spec.Template.Spec.KubeadmConfigSpec
+		if len(config.Files) != files {
+			t.Errorf("%s: %d files, want %d", security, len(config.Files), files)
+		}
+		for i, component := range patches {
+			pod := &corev1.Pod{}
+			if err := yaml.UnmarshalStrict([]byte(config.Files[i].Content), pod); err != nil {
+				t.Fatal(err)
+			}
+			want := config.InitConfiguration.Patches.Directory + "/" + component + ".yaml"
+			if probe := pod.Spec.Containers[0].StartupProbe; config.Files[i].Path != want || pod.Spec.Containers[0].Name != component || probe.PeriodSeconds != 1 || probe.FailureThreshold < 240 {
+				t.Errorf("%s: file %d is %+v, want %s", security, i, config.Files[i], want)
+			}
+		}
+		if config.InitConfiguration.Patches != config.JoinConfiguration.Patches {
+			t.Errorf("patches of init %v, of join %v", config.InitConfiguration.Patches, config.JoinConfiguration.Patches)
+		}
+		if last := config.Files[len(config.Files)-1].Content; strings.Contains(last, "enforce: baseline") != (security == "baseline") {
+			t.Errorf("%s: the last file is %s", security, last)
 		}
 	}
 }

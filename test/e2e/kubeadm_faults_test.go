@@ -295,11 +295,11 @@ func apiHangs(t *testing.T, in *installation, w workload) {
 		said         string
 		freeze, thaw func()
 	}{
-		{"does not answer", func() { in.onNode(t, node, "systemctl", "stop", "kubelet"); signal("STOP") }, func() { signal("CONT"); in.onNode(t, node, "systemctl", "start", "kubelet") }},
+		{"The workload cluster is not connected", func() { in.onNode(t, node, "systemctl", "stop", "kubelet"); signal("STOP") }, func() { signal("CONT"); in.onNode(t, node, "systemctl", "start", "kubelet") }},
 		{"it is paused: docker unpause", func() { docker(t, "pause", node) }, func() { docker(t, "unpause", node) }},
 	} {
 		hang.freeze()
-		eventually(t, long, "the control plane says that it "+hang.said, func() error {
+		eventually(t, long, "the control plane says so: "+hang.said, func() error {
 			if got := in.condition("kubeadmcontrolplane/tower", "Available"); strings.HasPrefix(got, "True") || !strings.Contains(got, hang.said) {
 				return fmt.Errorf("%s\n%s", got, in.picture("tower"))
 			}
