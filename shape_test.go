@@ -94,6 +94,8 @@ func TestUnstructured(t *testing.T) {
 
 		"internal/providers/kubeadm/controlplane/rollout": "what is applied to a new KubeadmConfig: only the fields that the controller owns",
 
+		"internal/providers/hosted/backend/statefulset": "what is applied: only the fields that the backend owns",
+
 		"internal/release/component":  "manifests",
 		"internal/release/template":   "manifests",
 		"internal/relay":              "decodes objects into their Go types",

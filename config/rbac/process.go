@@ -5,11 +5,13 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,6 +75,28 @@ func (r Rights) home() *rbacv1.Role {
 	}
 }
 
+// planes returns what the provider control-plane-hosted may do in the namespace of its own Pods: run control planes there, as Pods that have
+// the rights of no one. No other provider may run anything in the management cluster.
+func (r Rights) planes() *rbacv1.Role {
+	all := []string{"get", "list", "watch", "create", "patch", "delete"}
+	return &rbacv1.Role{
+		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "Role"),
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace(), Name: planesRole},
+		Rules: []rbacv1.PolicyRule{
+			rule(appsv1.GroupName, "statefulsets", nil, all...),
+			{APIGroups: []string{corev1.GroupName}, Resources: []string{"services", "persistentvolumeclaims"}, Verbs: all},
+			rule(networkingv1.GroupName, "networkpolicies", nil, "get", "create", "patch", "delete"),
+			rule(corev1.GroupName, "secrets", nil, "get", "create", "patch", "delete"),
+			rule(corev1.GroupName, "pods", nil, "get", "list", "watch"),
+		},
+	}
+}
+
+// runsPlanes reports whether control planes run as Pods beside the manager's.
+func (r Rights) runsPlanes() bool {
+	return r.Pods != "" && providerset.Has(r.sets(), providerset.ControlPlaneHosted)
+}
+
 // bindings give the roles to the identities that run the providers.
 func (r Rights) bindings() []runtime.Object {
 	process := r.subjects(User)
@@ -102,6 +126,14 @@ func (r Rights) bindings() []runtime.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace(), Name: name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: processRole},
 			Subjects:   process,
+		})
+	}
+	if r.runsPlanes() {
+		out = append(out, r.planes(), &rbacv1.RoleBinding{
+			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "RoleBinding"),
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace(), Name: planesRole},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: planesRole},
+			Subjects:   r.subjects(r.UserOf(providerset.ControlPlaneHosted)),
 		})
 	}
 	return out

@@ -53,6 +53,9 @@ const (
 
 	// processRole is the Role of a manager's process in Namespace.
 	processRole = "slipway-process"
+
+	// planesRole is the Role of who runs hosted control planes as Pods there.
+	planesRole = "slipway-control-planes"
 )
 
 // Rights says who gets which roles.

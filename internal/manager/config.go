@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/plans"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend/statefulset"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/releases"
@@ -137,12 +138,14 @@ type Webhook struct {
 type Host struct {
 	// DataDir holds the data of hosted control planes.
 	DataDir string
-	// TemporaryData: DataDir is lost with the process, as in a Pod without a volume. No hosted control plane is started there.
+	// TemporaryData: DataDir is lost with the process, as in a Pod without a volume. No process of a hosted control plane is started there.
 	TemporaryData bool
 	// Instance names this management cluster among others on the machine.
 	Instance string
 	// Executable is started for every hosted control plane.
 	Executable string
+	// Pods says how hosted control planes run as Pods; without a namespace they are processes of this machine.
+	Pods statefulset.Settings
 }
 
 // balancers keeps the load balancers on the host; nil: nothing is kept there.

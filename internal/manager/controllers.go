@@ -37,6 +37,7 @@ import (
 	hostedbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 	hostedprocess "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
 	hostedsimulated "github.com/slipwayhq/slipway/internal/providers/hosted/backend/simulated"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend/statefulset"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/providers/local"
@@ -238,14 +239,37 @@ func (p *parts) snapshotStores(secrets client.Reader) destination.Settings {
 	return s
 }
 
-// addHosted adds HostedControlPlanes, and snapshots of etcd. Their processes outlive the manager: its next start takes them over.
-func (p *parts) addHosted() error {
+// hostedBackends are the ways to run hosted control planes: those of the process backend are Pods where the manager is one. Their
+// processes outlive the manager: its next start takes them over.
+func (p *parts) hostedBackends() (hostedbackend.Set, error) {
+	out := hostedbackend.Set{hostedv1.BackendSimulated: hostedsimulated.New(p.simulated)}
+	if pods := p.cfg.Host.Pods; pods.Namespace != "" {
+		mgr := p.setup(hosted.Name).Manager
+		connection, err := statefulset.Connect(mgr.GetConfig(), mgr.GetLogger(), pods.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if out[hostedv1.BackendProcess], err = statefulset.New(p.ctx, connection, pods); err != nil {
+			return nil, err
+		}
+		return out, mgr.Add(connection)
+	}
 	kubernetes := p.cfg.releases()
 	supervisor := process.New(p.ctx, process.Config{
 		Root: datadir.Dir(p.cfg.Host.DataDir).Planes(), Now: time.Now, Versions: kubernetes.Versions,
 		Command: []string{p.cfg.Host.Executable, "control-plane", "run", "--releases", kubernetes.Dir, "--config"},
 		Custody: custody.Open(datadir.Dir(p.cfg.Host.DataDir), p.cfg.Host.Instance),
 	})
+	out[hostedv1.BackendProcess] = hostedprocess.New(supervisor, p.cfg.Host.TemporaryData)
+	return out, nil
+}
+
+// addHosted adds HostedControlPlanes, and snapshots of etcd.
+func (p *parts) addHosted() error {
+	backends, err := p.hostedBackends()
+	if err != nil {
+		return err
+	}
 	gateways, err := local.NewGateways(local.Config{Instance: p.cfg.Host.Instance, DataDir: p.cfg.Host.DataDir})
 	if err != nil {
 		return err
@@ -254,17 +278,14 @@ func (p *parts) addHosted() error {
 	reader := setup.Manager.GetClient()
 	err = etcdsnapshots.Add(setup, etcdsnapshots.Config{
 		Stores: p.snapshotStores(reader), Jobs: p.tasks, Sources: etcdsnapshots.Reached{
-			Client: reader, Planes: datadir.Dir(p.cfg.Host.DataDir).Planes(), Forwarder: p.clusters, Now: time.Now,
+			Client: reader, Planes: datadir.Dir(p.cfg.Host.DataDir).Planes(), InPods: p.cfg.Host.Pods.Namespace != "", Forwarder: p.clusters, Now: time.Now,
 		},
 	})
 	if err != nil {
 		return err
 	}
 	return hosted.Add(p.setup(hosted.Name), hosted.Config{
-		Backends: hostedbackend.Set{
-			hostedv1.BackendProcess: hostedprocess.New(supervisor, p.cfg.Host.TemporaryData), hostedv1.BackendSimulated: hostedsimulated.New(p.simulated),
-		},
-		Workloads: p.clusters, Gateways: gateways, Policy: p.cfg.Policy, ReservedPorts: p.cfg.reservedPorts(),
+		Backends: backends, Workloads: p.clusters, Gateways: gateways, Policy: p.cfg.Policy, ReservedPorts: p.cfg.reservedPorts(),
 		Stores: p.snapshotStores(reader), Jobs: p.tasks,
 	})
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
@@ -84,11 +86,10 @@ type starting struct {
 }
 
 func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
-	listeners, err := workloadListeners(g, cfg)
+	listeners, local, err := workloadListeners(g, cfg)
 	if err != nil {
 		return err
 	}
-	local := listeners[0].Addr().String()
 	certs := workloadPKI{
 		config: cfg.Config, local: local,
 		folder: pki.Folder{Path: cfg.Folder.PKI(), Now: cfg.Now},
@@ -148,12 +149,30 @@ func (s starting) configure(g *group.Group, cfg components.Config, listeners []*
 	return own.Run, 0, nil
 }
 
-// workloadListeners opens the endpoint and, where that is not loopback itself, before it a listener that is.
-func workloadListeners(g *group.Group, cfg WorkloadConfig) ([]*net.TCPListener, error) {
+// workloadListeners opens the endpoint and, where that is not loopback itself, before it a listener that is. Local is where this machine
+// reaches the API server.
+func workloadListeners(g *group.Group, cfg WorkloadConfig) (open []*net.TCPListener, local string, err error) {
 	endpoint, err := cfg.Address()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
+	if cfg.Everywhere {
+		port := strconv.Itoa(int(endpoint.Port()))
+		l, err := (&net.ListenConfig{}).Listen(g.Context(), "tcp", ":"+port)
+		if err != nil {
+			return nil, "", fmt.Errorf("listen at all addresses: %w", err)
+		}
+		g.OnStop(func() { _ = l.Close() })
+		return []*net.TCPListener{l.(*net.TCPListener)}, net.JoinHostPort("127.0.0.1", port), nil
+	}
+	open, err = endpointListeners(g, cfg, endpoint)
+	if err != nil {
+		return nil, "", err
+	}
+	return open, open[0].Addr().String(), nil
+}
+
+func endpointListeners(g *group.Group, cfg WorkloadConfig, endpoint netip.AddrPort) ([]*net.TCPListener, error) {
 	l, err := freebind.Listen(g.Context(), cfg.Endpoint)
 	if err != nil {
 		return nil, err

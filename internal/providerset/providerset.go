@@ -120,7 +120,10 @@ func controlPlaneHosted() Set {
 		},
 		Watched:   []string{"clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
 		Workloads: true,
-		Flags:     []string{"temporary-data"},
+		Flags: []string{
+			"temporary-data", "control-plane-pods", "control-plane-service-type", "control-plane-service-host", "control-plane-volume-size",
+			"control-plane-storage-class",
+		},
 	}
 }
 

@@ -50,6 +50,7 @@ func TestDeployments(t *testing.T) {
 
 	t.Run("a Deployment for each provider", func(t *testing.T) { home.with(t).providers(dist) })
 	t.Run("one Deployment", func(t *testing.T) { home.with(t).manager(dist) })
+	t.Run("a control plane in a Pod", func(t *testing.T) { home.with(t).planeInPod() })
 	t.Run("what never had a host is deleted without one", func(t *testing.T) { home.with(t).deletesWithoutHost() })
 	t.Run("the leader is lost", func(t *testing.T) { home.with(t).leaderLost() })
 	t.Run("clusters are taken over", func(t *testing.T) { home.with(t).takesOver() })
@@ -123,7 +124,8 @@ func (e elsewhere) manager(dist string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.apply(string(data)); err != nil {
+	// The nodes have no load balancers.
+	if err := e.apply(strings.ReplaceAll(string(data), "service-type=LoadBalancer", "service-type=NodePort")); err != nil {
 		t.Fatal(err)
 	}
 	e.kubectl("wait", "-n", "slipway-system", "deployment/slipway-manager", "--for", "condition=Available", "--timeout", long.String())

@@ -42,7 +42,8 @@ type HostedControlPlaneSettings struct {
 // Backend chooses what a control plane is made of. Exactly one member is set.
 // +kubebuilder:validation:ExactlyOneOf=process;simulated
 type Backend struct {
-	// process runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one process on this host.
+	// process runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one process: on this host, or in a
+	// Pod with a volume where the manager runs in one.
 	// +optional
 	Process *ProcessBackend `json:"process,omitempty"`
 

@@ -2,9 +2,11 @@
 // hosted control plane.
 //
 // Does: runs the control plane that a configuration file describes, in the
-// foreground, and turns its log over.
+// foreground, and turns its log over. In a Pod it first puts what a mounted
+// Secret has into its folder, and leaves its output to the Pod's log.
 //
-// Never: is called by users; internal/plane/process starts it.
+// Never: is called by users; internal/plane/process starts it, or a StatefulSet
+// of internal/providers/hosted/backend/statefulset.
 //
 // Read first: Command.
 package controlplane
@@ -26,27 +28,36 @@ import (
 
 // Command builds the verb.
 func Command(e env.Env) *cobra.Command {
-	var config, folder string
+	var o options
 	run := &cobra.Command{
 		Use:   "run --config FILE",
 		Short: "Run the control plane of one workload cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runPlane(cmd.Context(), e, config, folder)
+			return runPlane(cmd.Context(), e, o)
 		},
 	}
-	run.Flags().StringVar(&config, "config", "", "configuration, in the control plane's folder")
-	run.Flags().StringVar(&folder, "releases", "", "folder of the Kubernetes versions besides that of this build")
+	run.Flags().StringVar(&o.config, "config", "", "configuration, in the control plane's folder")
+	run.Flags().StringVar(&o.releases, "releases", "", "folder of the Kubernetes versions besides that of this build")
+	run.Flags().StringVar(&o.delivery, "delivery", "", "folder with the configuration, authorities and keys that are first put into the control plane's folder; nothing is written to its log folder then")
 	_ = run.MarkFlagRequired("config")
 	cmd := &cobra.Command{Use: "control-plane", Short: "The process of one hosted control plane", Hidden: true}
 	cmd.AddCommand(run)
 	return cmd
 }
 
-func runPlane(ctx context.Context, e env.Env, path, releasesFolder string) error {
-	path, err := filepath.Abs(path)
+// options are the values of the flags.
+type options struct{ config, releases, delivery string }
+
+func runPlane(ctx context.Context, e env.Env, o options) error {
+	path, err := filepath.Abs(o.config)
 	if err != nil {
 		return err
+	}
+	if o.delivery != "" {
+		if err := workload.Delivery(o.delivery).Receive(workload.Folder(filepath.Dir(path))); err != nil {
+			return err
+		}
 	}
 	c, err := workload.Load(path)
 	if err != nil {
@@ -58,8 +69,10 @@ func runPlane(ctx context.Context, e env.Env, path, releasesFolder string) error
 	}
 	folder := workload.Here                       // it may be handed over to another data directory while this process runs
 	_ = heap.ResetVictim(heap.VictimControlPlane) // the manager's, which started this process, is higher
-	go logfile.Watch(ctx, folder.Log())
+	if o.delivery == "" {
+		go logfile.Watch(ctx, folder.Log())
+	}
 	return plane.RunWorkload(ctx, plane.WorkloadConfig{
-		Config: c, Folder: folder, Place: place, Now: e.Now, Program: releases.Local(releasesFolder).Program,
+		Config: c, Folder: folder, Place: place, Now: e.Now, Program: releases.Local(o.releases).Program,
 	})
 }

@@ -54,6 +54,7 @@ type options struct {
 	nodes               nodes
 	machinery           machinery
 	preflight           preflight
+	pods                pods
 	configuration       configuration.Flags
 	providers           providers
 	// given are the names of the flags on the command line.
@@ -97,7 +98,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.config.Home, "manager-namespace", "", "existing namespace of the manager's own objects: lease, and certificate and Service of webhooks; default: POD_NAMESPACE, else slipway-system")
 	f.StringVar(&o.config.WatchFilter, "watch-filter", "", "process only objects with the label cluster.x-k8s.io/watch-filter of this value")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for the data of hosted control planes")
-	f.BoolVar(&o.config.Host.TemporaryData, "temporary-data", false, "that directory is lost with this process, as in a Pod without a volume: hosted control planes are refused")
+	f.BoolVar(&o.config.Host.TemporaryData, "temporary-data", false, "that directory is lost with this process, as in a Pod without a volume: hosted control planes are refused, unless they run as Pods")
 	f.DurationVar(&o.config.SyncPeriod, "sync-period", 10*time.Minute, "how often every object is reconciled without an event")
 	f.DurationVar(&o.config.BootstrapTokenTTL, "bootstrap-token-ttl", 15*time.Minute, "how long a join token lives")
 	f.DurationVar(&o.config.KubeadmControlPlanes.Etcd.Dial, "etcd-dial-timeout-duration", 10*time.Second, "how long connecting to an etcd member of a workload cluster may take")
@@ -131,6 +132,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	o.nodes.bind(f)
 	o.machinery.bind(f)
 	o.preflight.bind(f)
+	o.pods.bind(f)
 	o.configuration.Bind(f)
 	o.providers.bind(f)
 	bindAccepted(f)
@@ -197,6 +199,9 @@ func (o *options) complete(e env.Env) (manager.Config, error) {
 		return cfg, err
 	}
 	if err := o.preflight.complete(&cfg); err != nil {
+		return cfg, err
+	}
+	if err := o.pods.complete(e, &cfg); err != nil {
 		return cfg, err
 	}
 	return cfg, o.machinery.complete(&cfg)

@@ -33,6 +33,9 @@ type Config struct {
 	// Endpoint is the address and port that nodes and clients use; the API server listens there. The address
 	// need not exist yet.
 	Endpoint string `json:"endpoint"`
+	// Everywhere makes the API server listen at all addresses with the port of the endpoint, which leads here from elsewhere: as that of
+	// a Service does to a Pod.
+	Everywhere bool `json:"everywhere,omitempty"`
 	// Names are further host names and addresses for the serving certificate.
 	Names []string `json:"names,omitempty"`
 
@@ -115,10 +118,13 @@ func (c Config) validateFlags() error {
 	return nil
 }
 
-// Address is Endpoint, parsed. Its host must be an IP address of this machine.
+// Address is Endpoint, parsed. Its host must be an IP address, of this machine unless the API server listens everywhere.
 func (c Config) Address() (netip.AddrPort, error) {
 	a, err := netip.ParseAddrPort(c.Endpoint)
-	if err != nil || a.Port() == 0 {
+	switch valid := err == nil && a.Port() != 0; {
+	case !valid && c.Everywhere:
+		return netip.AddrPort{}, fault.New(fault.Invalid, ReasonInvalid, "control plane endpoint %q must be an IP address and a port, for example 203.0.113.1:6443", c.Endpoint)
+	case !valid:
 		return netip.AddrPort{}, fault.New(fault.Invalid, ReasonInvalid,
 			"control plane endpoint %q must be an IP address of this machine and a port, for example 172.31.0.1:6443", c.Endpoint)
 	}

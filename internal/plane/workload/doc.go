@@ -3,7 +3,7 @@
 //
 // Does: the configuration as one JSON file, its checks and its hash; the names
 // of the files in the control plane's folder; what the process says about
-// itself (run.json).
+// itself (run.json); how all of it gets into a Pod's volume (Delivery).
 //
 // Owns: FOLDER/config.json and FOLDER/run.json.
 //

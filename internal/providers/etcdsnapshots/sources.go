@@ -42,7 +42,9 @@ type Reached struct {
 	Planes string
 	// Forwarder reaches Pods of workload clusters.
 	Forwarder Forwarder
-	Now       func() time.Time
+	// InPods tells that hosted control planes run in Pods of the management cluster, where their etcd is not reached.
+	InPods bool
+	Now    func() time.Time
 }
 
 // Problem implements Sources.
@@ -56,6 +58,9 @@ func (r Reached) Problem(ctx context.Context, cluster *clusterv1.Cluster) (strin
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return "", err
+		}
+		if r.InPods {
+			return "Its control plane runs in a Pod, where slipway does not reach its etcd: take snapshots of its volume", nil
 		}
 	case ref.Kind == "KubeadmControlPlane" && ref.APIGroup == controlplanev1.GroupVersion.Group:
 	default:

@@ -129,8 +129,9 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 			metav1.SetMetaDataAnnotation(&o.(*hostedv1.HostedControlPlane).ObjectMeta, hostedv1.InitializedAnnotation, "true")
 		})
 	case ReserveEndpoint:
-		endpoint, err := b.Endpoints.Reserve(ctx, nameOf(s.Plane))
-		if err != nil {
+		wanted := endpointOf(s)
+		endpoint, err := b.Endpoints.Reserve(ctx, nameOf(s.Plane), wanted)
+		if err != nil || wanted.IsValid() || !endpoint.IsValid() {
 			return err
 		}
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {

@@ -52,7 +52,7 @@ func (j judged) versionCarried() condition.Verdict {
 	run, included := versionToRun(j.Snapshot)
 	switch {
 	case included && run != j.Plane.Spec.Version:
-		return condition.TrueBecause("PatchVersion", fmt.Sprintf("This host has Kubernetes %s and not %s: the control plane runs %s; set spec.version to it when it suits you", run, j.Plane.Spec.Version, run))
+		return condition.TrueBecause("PatchVersion", fmt.Sprintf("%s has Kubernetes %s and not %s: the control plane runs %s; set spec.version to it when it suits you", j.Terms.HolderOfVersions(), run, j.Plane.Spec.Version, run))
 	case included:
 		return condition.True("Carried")
 	}
@@ -100,6 +100,8 @@ func (j judged) processRunning() condition.Verdict {
 		return condition.True(j.Terms.Running)
 	case !j.Process.Exists:
 		return condition.False("NotStarted", j.orWaiting("The control plane is not started yet"))
+	case j.Process.Problem != "":
+		return condition.False("Waiting", j.Process.Problem)
 	case j.Process.LastExit == "":
 		return condition.False("Starting", "The control plane is starting")
 	}

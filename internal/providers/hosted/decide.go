@@ -15,7 +15,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
-	versions "github.com/slipwayhq/slipway/internal/version"
 )
 
 // reasonDenied is the reason of a wait for the operator to allow something.
@@ -34,7 +33,7 @@ const (
 //
 //	no owner, or Cluster not there                     wait
 //	infrastructure not provisioned, no endpoint        wait
-//	backend chooses the endpoint, and there is none    choose one
+//	backend chooses the endpoint, and there is none    choose one, or wait until it is known
 //	authority missing / unusable                       create / wait for a person
 //	keys of encryption missing / not those in use      create / wait for a person
 //	kubeconfig missing, of another endpoint, half old  write
@@ -62,10 +61,8 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	endpoint, alone := endpointOf(s), s.Terms.Listens != nil
-	if alone && !endpoint.IsValid() {
-		p.Do(ReserveEndpoint{})
-	}
 	if alone { // nothing that it needs comes from the infrastructure
+		decideReservation(s, endpoint, &p)
 		decideAuthorities(s, &p)
 	}
 	if !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !endpoint.IsValid() {
@@ -100,6 +97,22 @@ func endpointOf(s Snapshot) clusterv1.APIEndpoint {
 		return s.Cluster.Spec.ControlPlaneEndpoint
 	}
 	return s.Plane.Spec.ControlPlaneEndpoint
+}
+
+// decideReservation chooses the endpoint of a control plane that listens where it chooses itself. One with an endpoint of its own keeps
+// what leads there.
+func decideReservation(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
+	elsewhere := s.Terms.Listens.Elsewhere
+	known := endpoint.IsValid() || elsewhere && s.Process.EndpointProblem != ""
+	if elsewhere && !decideRoom(s, p) { // an endpoint of its own may cost something
+		return
+	}
+	if !known || elsewhere && !s.Process.Reserved {
+		p.Do(ReserveEndpoint{})
+	}
+	if !endpoint.IsValid() && s.Process.EndpointProblem != "" {
+		p.WaitFor("WaitingForEndpoint", "%s", s.Process.EndpointProblem).For(kind, s.Plane.Name).ToChange("spec.controlPlaneEndpoint")
+	}
 }
 
 // decideAuthorities reports whether all authorities are there and usable. New ones are made only before the first
@@ -207,7 +220,7 @@ func decideData(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	}
 	if isDataLost(s) && s.Terms.Emptied == "" {
 		p.WaitFor(workload.ReasonDataMissing,
-			"The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty").For(kind, s.Plane.Name).ForPerson()
+			"The control plane was initialized and its data is not %s; restore it from a backup, or delete the cluster: it is not started empty", s.Terms.PlaceOfData()).For(kind, s.Plane.Name).ForPerson()
 		return false
 	}
 	return true
@@ -225,7 +238,7 @@ func decideRoom(s Snapshot, p *loop.Plan) bool {
 	case s.Terms.Denied != "":
 		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Plane.Name).ForPerson()
 		return false
-	case s.Process.Exists || s.Terms.Maximum == (policy.Maximum{}):
+	case s.Process.Exists || s.Process.Reserved || s.Terms.Maximum == (policy.Maximum{}):
 		return true
 	case !s.Room.Known:
 		p.Ask = append(p.Ask, CountControlPlanes{})
@@ -261,7 +274,7 @@ func whyStart(s Snapshot, cfg workload.Config) string {
 	case restores(s):
 		return "it restores snapshot " + s.Process.Data.Staged.Snapshot
 	case isDataLost(s):
-		return "its data is not on this host; " + s.Terms.Emptied
+		return "its data is not " + s.Terms.PlaceOfData() + "; " + s.Terms.Emptied
 	case !s.Process.Exists:
 		return "it does not run yet"
 	case s.Process.Version != "" && s.Process.Version != cfg.Version:
@@ -274,7 +287,7 @@ func whyStart(s Snapshot, cfg workload.Config) string {
 
 func notReady(s Snapshot) string {
 	switch {
-	case s.Process.Running && s.Process.Problem != "":
+	case s.Process.Problem != "":
 		return s.Process.Problem
 	case s.Process.Running:
 		return "The API server does not answer yet"
@@ -287,32 +300,12 @@ func notReady(s Snapshot) string {
 // versionAgain is when to check again for a version, of which no watch tells.
 const versionAgain = 5 * time.Second
 
-// versionToRun is the version that the process is to be of: that of the spec, or where this host does not have it and
-// the control plane ran before, a newer patch version of the same minor version. False: this host can run neither.
+// versionToRun is the version that the process is to be of. False: it can be of none that fits.
 func versionToRun(s Snapshot) (string, bool) {
-	want := s.Plane.Spec.Version
-	if s.Terms.AnyVersion || slices.Contains(s.Terms.Versions, want) {
-		return want, true
-	}
-	asked, err := versions.Parse(want)
-	if err != nil || !s.Process.Exists {
-		return want, false
-	}
-	for _, c := range s.Terms.Versions {
-		if v, err := versions.Parse(c); err == nil && v.SameMinor(asked) && v.Compare(asked) > 0 {
-			return c, true
-		}
-	}
-	return want, false
+	return s.Terms.VersionToRun(s.Plane.Spec.Version, s.Process.Exists)
 }
 
-func notCarried(s Snapshot) string {
-	have, want := strings.Join(s.Terms.Versions, ", "), s.Plane.Spec.Version
-	if !versions.Valid(want) {
-		return fmt.Sprintf("%q is not a Kubernetes version; set spec.version to one that this host has: %s", want, have)
-	}
-	return fmt.Sprintf("Kubernetes %s is not available on this host, which has %s; the operator adds it with `slipway versions add %s`, or set spec.version to one of these", want, have, want)
-}
+func notCarried(s Snapshot) string { return s.Terms.NotCarried(s.Plane.Spec.Version) }
 
 // configOf is what the process is told.
 func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
@@ -321,7 +314,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 	run, _ := versionToRun(s)
 	return workload.Config{
 		Cluster: s.Cluster.Name, Version: run,
-		Endpoint:     fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port),
+		Endpoint: fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port), Everywhere: s.Terms.Listens != nil && s.Terms.Listens.Elsewhere,
 		ServiceCIDRs: services, PodCIDRs: pods, ServiceDomain: s.Cluster.Spec.ClusterNetwork.ServiceDomain,
 		CertificateDays: int(spec.CertificateValidityDays), Authorities: fingerprint(s),
 		APIServer: flags(spec.APIServer), ControllerManager: flags(spec.ControllerManager),
@@ -383,7 +376,7 @@ func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 // decideDeletion stops the process and removes its data. Secrets go with their owner.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
-	if s.Process.Exists {
+	if s.Process.Exists || s.Process.Reserved {
 		p.Do(RemoveProcess{})
 		p.WaitFor("ControlPlaneStopping", "The control plane is being stopped and its data removed").For(kind, s.Plane.Name).ToChange("status.process")
 	}

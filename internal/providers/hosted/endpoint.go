@@ -13,7 +13,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
-	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 )
 
 // Gateways tells the address of this host in the networks of clusters.
@@ -111,11 +110,14 @@ func decideEndpoint(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 // another cluster, or one that the whole company reaches.
 func deniedEndpoint(s Snapshot, at netip.AddrPort) string {
 	address := at.Addr().Unmap()
+	if s.Terms.Listens != nil && s.Terms.Listens.Elsewhere { // no port of this host is its
+		return s.Terms.DeniedEndpoint(s.Process, at)
+	}
 	switch {
 	case slices.Contains(s.ReservedPorts, at.Port()):
 		return fmt.Sprintf("Control plane endpoint %s is not allowed: port %d is one of the management cluster's own; use another", at, at.Port())
 	case s.Terms.Listens != nil:
-		return deniedElsewhere(s.Terms, at)
+		return s.Terms.DeniedEndpoint(s.Process, at)
 	case address.IsUnspecified() || address.IsMulticast():
 		return fmt.Sprintf("Control plane endpoint %s is not allowed: it must be one address of this host", at)
 	case s.Policy.AllowsListening(netip.AddrPortFrom(address, at.Port())):
@@ -128,12 +130,4 @@ func deniedEndpoint(s Snapshot, at netip.AddrPort) string {
 		return fmt.Sprintf("Control plane endpoint %s is not allowed: it must be the host's address in the cluster's network, %s, or the operator allows it in controlPlanes.addresses in the configuration file (slipway up --config)", at, s.Gateway.Address)
 	}
 	return fmt.Sprintf("Control plane endpoint %s is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (slipway up --config)", at)
-}
-
-// deniedElsewhere: control planes that choose where they listen do so at the ports that are kept for them.
-func deniedElsewhere(t backend.Terms, at netip.AddrPort) string {
-	if at.Addr().String() == t.Listens.Host && at.Port() >= t.Listens.First && at.Port() <= t.Listens.Last {
-		return ""
-	}
-	return fmt.Sprintf("Control plane endpoint %s is not allowed: a %s control plane listens at %s, at a port that it chooses itself; create the cluster without an endpoint", at, t.Kind, t.Listens.Host)
 }

@@ -47,6 +47,10 @@ func (c *Controller) readRestore(s Snapshot, b backend.Backend) Restore {
 	if out.Request == nil {
 		return out
 	}
+	if s.Terms.InPods {
+		out.Reason, out.Problem = "RestoreImpossible", "A control plane in a Pod cannot be restored from a snapshot of etcd: restore its PersistentVolumeClaim from a snapshot of the volume"
+		return out
+	}
 	if b.Folder == nil || c.jobs == nil {
 		out.Reason, out.Problem = "RestoreImpossible", "A "+s.Terms.Kind+" control plane has no etcd on this host: it cannot be restored"
 		return out

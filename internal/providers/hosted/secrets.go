@@ -69,12 +69,15 @@ func newSecret(s Snapshot, p Purpose, data map[string][]byte) *corev1.Secret {
 // accessLifetime is how long a certificate that the controller uses itself is valid: for one run of actions.
 const accessLifetime = 10 * time.Minute
 
-// access is how the controller itself reaches the API server: over loopback, with a certificate of its own that is never
+// accessName is one that the certificate of every API server has.
+const accessName = "kubernetes"
+
+// access is how the controller itself reaches the API server: where the backend says, with a certificate of its own that is never
 // stored. What the kubeconfig's Secret says is of no concern: who writes it must not gain the rights of this program.
 func access(s Snapshot) (*rest.Config, error) {
 	local, err := netip.ParseAddrPort(s.Process.Local)
-	if err != nil || !local.Addr().IsLoopback() {
-		return nil, fault.New(fault.Unreachable, "ControlPlaneNotReady", "The API server of the control plane does not answer on this host yet, retrying").From(err)
+	if err != nil || !local.Addr().IsLoopback() && !s.Terms.InPods {
+		return nil, fault.New(fault.Unreachable, "ControlPlaneNotReady", "The API server of the control plane does not answer this program yet, retrying").From(err)
 	}
 	secret := s.Secrets[PurposeCA]
 	ca, err := pki.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
@@ -85,12 +88,16 @@ func access(s Snapshot) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Config{
+	config := &rest.Config{
 		Host:            "https://" + local.String(),
 		TLSClientConfig: rest.TLSClientConfig{CAData: ca.CertPEM, CertData: leaf.CertPEM, KeyData: leaf.KeyPEM},
 		Timeout:         addonTimeout, QPS: -1, Burst: -1,
 		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
-	}, nil
+	}
+	if !local.Addr().IsLoopback() { // the certificate does not name the address
+		config.ServerName = accessName
+	}
+	return config, nil
 }
 
 // newKubeconfig makes the content of the kubeconfig's Secret.

@@ -139,7 +139,7 @@ type simulation struct {
 
 func (*simulation) Terms(p policy.Configuration) backend.Terms { return simulatedbackend.Terms(p) }
 
-func (*simulation) Reserve(context.Context, string) (clusterv1.APIEndpoint, error) {
+func (*simulation) Reserve(context.Context, string, clusterv1.APIEndpoint) (clusterv1.APIEndpoint, error) {
 	return clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 12345}, nil
 }
 

@@ -49,8 +49,13 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	if len(p.Wait) > 0 {
 		j.reason, j.waiting = p.Wait[0].Reason, p.Wait[0].Message
 	}
-	if _, ok := out.Failed.(ApplyAddons); ok {
+	switch out.Failed.(type) {
+	case ApplyAddons:
 		j.failed = fault.UserMessage(out.Err)
+	case StartProcess, ReserveEndpoint:
+		if f := fault.As(out.Err); f != nil && (f.Kind == fault.Invalid || f.Kind == fault.Transient) {
+			j.reason, j.waiting = f.Reason, f.Message
+		}
 	}
 	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Plane, s.Now))
 	return loop.Report{Status: status, Events: events(s, status, out)}

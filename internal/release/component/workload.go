@@ -114,6 +114,7 @@ func (u unit) container() corev1.Container {
 		Name: container, Image: u.Image + ":" + u.Version, ImagePullPolicy: corev1.PullIfNotPresent, Args: u.arguments(),
 		Env: []corev1.EnvVar{
 			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
+			{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
 		},
 		Ports: []corev1.ContainerPort{
 			{Name: "webhooks", ContainerPort: webhookPort}, {Name: "metrics", ContainerPort: diagnosticsPort}, {Name: "health", ContainerPort: healthPort},
@@ -150,7 +151,11 @@ func (u unit) arguments() []string {
 		"--feature-gates=" + gates(),
 	}
 	if providerset.Has(u.sets, providerset.ControlPlaneHosted) {
-		args = append(args, "--temporary-data")
+		args = append(args, "--temporary-data", "--control-plane-pods",
+			"--control-plane-service-type=${SLIPWAY_CONTROL_PLANE_SERVICE_TYPE:=LoadBalancer}",
+			"--control-plane-service-host=${SLIPWAY_CONTROL_PLANE_SERVICE_HOST:=}",
+			"--control-plane-volume-size=${SLIPWAY_CONTROL_PLANE_VOLUME_SIZE:=8Gi}",
+			"--control-plane-storage-class=${SLIPWAY_CONTROL_PLANE_STORAGE_CLASS:=}")
 	}
 	if u.providers != "" {
 		args = slices.Insert(args, 2, "--providers="+u.providers)

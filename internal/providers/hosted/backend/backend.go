@@ -31,19 +31,26 @@ type ControlPlanes interface {
 
 // Endpoints chooses where control planes listen, where they choose that themselves ([Terms.Listens]).
 type Endpoints interface {
-	// Reserve returns an endpoint that is free, always the same for a name.
-	Reserve(ctx context.Context, name string) (clusterv1.APIEndpoint, error)
+	// Reserve returns an endpoint that is free, always the same for a name. Wanted is the one that the control plane has already, where
+	// it has one. The zero value: an event tells when it is known ([ControlPlane.EndpointProblem]).
+	Reserve(ctx context.Context, name string, wanted clusterv1.APIEndpoint) (clusterv1.APIEndpoint, error)
 }
 
 // ControlPlane is a control plane as it is.
 type ControlPlane struct {
 	// Exists is false where there is neither a process nor data.
 	Exists bool
+	// Reserved tells that something else of it is there, an endpoint most often: Remove removes that, too.
+	Reserved bool
+	// Endpoint is the one that leads to it where it has one of its own ([Listens.Elsewhere]); EndpointProblem is why it is not known.
+	Endpoint        clusterv1.APIEndpoint
+	EndpointProblem string
 	// Running tells whether it runs, Ready whether its API server answers, EtcdReady whether its etcd does.
 	Running, Ready, EtcdReady bool
 	// PID of its process; zero: it has none.
 	PID int
-	// Local is the loopback address and port where this program reaches the API server; empty where it is not known.
+	// Local is the address and port where this program reaches the API server: on loopback, or in the network of Pods; empty where it is
+	// not known.
 	Local string
 	Since time.Time
 	// Version of Kubernetes that runs.
@@ -58,7 +65,7 @@ type ControlPlane struct {
 	LastExit string
 	// Log is the last lines it wrote before it died.
 	Log string
-	// Problem is why the API server of one that runs does not answer, where that is known.
+	// Problem is why it does not run, or why the API server of one that runs does not answer, where that is known.
 	Problem string
 	// Pending is what Start would change about one that runs with its configuration, as an action; empty: nothing.
 	Pending string

@@ -1,6 +1,16 @@
 package backend
 
-import "github.com/slipwayhq/slipway/internal/policy"
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/policy"
+	versions "github.com/slipwayhq/slipway/internal/version"
+)
 
 // Terms are facts about the control planes of a backend: what the backend and the operator say, whatever there is already.
 // Decisions know backends by them alone.
@@ -29,6 +39,9 @@ type Terms struct {
 	Running string
 	// Continued says what becomes of one that was started before this program.
 	Continued string
+	// InPods tells that it runs in a Pod of the management cluster: its versions are those of the manager's image, and its data is on a
+	// volume.
+	InPods bool
 	// Emptied says what becomes of one whose data is gone when it is started; empty: it must not be started.
 	Emptied string
 }
@@ -37,4 +50,69 @@ type Terms struct {
 type Listens struct {
 	Host        string
 	First, Last uint16
+	// Elsewhere tells that each has an endpoint of its own instead ([ControlPlane.Endpoint]), which leads to where it listens.
+	Elsewhere bool
+}
+
+// PlaceOfData is where the data of a control plane would be, after "is not".
+func (t Terms) PlaceOfData() string {
+	if t.InPods {
+		return "in this management cluster, which has no PersistentVolumeClaim of it"
+	}
+	return "on this host"
+}
+
+// HolderOfVersions is what has the versions.
+func (t Terms) HolderOfVersions() string {
+	if t.InPods {
+		return "The image of the manager"
+	}
+	return "This host"
+}
+
+// VersionToRun is the version that a control plane is to be of: the wanted one, or where that cannot be had and there is a control plane
+// already, a newer patch version of the same minor version. False: neither can be had.
+func (t Terms) VersionToRun(want string, exists bool) (string, bool) {
+	if t.AnyVersion || slices.Contains(t.Versions, want) {
+		return want, true
+	}
+	asked, err := versions.Parse(want)
+	if err != nil || !exists {
+		return want, false
+	}
+	for _, c := range t.Versions {
+		if v, err := versions.Parse(c); err == nil && v.SameMinor(asked) && v.Compare(asked) > 0 {
+			return c, true
+		}
+	}
+	return want, false
+}
+
+// NotCarried says why the version cannot be had, and what to do.
+func (t Terms) NotCarried(want string) string {
+	have := strings.Join(t.Versions, ", ")
+	if !versions.Valid(want) {
+		return fmt.Sprintf("%q is not a Kubernetes version; set spec.version to one that this host has: %s", want, have)
+	}
+	if t.InPods {
+		return fmt.Sprintf("Kubernetes %s is not in the image of the manager, which has %s; set spec.version to it, or ask the operator to install a release of slipway with %s", want, have, want)
+	}
+	return fmt.Sprintf("Kubernetes %s is not available on this host, which has %s; the operator adds it with `slipway versions add %s`, or set spec.version to one of these", want, have, want)
+}
+
+// DeniedEndpoint returns why a control plane that chooses where it listens may not have the endpoint, empty if it may: it has one of its own,
+// or one of the ports that are kept for such control planes.
+func (t Terms) DeniedEndpoint(have ControlPlane, at netip.AddrPort) string {
+	switch host, err := netip.ParseAddr(have.Endpoint.Host); {
+	case !t.Listens.Elsewhere && at.Addr().String() == t.Listens.Host && at.Port() >= t.Listens.First && at.Port() <= t.Listens.Last:
+		return ""
+	case !t.Listens.Elsewhere:
+		return fmt.Sprintf("Control plane endpoint %s is not allowed: a %s control plane listens at %s, at a port that it chooses itself; create the cluster without an endpoint", at, t.Kind, t.Listens.Host)
+	case have.EndpointProblem != "":
+		return have.EndpointProblem
+	case err == nil && netip.AddrPortFrom(host, uint16(have.Endpoint.Port)) == at:
+		return ""
+	}
+	return fmt.Sprintf("Control plane endpoint %s is not allowed: the Service of the control plane is reached at %s; create the cluster without an endpoint",
+		at, net.JoinHostPort(have.Endpoint.Host, strconv.Itoa(int(have.Endpoint.Port))))
 }

@@ -42,7 +42,7 @@ func New(s *supervisor.Supervisor, temporary bool) backend.Backend {
 	p := &processes{supervisor: s, hashes: map[string]string{}}
 	if temporary {
 		p.denied = "The data of this manager is lost with its Pod (--temporary-data), and so would be that of the control plane: " +
-			"run hosted control planes in the management cluster of \"slipway up\", or use a KubeadmControlPlane"
+			"start the manager with --control-plane-pods, as its release does, or use a KubeadmControlPlane"
 	}
 	return backend.Backend{ControlPlanes: p, Folder: s.Folder}
 }

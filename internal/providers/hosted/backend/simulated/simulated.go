@@ -113,7 +113,7 @@ func (c *controlPlanes) Subscribe(changed func(name string)) (cancel func()) {
 }
 
 // Reserve implements backend.Endpoints.
-func (c *controlPlanes) Reserve(_ context.Context, name string) (clusterv1.APIEndpoint, error) {
+func (c *controlPlanes) Reserve(_ context.Context, name string, _ clusterv1.APIEndpoint) (clusterv1.APIEndpoint, error) {
 	port, err := c.server.Reserve(name)
 	return clusterv1.APIEndpoint{Host: simulated.Host, Port: int32(port)}, err
 }

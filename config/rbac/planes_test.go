@@ -1,0 +1,39 @@
+package rbac_test
+
+import (
+	"testing"
+
+	"github.com/slipwayhq/slipway/config/rbac"
+	"github.com/slipwayhq/slipway/internal/providerset"
+)
+
+// The right to run something is that of one provider, in the namespace of its Pods, and of a release alone.
+func TestWhoRunsControlPlanes(t *testing.T) {
+	const home = "home"
+	for name, test := range map[string]struct {
+		rights rbac.Rights
+		want   int
+	}{
+		"released":         {rbac.Rights{Sets: providerset.Without(providerset.Others(providerset.ControlPlaneHosted)...), Pods: home}, 2},
+		"all in one":       {rbac.Rights{Pods: home}, 2},
+		"another provider": {rbac.Rights{Sets: providerset.Without(providerset.ControlPlaneHosted), Pods: home}, 0},
+		"slipway up":       {rbac.Rights{Separate: true}, 0},
+	} {
+		objects, err := rbac.Objects(test.rights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, o := range objects {
+			if o.GetName() == "slipway-control-planes" {
+				found++
+				if o.GetNamespace() != home {
+					t.Errorf("%s: %s %s is in namespace %q", name, o.GetKind(), o.GetName(), o.GetNamespace())
+				}
+			}
+		}
+		if found != test.want {
+			t.Errorf("%s: %d objects, want %d", name, found, test.want)
+		}
+	}
+}

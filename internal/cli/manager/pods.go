@@ -1,0 +1,57 @@
+package manager
+
+import (
+	"net/netip"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend/statefulset"
+)
+
+// podsFlag makes hosted control planes Pods.
+const podsFlag = "control-plane-pods"
+
+// pods are the flags about hosted control planes in Pods.
+type pods struct {
+	on                                    bool
+	serviceType, serviceHost, size, class string
+}
+
+func (p *pods) bind(f *pflag.FlagSet) {
+	f.BoolVar(&p.on, podsFlag, false, "run hosted control planes as Pods, each a StatefulSet with a volume in the manager's namespace, with the image of the Pod that POD_NAME and POD_NAMESPACE name")
+	f.StringVar(&p.serviceType, statefulset.TypeFlag, string(corev1.ServiceTypeLoadBalancer), "type of the Service of a control plane in a Pod: LoadBalancer, NodePort or ClusterIP; it does not change once an endpoint is chosen")
+	f.StringVar(&p.serviceHost, statefulset.HostFlag, "", "IP address at which ports of nodes are reached, with type NodePort; default: that of the node of the manager's Pod")
+	f.StringVar(&p.size, statefulset.SizeFlag, "8Gi", "size of the volume of a new control plane in a Pod")
+	f.StringVar(&p.class, statefulset.ClassFlag, "", "storage class of that volume; default: the default class of the management cluster")
+}
+
+// complete checks the flags and makes the settings of them.
+func (p *pods) complete(e env.Env, cfg *manager.Config) error {
+	if !p.on {
+		return nil
+	}
+	s := statefulset.Settings{
+		Namespace: e.Getenv("POD_NAMESPACE"), Pod: e.Getenv("POD_NAME"), Version: buildinfo.Kubernetes(),
+		Service: statefulset.Service{Type: corev1.ServiceType(p.serviceType)}, Volume: statefulset.Volume{Class: p.class},
+	}
+	if s.Namespace == "" || s.Pod == "" {
+		return fault.New(fault.Invalid, "InvalidFlag", "--%s needs the environment variables POD_NAME and POD_NAMESPACE: set them from metadata.name and metadata.namespace of the Pod", podsFlag)
+	}
+	var err error
+	if s.Volume.Size, err = resource.ParseQuantity(p.size); err != nil || s.Volume.Size.Sign() <= 0 {
+		return fault.New(fault.Invalid, "InvalidFlag", "--%s=%s is not a size like 8Gi", statefulset.SizeFlag, p.size)
+	}
+	if p.serviceHost != "" {
+		if s.Service.Host, err = netip.ParseAddr(p.serviceHost); err != nil {
+			return fault.New(fault.Invalid, "InvalidFlag", "--%s=%s is not an IP address", statefulset.HostFlag, p.serviceHost)
+		}
+	}
+	cfg.Host.Pods = s
+	return s.Service.Check()
+}

@@ -1,0 +1,314 @@
+package statefulset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+)
+
+// SizeFlag and ClassFlag are the names of the flags by which the operator chooses [Volume].
+const (
+	SizeFlag  = "control-plane-volume-size"
+	ClassFlag = "control-plane-storage-class"
+)
+
+// reasonNameTaken is the reason of the fault for an object of something else with the name of one of a control plane.
+const reasonNameTaken = "NameTaken"
+
+// Volume is what a control plane gets for its data.
+type Volume struct {
+	Size resource.Quantity
+	// Class is the storage class; empty: the default one.
+	Class string
+}
+
+// Settings say where control planes run, and how.
+type Settings struct {
+	// Namespace of everything, and the Pod in it that this program runs in: its image is that of control planes.
+	Namespace, Pod string
+	Service        Service
+	Volume         Volume
+	// Version of Kubernetes that the image has.
+	Version string
+}
+
+// controlPlanes are those of a namespace.
+type controlPlanes struct {
+	settings Settings
+	// cached has what is labelled, newest reads past it.
+	cached, newest client.Reader
+	writer         *kube.Writer
+
+	mu sync.Mutex
+	// mine is what is known of this program's own Pod; nil: it was not read yet.
+	mine     *own
+	watchers map[int]func(name string)
+	next     int
+}
+
+// New returns the backend over a connection that [Connect] made. It does not read anything yet.
+func New(ctx context.Context, c Connection, s Settings) (backend.Backend, error) {
+	planes := &controlPlanes{
+		settings: s, cached: c.GetClient(), newest: c.GetAPIReader(), writer: kube.NewWriter(c.GetClient(), fieldManager), watchers: map[int]func(string){},
+	}
+	if err := planes.watch(ctx, c.GetCache()); err != nil {
+		return backend.Backend{}, err
+	}
+	return backend.Backend{ControlPlanes: planes, Endpoints: planes}, nil
+}
+
+// Terms implements backend.ControlPlanes.
+func (c *controlPlanes) Terms(allowed policy.Configuration) backend.Terms {
+	return Terms(allowed, c.settings.Version)
+}
+
+// Terms says what is known of a control plane before its Pod is started, with an image that has the version.
+func Terms(allowed policy.Configuration, version string) backend.Terms {
+	return backend.Terms{
+		Kind: "hosted", Components: true, Addons: true, Versions: []string{version}, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
+		Running: "Running", Continued: "a Pod that runs stays", InPods: true, Listens: &backend.Listens{Elsewhere: true},
+	}
+}
+
+// Status implements backend.ControlPlanes.
+func (c *controlPlanes) Status(ctx context.Context, name string) (backend.ControlPlane, error) {
+	s, err := c.state(ctx, name)
+	return s.controlPlane(), err
+}
+
+// state is what the cache has of a control plane.
+func (c *controlPlanes) state(ctx context.Context, name string) (state, error) {
+	s := state{namespace: c.settings.Namespace, name: objectName(name), serviceType: c.settings.Service.Type}
+	set, pod, service, claim := &appsv1.StatefulSet{}, &corev1.Pod{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}
+	for object, keep := range map[client.Object]func(){
+		set: func() { s.set = set }, pod: func() { s.pod = pod }, service: func() { s.service = service }, claim: func() { s.claim = claim },
+	} {
+		key := client.ObjectKey{Namespace: s.namespace, Name: s.name}
+		if object == client.Object(pod) {
+			key.Name += "-0"
+		}
+		switch err := c.cached.Get(ctx, key, object, client.UnsafeDisableDeepCopy); {
+		case err == nil && nameOf(object) == name:
+			keep()
+		case client.IgnoreNotFound(err) != nil:
+			return s, fmt.Errorf("reading what runs control plane %s: %w", name, err)
+		}
+	}
+	if s.set == nil {
+		return s, nil
+	}
+	own, err := c.self(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.image = own.image
+	if imageOf(s.set) == s.image {
+		return s, nil
+	}
+	all := &appsv1.StatefulSetList{}
+	if err := c.cached.List(ctx, all, client.InNamespace(s.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return s, fmt.Errorf("listing the StatefulSets of control planes: %w", err)
+	}
+	s.turn = firstOld(all.Items, s.image) == s.name
+	return s, nil
+}
+
+// self is what this program's own Pod has.
+func (c *controlPlanes) self(ctx context.Context) (own, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mine != nil {
+		return *c.mine, nil
+	}
+	pod := &corev1.Pod{}
+	if err := c.newest.Get(ctx, client.ObjectKey{Namespace: c.settings.Namespace, Name: c.settings.Pod}, pod); err != nil {
+		return own{}, fmt.Errorf("reading the Pod of the manager, whose image control planes get: %w", err)
+	}
+	mine := ownOf(pod, managerContainer)
+	c.mine = &mine
+	return mine, nil
+}
+
+// read reads an object of a control plane as it is now. One that is of something else is a fault, and read again: no event tells when it
+// is gone.
+func (c *controlPlanes) read(ctx context.Context, name string, object client.Object) (found bool, err error) {
+	key := client.ObjectKey{Namespace: c.settings.Namespace, Name: objectName(name)}
+	err = c.newest.Get(ctx, key, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading what runs control plane %s: %w", name, err)
+	case nameOf(object) != name:
+		return false, fault.New(fault.Transient, reasonNameTaken, "%s %s is not of this control plane, and has the name that its own is to have; delete it, or give it the label %s and the annotation %s of the control plane",
+			c.writer.KindOf(object), key, Label, nameAnnotation)
+	}
+	return true, nil
+}
+
+// apply makes an object what it is to be; live is it as it was read, nil where there is none.
+func (c *controlPlanes) apply(ctx context.Context, live, want client.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+	if err != nil {
+		return fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", want).From(err)
+	}
+	delete(content, "status")
+	body := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
+	if live == nil || live.GetUID() == "" {
+		return refused(body, c.writer.CreateApplied(ctx, body))
+	}
+	return refused(body, c.writer.Apply(ctx, live, body))
+}
+
+// refused makes a fault, for people to read, of what an administrator of the management cluster has to change: a quota, a policy, a class. It
+// is retried.
+func refused(o client.Object, err error) error {
+	if err == nil || fault.As(err) != nil || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		return err
+	}
+	return fault.New(fault.Transient, "Refused", "The management cluster refuses %s %s/%s, retrying: %s", o.GetObjectKind().GroupVersionKind().Kind,
+		o.GetNamespace(), o.GetName(), messageOf(err)).From(err)
+}
+
+// messageOf is what the API server answered.
+func messageOf(err error) string {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return status.Status().Message
+	}
+	return err.Error()
+}
+
+// Start implements backend.ControlPlanes. The claim comes first and the StatefulSet last: whatever is missing after a crash is created by
+// the next one.
+func (c *controlPlanes) Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error {
+	at, err := cfg.Address()
+	if err != nil {
+		return err
+	}
+	mine, err := c.self(ctx)
+	if err != nil {
+		return err
+	}
+	seen, err := c.state(ctx, name)
+	if err != nil {
+		return err
+	}
+	now := state{}
+	set, claim := &appsv1.StatefulSet{}, &corev1.PersistentVolumeClaim{}
+	if found, err := c.read(ctx, name, set); err != nil {
+		return err
+	} else if found {
+		now.set = set
+	}
+	if found, err := c.read(ctx, name, claim); err != nil {
+		return err
+	} else if found {
+		now.claim = claim
+	}
+	record, err := recordOf(now, seen.controlPlane(), cfg)
+	if err != nil {
+		return err
+	}
+	o := order{name: name, namespace: c.settings.Namespace, config: cfg, files: files, record: record, port: int32(at.Port()), own: mine}
+	if err := c.ensureClaim(ctx, o, now.claim); err != nil {
+		return err
+	}
+	for _, part := range []struct{ have, want client.Object }{
+		{&corev1.Secret{}, o.secret()}, {&networkingv1.NetworkPolicy{}, o.networkPolicy()},
+	} {
+		if _, err := c.read(ctx, name, part.have); err != nil {
+			return err
+		}
+		if err := c.apply(ctx, part.have, part.want); err != nil {
+			return err
+		}
+	}
+	return c.apply(ctx, set, o.statefulSet())
+}
+
+// recordOf is what is to be remembered of the data of a control plane that is to have a configuration.
+func recordOf(now state, seen backend.ControlPlane, cfg workload.Config) (workload.Record, error) {
+	record := now.record()
+	if seen.Ready && seen.Version != "" {
+		record.Version = seen.Version
+	}
+	data := record.Data(now.hasClaim())
+	if err := data.KeysProblem(cfg.EncryptionKeys); err != nil {
+		return record, err
+	}
+	if record.EncryptionKeys == "" {
+		record.EncryptionKeys = cfg.EncryptionKeys
+	}
+	return record, data.Problem(cfg.Version)
+}
+
+// ensureClaim creates the claim where no data is remembered, and has it remember what is.
+func (c *controlPlanes) ensureClaim(ctx context.Context, o order, have *corev1.PersistentVolumeClaim) error {
+	if have == nil {
+		claim := o.claim(c.settings.Volume)
+		return refused(claim, c.writer.Create(ctx, claim))
+	}
+	if !have.DeletionTimestamp.IsZero() {
+		return fault.New(fault.Unreachable, "ClaimDeleted", "PersistentVolumeClaim %s/%s is being deleted: a control plane is started when it is gone", have.Namespace, have.Name)
+	}
+	return c.writer.PatchOwned(ctx, have, func(o2 client.Object) { kube.Annotate(o2, recordAnnotation, new(encode(o.record))) })
+}
+
+// Remove implements backend.ControlPlanes. The Service goes last: it tells that something may be left.
+func (c *controlPlanes) Remove(ctx context.Context, name string) error {
+	for _, object := range []client.Object{
+		&appsv1.StatefulSet{}, &networkingv1.NetworkPolicy{}, &corev1.PersistentVolumeClaim{}, &corev1.Secret{}, &corev1.Service{},
+	} {
+		found, err := c.read(ctx, name, object)
+		if f := fault.As(err); f != nil && f.Reason == reasonNameTaken { // it never was of the control plane
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if found {
+			if err := c.writer.DeleteAnyway(ctx, object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Count implements backend.ControlPlanes.
+func (c *controlPlanes) Count(ctx context.Context, namespace string) (own, all int, err error) {
+	list := &corev1.ServiceList{}
+	if err := c.cached.List(ctx, list, client.InNamespace(c.settings.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return 0, 0, fmt.Errorf("listing the Services of control planes: %w", err)
+	}
+	for i := range list.Items {
+		name := nameOf(&list.Items[i])
+		if name == "" {
+			continue
+		}
+		all++
+		if strings.HasPrefix(name, namespace+".") {
+			own++
+		}
+	}
+	return own, all, nil
+}

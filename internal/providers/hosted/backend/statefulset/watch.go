@@ -1,0 +1,124 @@
+package statefulset
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apilabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+const (
+	// fieldManager is the one of what control planes need.
+	fieldManager = "hostedcontrolplane"
+	// managerContainer is the one of the manager's Pod whose image control planes get.
+	managerContainer = "manager"
+)
+
+// Connection has caches of what control planes consist of.
+type Connection = cluster.Cluster
+
+// Connect returns a connection with caches of what is labelled in the namespace. It is to be started.
+func Connect(access *rest.Config, log logr.Logger, namespace string) (Connection, error) {
+	labelled := cache.ByObject{Label: apilabels.SelectorFromSet(apilabels.Set{Label: "true"})}
+	c, err := cluster.New(access, func(o *cluster.Options) {
+		o.Scheme, o.Logger = scheme.Scheme, log
+		o.Cache = cache.Options{
+			DefaultNamespaces: map[string]cache.Config{namespace: {}},
+			ByObject: map[client.Object]cache.ByObject{
+				&appsv1.StatefulSet{}: labelled, &corev1.Pod{}: labelled, &corev1.Service{}: labelled, &corev1.PersistentVolumeClaim{}: labelled,
+			},
+		}
+		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the namespace of control planes: %w", err)
+	}
+	return c, nil
+}
+
+// watch notifies of every change, and of those that a change lets follow.
+func (c *controlPlanes) watch(ctx context.Context, from cache.Cache) error {
+	changed := func(o any) {
+		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = gone.Obj
+		}
+		object, ok := o.(client.Object)
+		if !ok {
+			return
+		}
+		if name := nameOf(object); name != "" {
+			c.notify(name)
+		}
+		if _, ok := object.(*appsv1.StatefulSet); ok {
+			c.notifyOld(ctx)
+		}
+	}
+	for _, kind := range []client.Object{&appsv1.StatefulSet{}, &corev1.Pod{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}} {
+		informer, err := from.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching what control planes consist of: %w", err)
+		}
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
+		})
+		if err != nil {
+			return fmt.Errorf("watching what control planes consist of: %w", err)
+		}
+	}
+	return nil
+}
+
+// notifyOld notifies of the control plane that is the next to run the image of this program.
+func (c *controlPlanes) notifyOld(ctx context.Context) {
+	c.mu.Lock()
+	mine := c.mine
+	c.mu.Unlock()
+	if mine == nil { // no control plane was looked at yet
+		return
+	}
+	all := &appsv1.StatefulSetList{}
+	if err := c.cached.List(ctx, all, client.InNamespace(c.settings.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return // the cache is not filled yet: everything is enqueued when it is
+	}
+	first := firstOld(all.Items, mine.image)
+	for i := range all.Items {
+		if all.Items[i].Name == first {
+			c.notify(nameOf(&all.Items[i]))
+		}
+	}
+}
+
+func (c *controlPlanes) notify(name string) {
+	c.mu.Lock()
+	var watchers []func(string)
+	for _, w := range c.watchers {
+		watchers = append(watchers, w)
+	}
+	c.mu.Unlock()
+	for _, w := range watchers {
+		w(name)
+	}
+}
+
+// Subscribe implements backend.ControlPlanes.
+func (c *controlPlanes) Subscribe(changed func(name string)) (cancel func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.next
+	c.next++
+	c.watchers[id] = changed
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.watchers, id)
+	}
+}
