@@ -60,7 +60,7 @@ func (j judged) isDeleting() bool { return !j.Plane.DeletionTimestamp.IsZero() }
 func (j judged) health() health.Plane {
 	return health.Plane{
 		Now: j.Now, Machines: j.machines, Managed: j.managesEtcd(), Etcd: j.etcdMembers(), EtcdProblem: j.etcdProblem(),
-		Certificates: j.certificatesAvailable(), Initialized: j.isInitialized(), Deleting: j.isDeleting(), Down: j.isDown(),
+		Kept: j.Workload.Problem != "" && !j.isDown(), Certificates: j.certificatesAvailable(), Initialized: j.isInitialized(), Deleting: j.isDeleting(), Down: j.isDown(),
 		Loss: j.recovering(j.plan).Loss().Text,
 	}
 }

@@ -173,12 +173,19 @@ func TestPlane(t *testing.T) { // KC-15, KC-16
 		"no certificates": {with(plane(0, 1), func(p *Plane) { p.Certificates = condition.False("NotAvailable", "gone") }), "False", "True", "True", true},
 		"deleting":        {with(plane(0, 1), func(p *Plane) { p.Deleting = true }), "False", "True", "True", true},
 		"down":            {with(plane(0, 1), func(p *Plane) { p.Down = true }), "Unknown", "Unknown", "Unknown", true},
+		"hangs":           {with(plane(0, 3), func(p *Plane) { p.EtcdProblem, p.Kept = "it does not answer", true }), "True", "True", "True", false},
+		"hangs, two lost": {with(plane(2, 1), func(p *Plane) { p.EtcdProblem, p.Kept = "it does not answer", true }), "Unknown", "False", "False", true},
+		"no list of etcd": {with(plane(0, 3), func(p *Plane) { p.EtcdProblem = "it has no leader" }), "Unknown", "True", "True", true},
 		"external etcd":   {with(plane(0, 1), func(p *Plane) { p.Managed, p.Etcd = false, nil }), "True", "", "True", false},
 	} {
 		available, etcd, components := tc.p.Available(), tc.p.EtcdCluster(), tc.p.Components()
 		if available.Status != tc.available || etcd.Status != tc.etcd || components.Status != tc.components || (available.Message != "") != tc.says {
 			t.Errorf("%s: Available %v, EtcdClusterHealthy %v, ControlPlaneComponentsHealthy %v", name, available, etcd, components)
 		}
+	}
+	unlisted := with(plane(0, 3), func(p *Plane) { p.EtcdProblem = "it has no leader" })
+	if got := unlisted.Available().Message; got != "* The members of etcd are not known: it has no leader" {
+		t.Error(got)
 	}
 	if got := Unhealthy(summary.Machines(plane(1, 0).Machines)[0], true); got != "has no Node yet" {
 		t.Error(got)

@@ -61,6 +61,8 @@ type Plane struct {
 	Managed     bool
 	Etcd        quorum.Members
 	EtcdProblem string
+	// Kept: the workload cluster cannot be read now, and what was read last still counts.
+	Kept bool
 	// Certificates is False where one is missing.
 	Certificates condition.Verdict
 	// Initialized, Deleting: the control plane is.
@@ -165,7 +167,7 @@ func (p Plane) Available() condition.Verdict {
 			known++
 		}
 	}
-	hasQuorum := !p.Managed || p.EtcdProblem == "" && p.Etcd.HasQuorum()
+	hasQuorum := !p.Managed || (p.EtcdProblem == "" || p.Kept) && p.Etcd.HasQuorum()
 	switch {
 	case working > 0 && hasQuorum:
 		return condition.TrueBecause(controlplanev1.KubeadmControlPlaneAvailableReason, p.partly())
@@ -173,6 +175,9 @@ func (p Plane) Available() condition.Verdict {
 		return condition.False(no, p.quorumText())
 	case known == 0:
 		return condition.Unknown(unknown, "* Nothing is known of the components of the control plane")
+	}
+	if working > 0 {
+		return condition.Unknown(unknown, "* The members of etcd are not known: "+p.EtcdProblem)
 	}
 	return condition.False(no, "* There are no Machines with healthy control plane components, at least 1 required")
 }
