@@ -92,7 +92,7 @@ thirdparty: prerequisites image ## a provider that is not ours, compiled from it
 	@SLIPWAY_E2E_THIRDPARTY=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 90m -count 1 -v -run TestThirdPartyProvider ./test/e2e
 
 .PHONY: test-deployments
-test-deployments: prerequisites image ## a release of this build as Deployments on real nodes: a fleet, a leader that is lost, a pivot
+test-deployments: prerequisites image ## a release of this build as Deployments on real nodes: a fleet, a control plane in a Pod, a leader that is lost, a pivot
 	@$(MAKE) release VERSION=v0.9.9 IMAGE=slipway.example/manager DIST=dist/deployments BIN=bin/deployments/slipway
 	@SLIPWAY_E2E_DEPLOYMENTS=$(CURDIR)/dist/deployments SLIPWAY_BIN=$(CURDIR)/bin/deployments/slipway \
 		go test -vet=off -pgo=off -timeout 40m -count 1 -v -run TestDeployments ./test/e2e

@@ -1,6 +1,7 @@
 package rbac_test
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/slipwayhq/slipway/config/rbac"
@@ -18,6 +19,7 @@ func TestWhoRunsControlPlanes(t *testing.T) {
 		"all in one":       {rbac.Rights{Pods: home}, 2},
 		"another provider": {rbac.Rights{Sets: providerset.Without(providerset.ControlPlaneHosted), Pods: home}, 0},
 		"slipway up":       {rbac.Rights{Separate: true}, 0},
+		"printed":          {rbac.Rights{Planes: true}, 2},
 	} {
 		objects, err := rbac.Objects(test.rights)
 		if err != nil {
@@ -27,7 +29,7 @@ func TestWhoRunsControlPlanes(t *testing.T) {
 		for _, o := range objects {
 			if o.GetName() == "slipway-control-planes" {
 				found++
-				if o.GetNamespace() != home {
+				if o.GetNamespace() != cmp.Or(test.rights.Pods, rbac.Namespace) {
 					t.Errorf("%s: %s %s is in namespace %q", name, o.GetKind(), o.GetName(), o.GetNamespace())
 				}
 			}

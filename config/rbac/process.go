@@ -94,7 +94,7 @@ func (r Rights) planes() *rbacv1.Role {
 
 // runsPlanes reports whether control planes run as Pods beside the manager's.
 func (r Rights) runsPlanes() bool {
-	return r.Pods != "" && providerset.Has(r.sets(), providerset.ControlPlaneHosted)
+	return (r.Pods != "" || r.Planes) && providerset.Has(r.sets(), providerset.ControlPlaneHosted)
 }
 
 // bindings give the roles to the identities that run the providers.

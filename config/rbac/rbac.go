@@ -68,6 +68,8 @@ type Rights struct {
 	// Pods: the manager runs in Pods of a release, in this namespace. Its identity is a ServiceAccount alone, and the roles of
 	// people come with the core.
 	Pods string
+	// Planes: hosted control planes run as Pods in the namespace, as they do in a release.
+	Planes bool
 }
 
 func (r Rights) namespace() string { return cmp.Or(r.Pods, Namespace) }

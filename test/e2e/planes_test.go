@@ -70,10 +70,8 @@ func (e elsewhere) planeInPod() {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	until(t, long, "the control plane is available", "True", func() string {
-		t.Logf("%s: %s", time.Since(began).Round(time.Second), condition("Available", "message"))
-		return condition("Available", "status")
-	})
+	until(t, long, "the control plane is available", "True", func() string { return condition("Available", "status") })
+	t.Logf("available %s after there is a volume", time.Since(began).Round(time.Second))
 	tower := e.plane(t)
 	tower.kubectl("create", "configmap", "before", "--from-literal=a=b")
 	endpoints := tower.kubectl("get", "endpoints", "kubernetes", "-o", "jsonpath={.subsets[0].addresses[0].ip}:{.subsets[0].ports[0].port}")

@@ -72,7 +72,7 @@ func Command(e env.Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.providers.print {
-				return o.providers.printRoles(e, &o.configuration)
+				return o.providers.printRoles(e, &o.configuration, o.pods.on)
 			}
 			if o.configuration.Print {
 				return o.configuration.PrintTo(e.Out)

@@ -64,13 +64,13 @@ func ineffective(given []string, c policy.Configuration) map[string]providerset.
 	return out
 }
 
-// printRoles writes what an administrator applies before the manager starts.
-func (p *providers) printRoles(e env.Env, file *configuration.Flags) error {
+// printRoles writes what an administrator applies before the manager starts; planes: it is to run hosted control planes as Pods.
+func (p *providers) printRoles(e env.Env, file *configuration.Flags, planes bool) error {
 	c, err := p.read(file)
 	if err != nil {
 		return err
 	}
-	objects, err := rbac.Objects(rbac.Rights{Sets: c.Sets()})
+	objects, err := rbac.Objects(rbac.Rights{Sets: c.Sets(), Planes: planes})
 	if err != nil {
 		return err
 	}

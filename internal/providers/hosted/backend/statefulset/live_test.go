@@ -207,7 +207,10 @@ func TestLife(t *testing.T) {
 	h := newHome(t)
 	content := files(t)
 	c := h.start(content)
-	first := h.until("it exists", func(p backend.ControlPlane) bool { return p.Exists && p.Reserved && p.Config == c.Hash() })
+	if first, err := h.planes.Status(t.Context(), plane); err != nil || first.Config != c.Hash() {
+		t.Errorf("it would be started again: %+v, %v", first, err)
+	}
+	first := h.until("it exists", func(p backend.ControlPlane) bool { return p.Exists && p.Reserved })
 	if first.Endpoint.Host != "203.0.113.7" || first.Endpoint.Port == 0 || first.Running {
 		t.Errorf("%+v", first)
 	}
@@ -230,11 +233,13 @@ func TestLife(t *testing.T) {
 	if again, err = h.planes.Reserve(t.Context(), plane, first.Endpoint); err != nil || again != first.Endpoint {
 		t.Errorf("a Service that was deleted: %v, %v; it was %v", again, err, first.Endpoint)
 	}
-	own, all, err := h.planes.Count(t.Context(), "team-a")
-	h.must(err)
-	if other, _, err := h.planes.Count(t.Context(), "team"); own != 1 || all != 1 || other != 0 || err != nil {
-		t.Errorf("%d of %d, of another namespace %d, %v", own, all, other, err)
-	}
+	h.until("it counts for its namespace", func(backend.ControlPlane) bool {
+		own, all, err := h.planes.Count(t.Context(), "team-a")
+		h.must(err)
+		other, _, err := h.planes.Count(t.Context(), "team")
+		h.must(err)
+		return own == 1 && all == 1 && other == 0
+	})
 
 	c.APIServer = []string{"--v=2"}
 	h.must(h.planes.Start(t.Context(), plane, c, content))
@@ -375,6 +380,31 @@ func TestKilledBetweenWrites(t *testing.T) {
 			t.Errorf("without %s: %s", kind, diff)
 		}
 	}
+}
+
+// After an upgrade of the manager a control plane restarts with its image, once nothing else has to.
+func TestAnotherImage(t *testing.T) {
+	h := newHome(t)
+	content := files(t)
+	c := h.start(content)
+	h.runs()
+	h.remember(c, content)
+	manager := &corev1.Pod{}
+	h.must(h.api.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "manager-0"}, manager))
+	manager.Spec.Containers[0].Image = "slipway:v2"
+	h.must(h.api.Update(t.Context(), manager))
+	h.until("the manager that runs has the image of its start", func(p backend.ControlPlane) bool { return p.Ready && p.Pending == "" })
+	h.restart()
+	h.until("it is to restart", func(p backend.ControlPlane) bool {
+		return p.Pending == "restart the control plane with image slipway:v2, from slipway:v1" && p.Config == c.Hash()
+	})
+	h.must(h.planes.Start(t.Context(), plane, c, content))
+	set := &appsv1.StatefulSet{}
+	h.must(h.api.Get(t.Context(), h.key(), set))
+	if image := imageOf(set); image != "slipway:v2" {
+		t.Errorf("image %s", image)
+	}
+	h.until("once", func(p backend.ControlPlane) bool { return p.Pending == "" })
 }
 
 // What others have made with the names of a control plane's objects is neither used nor changed nor deleted.

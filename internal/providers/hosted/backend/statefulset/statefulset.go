@@ -242,7 +242,11 @@ func (c *controlPlanes) Start(ctx context.Context, name string, cfg workload.Con
 			return err
 		}
 	}
-	return c.apply(ctx, set, o.statefulSet())
+	if err := c.apply(ctx, set, o.statefulSet()); err != nil {
+		return err
+	}
+	c.awaitSeen(ctx, name)
+	return nil
 }
 
 // recordOf is what is to be remembered of the data of a control plane that is to have a configuration.

@@ -3,6 +3,7 @@ package statefulset
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -120,5 +121,35 @@ func (c *controlPlanes) Subscribe(changed func(name string)) (cancel func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.watchers, id)
+	}
+}
+
+// seenWithin is how long Start waits for its own writes at most.
+const seenWithin = 5 * time.Second
+
+// awaitSeen returns when the cache has the StatefulSet as it was written: until then every other event would start the control plane again.
+func (c *controlPlanes) awaitSeen(ctx context.Context, name string) {
+	ctx, stop := context.WithTimeout(ctx, seenWithin)
+	defer stop()
+	changed := make(chan struct{}, 1)
+	defer c.Subscribe(func(of string) {
+		if of == name {
+			select {
+			case changed <- struct{}{}:
+			default: // there is one that was not looked at
+			}
+		}
+	})()
+	for {
+		set := &appsv1.StatefulSet{}
+		err := c.cached.Get(ctx, client.ObjectKey{Namespace: c.settings.Namespace, Name: objectName(name)}, set, client.UnsafeDisableDeepCopy)
+		if err == nil && !c.writer.Writes().Stale(set) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
