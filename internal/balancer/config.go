@@ -37,6 +37,8 @@ type State struct {
 	Answering []string `json:"answering,omitempty"`
 	// Problems of the others, by name.
 	Problems map[string]string `json:"problems,omitempty"`
+	// Expired is when the certificates expired of those whose problem that is, by name.
+	Expired map[string]string `json:"expired,omitempty"`
 	// Failure is why the process ended by itself.
 	Failure string `json:"failure,omitempty"`
 }

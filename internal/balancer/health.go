@@ -26,6 +26,8 @@ type health struct {
 	answers bool
 	// problem is why it is not.
 	problem string
+	// expired is when the certificate expired that it shows, where that is the problem.
+	expired string
 	// silent counts the checks in a row without any answer.
 	silent int
 }
@@ -96,7 +98,8 @@ func ask(ctx context.Context, client *http.Client, m Member, now func() time.Tim
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, response.Body, 1<<16)
 	if at := response.TLS.PeerCertificates[0].NotAfter; now().After(at) {
-		return health{problem: "the certificate of its API server expired on " + at.UTC().Format(time.RFC3339)}
+		expired := at.UTC().Format(time.RFC3339)
+		return health{problem: "the certificate of its API server expired on " + expired, expired: expired}
 	}
 	switch response.StatusCode {
 	case http.StatusOK, http.StatusUnauthorized, http.StatusForbidden:
@@ -117,9 +120,12 @@ func (b *Balancer) State() State {
 			s.Answering = append(s.Answering, name)
 		case m.health.problem != "":
 			if s.Problems == nil {
-				s.Problems = map[string]string{}
+				s.Problems, s.Expired = map[string]string{}, map[string]string{}
 			}
 			s.Problems[name] = m.health.problem
+			if m.health.expired != "" {
+				s.Expired[name] = m.health.expired
+			}
 		}
 	}
 	slices.Sort(s.Answering)

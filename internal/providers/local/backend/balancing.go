@@ -45,4 +45,6 @@ type Balancer struct {
 	Members []Member
 	// Answering are the members whose API server answers.
 	Answering []string
+	// Expired is when the certificates of the API servers of members expired, by name.
+	Expired map[string]string
 }

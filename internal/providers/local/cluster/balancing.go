@@ -94,6 +94,17 @@ func (s Snapshot) whyBalance(listen netip.AddrPort) string {
 	return "it led to " + inWords(s.Balancer.Members)
 }
 
+// noted adds to names of members that their certificate expired.
+func noted(members []backend.Member, expired map[string]string) []backend.Member {
+	out := slices.Clone(members)
+	for i := range out {
+		if at := expired[out[i].Name]; at != "" {
+			out[i].Name += " (the certificate of its API server expired on " + at + ")"
+		}
+	}
+	return out
+}
+
 // inWords names members, the first few of many.
 func inWords(members []backend.Member) string {
 	var names []string
@@ -131,7 +142,7 @@ func (j judged) balancerReady() condition.Verdict {
 		}
 		return condition.False(reasonStarting, "The load balancer is being started")
 	case len(b.Answering) == 0:
-		return condition.False(reasonNoAnswer, "No API server answers of the Machines "+inWords(b.Members))
+		return condition.False(reasonNoAnswer, "No API server answers of the Machines "+inWords(noted(b.Members, b.Expired)))
 	}
 	var silent []backend.Member
 	for _, m := range b.Members {
@@ -140,7 +151,7 @@ func (j judged) balancerReady() condition.Verdict {
 		}
 	}
 	if len(silent) > 0 {
-		return condition.TrueBecause(clusterv1.ReadyReason, "The API server does not answer of the Machines "+inWords(silent))
+		return condition.TrueBecause(clusterv1.ReadyReason, "The API server does not answer of the Machines "+inWords(noted(silent, b.Expired)))
 	}
 	return condition.True(clusterv1.ReadyReason)
 }

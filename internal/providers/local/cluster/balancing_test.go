@@ -126,7 +126,9 @@ func TestLoadBalancerReady(t *testing.T) {
 		"failed":     {&backend.Balancer{Members: two, Detail: "the load balancer cannot listen"}, metav1.Condition{Status: "False", Reason: "LoadBalancerStopped", Message: "The load balancer does not run, and is started again: the load balancer cannot listen"}},
 		"no answer":  {&backend.Balancer{Running: true, Members: two}, metav1.Condition{Status: "False", Reason: "NoControlPlaneAnswers", Message: "No API server answers of the Machines cp-1, cp-2"}},
 		"one silent": {&backend.Balancer{Running: true, Members: two, Answering: []string{"cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready", Message: "The API server does not answer of the Machines cp-1"}},
-		"all":        {&backend.Balancer{Running: true, Members: two, Answering: []string{"cp-1", "cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready"}},
+		"expired": {&backend.Balancer{Running: true, Members: two, Answering: []string{"cp-2"}, Expired: map[string]string{"cp-1": "2026-01-02T03:04:05Z"}}, metav1.Condition{
+			Status: "True", Reason: "Ready", Message: "The API server does not answer of the Machines cp-1 (the certificate of its API server expired on 2026-01-02T03:04:05Z)"}},
+		"all": {&backend.Balancer{Running: true, Members: two, Answering: []string{"cp-1", "cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func (b Balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Bal
 		return backend.Balancer{}, false, err
 	}
 	st, _, err := b.Keeper.Status(name)
-	out := backend.Balancer{Running: st.Running, Detail: st.Failure, Listen: c.Listen, Answering: st.State.Answering}
+	out := backend.Balancer{Running: st.Running, Detail: st.Failure, Listen: c.Listen, Answering: st.State.Answering, Expired: st.State.Expired}
 	for _, m := range c.Members {
 		out.Members = append(out.Members, backend.Member{Name: m.Name, Address: m.Address, Leaving: m.Leaving})
 	}
