@@ -158,7 +158,7 @@ func (j judged) addonsAvailable() condition.Verdict {
 func (j judged) rollingOut() condition.Verdict {
 	have := j.Process.Version
 	want, included := versionToRun(j.Snapshot)
-	if j.Process.Running && slices.Contains([]string{workload.ReasonInvalid, reasonDenied, reasonEndpoint}, j.reason) {
+	if j.Process.Running && slices.Contains([]string{workload.ReasonInvalid, workload.ReasonDataMissing, reasonDenied, reasonEndpoint}, j.reason) {
 		return condition.TrueBecause(j.reason, j.waiting)
 	}
 	if have != "" && have != want && included {

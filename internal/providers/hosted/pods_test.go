@@ -129,6 +129,19 @@ func TestRefusedStart(t *testing.T) {
 	}
 }
 
+// A change that waits, because the claim is being deleted, is said while the old configuration runs.
+func TestClaimDeletedWhileRunning(t *testing.T) {
+	s := inPod(t, func(s *Snapshot) { s.Process.Config, s.Process.Data.Exists = "old", false })
+	p := Decide(s)
+	if len(p.Actions) != 0 {
+		t.Errorf("%v", p.Actions)
+	}
+	status := Report(s, p, loop.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
+	if got := condition.Set(status.Conditions).Get("RollingOut"); got == nil || got.Reason != workload.ReasonDataMissing {
+		t.Errorf("%+v", got)
+	}
+}
+
 // The API server in a Pod is reached through its Service, by a name that its certificate has.
 func TestAccessInPods(t *testing.T) {
 	s := inPod(t)
