@@ -77,6 +77,9 @@ type Controller[O Object, S any] struct {
 	Find func(ctx context.Context, s S, a Finding) (any, error)
 	// Report is pure: the status and the events that follow from the snapshot, the plan and its outcome.
 	Report func(s S, p Plan, out Outcome) Report
+	// DespitePause reports that an object is reconciled although it is paused: it is to do nothing but what an administrator of the
+	// pause asks for. Nil: none is.
+	DespitePause func(o O) bool
 	// FalseWhilePaused are the types of own conditions, positive ones, that are False with the reason Paused while the object is
 	// paused. Nil: only the condition Paused says so.
 	FalseWhilePaused func(o O) []string
@@ -200,8 +203,10 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (plan Plan, err e
 			err = r.panicked(ctx, p)
 		}
 	}()
-	if paused, err := r.isPaused(ctx, o); err != nil || paused {
-		return Plan{}, err
+	if r.DespitePause == nil || !r.DespitePause(o) {
+		if paused, err := r.isPaused(ctx, o); err != nil || paused {
+			return Plan{}, err
+		}
 	}
 	if proceed, err := r.addFinalizer(ctx, o); err != nil || !proceed {
 		return Plan{}, err

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
-	"github.com/slipwayhq/slipway/internal/providers/hosted"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
@@ -70,7 +70,7 @@ func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (
 	clusters, err := remote.New(remote.Config{
 		Management: mgr.GetClient(), Self: self, Registerer: metrics,
 		QPS: cfg.Workload.QPS, Burst: cfg.Workload.Burst, Concurrency: cfg.Workload.Concurrency, Policy: cfg.Policy,
-		Watched: hosted.WatchedAddons(),
+		Watched: addons.Watched(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)

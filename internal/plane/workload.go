@@ -36,7 +36,7 @@ type WorkloadConfig struct {
 }
 
 // RunWorkload runs etcd, kube-apiserver, kube-controller-manager and
-// kube-scheduler of one workload cluster until ctx ends or one of them fails:
+// kube-scheduler of one workload cluster, or etcd alone, until ctx ends or one of them fails:
 // in this process, or, where the version is not that of this build, all but
 // etcd in a child process. It holds the folder's lock and writes its run.json.
 func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
@@ -72,7 +72,11 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 	}
 	started := heap.Starting(heap.StartWorkloadMemory)
 	g := group.New(ctx)
-	if err := startWorkload(g, cfg, holder, starting{program: program, ready: started}); err != nil {
+	start := startWorkload
+	if cfg.Only == workload.OnlyEtcd {
+		start = startEtcd
+	}
+	if err := start(g, cfg, holder, starting{program: program, ready: started}); err != nil {
 		return errors.Join(err, g.Stop())
 	}
 	<-g.Done()
@@ -97,12 +101,10 @@ func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, ho
 	if err := certs.ensure(); err != nil {
 		return err
 	}
-	db, err := etcd.Start(g.Context(), etcd.Config{Dir: cfg.Folder.Etcd(), Place: cmp.Or(cfg.Place, cfg.Folder).Etcd(), Flags: cfg.Etcd})
+	db, err := startDatabase(g, cfg)
 	if err != nil {
 		return err
 	}
-	g.OnStop(db.Close)
-	g.Watch("etcd", db.Err())
 	flags, err := workloadComponents(cfg, certs, db.Endpoint())
 	if err != nil {
 		return err
@@ -111,17 +113,42 @@ func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, ho
 	if err != nil {
 		return err
 	}
-	err = cfg.Folder.WriteRun(workload.Run{
-		PID: holder.PID, Since: holder.Since, Version: cfg.Version, Slipway: buildinfo.Version(),
-		Config: cfg.Hash(), Local: local, Child: child, EncryptionKeys: cfg.EncryptionKeys,
-		Relocatable: cfg.Folder == workload.Here && etcd.SocketInside(cfg.Place.Etcd()),
-	})
-	if err != nil {
+	says := runOf(cfg, holder)
+	says.Local, says.Child = local, child
+	if err := cfg.Folder.WriteRun(says); err != nil {
 		return err
 	}
 	go keepFresh(g.Context(), certs.ensure)
 	g.Serve("Kubernetes "+cfg.Version, func(ctx context.Context) error { return run(ctx, how.ready) })
 	return nil
+}
+
+func startDatabase(g *group.Group, cfg WorkloadConfig) (*etcd.Server, error) {
+	db, err := etcd.Start(g.Context(), etcd.Config{Dir: cfg.Folder.Etcd(), Place: cmp.Or(cfg.Place, cfg.Folder).Etcd(), Flags: cfg.Etcd})
+	if err != nil {
+		return nil, err
+	}
+	g.OnStop(db.Close)
+	g.Watch("etcd", db.Err())
+	return db, nil
+}
+
+// startEtcd starts etcd alone: nothing writes to it, but what has its socket.
+func startEtcd(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
+	if _, err := startDatabase(g, cfg); err != nil {
+		return err
+	}
+	how.ready()
+	return cfg.Folder.WriteRun(runOf(cfg, holder))
+}
+
+// runOf is what this process says about itself.
+func runOf(cfg WorkloadConfig, holder datadir.Holder) workload.Run {
+	return workload.Run{
+		PID: holder.PID, Since: holder.Since, Version: cfg.Version, Slipway: buildinfo.Version(),
+		Config: cfg.Hash(), Only: cfg.Only, EncryptionKeys: cfg.EncryptionKeys,
+		Relocatable: cfg.Folder == workload.Here && etcd.SocketInside(cfg.Place.Etcd()),
+	}
 }
 
 // runComponents runs the components until its context ends; it calls the function when they are ready.
@@ -173,6 +200,14 @@ func workloadListeners(g *group.Group, cfg WorkloadConfig) (open []*net.TCPListe
 }
 
 func endpointListeners(g *group.Group, cfg WorkloadConfig, endpoint netip.AddrPort) ([]*net.TCPListener, error) {
+	if cfg.Only == workload.OnlyLoopback {
+		beside, err := listenBeside(g.Context(), endpoint)
+		if err != nil {
+			return nil, err
+		}
+		g.OnStop(func() { _ = beside.Close() })
+		return []*net.TCPListener{beside.(*net.TCPListener)}, nil
+	}
 	l, err := freebind.Listen(g.Context(), cfg.Endpoint)
 	if err != nil {
 		return nil, err

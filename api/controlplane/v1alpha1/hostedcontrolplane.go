@@ -102,6 +102,12 @@ type HostedControlPlaneStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	AddonsHash string `json:"addonsHash,omitempty"`
+
+	// quiesced is the value of the annotation controlplane.slipway.dev/quiesce once it is fulfilled.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Quiesced string `json:"quiesced,omitempty"`
 }
 
 // HostedControlPlaneInitializationStatus tells how far the first start of a control plane has come.

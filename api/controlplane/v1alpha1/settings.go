@@ -85,6 +85,24 @@ const InitializedAnnotation = "controlplane.slipway.dev/initialized"
 // The controller removes it when the API server answers with what was restored.
 const RestoreAnnotation = "controlplane.slipway.dev/restore"
 
+// QuiesceAnnotation on a HostedControlPlane keeps its control plane from its work, also while it is paused, as when its data moves to
+// another host. Its value is one of the modes below, a slash, and an id of at most 64 characters that tells it from other requests.
+// When it is fulfilled, status.quiesced has the same value. Without the annotation the control plane runs as usual.
+const QuiesceAnnotation = "controlplane.slipway.dev/quiesce"
+
+// Modes of QuiesceAnnotation.
+const (
+	// QuiesceEtcd runs etcd alone: nothing writes to it any more, and a snapshot of it can be taken.
+	QuiesceEtcd = "Etcd"
+	// QuiesceStopped runs nothing. The data stays.
+	QuiesceStopped = "Stopped"
+	// QuiesceLoopback runs the control plane with what RestoreAnnotation names, and lets the API server answer on this host alone. Until
+	// that annotation is there, status.quiesced is QuiesceAwaitingData, a slash and the id, where nothing else keeps it from starting.
+	QuiesceLoopback = "Loopback"
+	// QuiesceAwaitingData tells that only data is missing.
+	QuiesceAwaitingData = "AwaitingData"
+)
+
 // RecoverAnnotation on a KubeadmControlPlane asks it to recover from the loss of the quorum of its etcd. Its value is JSON with an id
 // (the time as 20261125T131500Z) and survivor, the Machine whose member becomes the whole cluster; without a survivor, members
 // are only surveyed. The controller keeps its journal in it, and removes it when it is done.

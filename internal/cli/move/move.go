@@ -21,6 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/data"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -35,6 +36,8 @@ type options struct {
 	toDir        string
 	dryRun       bool
 	rollback     bool
+	withData     bool
+	data         data.Choice
 	hideWarnings string
 	format       *output.Format
 }
@@ -55,11 +58,16 @@ it continues. With --rollback everything returns to the source instead.
 Where both management clusters are those of "slipway up" on this host and of this user, processes of hosted control planes, node
 containers and networks are handed over, and keep running.
 
+To another host they do not go. With --with-data the data of hosted control planes goes there through the store of an
+EtcdSnapshotPolicy that both management clusters reach: each is quiesced, saved, stopped at the source, and started at the target with all
+that its API had acknowledged. Its API does not answer meanwhile. Nodes in containers are created again, and the Pods on them end.
+
 With --to-directory the objects are written to files, and stay; --from-directory creates them from such files.`,
 		Example: `  slipway move --to-kubeconfig target.kubeconfig --dry-run
   slipway move --to-kubeconfig target.kubeconfig -n team-a
   slipway move --to-kubeconfig target.kubeconfig -n team-a --cluster demo
-  slipway move --to-kubeconfig target.kubeconfig -n team-a --rollback`,
+  slipway move --to-kubeconfig target.kubeconfig -n team-a --rollback
+  slipway move --to-kubeconfig target.kubeconfig -n team-a --with-data --dry-run`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
@@ -71,6 +79,9 @@ With --to-directory the objects are written to files, and stay; --from-directory
 	flags.StringVar(&o.toDir, "to-directory", "", "write the objects to files in this directory; they stay in the management cluster")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	flags.BoolVar(&o.rollback, "rollback", false, "take back a move that was interrupted")
+	flags.BoolVar(&o.withData, "with-data", false, "take the data of hosted control planes to the target's host, and create nodes in containers again there")
+	flags.StringVar(&o.data.Policy, "policy", "", "with --with-data: EtcdSnapshotPolicy whose store is used (default: the only one for the cluster)")
+	flags.StringVar(&o.data.IdentitySecret, "identity-secret", "", "with --with-data: Secret of the target with the identity that decrypts the snapshots")
 	flags.StringVar(&o.hideWarnings, "hide-api-warnings", "default", "warnings of the API servers: default (hide those about names of finalizers), all (hide all), none (show all)")
 	o.format = output.Flag(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, o) }
@@ -94,6 +105,10 @@ func (o *options) check() error {
 		return usage("--rollback takes back a move to another management cluster, and goes only with --to-kubeconfig")
 	case o.fromDir != "" && len(o.clusters) > 0:
 		return usage("--cluster does not go with --from-directory: everything in the directory is created")
+	case o.withData && (o.fromDir != "" || o.toDir != ""):
+		return usage("--with-data takes data to another management cluster, and goes only with --to-kubeconfig")
+	case !o.withData && (o.data != data.Choice{}):
+		return usage("--policy and --identity-secret go only with --with-data")
 	case o.hideWarnings != "default" && o.hideWarnings != "all" && o.hideWarnings != "none":
 		return usage("--hide-api-warnings is default, all or none, not %q", o.hideWarnings)
 	}
@@ -113,7 +128,8 @@ func run(ctx context.Context, e env.Env, o *options) error {
 		return err
 	}
 	options := move.Options{
-		What:   graph.What{Namespace: source.Namespace, Clusters: o.clusters},
+		What:     graph.What{Namespace: source.Namespace, Clusters: o.clusters},
+		WithData: o.withData, Data: o.data, Now: e.Now,
 		Report: func(line string) { _, _ = fmt.Fprintln(e.Err, line) },
 	}
 	if o.fromDir != "" || o.toDir != "" {
@@ -127,9 +143,11 @@ func run(ctx context.Context, e env.Env, o *options) error {
 	if err != nil {
 		return err
 	}
-	options.Host, options.Apart, err = host.Find(ctx, host.Access{Client: from, Config: source.Config}, host.Access{Client: to, Config: target.Config})
-	if err != nil {
-		return source.Explain(err)
+	if !o.withData {
+		options.Host, options.Apart, err = host.Find(ctx, host.Access{Client: from, Config: source.Config}, host.Access{Client: to, Config: target.Config})
+		if err != nil {
+			return source.Explain(err)
+		}
 	}
 	return source.Explain(o.carryOut(ctx, e, move.New(from, to, options)))
 }

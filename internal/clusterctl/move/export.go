@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/files"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -26,20 +27,20 @@ func (m *Move) mapper() meta.RESTMapper {
 	if m.target == nil {
 		return nil
 	}
-	return m.target.client.RESTMapper()
+	return m.target.Client.RESTMapper()
 }
 
 // selected reads what moves, for an export.
 func (m *Move) selected(ctx context.Context) (facts, error) {
 	f := facts{directory: true, at: func(id graph.ID) graph.ID { return id }, namespaces: map[string]bool{}}
 	var err error
-	if f.sourceProviders, err = m.source.providers(ctx); err != nil {
+	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
 		return f, err
 	}
-	if f.kinds, err = m.source.kinds(ctx, nil); err != nil {
+	if f.kinds, err = m.source.Kinds(ctx, nil); err != nil {
 		return f, err
 	}
-	objects, err := m.source.read(ctx, f.kinds, m.What.Namespace, check.InfrastructureNamespaces(f.sourceProviders))
+	objects, err := m.source.Read(ctx, f.kinds, m.What.Namespace, check.InfrastructureNamespaces(f.sourceProviders))
 	if err != nil {
 		return f, err
 	}
@@ -49,7 +50,7 @@ func (m *Move) selected(ctx context.Context) (facts, error) {
 
 // PlanExport says what [ToDirectory] would do.
 func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
-	m := &Move{Options: o.withDefaults(), source: newSide("source", c)}
+	m := &Move{Options: o.withDefaults(), source: sides.New("source", c)}
 	f, err := m.selected(ctx)
 	if err != nil {
 		return Plan{}, err
@@ -60,7 +61,7 @@ func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 
 // Snapshot reads what belongs to Cluster API, without pausing anything. The objects have no status; owners come first.
 func Snapshot(ctx context.Context, c client.Client, what graph.What) ([]*unstructured.Unstructured, error) {
-	m := &Move{Options: Options{What: what}.withDefaults(), source: newSide("source", c)}
+	m := &Move{Options: Options{What: what}.withDefaults(), source: sides.New("source", c)}
 	f, err := m.selected(ctx)
 	if err != nil {
 		return nil, err
@@ -86,14 +87,14 @@ func saved(items []graph.Item) []*unstructured.Unstructured {
 
 // ToDirectory pauses what is selected, writes it to files, and resumes it. When it is interrupted, the same call again completes.
 func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (Stored, error) {
-	m := &Move{Options: o.withDefaults(), source: newSide("source", c)}
+	m := &Move{Options: o.withDefaults(), source: sides.New("source", c)}
 	j, err := m.beginExport(ctx, dir)
 	if err != nil {
 		return Stored{}, err
 	}
 	for _, e := range j.Plan.Entries {
 		if isRoot(e) {
-			if err := m.source.setPaused(ctx, e.ID, e.Version, true); err != nil {
+			if err := m.source.SetPaused(ctx, e.ID, e.Version, true); err != nil {
 				return Stored{}, paused(err)
 			}
 		}
@@ -116,12 +117,12 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (S
 	}
 	for _, e := range j.Plan.Entries {
 		if isRoot(e) {
-			if err := m.source.setPaused(ctx, e.ID, e.Version, false); err != nil {
+			if err := m.source.SetPaused(ctx, e.ID, e.Version, false); err != nil {
 				return Stored{}, paused(err)
 			}
 		}
 	}
-	if err := m.source.deleteJournal(ctx, j); err != nil {
+	if err := deleteJournal(ctx, m.source, j); err != nil {
 		return Stored{}, paused(err)
 	}
 	if len(holders) > 0 {
@@ -138,7 +139,7 @@ func paused(err error) error {
 // beginExport notes an export at the source, or finds the note of one that was interrupted.
 func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 	namespace := journalNamespace(m.What)
-	j, _, err := m.source.readJournal(ctx, namespace)
+	j, _, err := readJournal(ctx, m.source, namespace)
 	switch {
 	case err != nil:
 		return nil, err
@@ -159,11 +160,11 @@ func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	from, err := m.source.identity(ctx)
+	from, err := m.source.Identity(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.Entries = slices.DeleteFunc(p.Entries, func(e Entry) bool { return !isRoot(e) }) // all that has to be resumed
+	p.Entries = slices.DeleteFunc(p.Entries, func(e sides.Entry) bool { return !isRoot(e) }) // all that has to be resumed
 	j = &journal{ID: string(uuid.NewUUID()), From: from, To: toFiles, What: m.What, Phase: pausing, Plan: p, Paused: p.roots()}
-	return j, m.source.writeJournal(ctx, j)
+	return j, writeJournal(ctx, m.source, j)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -35,6 +36,9 @@ type phase string
 const (
 	pausing   phase = "pausing"
 	creating  phase = "creating"
+	probing   phase = "probing"
+	saving    phase = "saving"
+	restoring phase = "restoring"
 	deleting  phase = "deleting"
 	resuming  phase = "resuming"
 	reverting phase = "reverting"
@@ -50,6 +54,8 @@ type journal struct {
 	Plan  Plan       `json:"plan"`
 	// Paused are what the move may have paused.
 	Paused []graph.ID `json:"paused"`
+	// WithData: the data of hosted control planes goes along.
+	WithData bool `json:"withData,omitempty"`
 }
 
 func (j *journal) encode() ([]byte, error) {
@@ -85,57 +91,57 @@ func journalNamespace(w graph.What) string {
 }
 
 // readJournal returns nil where there is none.
-func (s *side) readJournal(ctx context.Context, namespace string) (*journal, *corev1.ConfigMap, error) {
+func readJournal(ctx context.Context, s *sides.Side, namespace string) (*journal, *corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
-	err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: journalName}, cm)
+	err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: journalName}, cm)
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the journal of the %s: %w", s.name, err)
+		return nil, nil, fmt.Errorf("reading the journal of the %s: %w", s.Name, err)
 	}
 	j, err := decodeJournal(cm.BinaryData[journalKey])
 	if err != nil {
 		return nil, nil, fault.New(fault.Invalid, "UnreadableJournal", "ConfigMap %s/%s of the %s is not a journal of a move (%v): rename or delete it if it is something else of yours",
-			namespace, journalName, s.name, err)
+			namespace, journalName, s.Name, err)
 	}
 	return j, cm, nil
 }
 
 // writeJournal notes where the move is. One of another move is never overwritten.
-func (s *side) writeJournal(ctx context.Context, j *journal) error {
+func writeJournal(ctx context.Context, s *sides.Side, j *journal) error {
 	data, err := j.encode()
 	if err != nil {
 		return err
 	}
 	namespace := journalNamespace(j.What)
-	other, live, err := s.readJournal(ctx, namespace)
+	other, live, err := readJournal(ctx, s, namespace)
 	if err != nil {
 		return err
 	}
 	if live == nil {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: journalName}}
 		cm.Data, cm.BinaryData = map[string]string{"note": journalNote, "phase": string(j.Phase)}, map[string][]byte{journalKey: data}
-		return s.writer.Create(ctx, cm)
+		return s.Writer.Create(ctx, cm)
 	}
 	if other.ID != j.ID {
 		return otherMove(s, namespace)
 	}
-	return s.writer.Patch(ctx, live, func(o client.Object) {
+	return s.Writer.Patch(ctx, live, func(o client.Object) {
 		cm := o.(*corev1.ConfigMap)
 		cm.Data, cm.BinaryData = map[string]string{"note": journalNote, "phase": string(j.Phase)}, map[string][]byte{journalKey: data}
 	})
 }
 
-func otherMove(s *side, namespace string) error {
+func otherMove(s *sides.Side, namespace string) error {
 	return fault.New(fault.Invalid, "AnotherMove", "another move of namespace %s is under way at the %s (ConfigMap %s): complete it, or take it back with --rollback, first",
-		namespace, s.name, journalName)
+		namespace, s.Name, journalName)
 }
 
-func (s *side) deleteJournal(ctx context.Context, j *journal) error {
-	own, cm, err := s.readJournal(ctx, journalNamespace(j.What))
+func deleteJournal(ctx context.Context, s *sides.Side, j *journal) error {
+	own, cm, err := readJournal(ctx, s, journalNamespace(j.What))
 	if err != nil || own == nil || own.ID != j.ID {
 		return err
 	}
-	return s.writer.DeleteAnyway(ctx, cm)
+	return s.Writer.DeleteAnyway(ctx, cm)
 }

@@ -6,15 +6,16 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/data"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/pause"
 )
@@ -33,6 +34,11 @@ type Options struct {
 	// Host is the host of both management clusters; nil: they share none, because of Apart.
 	Host  *host.Pair
 	Apart string
+	// WithData takes the data of hosted control planes along, as chosen in Data; nothing is handed over on a host then.
+	WithData bool
+	Data     data.Choice
+	// Now is the clock that names snapshots; nil: the system's.
+	Now func() time.Time
 	// Sleep waits, or returns the context's error. Nil: by the clock.
 	Sleep func(context.Context, time.Duration) error
 }
@@ -44,6 +50,12 @@ func (o Options) withDefaults() Options {
 	if o.Patience == 0 {
 		o.Patience = 2 * time.Minute
 	}
+	if o.WithData {
+		o.Host = nil
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Sleep == nil {
 		o.Sleep = pause.For
 	}
@@ -53,12 +65,12 @@ func (o Options) withDefaults() Options {
 // Move is one move between two management clusters.
 type Move struct {
 	Options
-	source, target *side
+	source, target *sides.Side
 }
 
 // New prepares a move. It reads nothing yet.
 func New(source, target client.Client, o Options) *Move {
-	return &Move{Options: o.withDefaults(), source: newSide("source", source), target: newSide("target", target)}
+	return &Move{Options: o.withDefaults(), source: sides.New("source", source), target: sides.New("target", target)}
 }
 
 // Result is what a move did.
@@ -76,7 +88,7 @@ func (m *Move) Plan(ctx context.Context) (Plan, error) {
 	if _, _, err := m.identities(ctx); err != nil {
 		return Plan{}, err
 	}
-	switch j, _, err := m.source.readJournal(ctx, journalNamespace(m.What)); {
+	switch j, _, err := readJournal(ctx, m.source, journalNamespace(m.What)); {
 	case err != nil:
 		return Plan{}, err
 	case j != nil:
@@ -98,10 +110,10 @@ func (m *Move) plan(ctx context.Context) (Plan, error) {
 }
 
 func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
-	if from, err = m.source.identity(ctx); err != nil {
+	if from, err = m.source.Identity(ctx); err != nil {
 		return "", "", err
 	}
-	if to, err = m.target.identity(ctx); err != nil {
+	if to, err = m.target.Identity(ctx); err != nil {
 		return "", "", err
 	}
 	if from == to {
@@ -117,24 +129,27 @@ func (m *Move) facts(ctx context.Context) (facts, error) {
 	if err != nil {
 		return f, err
 	}
-	if f.targetProviders, err = m.target.providers(ctx); err != nil {
+	if f.targetProviders, err = m.target.Providers(ctx); err != nil {
 		return f, err
 	}
-	if f.namespaces, err = m.target.namespaces(ctx); err != nil {
+	if f.namespaces, err = m.target.Namespaces(ctx); err != nil {
 		return f, err
 	}
 	var ids []graph.ID
 	versions := map[graph.ID]string{}
 	for _, i := range f.selection.Items() {
-		if !kindOf(f.kinds, i.ID).Missing {
+		if !sides.KindOf(f.kinds, i.ID).Missing {
 			ids = append(ids, f.at(i.ID))
 			versions[f.at(i.ID)] = i.GroupVersionKind().Version
 		}
 	}
-	if f.target, err = m.target.find(ctx, ids, func(id graph.ID) string { return versions[id] }); err != nil {
+	if f.target, err = m.target.Find(ctx, ids, func(id graph.ID) string { return versions[id] }); err != nil {
 		return f, err
 	}
 	if err := m.readHost(ctx, &f); err != nil {
+		return f, err
+	}
+	if err := m.readData(ctx, &f); err != nil {
 		return f, err
 	}
 	return f, m.checkClasses(ctx, &f)
@@ -142,13 +157,13 @@ func (m *Move) facts(ctx context.Context) (facts, error) {
 
 // readSource reads what moves.
 func (m *Move) readSource(ctx context.Context, f *facts) (err error) {
-	if f.sourceProviders, err = m.source.providers(ctx); err != nil {
+	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
 		return err
 	}
-	if f.kinds, err = m.source.kinds(ctx, m.mapper()); err != nil {
+	if f.kinds, err = m.source.Kinds(ctx, m.mapper()); err != nil {
 		return err
 	}
-	objects, err := m.source.read(ctx, f.kinds, m.What.Namespace, check.InfrastructureNamespaces(f.sourceProviders))
+	objects, err := m.source.Read(ctx, f.kinds, m.What.Namespace, check.InfrastructureNamespaces(f.sourceProviders))
 	if err != nil {
 		return err
 	}
@@ -181,7 +196,7 @@ func (m *Move) checkClasses(ctx context.Context, f *facts) error {
 		if class.Name == "" || class.Namespace == i.ID.Namespace || slices.ContainsFunc(f.selection.Items(), func(o graph.Item) bool { return o.ID == class }) {
 			continue
 		}
-		found, err := m.target.find(ctx, []graph.ID{class}, func(graph.ID) string { return i.GroupVersionKind().Version })
+		found, err := m.target.Find(ctx, []graph.ID{class}, func(graph.ID) string { return i.GroupVersionKind().Version })
 		if err != nil {
 			return err
 		}
@@ -217,43 +232,6 @@ func (m *Move) mutate(o *unstructured.Unstructured) error {
 	return nil
 }
 
-func (s *side) namespaces(ctx context.Context) (map[string]bool, error) {
-	var list corev1.NamespaceList
-	if err := s.client.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing the namespaces of the %s: %w", s.name, err)
-	}
-	out := map[string]bool{}
-	for _, ns := range list.Items {
-		out[ns.Name] = true
-	}
-	return out, nil
-}
-
-// find reads those of the objects that exist, with a list for each kind and namespace.
-func (s *side) find(ctx context.Context, ids []graph.ID, version func(graph.ID) string) (map[graph.ID]graph.Object, error) {
-	type bundle struct{ group, version, kind, namespace string }
-	wanted, lists := map[graph.ID]bool{}, map[bundle]bool{}
-	for _, id := range ids {
-		wanted[id] = true
-		lists[bundle{id.Group, version(id), id.Kind, id.Namespace}] = true
-	}
-	out := map[graph.ID]graph.Object{}
-	for b := range lists {
-		k := Kind{Namespaced: b.namespace != ""}
-		k.Group, k.Version, k.Kind = b.group, b.version, b.kind
-		objects, err := s.list(ctx, k, b.namespace)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
-			if id := graph.IDOf(o.Unstructured); wanted[id] {
-				out[id] = o
-			}
-		}
-	}
-	return out, nil
-}
-
 // Run carries the plan out, or continues what was begun.
 func (m *Move) Run(ctx context.Context) (Result, error) {
 	j, done, err := m.begun(ctx)
@@ -280,6 +258,8 @@ func (m *Move) Rollback(ctx context.Context) (Result, error) {
 		return Result{}, fault.New(fault.Invalid, "MoveEnded", "the move had ended, and its journal is deleted now: to have everything back, move it back")
 	case j == nil:
 		return Result{}, fault.New(fault.Invalid, "NothingToTakeBack", "no move is under way: there is nothing to take back")
+	case j.Phase == deleting && j.WithData:
+		return Result{}, fault.New(fault.Invalid, "TooLate", "the target has the data, and that of the source is being deleted: run the command without --rollback to end the move, then move it back")
 	case j.Phase == resuming:
 		return Result{}, fault.New(fault.Invalid, "TooLate", "everything is at the target, and the source has nothing any more: run the command without --rollback to end the move, then move it back")
 	}
@@ -297,7 +277,7 @@ func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
 		return nil, false, err
 	}
 	namespace := journalNamespace(m.What)
-	own, _, err := m.source.readJournal(ctx, namespace)
+	own, _, err := readJournal(ctx, m.source, namespace)
 	if err != nil {
 		return nil, false, err
 	}
@@ -305,9 +285,12 @@ func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
 		if own.From != from || own.To != to || !sameWhat(own.What, m.What) {
 			return nil, false, otherMove(m.source, namespace)
 		}
+		if own.WithData != m.WithData {
+			return nil, false, fault.New(fault.Invalid, "OtherFlags", "the move was begun with --with-data=%t: run the command with it", own.WithData)
+		}
 		return own, false, m.believe(own)
 	}
-	left, _, err := m.target.readJournal(ctx, namespace)
+	left, _, err := readJournal(ctx, m.target, namespace)
 	if err != nil || left == nil {
 		return nil, false, err
 	}
@@ -315,7 +298,7 @@ func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
 		return nil, false, otherMove(m.target, namespace)
 	}
 	m.Report("The move had ended already")
-	return nil, true, m.target.deleteJournal(ctx, left)
+	return nil, true, deleteJournal(ctx, m.target, left)
 }
 
 // believe refuses a journal that reaches out of the namespace: those who may write ConfigMaps there can change it.
@@ -325,6 +308,12 @@ func (m *Move) believe(j *journal) error {
 		if outside || e.To != nil && len(m.Mutate) == 0 {
 			return fault.New(fault.Invalid, "UnreadableJournal", "the journal, ConfigMap %s/%s of the source, names %s, which this move has nothing to do with: it was changed by another client; see who may write ConfigMaps there, and delete it to begin the move again",
 				journalNamespace(m.What), journalName, e.At())
+		}
+	}
+	for _, p := range j.Plan.Data {
+		if !slices.ContainsFunc(j.Plan.Entries, func(e sides.Entry) bool { return e.ID == p.ID && !e.Copy && e.ID.Kind == "HostedControlPlane" }) {
+			return fault.New(fault.Invalid, "UnreadableJournal", "the journal, ConfigMap %s/%s of the source, names %s, which does not move: it was changed by another client; see who may write ConfigMaps there, and delete it to begin the move again",
+				journalNamespace(m.What), journalName, p.ID)
 		}
 	}
 	return nil
@@ -347,17 +336,17 @@ func (m *Move) begin(ctx context.Context) (*journal, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	j := &journal{ID: string(uuid.NewUUID()), From: from, To: to, What: m.What, Phase: pausing, Plan: p, Paused: p.roots()}
-	return j, m.source.writeJournal(ctx, j)
+	j := &journal{ID: string(uuid.NewUUID()), From: from, To: to, What: m.What, Phase: pausing, Plan: p, Paused: p.roots(), WithData: m.WithData}
+	return j, writeJournal(ctx, m.source, j)
 }
 
 // note writes the journal, first where it counts.
 func (m *Move) note(ctx context.Context, j *journal) error {
-	if err := m.source.writeJournal(ctx, j); err != nil {
+	if err := writeJournal(ctx, m.source, j); err != nil {
 		return err
 	}
-	if err := m.target.ensureNamespace(ctx, journalNamespace(j.What)); err != nil {
+	if err := m.target.EnsureNamespace(ctx, journalNamespace(j.What)); err != nil {
 		return err
 	}
-	return m.target.writeJournal(ctx, j)
+	return writeJournal(ctx, m.target, j)
 }

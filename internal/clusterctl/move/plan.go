@@ -9,50 +9,33 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/data"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
-
-// Entry is an object of a plan. Its fields are short in the journal, which has one for each object.
-type Entry struct {
-	ID graph.ID `json:"i"`
-	// To is what it is at the target, if that is something else.
-	To *graph.ID `json:"t,omitempty"`
-	// Version in which it is read and written.
-	Version string `json:"v"`
-	// Level: those of lower levels are created before it.
-	Level int `json:"l,omitempty"`
-	// Copy: it is created where it is missing, and stays at the source.
-	Copy bool `json:"c,omitempty"`
-	// Existed: the target had it before, so that it is never deleted there.
-	Existed bool `json:"e,omitempty"`
-}
-
-// At is its ID at the target.
-func (e Entry) At() graph.ID {
-	if e.To != nil {
-		return *e.To
-	}
-	return e.ID
-}
 
 // Plan is what a move does.
 type Plan struct {
 	// Namespaces that are missing at the target.
 	Namespaces []string
 	// Entries are the objects, in the order in which they are created.
-	Entries []Entry
+	Entries []sides.Entry
 	// Problems keep it from being carried out.
 	Problems []string
 	// Export: the objects are written to files, and stay.
 	Export bool `json:",omitempty"`
 	// Host are sentences about what is handed over on the host.
 	Host []string `json:",omitempty"`
+	// Data are the control planes whose data goes along.
+	Data []data.Plane `json:",omitempty"`
 	// Notes are sentences about what does not go along.
 	Notes []string `json:",omitempty"`
 
 	holdings []host.Holding
+	// replaced are Machines that are replaced at the target, hosted what is deleted with what it has on the host of the source.
+	replaced, hosted []graph.ID
 }
 
 // Steps are what is done, in its order, as sentences.
@@ -83,13 +66,26 @@ func (p Plan) Steps() []string {
 	}
 	add("target: read everything back and compare it with the source")
 	out = append(out, p.Host...)
+	for _, d := range p.Data {
+		out = append(out, d.Steps()...)
+	}
 	for _, e := range slices.Backward(p.Entries) {
-		if !e.Copy {
+		switch {
+		case e.Copy:
+		case slices.Contains(p.hosted, e.ID):
+			add("source: delete %s, with what it has on the host", e.ID)
+		default:
 			add("source: delete %s", e.ID)
 		}
 	}
+	for _, id := range p.replaced {
+		add("target: replace %s: its node is created again, and the Pods on it end", id)
+	}
 	for _, id := range p.roots() {
 		add("target: resume %s", id)
+	}
+	for _, d := range p.Data {
+		add("target: wait until the API of Cluster %s/%s answers there", d.ID.Namespace, d.Cluster)
 	}
 	add("both: delete the journal")
 	return append(out, p.Notes...)
@@ -149,7 +145,7 @@ func (p Plan) Err() error {
 
 // facts are what a plan is made from, all that was read of both sides.
 type facts struct {
-	kinds           []Kind
+	kinds           []sides.Kind
 	selection       graph.Selection
 	at              func(graph.ID) graph.ID   // what it is at the target
 	target          map[graph.ID]graph.Object // objects there
@@ -157,8 +153,10 @@ type facts struct {
 	sourceProviders []check.Provider
 	targetProviders []check.Provider
 	// host is what both sides share of a host; nil: nothing, because of apart.
-	host      *host.Facts
-	apart     string
+	host  *host.Facts
+	apart string
+	// data is what is known of both sides where data goes along; nil: it does not.
+	data      *data.Facts
 	directory bool // objects go to files, and stay at the source
 	begun     bool // what moves is paused by the move itself
 }
@@ -169,11 +167,11 @@ func makePlan(f facts) Plan {
 	if !f.directory {
 		p.Problems = append(p.Problems, check.Providers(f.sourceProviders, f.targetProviders)...)
 	}
-	missing := map[Kind]bool{}
+	missing := map[sides.Kind]bool{}
 	for level, items := range f.selection.Levels {
 		for _, i := range items {
 			p.Problems = append(p.Problems, f.check(i)...)
-			if k := kindOf(f.kinds, i.ID); k.Missing && !missing[k] {
+			if k := sides.KindOf(f.kinds, i.ID); k.Missing && !missing[k] {
 				missing[k] = true
 				p.Problems = append(p.Problems, fmt.Sprintf("the target does not have the kind %s (%s) in a version of the source's: install or upgrade its provider there", k.Kind, k.Group))
 			}
@@ -208,6 +206,10 @@ func (p *Plan) note(f facts) {
 
 // survey adds what is handed over on the host.
 func (p *Plan) survey(f facts) {
+	if f.data != nil {
+		p.surveyData(f)
+		return
+	}
 	if f.host == nil {
 		onHost := false
 		for _, i := range f.selection.Items() {
@@ -216,7 +218,7 @@ func (p *Plan) survey(f facts) {
 			}
 		}
 		if onHost {
-			p.Problems = append(p.Problems, fmt.Sprintf("nothing can be handed over, because %s; delete these clusters here and create them there, or keep them in this management cluster",
+			p.Problems = append(p.Problems, fmt.Sprintf("nothing can be handed over, because %s; take the data of hosted control planes along with --with-data, delete these clusters here and create them there, or keep them in this management cluster",
 				cmp.Or(f.apart, "it is not known that both management clusters are on one host")))
 		}
 		return
@@ -230,7 +232,7 @@ func (p *Plan) survey(f facts) {
 
 // add adds the entry of an item, and the namespace that it needs.
 func (p *Plan) add(f facts, i graph.Item, level int) {
-	e := Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: i.Copy}
+	e := sides.Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: i.Copy}
 	to := f.at(i.ID)
 	if to != i.ID {
 		e.To = &to
@@ -252,13 +254,4 @@ func (f facts) check(i graph.Item) []string {
 		return nil
 	}
 	return check.Item(i)
-}
-
-func kindOf(kinds []Kind, id graph.ID) Kind {
-	for _, k := range kinds {
-		if k.Group == id.Group && k.Kind == id.Kind {
-			return k
-		}
-	}
-	return Kind{}
 }

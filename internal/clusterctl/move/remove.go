@@ -13,39 +13,40 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // delete deletes objects of one side, those that others need last, and waits until they are gone. which names an entry there, and
 // reports whether it is to be deleted.
-func (m *Move) delete(ctx context.Context, s *side, j *journal, which func(Entry) (graph.ID, bool)) error {
-	var entries []Entry
+func (m *Move) delete(ctx context.Context, s *sides.Side, j *journal, which func(sides.Entry) (graph.ID, bool)) error {
+	var entries []sides.Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {
 		if _, is := which(e); is {
 			entries = append(entries, e)
 		}
 	}
-	at := func(e Entry) graph.ID { id, _ := which(e); return id }
+	at := func(e sides.Entry) graph.ID { id, _ := which(e); return id }
 	const interval = time.Second
 	for waited := time.Duration(0); ; waited += interval {
-		live, err := s.findEntries(ctx, entries, at)
+		live, err := s.FindEntries(ctx, entries, at)
 		if err != nil || len(live) == 0 {
 			return err
 		}
 		if waited > m.Patience {
-			return fault.New(fault.Transient, "NotDeleted", "these objects are not gone from the %s: %s", s.name, strings.Join(held(live), "; "))
+			return fault.New(fault.Transient, "NotDeleted", "these objects are not gone from the %s: %s", s.Name, strings.Join(held(live), "; "))
 		}
-		err = eachLevel(ctx, entries, func(ctx context.Context, e Entry) error {
+		err = sides.EachLevel(ctx, entries, func(ctx context.Context, e sides.Entry) error {
 			o, exists := live[at(e)]
 			if !exists {
 				return nil
 			}
-			return s.deleteObject(ctx, o.Unstructured)
+			return deleteObject(ctx, s, o.Unstructured, m.deletesItself(s, o))
 		})
 		if err != nil {
 			return err
 		}
-		if live, err = s.findEntries(ctx, entries, at); err != nil || len(live) == 0 {
+		if live, err = s.FindEntries(ctx, entries, at); err != nil || len(live) == 0 {
 			return err
 		}
 		if err := m.Sleep(ctx, interval); err != nil {
@@ -55,10 +56,16 @@ func (m *Move) delete(ctx context.Context, s *side, j *journal, which func(Entry
 }
 
 // deleteObject deletes an object without its controllers acting on that: it is marked, and loses its finalizers. The mark is
-// refused when the object was changed since it was read.
-func (s *side) deleteObject(ctx context.Context, o *unstructured.Unstructured) error {
+// refused when the object was changed since it was read. One that deletes what it has on its host keeps its finalizers for that.
+func deleteObject(ctx context.Context, s *sides.Side, o *unstructured.Unstructured, itself bool) error {
+	if itself {
+		if o.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		return s.Writer.DeleteAnyway(ctx, o)
+	}
 	if o.GroupVersionKind().Group != "" || len(o.GetFinalizers()) > 0 {
-		err := s.writer.Patch(ctx, o, func(c client.Object) {
+		err := s.Writer.Patch(ctx, o, func(c client.Object) {
 			u := c.(*unstructured.Unstructured)
 			portable.Annotate(u, portable.DeleteForMove, true)
 			unstructured.RemoveNestedField(u.Object, "metadata", "finalizers")
@@ -70,7 +77,7 @@ func (s *side) deleteObject(ctx context.Context, o *unstructured.Unstructured) e
 			return err
 		}
 	}
-	return s.writer.DeleteAnyway(ctx, o)
+	return s.Writer.DeleteAnyway(ctx, o)
 }
 
 func held(live map[graph.ID]graph.Object) []string {
@@ -94,18 +101,18 @@ func (m *Move) revert(ctx context.Context, j *journal) error {
 		}
 	}
 	t := m.back(j)
-	if err := t.load(ctx); err != nil {
+	if err := t.Load(ctx); err != nil {
 		return continued(err)
 	}
-	err := eachLevel(ctx, t.entries, func(ctx context.Context, e Entry) error { return t.restore(ctx, e) })
+	err := sides.EachLevel(ctx, t.Entries, func(ctx context.Context, e sides.Entry) error { return restoreObject(ctx, t, e) })
 	if err != nil {
 		return continued(err)
 	}
-	source, err := m.source.findEntries(ctx, j.Plan.Entries, func(e Entry) graph.ID { return e.ID })
+	source, err := m.source.FindEntries(ctx, j.Plan.Entries, func(e sides.Entry) graph.ID { return e.ID })
 	if err != nil {
 		return continued(err)
 	}
-	err = m.delete(ctx, m.target, j, func(e Entry) (graph.ID, bool) {
+	err = m.delete(ctx, m.target, j, func(e sides.Entry) (graph.ID, bool) {
 		_, safe := source[e.ID]
 		return e.At(), safe && !e.Existed && !e.Copy
 	})
@@ -115,17 +122,17 @@ func (m *Move) revert(ctx context.Context, j *journal) error {
 	return m.deleteCopies(ctx, j)
 }
 
-// restore brings one object back: it is created where it is gone, and loses the mark of a deletion where it is not.
-func (t *transfer) restore(ctx context.Context, e Entry) error {
-	live, there := t.live[t.there(e)]
+// restoreObject brings one object back: it is created where it is gone, and loses the mark of a deletion where it is not.
+func restoreObject(ctx context.Context, t *sides.Transfer, e sides.Entry) error {
+	live, there := t.Live[t.There(e)]
 	if !there {
-		return t.one(ctx, e)
+		return t.One(ctx, e)
 	}
 	if !portable.IsMarked(live.Unstructured) {
 		return nil
 	}
-	other, known := t.old[t.here(e)]
-	return t.to.writer.Patch(ctx, live.Unstructured, func(c client.Object) {
+	other, known := t.Old[t.Here(e)]
+	return t.To.Writer.Patch(ctx, live.Unstructured, func(c client.Object) {
 		u := c.(*unstructured.Unstructured)
 		portable.Annotate(u, portable.DeleteForMove, false)
 		if known && len(u.GetFinalizers()) == 0 {
@@ -136,7 +143,7 @@ func (t *transfer) restore(ctx context.Context, e Entry) error {
 
 // deleteCopies deletes what was copied, unless something uses it by now; outside of the namespace nothing: a tenant can write the journal.
 func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
-	var entries []Entry
+	var entries []sides.Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {
 		if outside := m.What.Namespace != "" && e.ID.Namespace != m.What.Namespace; e.Copy && !e.Existed && outside {
 			m.Report(fmt.Sprintf("%s stays at the target: delete it if it was copied there and nothing uses it", e.At()))
@@ -144,7 +151,7 @@ func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
 			entries = append(entries, e)
 		}
 	}
-	live, err := m.target.findEntries(ctx, entries, Entry.At)
+	live, err := m.target.FindEntries(ctx, entries, sides.Entry.At)
 	if err != nil {
 		return continued(err)
 	}
@@ -153,7 +160,7 @@ func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
 		if !exists {
 			continue
 		}
-		switch err := m.target.writer.DeleteAnyway(ctx, o.Unstructured); {
+		switch err := m.target.Writer.DeleteAnyway(ctx, o.Unstructured); {
 		case fault.KindOf(err) == fault.Invalid || isForbidden(err):
 			m.Report(fmt.Sprintf("%s stays at the target: %v", e.At(), err))
 		case err != nil:

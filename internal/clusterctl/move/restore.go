@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/files"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -69,41 +70,41 @@ func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOp
 // Restore creates objects, paused, and resumes them when all are there. What exists is kept as it is. When it is interrupted, the
 // same call again completes it.
 func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o RestoreOptions) (Stored, error) {
-	s := newSide("management cluster", c)
+	s := sides.New("management cluster", c)
 	report := Options{Report: o.Report}.withDefaults().Report
-	t, namespaces, err := s.restoration(ctx, objects, o.Creating)
+	t, namespaces, err := restoration(ctx, s, objects, o.Creating)
 	if err != nil {
 		return Stored{}, err
 	}
-	if err := t.load(ctx); err != nil {
+	if err := t.Load(ctx); err != nil {
 		return Stored{}, err
 	}
-	for _, e := range t.entries {
-		if _, kept := t.live[e.ID]; o.Each != nil {
+	for _, e := range t.Entries {
+		if _, kept := t.Live[e.ID]; o.Each != nil {
 			o.Each(e.ID, kept)
 		}
 	}
-	result := Stored{Kept: len(t.live), Created: len(t.entries) - len(t.live), DryRun: o.DryRun}
+	result := Stored{Kept: len(t.Live), Created: len(t.Entries) - len(t.Live), DryRun: o.DryRun}
 	if o.DryRun {
 		return result, nil
 	}
 	for _, ns := range namespaces {
-		if err := s.ensureNamespace(ctx, ns); err != nil {
+		if err := s.EnsureNamespace(ctx, ns); err != nil {
 			return Stored{}, again(err)
 		}
 	}
 	report(fmt.Sprintf("Creating %d objects, paused", result.Created))
-	if err := t.run(ctx); err != nil {
+	if err := t.Run(ctx); err != nil {
 		return Stored{}, again(err)
 	}
 	report("Resuming what was created")
 	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
-		for _, e := range t.entries {
+		for _, e := range t.Entries {
 			if !e.ID.IsCore(kind) {
 				continue
 			}
-			stays := o.PausedStay && isPaused(t.old[e.ID].Unstructured)
-			if err := s.endRestoring(ctx, e, stays); err != nil {
+			stays := o.PausedStay && isPaused(t.Old[e.ID].Unstructured)
+			if err := endRestoring(ctx, s, e, stays); err != nil {
 				return Stored{}, again(err)
 			}
 		}
@@ -120,8 +121,8 @@ func isPaused(o *unstructured.Unstructured) bool {
 }
 
 // restoration checks all objects before the first is written.
-func (s *side) restoration(ctx context.Context, objects []*unstructured.Unstructured, creating func()) (*transfer, []string, error) {
-	kinds, err := s.kinds(ctx, nil)
+func restoration(ctx context.Context, s *sides.Side, objects []*unstructured.Unstructured, creating func()) (*sides.Transfer, []string, error) {
+	kinds, err := s.Kinds(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,10 +131,10 @@ func (s *side) restoration(ctx context.Context, objects []*unstructured.Unstruct
 	seen := map[graph.ID]bool{}
 	for _, o := range objects {
 		id := graph.IDOf(o)
-		k := kindOf(kinds, id)
-		_, err := s.client.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+		k := sides.KindOf(kinds, id)
+		_, err := s.Client.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 		switch {
-		case k.Kind == "" || isNoMatch(err):
+		case k.Kind == "" || sides.IsNoMatch(err):
 			problems = append(problems, fmt.Sprintf("%s: the management cluster does not have %s of %s, or it is not a kind of Cluster API; install its provider, or remove the file", id, o.GetKind(), o.GetAPIVersion()))
 		case err != nil:
 			return nil, nil, fmt.Errorf("reading whether %s is served: %w", o.GetKind(), err)
@@ -150,18 +151,18 @@ func (s *side) restoration(ctx context.Context, objects []*unstructured.Unstruct
 	if problems = append(problems, selection.Problems...); len(problems) > 0 {
 		return nil, nil, fault.New(fault.Invalid, "CannotRestore", "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
-	t := &transfer{to: s, old: map[graph.ID]graph.Object{}, change: func(object *unstructured.Unstructured) error {
+	t := &sides.Transfer{To: s, Old: map[graph.ID]graph.Object{}, Change: func(object *unstructured.Unstructured) error {
 		if creating != nil {
 			creating()
 		}
 		return markRestoring(object)
 	}}
-	t.here = func(e Entry) graph.ID { return e.ID }
-	t.there = t.here
+	t.Here = func(e sides.Entry) graph.ID { return e.ID }
+	t.There = t.Here
 	for level, items := range selection.Levels {
 		for _, i := range items {
-			t.old[i.ID] = i.Object
-			t.entries = append(t.entries, Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: true})
+			t.Old[i.ID] = i.Object
+			t.Entries = append(t.Entries, sides.Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: true})
 		}
 	}
 	return t, namespaces, nil
@@ -176,15 +177,15 @@ func markRestoring(o *unstructured.Unstructured) error {
 }
 
 // endRestoring resumes what a restore has created, and nothing else.
-func (s *side) endRestoring(ctx context.Context, e Entry, stays bool) error {
-	live, err := s.get(ctx, e.ID, e.Version)
+func endRestoring(ctx context.Context, s *sides.Side, e sides.Entry, stays bool) error {
+	live, err := s.Get(ctx, e.ID, e.Version)
 	if err != nil || live == nil {
 		return err
 	}
 	if _, own := live.GetAnnotations()[restoringAnnotation]; !own {
 		return nil
 	}
-	return s.writer.Patch(ctx, live, func(c client.Object) {
+	return s.Writer.Patch(ctx, live, func(c client.Object) {
 		o := c.(*unstructured.Unstructured)
 		portable.Annotate(o, restoringAnnotation, false)
 		if !stays {

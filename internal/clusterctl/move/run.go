@@ -8,15 +8,11 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -54,16 +50,22 @@ func (m *Move) step(ctx context.Context, j *journal) (_ Result, done bool, err e
 		next, err = m.pause(ctx, j)
 	case creating:
 		next, err = m.create(ctx, j)
+	case probing:
+		next, err = m.probe(ctx, j)
+	case saving:
+		next, err = m.save(ctx, j)
+	case restoring:
+		next, err = m.restoreData(ctx, j)
 	case deleting:
 		next, err = m.remove(ctx, j)
 	case resuming:
-		result, err := m.end(ctx, j, m.target, Entry.At)
+		result, err := m.end(ctx, j, m.target, sides.Entry.At)
 		return result, true, err
 	case reverting:
 		if err := m.revert(ctx, j); err != nil {
 			return Result{}, false, err
 		}
-		result, err := m.end(ctx, j, m.source, func(e Entry) graph.ID { return e.ID })
+		result, err := m.end(ctx, j, m.source, func(e sides.Entry) graph.ID { return e.ID })
 		return result, true, err
 	default:
 		err = fault.New(fault.Invalid, "UnreadableJournal", "the journal has the phase %q, which this version of slipway does not know: use the version that began the move", j.Phase)
@@ -84,7 +86,7 @@ func isServerFailure(err error) bool {
 // pause pauses what moves, and waits until providers let it go. When they do not, everything is resumed again.
 func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 	for _, ns := range j.Plan.Namespaces {
-		if err := m.target.ensureNamespace(ctx, ns); err != nil {
+		if err := m.target.EnsureNamespace(ctx, ns); err != nil {
 			return "", err
 		}
 	}
@@ -94,7 +96,7 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 	m.Report(fmt.Sprintf("Pausing %d Clusters and ClusterClasses at the source", len(j.Paused)))
 	for _, e := range j.Plan.Entries {
 		if isRoot(e) {
-			if err := m.source.setPaused(ctx, e.ID, e.Version, true); err != nil {
+			if err := m.source.SetPaused(ctx, e.ID, e.Version, true); err != nil {
 				return "", err
 			}
 		}
@@ -103,27 +105,33 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 	if err != nil || len(holders) == 0 {
 		return creating, err
 	}
-	j.Phase = reverting
-	if err := m.note(ctx, j); err != nil {
-		return "", err
-	}
-	if _, err := m.carryOut(ctx, j); err != nil {
+	if err := m.takeBack(ctx, j); err != nil {
 		return "", err
 	}
 	return "", fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was moved",
 		check.BlockMove, m.Patience, strings.Join(holders, ", "))
 }
 
+// takeBack takes the move back, which cannot be completed.
+func (m *Move) takeBack(ctx context.Context, j *journal) error {
+	j.Phase = reverting
+	if err := m.note(ctx, j); err != nil {
+		return err
+	}
+	_, err := m.carryOut(ctx, j)
+	return err
+}
+
 // awaitRelease returns who still holds the move when patience ends.
 func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	const interval = 5 * time.Second
-	kinds, err := m.source.kinds(ctx, m.mapper())
+	kinds, err := m.source.Kinds(ctx, m.mapper())
 	if err != nil {
 		return nil, err
 	}
 	said := ""
 	for waited := time.Duration(0); ; waited += interval {
-		objects, err := m.source.read(ctx, kinds, m.What.Namespace, nil)
+		objects, err := m.source.Read(ctx, kinds, m.What.Namespace, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -170,16 +178,27 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	moved, copied := fresh.count()
 	m.Report(fmt.Sprintf("Creating %d objects at the target", moved+copied))
 	t := m.forth(j)
-	if err := t.run(ctx); err != nil {
+	if err := t.Run(ctx); err != nil {
 		return "", continued(err)
 	}
 	m.Report("Comparing the target with the source")
-	return deleting, t.verify(ctx)
+	if err := t.Verify(ctx); err != nil {
+		return "", continued(err)
+	}
+	if j.WithData {
+		return probing, nil
+	}
+	return deleting, nil
 }
 
 // continued says what to do after an error in the middle.
 func continued(err error) error {
 	return fmt.Errorf("the move is not complete, everything is paused; run the same command again to continue, or with --rollback to take it back: %w", err)
+}
+
+// continuedThere says what to do after an error when nothing is left to be moved.
+func continuedThere(err error) error {
+	return fmt.Errorf("everything is at the target, and resumed there; run the same command again to end the move: %w", err)
 }
 
 // remove deletes at the source. What was changed there meanwhile is brought to the target first.
@@ -188,19 +207,22 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	var err error
 	for range tries {
 		t := m.forth(j)
-		if err = t.run(ctx); err != nil {
+		if err = t.Run(ctx); err != nil {
 			return "", continued(err)
 		}
-		if err = t.verify(ctx); err != nil {
-			return "", err
+		if err = t.Verify(ctx); err != nil {
+			return "", continued(err)
 		}
 		if err = m.handOver(ctx, j); err != nil {
 			return "", continued(err)
 		}
 		m.Report("Deleting at the source")
-		if err = m.delete(ctx, m.source, j, func(e Entry) (graph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
+		if err = m.delete(ctx, m.source, j, func(e sides.Entry) (graph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
 			break
 		}
+	}
+	if err == nil && j.WithData {
+		err = m.replaceMachines(ctx, j)
 	}
 	if err != nil {
 		return "", continued(err)
@@ -236,25 +258,33 @@ func (m *Move) handOver(ctx context.Context, j *journal) error {
 }
 
 // end resumes what was paused, and deletes the journals.
-func (m *Move) end(ctx context.Context, j *journal, s *side, at func(Entry) graph.ID) (Result, error) {
+func (m *Move) end(ctx context.Context, j *journal, s *sides.Side, at func(sides.Entry) graph.ID) (Result, error) {
 	if s == m.target && m.Host != nil {
 		if err := m.Host.Settle(j.What); err != nil {
 			return Result{}, continued(err)
 		}
 	}
-	m.Report(fmt.Sprintf("Resuming at the %s", s.name))
+	if err := m.transfer(j).Release(ctx, s, j.Plan.Data); err != nil {
+		return Result{}, continued(err)
+	}
+	m.Report(fmt.Sprintf("Resuming at the %s", s.Name))
 	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
 		for _, e := range j.Plan.Entries {
 			if !isRoot(e) || !e.ID.IsCore(kind) {
 				continue
 			}
-			if err := s.setPaused(ctx, at(e), e.Version, false); err != nil {
+			if err := s.SetPaused(ctx, at(e), e.Version, false); err != nil {
 				return Result{}, continued(err)
 			}
 		}
 	}
-	for _, s := range []*side{m.source, m.target} {
-		if err := s.deleteJournal(ctx, j); err != nil {
+	if s == m.target {
+		if err := m.awaitAPIs(ctx, j); err != nil {
+			return Result{}, continuedThere(err)
+		}
+	}
+	for _, s := range []*sides.Side{m.source, m.target} {
+		if err := deleteJournal(ctx, s, j); err != nil {
 			return Result{}, continued(err)
 		}
 	}
@@ -265,39 +295,6 @@ func (m *Move) end(ctx context.Context, j *journal, s *side, at func(Entry) grap
 	return Result{Moved: moved, Copied: copied}, nil
 }
 
-func isRoot(e Entry) bool {
+func isRoot(e sides.Entry) bool {
 	return !e.Copy && (e.ID.IsCore(graph.Cluster) || e.ID.IsCore(graph.ClusterClass))
-}
-
-func (s *side) get(ctx context.Context, id graph.ID, version string) (*unstructured.Unstructured, error) {
-	o := &unstructured.Unstructured{}
-	o.SetAPIVersion(strings.TrimPrefix(id.Group+"/"+version, "/"))
-	o.SetKind(id.Kind)
-	err := s.client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, o)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s of the %s: %w", id, s.name, err)
-	}
-	return o, nil
-}
-
-// setPaused pauses or resumes a Cluster or ClusterClass; the field or annotation is removed, not false. One that is gone is left
-// out.
-func (s *side) setPaused(ctx context.Context, id graph.ID, version string, paused bool) error {
-	live, err := s.get(ctx, id, version)
-	if err != nil || live == nil {
-		return err
-	}
-	return s.writer.Patch(ctx, live, func(o client.Object) { portable.Pause(o.(*unstructured.Unstructured), paused) })
-}
-
-func (s *side) ensureNamespace(ctx context.Context, name string) error {
-	ns := &corev1.Namespace{}
-	err := s.client.Get(ctx, client.ObjectKey{Name: name}, ns)
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	return s.writer.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }

@@ -45,6 +45,8 @@ var crds = []struct {
 	{"infraclusters", infra, "InfraCluster", nil}, {"inframachines", infra, "InfraMachine", nil}, {"infraclustertemplates", infra, "InfraClusterTemplate", nil},
 	{"identities", infra, "Identity", map[string]string{"clusterctl.cluster.x-k8s.io/move-hierarchy": ""}},
 	{"hostedcontrolplanes", "controlplane.slipway.dev/v1alpha1", "HostedControlPlane", nil},
+	{"etcdsnapshotpolicies", "controlplane.slipway.dev/v1alpha1", "EtcdSnapshotPolicy", nil},
+	{"machinesets", core, "MachineSet", nil},
 	{"localclusters", "infrastructure.slipway.dev/v1alpha1", "LocalCluster", nil},
 	{"localmachines", "infrastructure.slipway.dev/v1alpha1", "LocalMachine", nil},
 	{"providers", "clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", nil},

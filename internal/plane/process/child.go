@@ -203,10 +203,13 @@ func (c *child) look(ctx context.Context, now time.Time) (Status, error) {
 		return Status{}, err
 	}
 	st.Name = c.name
-	if alive {
+	switch {
+	case alive && run.Only == workload.OnlyEtcd: // it says so when its etcd answers, and ends with it
+		st.EtcdReady = true
+	case alive:
 		st.Ready, st.EtcdReady = c.health.ask(ctx, run.Local, now)
 	}
-	if st.Ready {
+	if st.Ready || run.Only == workload.OnlyEtcd {
 		c.view.healthy = now
 	}
 	return st, nil

@@ -30,6 +30,8 @@ type Status struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// Memory is the resident memory in bytes.
 	Memory int64 `json:"memory,omitempty"`
+	// Only is what alone runs; empty: everything.
+	Only string `json:"only,omitempty"`
 	// Ready: the API server's /readyz says ok. EtcdReady: its etcd check does.
 	Ready     bool `json:"ready"`
 	EtcdReady bool `json:"etcdReady"`
@@ -84,7 +86,7 @@ func observe(f workload.Folder) (Status, error) {
 	if err != nil || !alive {
 		return s, err
 	}
-	s.Running, s.PID, s.Since, s.Version, s.Local = true, run.PID, run.Since, run.Version, run.Local
+	s.Running, s.PID, s.Since, s.Version, s.Local, s.Only = true, run.PID, run.Since, run.Version, run.Local, run.Only
 	s.Memory = Memory(run.PID)
 	if run.Child != 0 {
 		s.Memory += Memory(run.Child)
@@ -109,7 +111,7 @@ func Memory(pid int) int64 {
 // same tells whether two statuses mean the same to a caller that waits for a
 // change; memory does not count.
 func same(a, b Status) bool {
-	return a.Running == b.Running && a.PID == b.PID && a.Version == b.Version && a.Local == b.Local &&
+	return a.Running == b.Running && a.PID == b.PID && a.Version == b.Version && a.Local == b.Local && a.Only == b.Only &&
 		a.Ready == b.Ready && a.EtcdReady == b.EtcdReady && a.Restarts == b.Restarts && a.LastExit == b.LastExit &&
 		slices.Equal(a.LastLog, b.LastLog)
 }

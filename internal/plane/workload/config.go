@@ -60,13 +60,26 @@ type Config struct {
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 	// Restore is the ID of the snapshot that takes the place of the data, unless it has already; empty: none ever has.
 	Restore string `json:"restore,omitempty"`
+	// Only is what alone is to run, OnlyEtcd or OnlyLoopback; empty: everything.
+	Only string `json:"only,omitempty"`
 }
+
+// Values of Only.
+const (
+	// OnlyEtcd: etcd runs alone, on its socket.
+	OnlyEtcd = "etcd"
+	// OnlyLoopback: everything runs, and the API server does not listen at the endpoint.
+	OnlyLoopback = "loopback"
+)
 
 // Validate returns a fault of kind Invalid that names the first thing that
 // cannot work.
 func (c Config) Validate() error {
 	if c.Cluster == "" || c.Version == "" {
 		return fault.New(fault.Invalid, ReasonInvalid, "a control plane needs the name of its cluster and a Kubernetes version")
+	}
+	if c.Only != "" && c.Only != OnlyEtcd && c.Only != OnlyLoopback {
+		return fault.New(fault.Invalid, ReasonInvalid, "a control plane cannot run %q only", c.Only)
 	}
 	if _, err := c.Address(); err != nil {
 		return err

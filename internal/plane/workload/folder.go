@@ -64,6 +64,8 @@ type Run struct {
 	Local   string    `json:"local"`              // loopback address and port of the API server, for this machine only
 	// Relocatable tells that the process does not notice when its folder is renamed.
 	Relocatable bool `json:"relocatable,omitempty"`
+	// Only is what alone runs, as in the configuration.
+	Only string `json:"only,omitempty"`
 	// EncryptionKeys stands for the keys that objects may be encrypted with, ever since it is set; empty: none is.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 }

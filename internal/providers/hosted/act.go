@@ -142,8 +142,10 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return nil // its end leads to the next reconciliation
 	case FinishRestore:
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) { kube.Annotate(o, hostedv1.RestoreAnnotation, nil) })
+	case StopProcess:
+		return b.Stop(ctx, nameOf(s.Plane)) // only what can be stopped is quiesced
 	case RemoveProcess:
-		c.addons.forget(nameOf(s.Plane))
+		c.addons.Forget(nameOf(s.Plane))
 		return b.ControlPlanes.Remove(ctx, nameOf(s.Plane))
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the hosted control plane controller does not know how to %s", action)

@@ -3,15 +3,10 @@ package hosted
 import (
 	"context"
 	"fmt"
-	"reflect"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -22,17 +17,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
-
-// Addons is how the add-ons of a workload cluster fared when they were last read.
-type Addons struct {
-	addons.State
-	// At is when they were read; zero: not since this program began.
-	At time.Time
-	// Err says why they could not be read then; empty: they could.
-	Err string
-	// Outdated: they changed since.
-	Outdated bool
-}
 
 // InspectAddons asks how the add-ons fare.
 type InspectAddons struct{}
@@ -73,8 +57,8 @@ func hasAddons(t backend.Terms, plane *hostedv1.HostedControlPlane) bool {
 	return t.Addons && (!spec.CoreDNS.Disabled || !spec.KubeProxy.Disabled)
 }
 
-func (c *Controller) inspectAddons(ctx context.Context, s Snapshot) (Addons, error) {
-	a, changes := Addons{At: s.Now}, c.addons.begin(nameOf(s.Plane))
+func (c *Controller) inspectAddons(ctx context.Context, s Snapshot) (addons.Reading, error) {
+	a, changes := addons.Reading{At: s.Now}, c.addons.Begin(nameOf(s.Plane))
 	config, err := access(s)
 	if err == nil {
 		c.limitCalls(config, s.Cluster)
@@ -86,19 +70,8 @@ func (c *Controller) inspectAddons(ctx context.Context, s Snapshot) (Addons, err
 		}
 		a.Err = "The add-ons of the workload cluster cannot be read, retrying"
 	}
-	c.addons.set(nameOf(s.Plane), a, changes)
+	c.addons.Set(nameOf(s.Plane), a, changes)
 	return a, nil
-}
-
-// WatchedAddons limits the watches on workload clusters to the objects that tell how add-ons fare: a workload cluster may have
-// any number of others of their kinds.
-func WatchedAddons() map[client.Object]cache.ByObject {
-	named := func(name string) cache.ByObject {
-		return cache.ByObject{
-			Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {}}, Field: fields.OneTermEqualSelector("metadata.name", name),
-		}
-	}
-	return map[client.Object]cache.ByObject{&appsv1.DaemonSet{}: named(addons.KubeProxy), &appsv1.Deployment{}: named(addons.CoreDNS)}
 }
 
 // watchAddons makes changes of the add-ons enqueue their control plane, as soon as the workload cluster is connected.
@@ -109,9 +82,9 @@ func (c *Controller) watchAddons(ctx context.Context, s Snapshot) error {
 	name, request := nameOf(s.Plane), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.Plane)}
 	for _, kind := range []client.Object{&appsv1.DaemonSet{}, &appsv1.Deployment{}} {
 		err := c.workloads.Watch(ctx, client.ObjectKeyFromObject(s.Cluster), remote.WatchRequest{
-			Controller: Name, Kind: kind, Changed: addonMatters,
+			Controller: Name, Kind: kind, Changed: addons.Matters,
 			Map: func(context.Context, client.Object) []reconcile.Request {
-				c.addons.changed(name)
+				c.addons.Changed(name)
 				return []reconcile.Request{request}
 			},
 		})
@@ -123,20 +96,6 @@ func (c *Controller) watchAddons(ctx context.Context, s Snapshot) error {
 		}
 	}
 	return nil
-}
-
-// addonMatters drops the changes of an add-on after which it fares as before.
-func addonMatters(before, after client.Object) bool {
-	if before.GetGeneration() != after.GetGeneration() {
-		return true
-	}
-	switch b := before.(type) {
-	case *appsv1.DaemonSet:
-		return !reflect.DeepEqual(b.Status, after.(*appsv1.DaemonSet).Status)
-	case *appsv1.Deployment:
-		return !reflect.DeepEqual(b.Status, after.(*appsv1.Deployment).Status)
-	}
-	return false
 }
 
 // ofConnection enqueues the control plane whose add-ons can be watched, or not any more.
@@ -157,60 +116,4 @@ func (c *Controller) ofConnection(ctx context.Context, cluster client.ObjectKey)
 		return nil
 	}
 	return requests
-}
-
-// addonStates remembers how add-ons fared, by control plane.
-type addonStates struct {
-	mu sync.Mutex
-	of map[string]addonState
-}
-
-// addonState is the last answer, and how many changes were known of when it was given and are now.
-type addonState struct {
-	last            Addons
-	answered, known int
-}
-
-func (m *addonStates) get(name string) Addons {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	have := m.of[name]
-	have.last.Outdated = have.answered != have.known
-	return have.last
-}
-
-// begin returns what to set the answer with: a change while the add-ons are read may be missing in it.
-func (m *addonStates) begin(name string) (changes int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.of == nil {
-		m.of = map[string]addonState{}
-	}
-	have := m.of[name]
-	m.of[name] = have
-	return have.known
-}
-
-func (m *addonStates) set(name string, a Addons, changes int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	have := m.of[name]
-	have.last, have.answered = a, changes
-	m.of[name] = have
-}
-
-// changed notes a change; what was never read is not out of date.
-func (m *addonStates) changed(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if have, ok := m.of[name]; ok {
-		have.known++
-		m.of[name] = have
-	}
-}
-
-func (m *addonStates) forget(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.of, name)
 }

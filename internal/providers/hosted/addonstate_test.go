@@ -44,7 +44,7 @@ func connectedTo(t *testing.T, server *apiserver.Server) (*Controller, workqueue
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}},
 		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": kubeconfig},
 	}).Build()
-	clusters, err := remote.New(remote.Config{Management: mgmt, Watched: WatchedAddons()})
+	clusters, err := remote.New(remote.Config{Management: mgmt, Watched: addons.Watched()})
 	must(t, err)
 	background.Run(t, clusters.Start)
 	ctl := &Controller{client: mgmt, backends: backends(processes{}), workloads: clusters, inspect: func(ctx context.Context, _ *rest.Config, p addons.Params) (addons.State, error) {
@@ -103,14 +103,14 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 	}
 	ctl, queue := connectedTo(t, server)
 	enqueued(t, queue) // now that the workload cluster is connected
-	ctl.addons.begin("ns.p")
+	ctl.addons.Begin("ns.p")
 
 	at := now
 	seen := func() addons.State {
 		t.Helper()
 		s := running(t, func(s *Snapshot) { s.Now, s.Process.Local = at, "127.1.2.3:6443" })
 		must(t, ctl.watchAddons(t.Context(), s))
-		s.Addons = ctl.addons.get(nameOf(s.Plane))
+		s.Addons = ctl.addons.Get(nameOf(s.Plane))
 		for _, q := range Decide(s).Ask {
 			s, err = ctl.answer(t.Context(), s, q)
 			must(t, err)
@@ -134,9 +134,9 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 	must(t, err)
 	until(addons.State{})
 
-	for deadline := time.Now().Add(time.Minute); ctl.addons.begin("ns.p") < 4 && time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ctl.addons.Begin("ns.p") < 4 && time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
 	}
-	if got := ctl.addons.begin("ns.p"); got != 4 {
+	if got := ctl.addons.Begin("ns.p"); got != 4 {
 		t.Errorf("%d changes, want that each of the two add-ons was seen and changed: nothing else concerns the control plane", got)
 	}
 }
@@ -145,13 +145,13 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 func TestAddonsThatChangeWhileTheyAreRead(t *testing.T) {
 	ctl := &Controller{backends: backends(processes{})}
 	ctl.inspect = func(context.Context, *rest.Config, addons.Params) (addons.State, error) {
-		ctl.addons.changed("ns.p")
+		ctl.addons.Changed("ns.p")
 		return addons.State{NoNodes: true}, nil
 	}
 	s := running(t, func(s *Snapshot) { s.Process.Local = "127.1.2.3:6443" })
 	_, err := ctl.answer(t.Context(), s, InspectAddons{})
 	must(t, err)
-	s.Addons = ctl.addons.get(nameOf(s.Plane))
+	s.Addons = ctl.addons.Get(nameOf(s.Plane))
 	if p := Decide(s); len(p.Ask) > 0 || p.Recheck != changedFor {
 		t.Errorf("at once: %v, again in %s", p.Ask, p.Recheck)
 	}
@@ -159,9 +159,9 @@ func TestAddonsThatChangeWhileTheyAreRead(t *testing.T) {
 	if diff := cmp.Diff([]any{InspectAddons{}}, []any{Decide(s).Ask[0]}); diff != "" {
 		t.Error(diff)
 	}
-	ctl.addons.forget("ns.p")
-	ctl.addons.changed("ns.p")
-	if got := ctl.addons.get("ns.p"); got != (Addons{}) {
+	ctl.addons.Forget("ns.p")
+	ctl.addons.Changed("ns.p")
+	if got := ctl.addons.Get("ns.p"); got != (addons.Reading{}) {
 		t.Errorf("of a control plane that is gone: %+v", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/quiescing"
 )
 
 // judged is a snapshot with what became of the plan.
@@ -98,6 +99,8 @@ func (j judged) processRunning() condition.Verdict {
 	switch {
 	case j.Process.Running:
 		return condition.True(j.Terms.Running)
+	case j.Quiesce.Mode == hostedv1.QuiesceStopped:
+		return condition.False("Stopped", "The control plane is stopped until annotation "+hostedv1.QuiesceAnnotation+" is removed")
 	case !j.Process.Exists:
 		return condition.False("NotStarted", j.orWaiting("The control plane is not started yet"))
 	case j.Process.Problem != "":
@@ -171,7 +174,7 @@ func (j judged) available(set condition.Set) condition.Verdict {
 	if !j.Plane.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
 	}
-	if !j.Process.Ready {
+	if !j.Process.Ready || j.Quiesce != (quiescing.Request{}) {
 		return condition.False(clusterv1.NotAvailableReason, j.orWaiting(notReady(j.Snapshot)))
 	}
 	return condition.Summarize(set, condition.Reasons{

@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/quiescing"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/restoring"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/snapshots/destination"
@@ -70,8 +71,8 @@ type Controller struct {
 	writer    *kube.Writer
 	backends  backend.Set
 	gateways  Gateways
-	turns     turns
-	addons    addonStates
+	turns     backend.Turns
+	addons    addons.Readings
 	inspect   func(context.Context, *rest.Config, addons.Params) (addons.State, error)
 	reserved  []uint16
 	policy    policy.Configuration
@@ -105,9 +106,10 @@ func (c *Controller) definition() loop.Controller[*hostedv1.HostedControlPlane, 
 		Name: Name, Finalizer: hostedv1.HostedControlPlaneFinalizer,
 		New: func() *hostedv1.HostedControlPlane { return &hostedv1.HostedControlPlane{} },
 		Urgent: loop.Urgent{
-			Fields: []string{"initialization", "version", "addonsHash"}, Conditions: []string{hostedv1.AvailableCondition},
+			Fields: []string{"initialization", "version", "addonsHash", "quiesced"}, Conditions: []string{hostedv1.AvailableCondition},
 		},
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Gone: c.gone,
+		DespitePause: func(p *hostedv1.HostedControlPlane) bool { return c.quiesceOf(p) != quiescing.Request{} },
+		Observe:      c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Gone: c.gone,
 	}
 }
 
@@ -119,6 +121,14 @@ func (c *Controller) gone(ctx context.Context, key client.ObjectKey) error {
 // backendOf is the backend of a control plane.
 func (c *Controller) backendOf(plane *hostedv1.HostedControlPlane) (backend.Backend, error) {
 	return c.backends.Choose(plane.Spec.Backend.Name(), plane.Annotations)
+}
+
+// quiesceOf is how a control plane is kept from its work, where its backend can stop it.
+func (c *Controller) quiesceOf(plane *hostedv1.HostedControlPlane) quiescing.Request {
+	if b, err := c.backendOf(plane); err != nil || b.Stop == nil {
+		return quiescing.Request{}
+	}
+	return quiescing.Parse(plane)
 }
 
 // changes are those that backends tell of.

@@ -15,6 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/quiescing"
 )
 
 // reasonDenied is the reason of a wait for the operator to allow something.
@@ -32,6 +34,7 @@ const (
 // Decide says what to do about a HostedControlPlane. From top to bottom, each row waits for those above it:
 //
 //	no owner, or Cluster not there                     wait
+//	kept from its work                                 see decideQuiesced
 //	infrastructure not provisioned, no endpoint        wait
 //	backend chooses the endpoint, and there is none    choose one, or wait until it is known
 //	authority missing / unusable                       create / wait for a person
@@ -59,6 +62,9 @@ func Decide(s Snapshot) loop.Plan {
 	if s.Cluster == nil {
 		p.WaitFor("WaitingForCluster", "Waiting for the Cluster to own this control plane").For(kind, s.Plane.Name).ToChange("metadata.ownerReferences")
 		return p
+	}
+	if s.Quiesce != (quiescing.Request{}) {
+		return decideQuiesced(s)
 	}
 	endpoint, alone := endpointOf(s), s.Terms.Listens != nil
 	if alone { // nothing that it needs comes from the infrastructure
@@ -241,7 +247,7 @@ func decideRoom(s Snapshot, p *loop.Plan) bool {
 	case s.Process.Exists || s.Process.Reserved || s.Terms.Maximum == (policy.Maximum{}):
 		return true
 	case !s.Room.Known:
-		p.Ask = append(p.Ask, CountControlPlanes{})
+		p.Ask = append(p.Ask, backend.CountControlPlanes{})
 		return false
 	}
 	if why := s.Terms.Maximum.Exceeded(s.Terms.Setting, s.Plane.Namespace, s.Room.Own, s.Room.All); why != "" {
@@ -259,7 +265,7 @@ func decideTurn(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	case !s.Process.Running || s.Process.Version == cfg.Version || cfg.Version == s.Plane.Spec.Version:
 		return true
 	case !s.Turn.Known:
-		p.Ask = append(p.Ask, TakeTurn{})
+		p.Ask = append(p.Ask, backend.TakeTurn{})
 		return false
 	case !s.Turn.Mine:
 		p.WaitFor("WaitingForTurn", "Waiting for another hosted control plane to be ready before this one restarts at %s", cfg.Version).For(kind, s.Plane.Name).ForTime()
@@ -297,8 +303,12 @@ func notReady(s Snapshot) string {
 	return "The control plane is starting"
 }
 
-// versionAgain is when to check again for a version, of which no watch tells.
-const versionAgain = 5 * time.Second
+const (
+	// versionAgain is when to check again for a version, of which no watch tells.
+	versionAgain = 5 * time.Second
+	// turnAgain is when to ask again for a turn, roomAgain when to count again.
+	turnAgain, roomAgain = 2 * time.Second, 30 * time.Second
+)
 
 // versionToRun is the version that the process is to be of. False: it can be of none that fits.
 func versionToRun(s Snapshot) (string, bool) {
@@ -319,7 +329,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 		CertificateDays: int(spec.CertificateValidityDays), Authorities: fingerprint(s),
 		APIServer: flags(spec.APIServer), ControllerManager: flags(spec.ControllerManager),
 		Scheduler: flags(spec.Scheduler), Etcd: flags(spec.Etcd),
-		Security: s.security(), EncryptionKeys: keyFingerprint(s), Restore: restoreID(s),
+		Security: s.security(), EncryptionKeys: keyFingerprint(s), Restore: restoreID(s), Only: s.Quiesce.Only(),
 	}
 }
 

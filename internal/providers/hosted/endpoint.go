@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 )
 
 // Gateways tells the address of this host in the networks of clusters.
@@ -55,10 +56,10 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 		s.Gateway = c.readGateway(ctx, s)
 	case InspectAddons:
 		s.Addons, err = c.inspectAddons(ctx, s)
-	case TakeTurn:
+	case backend.TakeTurn:
 		s.Turn.Known = true
-		s.Turn.Mine, err = c.turns.take(ctx, s, b.ControlPlanes)
-	case CountControlPlanes:
+		s.Turn.Mine, err = c.turns.Take(ctx, backend.Waiting{Name: nameOf(s.Plane), Versions: s.Terms.Versions, Now: s.Now}, b.ControlPlanes)
+	case backend.CountControlPlanes:
 		s.Room.Known = true
 		s.Room.Own, s.Room.All, err = b.ControlPlanes.Count(ctx, s.Plane.Namespace)
 	default:

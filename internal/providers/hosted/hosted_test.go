@@ -224,16 +224,16 @@ func TestDecide(t *testing.T) {
 			s.Process = backend.ControlPlane{Exists: true, Data: workload.Data{Exists: true, Version: "v1.35.9"}}
 		}),
 			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
-		"another patch version is included": {"a replaced binary goes on with it", running(t, older, func(s *Snapshot) { s.Turn = Turn{Known: true, Mine: true} }),
+		"another patch version is included": {"a replaced binary goes on with it", running(t, older, func(s *Snapshot) { s.Turn = backend.Turn{Known: true, Mine: true} }),
 			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: The API server is starting"}},
-		"its turn comes later": {"one after the other", running(t, older, func(s *Snapshot) { s.Turn = Turn{Known: true} }),
+		"its turn comes later": {"one after the other", running(t, older, func(s *Snapshot) { s.Turn = backend.Turn{Known: true} }),
 			[]string{"wait: Waiting for another hosted control plane to be ready before this one restarts at v1.36.3"}},
 		"it died": {"nothing runs that could wait", running(t, older, func(s *Snapshot) { s.Process.Running = false }),
 			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: The API server is starting"}},
 		"a new one of another patch version": {"the spec is what its writer wants", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.36.1"; s.Process = backend.ControlPlane{} }),
 			[]string{"wait: Kubernetes v1.36.1 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.36.1`, or set spec.version to one of these"}},
 		"too many": {"H5: processes of the host", running(t, func(s *Snapshot) {
-			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = backend.ControlPlane{}, policy.Maximum{Namespace: 3}, Room{Known: true, Own: 3, All: 3}
+			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = backend.ControlPlane{}, policy.Maximum{Namespace: 3}, backend.Room{Known: true, Own: 3, All: 3}
 		}), []string{"wait: Namespace ns may have 3 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (slipway up --config)"}},
 		"every address": {"H6: the plane would be on all networks of the host", running(t, elsewhere("0.0.0.0", 6443)),
 			[]string{"wait: Control plane endpoint 0.0.0.0:6443 is not allowed: it must be one address of this host"}},
@@ -315,7 +315,7 @@ func TestConditions(t *testing.T) { // CP-12
 			"AddonsAvailable": "False NotAvailable: Deployment coredns is not available", "Available": "True Available"}},
 		"no nodes": {s: running(t, func(s *Snapshot) { s.Addons.NoNodes = true }), want: wants{
 			"AddonsAvailable": "Unknown NoNodes: Waiting for the first Node of the workload cluster to run the add-ons"}},
-		"not read": {s: running(t, func(s *Snapshot) { s.Addons = Addons{} }), want: wants{
+		"not read": {s: running(t, func(s *Snapshot) { s.Addons = addons.Reading{} }), want: wants{
 			"AddonsAvailable": "Unknown NotYetKnown: The add-ons of the workload cluster are not read yet, retrying"}},
 		"deleting": {s: running(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }), want: wants{
 			"Deleting": "True ControlPlaneStopping: The control plane is being stopped and its data removed", "Available": "False NotAvailable: Deletion in progress"}},
@@ -510,7 +510,7 @@ func TestTurns(t *testing.T) {
 	ctl := &Controller{backends: backends(all)}
 	take := func(name string, at time.Time) bool {
 		s := running(t, older, func(s *Snapshot) { s.Plane.Name, s.Now = name, at })
-		s, err := ctl.answer(t.Context(), s, TakeTurn{})
+		s, err := ctl.answer(t.Context(), s, backend.TakeTurn{})
 		if err != nil || !s.Turn.Known {
 			t.Fatal(err)
 		}
@@ -529,15 +529,15 @@ func TestTurns(t *testing.T) {
 		t.Error("the first is ready")
 	}
 	all["ns.b"] = backend.ControlPlane{Exists: true}
-	if take("c", now) || !take("c", now.Add(turnFor)) {
+	if take("c", now) || !take("c", now.Add(backend.TurnFor)) {
 		t.Error("one that does not get ready holds the others up for a while")
 	}
 	delete(all, "ns.c")
-	if !take("d", now.Add(turnFor)) {
+	if !take("d", now.Add(backend.TurnFor)) {
 		t.Error("one that was deleted holds nobody up")
 	}
-	s, err := ctl.answer(t.Context(), running(t), CountControlPlanes{})
-	if want := (Room{Known: true, Own: 2, All: 2}); err != nil || s.Room != want {
+	s, err := ctl.answer(t.Context(), running(t), backend.CountControlPlanes{})
+	if want := (backend.Room{Known: true, Own: 2, All: 2}); err != nil || s.Room != want {
 		t.Errorf("%+v, %v", s.Room, err)
 	}
 }
@@ -563,7 +563,7 @@ func TestAddonsAreReadAgain(t *testing.T) {
 	ctl := &Controller{backends: backends(processes{}), inspect: func(context.Context, *rest.Config, addons.Params) (addons.State, error) { calls++; return state, nil }}
 	at := func(d time.Duration) Snapshot {
 		s := running(t, func(s *Snapshot) { s.Now, s.Process.Local = now.Add(d), "127.1.2.3:6443" })
-		s.Addons = ctl.addons.get(nameOf(s.Plane))
+		s.Addons = ctl.addons.Get(nameOf(s.Plane))
 		if p := Decide(s); len(p.Ask) > 0 {
 			answered, err := ctl.answer(t.Context(), s, p.Ask[0])
 			if err != nil || len(Decide(answered).Ask) > 0 {

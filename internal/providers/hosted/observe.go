@@ -15,7 +15,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/quiescing"
 )
 
 // Snapshot is everything that a decision about a HostedControlPlane looks at.
@@ -35,11 +37,13 @@ type Snapshot struct {
 	Gateway Gateway
 	// Restore is what is known of the snapshot that is to be restored.
 	Restore Restore
+	// Quiesce is how it is kept from its work.
+	Quiesce quiescing.Request
 	// Addons is how the add-ons fared when they were last read.
-	Addons Addons
+	Addons addons.Reading
 	// Turn and Room are asked for only where a process is to be restarted or is new.
-	Turn Turn
-	Room Room
+	Turn backend.Turn
+	Room backend.Room
 	// ReservedPorts are those of the management cluster itself.
 	ReservedPorts []uint16
 	// Policy is what the operator allows.
@@ -47,7 +51,7 @@ type Snapshot struct {
 }
 
 func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlPlane) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Policy: c.policy, ReservedPorts: c.reserved}
+	s := Snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Policy: c.policy, ReservedPorts: c.reserved, Quiesce: c.quiesceOf(plane)}
 	if err := c.readCluster(ctx, &s); err != nil {
 		return s, err
 	}
@@ -66,7 +70,7 @@ func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlP
 	if err := c.watchAddons(ctx, s); err != nil {
 		return s, err
 	}
-	s.Addons = c.addons.get(nameOf(plane))
+	s.Addons = c.addons.Get(nameOf(plane))
 	return s, c.readSecrets(ctx, &s)
 }
 

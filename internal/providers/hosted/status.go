@@ -32,6 +32,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		ExternalManagedControlPlane: &yes,
 		AddonsHash:                  s.Plane.Status.AddonsHash,
 		Process:                     processStatus(s),
+		Quiesced:                    quiescedStatus(s, p),
 	}
 	if s.Process.Running && s.Process.Version != "" {
 		status.Version = s.Process.Version

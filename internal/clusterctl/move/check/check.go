@@ -57,9 +57,14 @@ func checkCluster(o *unstructured.Unstructured, add func(string, ...any)) {
 	if !isTrueAt(o, "status", "initialization", "infrastructureProvisioned") && !isTrueAt(o, "status", "infrastructureReady") {
 		add("has no infrastructure yet: wait until it is provisioned")
 	}
-	if !isTrueAt(o, "status", "initialization", "controlPlaneInitialized") && !hasTrueCondition(o, "ControlPlaneInitialized") {
+	if !IsInitialized(o) {
 		add("has no control plane yet: wait until it is initialized")
 	}
+}
+
+// IsInitialized reports whether the control plane of a Cluster is initialized.
+func IsInitialized(o *unstructured.Unstructured) bool {
+	return isTrueAt(o, "status", "initialization", "controlPlaneInitialized") || hasTrueCondition(o, "ControlPlaneInitialized")
 }
 
 // Providers says which providers the target lacks. A target without inventory is judged by its kinds alone.

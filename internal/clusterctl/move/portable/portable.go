@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
@@ -31,6 +32,9 @@ func Of(old *unstructured.Unstructured) *unstructured.Unstructured {
 	o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource != "" }))
 	if IsMarked(o) {
 		Annotate(o, DeleteForMove, false)
+	}
+	if _, quiesced := o.GetAnnotations()[hostedv1.QuiesceAnnotation]; quiesced { // a request to one side
+		Annotate(o, hostedv1.QuiesceAnnotation, false)
 	}
 	return o
 }

@@ -57,6 +57,8 @@ type ControlPlane struct {
 	Version string
 	// Data is what is known of the database, whether or not the control plane runs.
 	Data workload.Data
+	// Only is what alone runs of one that runs with the configuration that was last asked for, as in it; empty: everything, or another one.
+	Only string
 	// Config is the hash of the configuration that was last asked for; empty where this program has not asked yet,
 	// so that nothing is known of the control plane but that it runs.
 	Config string
@@ -78,6 +80,8 @@ type Backend struct {
 	Endpoints Endpoints
 	// Folder is where the data of a control plane is on this host, so that a snapshot of it can be restored; nil: it has none.
 	Folder func(name string) workload.Folder
+	// Stop ends the control plane, and keeps it from being started until it is asked for again; its data stays. Nil: it cannot.
+	Stop func(ctx context.Context, name string) error
 	// Faults returns the control planes with what the annotations of an object ask to go wrong; nil: nothing can be asked for.
 	Faults func(annotations map[string]string) ControlPlanes
 }

@@ -44,7 +44,7 @@ func New(s *supervisor.Supervisor, temporary bool) backend.Backend {
 		p.denied = "The data of this manager is lost with its Pod (--temporary-data), and so would be that of the control plane: " +
 			"start the manager with --control-plane-pods, as its release does, or use a KubeadmControlPlane"
 	}
-	return backend.Backend{ControlPlanes: p, Folder: s.Folder}
+	return backend.Backend{ControlPlanes: p, Folder: s.Folder, Stop: p.stop}
 }
 
 // Terms implements backend.ControlPlanes.
@@ -79,13 +79,21 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 	if st.Data.Restored, err = folder.ReadRestored(); err != nil {
 		return backend.ControlPlane{}, err
 	}
+	run, alive, err := folder.ReadRun()
+	if err != nil {
+		return backend.ControlPlane{}, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !st.Supervised { // one that was handed over, and came back, is asked for again
 		delete(p.hashes, name)
 	}
+	only := ""
+	if alive && run.Config == p.hashes[name] { // of the process that lives now, and of no earlier one
+		only = run.Only
+	}
 	return backend.ControlPlane{
-		Exists: true, Config: p.hashes[name], Running: st.Running, Ready: st.Ready, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
+		Exists: true, Only: only, Config: p.hashes[name], Running: st.Running, Ready: st.Ready, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
 		Restarts: st.Restarts, LastExit: st.LastExit, Log: redact.Tail(strings.Join(st.LastLog, "\n"), logBytes),
 	}, nil
 }
@@ -117,6 +125,22 @@ func (p *processes) Start(ctx context.Context, name string, cfg workload.Config,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hashes[name] = cfg.Hash()
+	return nil
+}
+
+// stop ends the process of a control plane. What is running is asked for again afterwards.
+func (p *processes) stop(ctx context.Context, name string) error {
+	release, err := p.supervisor.Claim(name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := p.supervisor.Stop(ctx, name); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.hashes, name)
 	return nil
 }
 

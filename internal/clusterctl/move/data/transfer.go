@@ -1,0 +1,291 @@
+package data
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/restoring"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+)
+
+const (
+	// lookEvery is how often it is looked whether something is done.
+	lookEvery = time.Second
+	// largestWait ends taking, and restoring, a snapshot: longer than either may take.
+	largestWait = 25 * time.Minute
+	// attempts is how often the target is asked whether it sees a snapshot: its cache may not have the Cluster at first.
+	attempts = 10
+)
+
+// Transfer carries data over. Each of its steps may be repeated at any point.
+type Transfer struct {
+	Source, Target *sides.Side
+	// ID tells the requests of this move from others.
+	ID string
+	// IdentitySecret decrypts the snapshots at the target; empty: they are not encrypted.
+	IdentitySecret string
+	// Patience is how long a controller may take for what takes no data.
+	Patience time.Duration
+	Now      func() time.Time
+	Sleep    func(context.Context, time.Duration) error
+	Report   func(line string)
+}
+
+func (t Transfer) report(form string, args ...any) { t.Report(fmt.Sprintf(form, args...)) }
+
+// Probe sees that the target could start the control planes but for their data, and that both sides reach the stores. Everything keeps
+// running meanwhile.
+func (t Transfer) Probe(ctx context.Context, planes []Plane) error {
+	for _, p := range planes {
+		t.report("Seeing that %s could start at the target", p.ID)
+		if err := t.quiesce(ctx, t.Target, p, hostedv1.QuiesceLoopback, hostedv1.QuiesceAwaitingData); err != nil {
+			return err
+		}
+		t.report("Taking a snapshot of Cluster %s, to see that both reach the store of EtcdSnapshotPolicy %s", p.Cluster, p.Policy)
+		name, err := t.take(ctx, p)
+		if err != nil {
+			return err
+		}
+		if err := t.seen(ctx, p, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Save quiesces the control planes at the source, and takes their last snapshots.
+func (t Transfer) Save(ctx context.Context, planes []Plane) error {
+	for n, p := range planes {
+		t.report("Stopping the API server of Cluster %s at the source", p.Cluster)
+		if err := t.quiesce(ctx, t.Source, p, hostedv1.QuiesceEtcd, hostedv1.QuiesceEtcd); err != nil {
+			return err
+		}
+		t.report("Taking the last snapshot of Cluster %s", p.Cluster)
+		name, err := t.take(ctx, p)
+		if err != nil {
+			return err
+		}
+		planes[n].Snapshot = name
+	}
+	return nil
+}
+
+// Restore stops the control planes at the source, and starts them at the target with the last snapshots.
+func (t Transfer) Restore(ctx context.Context, planes []Plane) error {
+	for _, p := range planes {
+		if err := t.quiesce(ctx, t.Source, p, hostedv1.QuiesceStopped, hostedv1.QuiesceStopped); err != nil {
+			return err
+		}
+		_, at, ok := snapshots.ParseName(p.Snapshot)
+		if !ok {
+			return fault.New(fault.Invalid, "UnreadableJournal", "the journal has no snapshot of %s: it was changed by another client; take the move back with --rollback", p.ID)
+		}
+		t.report("Restoring snapshot %s of Cluster %s at the target", p.Snapshot, p.Cluster)
+		request := restoring.Request{ID: at.UTC().Format("20060102T150405Z"), Policy: p.Policy, Snapshot: p.Snapshot, IdentitySecret: t.IdentitySecret, OtherCluster: true}.String()
+		if err := t.annotate(ctx, t.Target, p.ID, p.Version, map[string]*string{hostedv1.RestoreAnnotation: &request}); err != nil {
+			return err
+		}
+		long := t
+		long.Patience = largestWait
+		if err := long.quiesce(ctx, t.Target, p, hostedv1.QuiesceLoopback, hostedv1.QuiesceLoopback); err != nil {
+			return err
+		}
+		t.report("The API server of Cluster %s answers at the target", p.Cluster)
+	}
+	return nil
+}
+
+// Release ends that the control planes of a side are kept from their work. Those that are gone are left out.
+func (t Transfer) Release(ctx context.Context, at *sides.Side, planes []Plane) error {
+	for _, p := range planes {
+		if err := t.annotate(ctx, at, p.ID, p.Version, map[string]*string{hostedv1.QuiesceAnnotation: nil}); err != nil && fault.KindOf(err) != fault.Gone {
+			return err
+		}
+	}
+	return nil
+}
+
+// quiesce requests a mode of a control plane, and waits until its status has the state of this request.
+func (t Transfer) quiesce(ctx context.Context, at *sides.Side, p Plane, mode, state string) error {
+	value, want := mode+"/"+t.ID, state+"/"+t.ID
+	if err := t.annotate(ctx, at, p.ID, p.Version, map[string]*string{hostedv1.QuiesceAnnotation: &value}); err != nil {
+		return err
+	}
+	said := ""
+	return t.await(ctx, func() (bool, string, error) {
+		o, err := t.get(ctx, at, p.ID, p.Version)
+		if err != nil {
+			return false, "", err
+		}
+		if text(o, "status", "quiesced") == want {
+			return true, "", nil
+		}
+		message := cmp.Or(conditionMessage(o, hostedv1.RestoredCondition), conditionMessage(o, hostedv1.AvailableCondition))
+		if message != "" && message != said {
+			said = message
+			t.report("%s of the %s: %s", p.ID, at.Name, message)
+		}
+		return false, fmt.Sprintf("%s of the %s is not %s: %s", p.ID, at.Name, strings.ToLower(state[:1])+state[1:], cmp.Or(message, "its controller does not say why")), nil
+	})
+}
+
+// await waits until something is done; why says what it waits for when patience ends.
+func (t Transfer) await(ctx context.Context, done func() (is bool, why string, err error)) error {
+	for waited := time.Duration(0); ; waited += lookEvery {
+		is, why, err := done()
+		if err != nil || is {
+			return err
+		}
+		if waited >= t.Patience {
+			return fault.New(fault.Transient, "NotTransferred", "%s", why)
+		}
+		if err := t.Sleep(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes a snapshot at the source, one that was not there before, and returns its name.
+func (t Transfer) take(ctx context.Context, p Plane) (string, error) {
+	t.Patience = largestWait
+	name := ""
+	err := t.await(ctx, func() (bool, string, error) {
+		o, err := t.get(ctx, t.Source, p.policy(), p.PolicyVersion)
+		if err != nil {
+			return false, "", err
+		}
+		why := fmt.Sprintf("EtcdSnapshotPolicy %s of the source does not take snapshot %s: %s", p.Policy, name, problemOf(o, p.Cluster))
+		asked := o.GetAnnotations()[hostedv1.TakeSnapshotAnnotation]
+		switch {
+		case asked != "": // perhaps of a command before, or of another
+			return false, why, nil
+		case name != "" && slices.Contains(listed(o, p.Cluster), name):
+			return true, "", nil
+		case name != "":
+			return false, "", fault.New(fault.Transient, "SnapshotFailed", "%s", why)
+		}
+		name = t.newName(listed(o, p.Cluster), p.Cluster)
+		return false, why, t.annotate(ctx, t.Source, p.policy(), p.PolicyVersion, map[string]*string{hostedv1.TakeSnapshotAnnotation: &name})
+	})
+	return name, err
+}
+
+// newName is the name of a snapshot that is not there yet. Those of a schedule are of whole minutes: one that was taken a moment ago, and is
+// not listed yet, is not taken for the new one.
+func (t Transfer) newName(have []string, cluster string) string {
+	at := t.Now().UTC().Truncate(time.Second)
+	for at.Second() == 0 || slices.Contains(have, snapshots.Name(cluster, at)) {
+		at = at.Add(time.Second)
+	}
+	return snapshots.Name(cluster, at)
+}
+
+// seen waits until the target lists a snapshot of the source: a request for one that the store has already is fulfilled by it.
+func (t Transfer) seen(ctx context.Context, p Plane, name string) error {
+	asked := 0
+	return t.await(ctx, func() (bool, string, error) {
+		o, err := t.get(ctx, t.Target, p.policy(), p.PolicyVersion)
+		if err != nil {
+			return false, "", err
+		}
+		if slices.Contains(listed(o, p.Cluster), name) {
+			return true, "", nil
+		}
+		why := fmt.Sprintf("the target does not find snapshot %s in the store of EtcdSnapshotPolicy %s: %s", name, p.Policy, problemOf(o, p.Cluster))
+		if o.GetAnnotations()[hostedv1.TakeSnapshotAnnotation] != "" {
+			return false, why, nil
+		}
+		if asked++; asked > attempts {
+			return false, "", fault.New(fault.Invalid, "StoreNotShared", "%s", why)
+		}
+		return false, why, t.annotate(ctx, t.Target, p.policy(), p.PolicyVersion, map[string]*string{hostedv1.TakeSnapshotAnnotation: &name})
+	})
+}
+
+func (p Plane) policy() graph.ID {
+	return graph.ID{Group: hostedv1.GroupVersion.Group, Kind: "EtcdSnapshotPolicy", Namespace: p.ID.Namespace, Name: p.Policy}
+}
+
+// listed are the names of the snapshots of a Cluster that the status of a policy lists.
+func listed(policy *unstructured.Unstructured, cluster string) (names []string) {
+	for _, s := range listOf(clusterOf(policy, cluster), "snapshots") {
+		if name, _ := s["name"].(string); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func clusterOf(policy *unstructured.Unstructured, cluster string) map[string]any {
+	status, _, _ := unstructured.NestedMap(policy.UnstructuredContent(), "status")
+	for _, c := range listOf(status, "clusters") {
+		if c["name"] == cluster {
+			return c
+		}
+	}
+	return nil
+}
+
+func listOf(of map[string]any, field string) (out []map[string]any) {
+	all, _ := of[field].([]any)
+	for _, one := range all {
+		if m, ok := one.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// problemOf is what a policy says of a Cluster.
+func problemOf(policy *unstructured.Unstructured, cluster string) string {
+	message, _ := clusterOf(policy, cluster)["message"].(string)
+	return cmp.Or(conditionMessage(policy, hostedv1.StoreAvailableCondition), message, "its status does not say why; `kubectl events --for etcdsnapshotpolicy/"+policy.GetName()+"` may")
+}
+
+// conditionMessage is the message of a condition that is False.
+func conditionMessage(o *unstructured.Unstructured, kind string) string {
+	status, _, _ := unstructured.NestedMap(o.UnstructuredContent(), "status")
+	for _, c := range listOf(status, "conditions") {
+		if message, _ := c["message"].(string); c["type"] == kind && c["status"] == "False" {
+			return message
+		}
+	}
+	return ""
+}
+
+// annotate sets annotations, or removes those without a value. Its controller may write the object at the same time.
+func (t Transfer) annotate(ctx context.Context, at *sides.Side, id graph.ID, version string, values map[string]*string) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		o, err := t.get(ctx, at, id, version)
+		if err != nil {
+			return err
+		}
+		return at.Writer.Patch(ctx, o, func(o client.Object) {
+			for key, value := range values {
+				kube.Annotate(o, key, value)
+			}
+		})
+	})
+}
+
+// get reads an object that has to be there.
+func (t Transfer) get(ctx context.Context, at *sides.Side, id graph.ID, version string) (*unstructured.Unstructured, error) {
+	o, err := at.Get(ctx, id, version)
+	if err == nil && o == nil {
+		err = fault.New(fault.Gone, "ObjectMissing", "%s does not exist at the %s", id, at.Name)
+	}
+	return o, err
+}

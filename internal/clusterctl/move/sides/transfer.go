@@ -1,0 +1,211 @@
+package sides
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Entry is an object of a plan. Its fields are short in the journal, which has one for each object.
+type Entry struct {
+	ID graph.ID `json:"i"`
+	// To is what it is at the target, if that is something else.
+	To *graph.ID `json:"t,omitempty"`
+	// Version in which it is read and written.
+	Version string `json:"v"`
+	// Level: those of lower levels are created before it.
+	Level int `json:"l,omitempty"`
+	// Copy: it is created where it is missing, and stays at the source.
+	Copy bool `json:"c,omitempty"`
+	// Existed: the target had it before, so that it is never deleted there.
+	Existed bool `json:"e,omitempty"`
+}
+
+// At is its ID at the target.
+func (e Entry) At() graph.ID {
+	if e.To != nil {
+		return *e.To
+	}
+	return e.ID
+}
+
+// parallel is how many objects are written at the same time.
+const parallel = 16
+
+// Transfer brings objects from one side to the other.
+type Transfer struct {
+	// From is nil where the objects come from files.
+	From, To *Side
+	Entries  []Entry
+	// Here and There are the IDs of an entry on both sides.
+	Here, There func(Entry) graph.ID
+	// Change is called for each object before it is written.
+	Change func(*unstructured.Unstructured) error
+
+	// Old and Live are what both sides have.
+	Old, Live map[graph.ID]graph.Object
+	owners    map[types.UID]graph.ID // by the UID on the side from which they come; the ID is that on the other side
+	mu        sync.Mutex
+	uids      map[graph.ID]types.UID // on the other side
+}
+
+// Load reads both sides.
+func (t *Transfer) Load(ctx context.Context) (err error) {
+	if t.From != nil {
+		if t.Old, err = t.From.FindEntries(ctx, t.Entries, t.Here); err != nil {
+			return err
+		}
+	}
+	if t.Live, err = t.To.FindEntries(ctx, t.Entries, t.There); err != nil {
+		return err
+	}
+	t.owners, t.uids = map[types.UID]graph.ID{}, map[graph.ID]types.UID{}
+	for _, e := range t.Entries {
+		if o, ok := t.Old[t.Here(e)]; ok {
+			t.owners[o.GetUID()] = t.There(e)
+		}
+		if o, ok := t.Live[t.There(e)]; ok {
+			t.uids[t.There(e)] = o.GetUID()
+		}
+	}
+	return nil
+}
+
+// Run creates what is missing and updates what differs, owners first.
+func (t *Transfer) Run(ctx context.Context) error {
+	if err := t.Load(ctx); err != nil {
+		return err
+	}
+	return EachLevel(ctx, t.Entries, func(ctx context.Context, e Entry) error { return t.One(ctx, e) })
+}
+
+// EachLevel does something with all entries, those of a level at the same time.
+func EachLevel(ctx context.Context, entries []Entry, do func(context.Context, Entry) error) error {
+	for start := 0; start < len(entries); {
+		end := start
+		group, inner := errgroup.WithContext(ctx)
+		group.SetLimit(parallel)
+		for ; end < len(entries) && entries[end].Level == entries[start].Level; end++ {
+			e := entries[end]
+			group.Go(func() error { return do(inner, e) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+// One creates or updates one object.
+func (t *Transfer) One(ctx context.Context, e Entry) error {
+	old, exists := t.Old[t.Here(e)]
+	if !exists || portable.IsMarked(old.Unstructured) {
+		return nil // gone over already
+	}
+	live, there := t.Live[t.There(e)]
+	if there && e.Copy {
+		return nil
+	}
+	want, err := t.desired(e, old.Unstructured)
+	if err != nil {
+		return err
+	}
+	managers := want.GetManagedFields()
+	want.SetManagedFields(nil)
+	if there {
+		if portable.IsCovered(want, live.Unstructured) {
+			return t.restoreManagers(ctx, live.Unstructured, managers)
+		}
+		return t.To.Writer.Apply(ctx, live.Unstructured, want)
+	}
+	if err := t.To.Writer.Create(ctx, want); err != nil {
+		return err
+	}
+	if want.GetUID() == "" {
+		return fault.New(fault.Conflict, "AlreadyExists", "%s was created at the %s by another client", t.There(e), t.To.Name)
+	}
+	t.mu.Lock()
+	t.uids[t.There(e)] = want.GetUID()
+	t.mu.Unlock()
+	return t.restoreManagers(ctx, want, managers)
+}
+
+// restoreManagers gives an object of the other side the managers that its fields have here. The controllers there may write it at the same
+// time: it is read again then.
+func (t *Transfer) restoreManagers(ctx context.Context, live *unstructured.Unstructured, managers []metav1.ManagedFieldsEntry) error {
+	again := false
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if again {
+			if err := t.To.Client.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+				return client.IgnoreNotFound(err) // what is missing at the end is found when both sides are compared
+			}
+		}
+		again = true
+		return t.To.Writer.RestoreManagers(ctx, live, managers)
+	})
+}
+
+// desired is an object as it is to be on the other side: without status, with the owners that it has there.
+func (t *Transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	o := portable.Of(old)
+	var refs []metav1.OwnerReference
+	t.mu.Lock()
+	for _, ref := range old.GetOwnerReferences() {
+		if uid := t.uids[t.owners[ref.UID]]; uid != "" {
+			ref.UID, ref.Name = uid, t.owners[ref.UID].Name
+			refs = append(refs, ref)
+		}
+	}
+	t.mu.Unlock()
+	o.SetOwnerReferences(refs)
+	if err := t.Change(o); err != nil {
+		return nil, err
+	}
+	to := t.There(e)
+	o.SetNamespace(to.Namespace)
+	o.SetName(to.Name)
+	return o, nil
+}
+
+// Verify compares both sides: everything that is still on the one has to be on the other.
+func (t *Transfer) Verify(ctx context.Context) error {
+	if err := t.Load(ctx); err != nil {
+		return err
+	}
+	var missing, different []string
+	for _, e := range t.Entries {
+		old, exists := t.Old[t.Here(e)]
+		live, there := t.Live[t.There(e)]
+		switch {
+		case !exists:
+		case !there:
+			missing = append(missing, t.There(e).String())
+		case e.Copy, portable.IsMarked(old.Unstructured):
+		default:
+			want, err := t.desired(e, old.Unstructured)
+			if err != nil {
+				return err
+			}
+			if !portable.IsCovered(want, live.Unstructured) {
+				different = append(different, t.There(e).String())
+			}
+		}
+	}
+	if len(missing)+len(different) == 0 {
+		return nil
+	}
+	return fault.New(fault.Conflict, "NotEqual", "nothing was deleted, because the %s is not as the %s: missing [%s], different [%s]",
+		t.To.Name, t.From.Name, strings.Join(missing, ", "), strings.Join(different, ", "))
+}

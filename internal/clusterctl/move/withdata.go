@@ -1,0 +1,215 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/data"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/snapshots/destination"
+)
+
+// readData reads what has to be known of the target where data goes along.
+func (m *Move) readData(ctx context.Context, f *facts) error {
+	if !m.WithData {
+		return nil
+	}
+	f.data = &data.Facts{Choice: m.Data, Items: f.selection.Items(), Endpoints: map[string]graph.ID{}, Identities: map[string]bool{}}
+	for _, i := range f.data.Items {
+		if data.IsPlane(i) && f.at(i.ID) != i.ID {
+			f.selection.Problems = append(f.selection.Problems, fmt.Sprintf("%s would get another name at the target: its data does not go along then", i.ID))
+		}
+		if data.IsPlane(i) && m.Data.IdentitySecret != "" {
+			if err := m.readIdentity(ctx, f.data, i.ID.Namespace); err != nil {
+				return err
+			}
+		}
+	}
+	kind := sides.KindOf(f.kinds, graph.ID{Group: clusterv1.GroupVersion.Group, Kind: graph.Cluster})
+	if kind.Kind == "" || kind.Missing {
+		return nil
+	}
+	clusters, err := m.target.List(ctx, kind, "")
+	for _, c := range clusters {
+		if at := data.Endpoint(c.Unstructured); at != "" {
+			f.data.Endpoints[at] = graph.IDOf(c.Unstructured)
+		}
+	}
+	return err
+}
+
+// readIdentity reads whether the target has the Secret that decrypts snapshots.
+func (m *Move) readIdentity(ctx context.Context, f *data.Facts, namespace string) error {
+	secret := &corev1.Secret{}
+	err := m.target.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: m.Data.IdentitySecret}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	f.Identities[namespace] = len(secret.Data[destination.Identity]) > 0
+	return err
+}
+
+// surveyData adds which data goes along, and what is created again.
+func (p *Plan) surveyData(f facts) {
+	planes, replaced, problems := data.Survey(*f.data)
+	p.Data, p.replaced, p.Problems = planes, replaced, append(p.Problems, problems...)
+	for _, d := range planes {
+		p.Notes = append(p.Notes, d.Notes()...)
+	}
+	for _, i := range f.data.Items {
+		if host.OnHost(i) {
+			p.hosted = append(p.hosted, i.ID)
+		}
+	}
+}
+
+func (m *Move) transfer(j *journal) data.Transfer {
+	return data.Transfer{
+		Source: m.source, Target: m.target, ID: j.ID, IdentitySecret: m.Data.IdentitySecret,
+		Patience: m.Patience, Now: m.Now, Sleep: m.Sleep, Report: m.Report,
+	}
+}
+
+// probe sees that data could go along, before anything is stopped.
+func (m *Move) probe(ctx context.Context, j *journal) (phase, error) {
+	return saving, m.orTakeBack(ctx, j, m.transfer(j).Probe(ctx, j.Plan.Data))
+}
+
+// save quiesces the control planes at the source and takes their last snapshots, whose names are in the journal then.
+func (m *Move) save(ctx context.Context, j *journal) (phase, error) {
+	return restoring, m.orTakeBack(ctx, j, m.transfer(j).Save(ctx, j.Plan.Data))
+}
+
+// restoreData stops the control planes at the source, and starts them at the target.
+func (m *Move) restoreData(ctx context.Context, j *journal) (phase, error) {
+	return deleting, m.orTakeBack(ctx, j, m.transfer(j).Restore(ctx, j.Plan.Data))
+}
+
+// orTakeBack takes the move back where a controller has not done what it was to do: the control planes are not left stopped for that.
+func (m *Move) orTakeBack(ctx context.Context, j *journal, err error) error {
+	f := fault.As(err)
+	if f == nil || !slices.Contains([]string{"NotTransferred", "SnapshotFailed", "StoreNotShared"}, f.Reason) {
+		if err != nil {
+			return continued(err)
+		}
+		return nil
+	}
+	m.Report(fmt.Sprintf("Taking the move back, because %s", f.Message))
+	if back := m.takeBack(ctx, j); back != nil {
+		return back
+	}
+	return fault.New(fault.Transient, "DataNotMoved", "everything is back at the source, with its data, because %s", f.Message)
+}
+
+// deletesItself reports whether the controller of an object deletes what it has on its host with it: at the source, all that does not go
+// along; at the target, when the move is taken back, control planes that were started there.
+func (m *Move) deletesItself(s *sides.Side, o graph.Object) bool {
+	i := graph.Item{Node: &graph.Node{Object: o, ID: graph.IDOf(o.Unstructured)}}
+	return m.WithData && host.OnHost(i) && (s == m.source || data.IsPlane(i))
+}
+
+// replaceMachines deletes the Machines at the target whose nodes were on the host of the source: their owners create others when the target
+// is resumed. There is no node to drain any more. Meanwhile the target is paused, so that no other Machine has the name of one of them. A
+// hook keeps each until the API of its Cluster answers, so that its Node is deleted, too.
+func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
+	live, err := m.target.FindEntries(ctx, j.Plan.Entries, sides.Entry.At)
+	if err != nil {
+		return err
+	}
+	for _, e := range j.Plan.Entries {
+		machine, ok := live[e.At()]
+		if !ok || e.Copy || !e.ID.IsCore("Machine") {
+			continue
+		}
+		id, _ := data.InfraOf(machine.Unstructured)
+		infra, ok := live[id]
+		if !ok || !host.OnHost(graph.Item{Node: &graph.Node{Object: infra, ID: id}}) {
+			continue
+		}
+		if err := discard(ctx, m.target, machine.Unstructured); err != nil {
+			return err
+		}
+		if err := m.target.Writer.DeleteAnyway(ctx, infra.Unstructured); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeHook keeps a Machine until its Node can be deleted.
+const nodeHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/slipway-move"
+
+// discard deletes a Machine whose node is gone.
+func discard(ctx context.Context, s *sides.Side, machine *unstructured.Unstructured) error {
+	if machine.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	err := s.Writer.Patch(ctx, machine, func(o client.Object) {
+		for _, key := range []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation, nodeHook} {
+			portable.Annotate(o.(*unstructured.Unstructured), key, true)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.Writer.DeleteAnyway(ctx, machine)
+}
+
+// awaitAPIs waits until the APIs of the Clusters whose data came along answer at the target, and lets Machines go that were kept until then.
+func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
+	for _, p := range j.Plan.Data {
+		id := graph.ID{Group: clusterv1.GroupVersion.Group, Kind: graph.Cluster, Namespace: p.ID.Namespace, Name: p.Cluster}
+		at := slices.IndexFunc(j.Plan.Entries, func(e sides.Entry) bool { return e.ID == id })
+		if at < 0 {
+			continue
+		}
+		m.Report(fmt.Sprintf("Waiting for the API of Cluster %s to answer at the target", p.Cluster))
+		if err := m.awaitInitialized(ctx, id, j.Plan.Entries[at].Version); err != nil {
+			return err
+		}
+	}
+	live, err := m.target.FindEntries(ctx, j.Plan.Entries, sides.Entry.At)
+	if err != nil {
+		return err
+	}
+	for _, o := range live {
+		if _, kept := o.GetAnnotations()[nodeHook]; !kept || !graph.IDOf(o.Unstructured).IsCore("Machine") {
+			continue
+		}
+		err := m.target.Writer.Patch(ctx, o.Unstructured, func(c client.Object) { portable.Annotate(c.(*unstructured.Unstructured), nodeHook, false) })
+		if err != nil && fault.KindOf(err) != fault.Gone {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitInitialized waits until the control plane of a Cluster of the target is initialized.
+func (m *Move) awaitInitialized(ctx context.Context, id graph.ID, version string) error {
+	const interval, patience = time.Second, 10 * time.Minute
+	for waited := time.Duration(0); ; waited += interval {
+		cluster, err := m.target.Get(ctx, id, version)
+		if err != nil || cluster == nil || check.IsInitialized(cluster) {
+			return err
+		}
+		if waited >= patience {
+			return fault.New(fault.Transient, "NotAnswering", "the API of %s does not answer at the target: see what its HostedControlPlane and its LocalCluster say there", id)
+		}
+		if err := m.Sleep(ctx, interval); err != nil {
+			return err
+		}
+	}
+}

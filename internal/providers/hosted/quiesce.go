@@ -1,0 +1,139 @@
+package hosted
+
+import (
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/quiescing"
+)
+
+// reasonQuiesced is the reason of a wait for the annotation that quiesces the control plane to be removed.
+const reasonQuiesced = "Quiesced"
+
+// StopProcess stops the control plane. Its data stays.
+type StopProcess struct{}
+
+func (StopProcess) String() string {
+	return "stop the control plane: annotation " + hostedv1.QuiesceAnnotation
+}
+
+// decideQuiesced keeps a control plane from its work. Nothing is created that it lacks. From top to bottom:
+//
+//	to be stopped, and runs or is kept running                stop it
+//	authorities or keys missing, version not available, …     wait
+//	Loopback: data here, and no snapshot is to be restored    wait for a person: it is not known whose data it is
+//	Loopback: no data, and no snapshot is to be restored      wait for one
+//	Loopback: the snapshot is not here yet                    fetch it
+//	not what is to run alone                                  start it
+func decideQuiesced(s Snapshot) loop.Plan {
+	var p loop.Plan
+	if s.Quiesce.Mode == hostedv1.QuiesceStopped {
+		if !isStopped(s) {
+			p.Do(StopProcess{})
+			p.RecheckIn(soon)
+		}
+		p.WaitFor(reasonQuiesced, "The control plane is stopped until annotation %s is removed", hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).ForPerson()
+		return p
+	}
+	endpoint := endpointOf(s)
+	if !decideContent(s, endpoint, &p) || s.Quiesce.Mode == hostedv1.QuiesceLoopback && !decideSnapshot(s, &p) {
+		return p
+	}
+	cfg := configOf(s, endpoint)
+	if s.Process.Exists && s.Process.Config == cfg.Hash() {
+		p.WaitFor(reasonQuiesced, "%s until annotation %s is removed", s.Quiesce.Runs(), hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).ForPerson()
+		return p
+	}
+	if !decideData(s, cfg, &p) {
+		return p
+	}
+	p.Do(StartProcess{Version: cfg.Version, Why: "annotation " + hostedv1.QuiesceAnnotation})
+	p.WaitFor("ControlPlaneStarting", "%s until annotation %s is removed", s.Quiesce.Runs(), hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).ToChange("status.quiesced")
+	return p
+}
+
+// decideContent reports whether there is all that the process is given, and it may run.
+func decideContent(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) bool {
+	if name, text := missingSecret(s); text != "" {
+		p.WaitFor("SecretsUnusable", "%s", text).For("Secret", name).ForPerson()
+		p.RecheckIn(versionAgain)
+		return false
+	}
+	if _, included := versionToRun(s); !included {
+		p.WaitFor("VersionNotCarried", "%s", notCarried(s)).For(kind, s.Plane.Name).ForPerson()
+		p.RecheckIn(versionAgain)
+		return false
+	}
+	if err := configOf(s, endpoint).Validate(); err != nil {
+		p.WaitFor(workload.ReasonInvalid, "%s", err.Error()).For(kind, s.Plane.Name).ForPerson()
+		return false
+	}
+	if why := deniedIssuer(s); why != "" {
+		p.WaitFor(reasonDenied, "%s", why).For(kind, s.Plane.Name).ForPerson()
+		return false
+	}
+	return decideRoom(s, p)
+}
+
+// missingSecret is the first Secret that cannot be used, and why.
+func missingSecret(s Snapshot) (name, text string) {
+	for _, purpose := range s.authorities() {
+		name, text = purpose.SecretName(s.Cluster.Name), "Secret "+purpose.SecretName(s.Cluster.Name)+" is missing"
+		if secret, ok := s.Secrets[purpose]; ok {
+			text = problem(purpose, secret)
+		}
+		if text != "" {
+			return name, text
+		}
+	}
+	if _, err := encryptionKeys(s); s.encrypts() && err != nil {
+		name = PurposeEncryption.SecretName(s.Cluster.Name)
+		return name, "Secret " + name + " has no keys that can be used"
+	}
+	return "", ""
+}
+
+// decideSnapshot reports whether the control plane may run with what a snapshot has: with nothing else does it begin on another host.
+func decideSnapshot(s Snapshot, p *loop.Plan) bool {
+	switch {
+	case s.Restore.Problem != "":
+		p.WaitFor(s.Restore.Reason, "%s", s.Restore.Problem).For(kind, s.Plane.Name).ForPerson()
+		return false
+	case s.Restore.Request != nil:
+		return decideRestore(s, p) && (restores(s) || wasRestored(s))
+	case s.Process.Exists:
+		p.WaitFor("DataExists", "The host has data of a control plane of this name already: delete that control plane, or move its folder away").For(kind, s.Plane.Name).ForPerson()
+	default:
+		p.WaitFor(workload.ReasonDataMissing, "Waiting for annotation %s to name a snapshot", hostedv1.RestoreAnnotation).For(kind, s.Plane.Name).ToChange("metadata.annotations")
+	}
+	p.RecheckIn(versionAgain)
+	return false
+}
+
+// isStopped reports whether the control plane does not run, and nothing keeps it running.
+func isStopped(s Snapshot) bool { return !s.Process.Running && s.Process.Config == "" }
+
+// quiescedStatus is status.quiesced: what is fulfilled of the annotation.
+func quiescedStatus(s Snapshot, p loop.Plan) string {
+	q, fulfilled := s.Quiesce, false
+	switch {
+	case q == (quiescing.Request{}) || s.Cluster == nil || !s.Plane.DeletionTimestamp.IsZero():
+		return ""
+	case q.Mode == hostedv1.QuiesceStopped:
+		fulfilled = isStopped(s)
+	case q.Mode == hostedv1.QuiesceLoopback && s.Restore.Request == nil:
+		if slices.ContainsFunc(p.Wait, func(w loop.Wait) bool { return w.Reason == workload.ReasonDataMissing }) {
+			return hostedv1.QuiesceAwaitingData + "/" + q.ID
+		}
+	case s.Process.Running && s.Process.Only == q.Only() && s.Process.Config == configOf(s, endpointOf(s)).Hash():
+		fulfilled = q.Mode == hostedv1.QuiesceEtcd && s.Process.EtcdReady || q.Mode == hostedv1.QuiesceLoopback && s.Process.Ready && wasRestored(s)
+	}
+	if !fulfilled {
+		return ""
+	}
+	return q.Mode + "/" + q.ID
+}
