@@ -37,6 +37,7 @@ func newHost(t *testing.T) *oneHost {
 	}
 	for path, content := range map[string]string{
 		h.from.Dir.Planes() + "/ns.a/etcd/member/snap/db": "precious", h.from.Dir.Balancers() + "/ns.a/members.json": "{}",
+		h.from.Dir.Images() + "/ns/a/0123.tar": "image",
 	} {
 		if _, err := datadir.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -76,6 +77,9 @@ func (h *oneHost) owners(t *testing.T) (out []string) {
 		}
 		if _, err := os.Stat(place.Dir.Balancers() + "/ns.a/members.json"); err == nil {
 			out = append(out, name+" load balancer")
+		}
+		if _, err := os.Stat(place.Dir.Images() + "/ns/a/0123.tar"); err == nil {
+			out = append(out, name+" images")
 		}
 		if keeper, err := custody.Keeper(place.Dir.Planes() + "/ns.a"); keeper != "" || err != nil {
 			t.Errorf("%s has a keeper %q, %v", name, keeper, err)
@@ -133,7 +137,7 @@ func TestHandOverKilledAtEveryWrite(t *testing.T) {
 						t.Fatalf("write %d, again: %v", n, err)
 					}
 				}
-				if diff := cmp.Diff([]string{want + " container and network", want + " control plane", want + " load balancer"}, h.owners(t)); diff != "" {
+				if diff := cmp.Diff([]string{want + " container and network", want + " control plane", want + " load balancer", want + " images"}, h.owners(t)); diff != "" {
 					t.Fatalf("write %d, on the host:\n%s", n, diff)
 				}
 				objects := map[string]client.Client{"a": source, "b": target}

@@ -42,9 +42,10 @@ type Record struct {
 	To   string `json:"to"`
 	// Moving tells that the move is not over: it may be taken back.
 	Moving bool `json:"moving,omitempty"`
-	// Planes and Balancers are the names of folders.
+	// Planes and Balancers are the names of folders, Images that of the images that are kept for later nodes.
 	Planes    []string `json:"planes,omitempty"`
 	Balancers []string `json:"balancers,omitempty"`
+	Images    []string `json:"images,omitempty"`
 	Items     []Item   `json:"items,omitempty"`
 }
 

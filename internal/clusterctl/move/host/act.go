@@ -104,16 +104,27 @@ func (p *Pair) transfer(ctx context.Context, r custody.Record, from, to Place) e
 		}
 	}
 	for _, name := range r.Balancers { // its process does not notice, and no program acts on it but when its Cluster is reconciled
-		from, to := filepath.Join(from.Dir.Balancers(), name), filepath.Join(to.Dir.Balancers(), name)
-		done, err := isThere(from, to)
-		if err == nil && !done {
-			err = p.rename(from, to)
+		if err := p.moveFolder(filepath.Join(from.Dir.Balancers(), name), filepath.Join(to.Dir.Balancers(), name)); err != nil {
+			return err
 		}
-		if err != nil {
+	}
+	for _, name := range r.Images { // read when a node is made
+		if err := p.moveFolder(filepath.Join(from.Dir.Images(), name), filepath.Join(to.Dir.Images(), name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (p *Pair) moveFolder(from, to string) error {
+	done, err := isThere(from, to)
+	if err != nil || done {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return p.rename(from, to)
 }
 
 // moving is a folder that moves.

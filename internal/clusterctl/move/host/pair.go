@@ -70,6 +70,9 @@ func (p *Pair) Read(ctx context.Context, selection graph.Selection) (Facts, erro
 				c.Record = &records[n]
 			}
 		}
+		if folder := filepath.Join(i.ID.Namespace, i.ID.Name); exists(p.From.Dir.Images(), folder) {
+			c.Images, c.ImagesThere = []string{folder}, exists(p.To.Dir.Images(), folder)
+		}
 		onHost, err := p.readObjects(&c, i.ID, selection)
 		if err != nil {
 			return f, err

@@ -36,6 +36,10 @@ type Cluster struct {
 	Machines []Machine
 	// Balancers are the names of folders of load balancers that are there.
 	Balancers []string
+	// Images is the name of the folder with the images that are kept for its later nodes, where there is one; ImagesThere tells that the
+	// target has one of this name.
+	Images      []string
+	ImagesThere bool
 	// Items are what the source has of Docker's.
 	Items []custody.Item
 	// Record is what the source notes already about giving it; nil: nothing.
@@ -86,7 +90,7 @@ func Survey(f Facts) (out []Holding, problems []string) {
 		problems = append(problems, id.String()+" has something on this host, and is of no Cluster that moves")
 	}
 	for _, c := range f.Clusters {
-		h := Holding{Record: custody.Record{Cluster: c.Key, UID: c.UID, From: f.From, To: f.To, Balancers: c.Balancers, Items: c.Items}}
+		h := Holding{Record: custody.Record{Cluster: c.Key, UID: c.UID, From: f.From, To: f.To, Balancers: c.Balancers, Images: c.Images, Items: c.Items}}
 		begun := c.Record != nil && c.Record.Moving && c.Record.To == f.To
 		if begun {
 			h.Record = merged(*c.Record, h.Record)
@@ -103,8 +107,11 @@ func Survey(f Facts) (out []Holding, problems []string) {
 		if c.Record != nil && c.Record.Moving && !begun {
 			problems = append(problems, fmt.Sprintf("Cluster %s is being handed over to another data directory: complete that move, or take it back with --rollback, first", c.Key))
 		}
+		if len(c.Images) > 0 && c.ImagesThere {
+			problems = append(problems, fmt.Sprintf("the target keeps images for a Cluster %s already: move %s/images/%s away", c.Key, f.Target, c.Key))
+		}
 		problems = append(problems, missing(c, h.Record.Items)...)
-		if len(h.Record.Planes)+len(h.Record.Balancers)+len(h.Record.Items) > 0 {
+		if len(h.Record.Planes)+len(h.Record.Balancers)+len(h.Record.Images)+len(h.Record.Items) > 0 {
 			out = append(out, h)
 		}
 	}
@@ -121,6 +128,11 @@ func merged(r, other custody.Record) custody.Record {
 	for _, b := range other.Balancers {
 		if !slices.Contains(r.Balancers, b) {
 			r.Balancers = append(slices.Clone(r.Balancers), b)
+		}
+	}
+	for _, name := range other.Images {
+		if !slices.Contains(r.Images, name) {
+			r.Images = append(slices.Clone(r.Images), name)
 		}
 	}
 	return r
@@ -225,6 +237,9 @@ func (h Holding) Steps() []string {
 	}
 	if n := len(h.Record.Balancers); n > 0 {
 		what = append(what, "the load balancer")
+	}
+	if len(h.Record.Images) > 0 {
+		what = append(what, "the images that are kept for later nodes")
 	}
 	if len(what) > 0 {
 		out = append(out, fmt.Sprintf("host: hand over %s of Cluster %s: nothing restarts", strings.Join(what, ", "), h.Record.Cluster))

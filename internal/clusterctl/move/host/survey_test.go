@@ -60,6 +60,11 @@ func TestSurvey(t *testing.T) {
 			began(f)
 			f.Clusters[0].Planes[0].Here, f.Clusters[0].Planes[0].There, f.Versions = false, true, nil
 		}, []string{plane + "process 7 keeps running", things}, nil},
+		"images": {"those for later nodes go along", func(f *Facts) { f.Clusters[0].Images = []string{"ns/demo"} },
+			[]string{plane + "process 7 keeps running", strings.Replace(things, " of Cluster", ", the images that are kept for later nodes of Cluster", 1)}, nil},
+		"images there": {"they are of another Cluster", func(f *Facts) { f.Clusters[0].Images, f.Clusters[0].ImagesThere = []string{"ns/demo"}, true },
+			[]string{plane + "process 7 keeps running", strings.Replace(things, " of Cluster", ", the images that are kept for later nodes of Cluster", 1)},
+			[]string{"the target keeps images for a Cluster ns/demo already: move /b/images/ns/demo away"}},
 		"begun, both folders": {"one was made meanwhile", func(f *Facts) { began(f); f.Clusters[0].Planes[0].There = true }, []string{plane + "process 7 keeps running", things}, []string{"HostedControlPlane ns/demo has a folder of its name in the target's data directory already: delete the control plane there, or move /b/planes/ns.demo away if it is of none"}},
 		"begun, to another": {"two would have it", func(f *Facts) {
 			f.Clusters[0].Record = &custody.Record{Cluster: "ns/demo", UID: "u", From: "a", To: "c", Moving: true}
