@@ -26,7 +26,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
-	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
@@ -107,7 +106,7 @@ func startUpgrades(t *testing.T) upgrades {
 		f.must(clusters.SetupWithManager(mgr))
 		setup := loop.Setup{Manager: mgr, Concurrency: 2}
 		f.must(machineset.Add(setup, clusters, machineset.Settings{}))
-		f.must(machinedeployment.Add(setup, policy.Configuration{}))
+		f.must(machinedeployment.Add(setup, machinedeployment.Settings{}))
 	})
 	u := upgrades{fleet: f, history: &history{machines: map[string]bool{}, replicas: map[string][]int32{}}}
 	u.follow(&clusterv1.MachineList{})

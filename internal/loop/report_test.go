@@ -41,7 +41,7 @@ func status(fields map[string]any, conditions ...string) map[string]any {
 
 func TestUrgent(t *testing.T) { // FG-03
 	machines := Urgent{
-		Fields: []string{"initialization", "nodeRef"}, Conditions: []string{clusterv1.ReadyCondition, clusterv1.AvailableCondition},
+		Fields: []string{"initialization", "nodeRef"}, Later: []string{"version"}, Conditions: []string{clusterv1.ReadyCondition, clusterv1.AvailableCondition},
 		Lapses: []string{clusterv1.MachineUpToDateCondition}, Replicas: true,
 	}
 	provisioned := map[string]any{"initialization": map[string]any{"provisioned": true}}
@@ -64,6 +64,8 @@ func TestUrgent(t *testing.T) { // FG-03
 		"undeclared ready":    {"nothing is known to wait for it", status(nil, "Ready", "False"), status(nil, "Ready", "True"), Urgent{}, false},
 		"undeclared replicas": {"nothing is known to wait for them", status(replicas(5, 4)), status(replicas(5, 5)), Urgent{}, false},
 		"field goes":          {"others wait for it", status(map[string]any{"nodeRef": "n"}), status(nil), machines, true},
+		"first later":         {"nothing was there that others went by", status(nil), status(map[string]any{"version": "1"}), machines, false},
+		"later":               {"others go by it", status(map[string]any{"version": "1"}), status(map[string]any{"version": "2"}), machines, true},
 		"ready":               {"others count it", status(nil, "Ready", "False"), status(nil, "Ready", "True"), machines, true},
 		"ready at once":       {"it was ready when it was seen first", nil, status(nil, "Ready", "True"), machines, true},
 		"not ready":           {"others count it no more", status(nil, "Available", "True"), status(nil, "Available", "Unknown"), machines, true},

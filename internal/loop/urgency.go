@@ -12,8 +12,8 @@ import (
 // Urgent declares which changes of a status something waits for: they are written at once. All others only report, and are
 // written some time later, together. That the object is paused, or not any more, is always urgent.
 type Urgent struct {
-	// Fields of the status, whatever their change.
-	Fields []string
+	// Fields of the status, whatever their change; Later are those whose first value nothing waits for.
+	Fields, Later []string
 	// Conditions, when they become True or cease to be. As long as such a condition is not True its message says what is
 	// missing: another message is written soon.
 	Conditions []string
@@ -49,8 +49,9 @@ func (u Urgent) isUrgent(have, want map[string]any) bool {
 		after := statusOf(want, t)
 		return after != "" && (statusOf(have, t) == "True") != (after == "True")
 	}
+	replaced := func(field string) bool { return have[field] != nil && changed(field) }
 	lapsed := func(t string) bool { return statusOf(have, t) != "" && turned(t) }
-	return slices.ContainsFunc(u.Fields, changed) || turned(clusterv1.PausedCondition) || slices.ContainsFunc(u.Conditions, turned) ||
+	return slices.ContainsFunc(u.Fields, changed) || slices.ContainsFunc(u.Later, replaced) || turned(clusterv1.PausedCondition) || slices.ContainsFunc(u.Conditions, turned) ||
 		slices.ContainsFunc(u.Lapses, lapsed) || u.Replicas && isComplete(have, want)
 }
 

@@ -171,7 +171,9 @@ func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []fun
 		},
 		func() error { return machine.Add(p.setup(machine.Name), clusters, cfg.machines()) },
 		func() error { return machinehealthcheck.Add(p.setup(machinehealthcheck.Name), clusters) },
-		func() error { return machinedeployment.Add(p.setup(machinedeployment.Name), cfg.Policy) },
+		func() error {
+			return machinedeployment.Add(p.setup(machinedeployment.Name), machinedeployment.Settings{Topology: cfg.Gates.Enabled(GateClusterTopology), Policy: cfg.Policy})
+		},
 		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {

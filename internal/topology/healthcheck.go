@@ -3,12 +3,14 @@ package topology
 import (
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // health is the health check of a control plane or a MachineDeployment, whose name it has.
@@ -62,7 +64,7 @@ func (b *builder) healthCheck(h health) error {
 	}
 	check := &clusterv1.MachineHealthCheck{}
 	check.Namespace, check.Name = b.Cluster.Namespace, h.name
-	check.Labels = b.labels(h.key)
+	check.Labels, check.OwnerReferences = b.labels(h.key), []metav1.OwnerReference{ownership.ByCluster(b.Cluster)}
 	check.Spec.ClusterName, check.Spec.Selector.MatchLabels = b.Cluster.Name, h.selector
 	want, err := encode("MachineHealthCheck", check)
 	if err != nil {

@@ -21,10 +21,10 @@ var (
 	}
 )
 
-// infra counts as reached where the Cluster can do without.
+// infra counts as reached where the Cluster can do without; one with a topology cannot, it is given its infrastructure later.
 func (s Snapshot) infra() link.Link {
 	ref := s.Cluster.Spec.InfrastructureRef
-	reached := isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !ref.IsDefined() && !deleting(s)
+	reached := isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !ref.IsDefined() && !s.Cluster.Spec.Topology.IsDefined() && !deleting(s)
 	return s.link(infrastructure, ref, s.Infra, reached)
 }
 

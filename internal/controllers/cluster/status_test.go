@@ -223,6 +223,7 @@ func TestInitialization(t *testing.T) {
 		"stays":                  {"CL-08, CL-09: never taken back, events only once", settled(func(s *Snapshot) { s.Infra, s.ControlPlane = infra("status: {}"), control("status: {}") }), both, nil},
 		"not yet":                {"nothing is reached by waiting", fresh(), clusterv1.ClusterInitializationStatus{}, nil},
 		"no infra ref":           {"CL-07: at once", fresh(noInfraRef), clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr(true)}, []string{"InfrastructureReady"}},
+		"topology to come":       {"CL-07: it is not there yet", fresh(noInfraRef, topology), clusterv1.ClusterInitializationStatus{}, nil},
 		"no infra ref, deleting": {"CL-07: not while deleting", fresh(noInfraRef, deleted), clusterv1.ClusterInitializationStatus{}, nil},
 	}
 	for name, tc := range cases {

@@ -128,7 +128,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] 
 		Name: Name, Finalizer: clusterv1.MachineFinalizer,
 		New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
 		Urgent: loop.Urgent{ // not initialization: others read the spec
-			Fields:     []string{"nodeRef", "certificatesExpiryDate"},
+			Fields:     []string{"nodeRef"},
 			Conditions: []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition},
 			Lapses:     []string{clusterv1.MachineUpToDateCondition},
 		},

@@ -35,15 +35,24 @@ type Controller struct {
 	refs   *kube.References
 	writer *kube.Writer
 	// created are the MachineSets that the cache does not show yet.
-	created kube.Pending
-	policy  policy.Configuration
-	scope   membership.Scope
-	now     func() time.Time
+	created  kube.Pending
+	settings Settings
+	scope    membership.Scope
+	now      func() time.Time
 }
 
-// Add adds the controller to the manager; allowed is what the operator allows.
-func Add(s loop.Setup, allowed policy.Configuration) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), policy: allowed, scope: s.Scope(), now: s.Clock()}
+// Settings of the controller.
+type Settings struct {
+	// Topology: MachineSets of managed topologies are created with the finalizer that their controller would add (the feature gate
+	// ClusterTopology).
+	Topology bool
+	// Policy is what the operator allows; the zero value: everything.
+	Policy policy.Configuration
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, settings Settings) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, scope: s.Scope(), now: s.Clock()}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)

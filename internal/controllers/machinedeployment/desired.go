@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
@@ -56,7 +57,7 @@ func desiredObject(s Snapshot, p share) *unstructured.Unstructured {
 func desired(s Snapshot, p share) *clusterv1.MachineSet {
 	d := s.Deployment
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: d.Namespace, Name: p.name, Annotations: annotations(s, p), Finalizers: []string{clusterv1.MachineSetFinalizer},
+		Namespace: d.Namespace, Name: p.name, Annotations: annotations(s, p), Finalizers: finalizers(s, p),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, clusterv1.GroupVersion.WithKind(kind))},
 	}}
 	set.Spec = clusterv1.MachineSetSpec{
@@ -79,6 +80,15 @@ func desired(s Snapshot, p share) *clusterv1.MachineSet {
 	}
 	set.Labels = ownership.PassWatchLabel(d, set.Spec.Template.Labels)
 	return set
+}
+
+// finalizers of a MachineSet: those that its controller would add in a write of its own.
+func finalizers(s Snapshot, p share) []string {
+	out, live := []string{clusterv1.MachineSetFinalizer}, setNamed(s, p.name)
+	if live == nil && s.Topology && clone.IsOfTopology(s.Deployment) || live != nil && slices.Contains(live.Finalizers, clusterv1.MachineSetTopologyFinalizer) {
+		out = append(out, clusterv1.MachineSetTopologyFinalizer)
+	}
+	return out
 }
 
 // template is the deployment's, with the labels by which the MachineSet selects its Machines.

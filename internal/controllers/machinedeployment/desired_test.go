@@ -48,6 +48,22 @@ func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16
 	if diff := cmp.Diff(created, desired(s, share{name: "md-2", replicas: 1, revision: 2, current: true})); diff != "" {
 		t.Errorf("a new MachineSet (-want +got):\n%s", diff)
 	}
+	managed := s
+	managed.Topology, managed.Deployment = true, d.DeepCopy()
+	managed.Deployment.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: ""}
+	want := []string{clusterv1.MachineSetFinalizer, clusterv1.MachineSetTopologyFinalizer}
+	if diff := cmp.Diff(want, desired(managed, share{name: "md-2", replicas: 1, revision: 2, current: true}).Finalizers); diff != "" {
+		t.Errorf("finalizers of a new MachineSet of a topology (-want +got):\n%s", diff)
+	}
+	managed.Sets = []clusterv1.MachineSet{*s.Sets[0].DeepCopy()}
+	managed.Sets[0].Finalizers = want[:1]
+	if diff := cmp.Diff(want[:1], desired(managed, share{name: "md-1", replicas: 1, revision: 1}).Finalizers); diff != "" {
+		t.Errorf("one that is there keeps its own (-want +got):\n%s", diff)
+	}
+	managed.Sets[0].Finalizers = want
+	if diff := cmp.Diff(want, desired(managed, share{name: "md-1", replicas: 1, revision: 1}).Finalizers); diff != "" {
+		t.Errorf("one that is there keeps its own (-want +got):\n%s", diff)
+	}
 	live := s.Sets[0]
 	kept := *template.DeepCopy()
 	kept.Labels = merged(d.Spec.Template.Labels, live.Spec.Selector.MatchLabels)

@@ -29,7 +29,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
-	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"k8s.io/utils/ptr"
 )
@@ -74,7 +73,7 @@ func startLive(t *testing.T) live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, policy.Configuration{}); err != nil {
+	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, Settings{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

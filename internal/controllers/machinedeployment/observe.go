@@ -15,7 +15,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // kind of the objects that the controller is about.
@@ -42,12 +41,11 @@ type Snapshot struct {
 	Hidden []string
 	// Stale is true while the cache does not show this controller's last writes of its MachineSets.
 	Stale bool
-	// Policy is what the operator allows; the zero value: everything.
-	Policy policy.Configuration
+	Settings
 }
 
 func (c *Controller) observe(ctx context.Context, d *clusterv1.MachineDeployment) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Deployment: d, Policy: c.policy}
+	s := Snapshot{Now: c.now(), Deployment: d, Settings: c.settings}
 	for _, step := range []func(context.Context, *Snapshot) error{c.readCluster, c.readSets, c.readHidden, c.readMachines, c.readTemplates} {
 		if err := step(ctx, &s); err != nil {
 			return s, err

@@ -84,7 +84,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachineHealthCheck,
 	return loop.Controller[*clusterv1.MachineHealthCheck, Snapshot]{
 		Name:    Name,
 		New:     func() *clusterv1.MachineHealthCheck { return &clusterv1.MachineHealthCheck{} },
-		Urgent:  loop.Urgent{Fields: []string{"targets", "expectedMachines", "currentHealthy", "remediationsAllowed"}},
+		Urgent:  loop.Urgent{Fields: []string{"currentHealthy", "remediationsAllowed"}},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}
 }

@@ -153,10 +153,15 @@ func (s *stage) settle(ctx context.Context) error {
 	return err
 }
 
-// comeUp makes all clusters and waits until they are Available and nothing is written any more.
+// comeUp makes all clusters and waits until they are Available and nothing is written any more. What they share is made before, and is no
+// part of what they cost.
 func (s *stage) comeUp(ctx context.Context) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
+	shared, err := s.template.Shared()
+	if err := errors.Join(err, template.Create(ctx, s.client, shared)); err != nil {
+		return err
+	}
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
@@ -185,7 +190,7 @@ func (s *stage) comeUp(ctx context.Context) error {
 	return profiled()
 }
 
-// create creates the objects of a cluster in order: the first cluster, which brings what all share, then several at a time.
+// create creates the objects of the clusters, several clusters at a time.
 func (s *stage) create(ctx context.Context) error {
 	one := func(n int) error {
 		objects, err := s.template.Render(n)
@@ -194,12 +199,9 @@ func (s *stage) create(ctx context.Context) error {
 		}
 		return template.Create(ctx, s.client, objects)
 	}
-	if err := one(0); err != nil {
-		return err
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	for n := 1; n < s.size; n++ {
+	for n := range s.size {
 		group.Go(func() error { return one(n) })
 	}
 	return group.Wait()

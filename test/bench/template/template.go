@@ -2,7 +2,7 @@
 //
 // Does: finds the Cluster and its MachineDeployment in a manifest, also one that the Cluster's topology asks for, and replaces the
 // Cluster's name wherever it stands; creates their objects. What has not the Cluster's name in its own, as a ClusterClass and its
-// templates, is created once.
+// templates, is what all share.
 //
 // Owns: the names of the clusters.
 //
@@ -103,13 +103,23 @@ func (t Template) rename(text string, n int) string {
 	return strings.ReplaceAll(text, t.cluster, Cluster(n))
 }
 
-// Render is the manifest of the nth cluster, without what the first one has brought for all.
+// Render is the manifest of the nth cluster, without what all share.
 func (t Template) Render(n int) ([]*unstructured.Unstructured, error) {
+	return t.objects(n, func(o *unstructured.Unstructured) bool { return strings.Contains(o.GetName(), Cluster(n)) })
+}
+
+// Shared is what all clusters share: a class and its templates.
+func (t Template) Shared() ([]*unstructured.Unstructured, error) {
+	return t.objects(0, func(o *unstructured.Unstructured) bool { return !strings.Contains(o.GetName(), Cluster(0)) })
+}
+
+// objects of the manifest of the nth cluster for which keep holds.
+func (t Template) objects(n int, keep func(*unstructured.Unstructured) bool) ([]*unstructured.Unstructured, error) {
 	all, err := decode(t.rename(t.text, n))
 	var objects []*unstructured.Unstructured
 	for _, o := range all {
 		o.SetNamespace(t.Namespace)
-		if n == 0 || strings.Contains(o.GetName(), Cluster(n)) {
+		if keep(o) {
 			objects = append(objects, o)
 		}
 	}

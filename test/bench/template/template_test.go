@@ -31,12 +31,12 @@ func TestTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := classes.Render(0)
-	if err != nil || len(first) < 2 || first[len(first)-1].GetName() != "c0000" {
-		t.Fatalf("the first cluster brings the class: %v %v", first, err)
+	shared, err := classes.Shared()
+	if err != nil || len(shared) < 2 || shared[len(shared)-1].GetKind() != "ClusterClass" {
+		t.Fatalf("all share the class and its templates: %v %v", shared, err)
 	}
-	if more, err := classes.Render(3); err != nil || len(more) != 1 || more[0].GetName() != "c0003" || classes.Deployment(3) != "c0003-workers" {
-		t.Errorf("the others do not: %v %v, %s", more, err, classes.Deployment(3))
+	if own, err := classes.Render(0); err != nil || len(own) != 1 || own[0].GetName() != "c0000" || classes.Deployment(3) != "c0003-workers" {
+		t.Errorf("and nothing else: %v %v, %s", own, err, classes.Deployment(3))
 	}
 	if machines, err := template.Read(filepath.Join("..", "..", "..", "examples", "fleet-kubeadm-class.yaml")); err != nil || !machines.OfClass || !machines.OnMachines || classes.OnMachines {
 		t.Errorf("a control plane on machines: %+v, %v", machines, err)

@@ -118,7 +118,7 @@ func (c *Controller) definition() loop.Controller[*controlplanev1.KubeadmControl
 		Name: Name, Finalizer: controlplanev1.KubeadmControlPlaneFinalizer,
 		New: func() *controlplanev1.KubeadmControlPlane { return &controlplanev1.KubeadmControlPlane{} },
 		Urgent: loop.Urgent{
-			Fields: []string{"initialization", "versions"}, Replicas: true,
+			Fields: []string{"initialization"}, Later: []string{"versions"}, Replicas: true,
 			Conditions: []string{controlplanev1.KubeadmControlPlaneAvailableCondition},
 		},
 		Adopt: c.enter, Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,

@@ -85,14 +85,14 @@ func (f Facts) unread(conditionType string) condition.Verdict {
 		return condition.Mirror(old, conditionType, condition.Absent())
 	case f.Down:
 		return condition.Unknown(connectionDown, "The workload cluster is not connected: "+f.State.Problem)
+	case !f.Status.NodeRef.IsDefined() && (!f.Initialized || f.State.Problem == ""): // before and after the initialization: one write less
+		return condition.Unknown(inspectionFailed, "Waiting for the Node of the Machine to exist")
 	case !f.Initialized:
 		return condition.Unknown(inspectionFailed, "Waiting for the control plane to be initialized")
 	case f.State.At.IsZero():
 		return condition.Unknown(inspectionFailed, "Waiting for the workload cluster to be read")
 	case f.State.Problem != "":
 		return condition.Unknown(inspectionFailed, f.State.Problem)
-	case !f.Status.NodeRef.IsDefined():
-		return condition.Unknown(inspectionFailed, "Waiting for the Node of the Machine to exist")
 	}
 	return condition.Absent()
 }

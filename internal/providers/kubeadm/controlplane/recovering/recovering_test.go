@@ -108,6 +108,7 @@ func TestLoss(t *testing.T) { // KC-16
 		"all":           {input(nil, machine("a", stopped)), "0 of 1 members left, 1 needed. Machine a: It does not run. Start one where that is possible; otherwise its data is in snapshots alone", "nothing to rebuild from"},
 		"a member without a Machine": {Input{Cluster: "c1", Managed: true, Initialized: true, Unread: unread, Members: members("", "a", "b", "c"), Machines: []Machine{machine("a")}},
 			"1 of 3 members left", "Machines may have been deleted by hand"},
+		"just initialized":  {input(nil, machine("a", func(m *Machine) { m.Status.NodeRef.Name = "" })), "", "its Node is not known yet, and neither is its member"},
 		"the network alone": {input(nil, machine("a"), machine("b"), machine("c")), "", "nothing says that a machine does not run"},
 		"not provisioned":   {input(nil, machine("a"), machine("b", stopped, func(m *Machine) { m.Status.Initialization.InfrastructureProvisioned = nil })), "", "it has never had a member"},
 		"a survey of yesterday": {Input{Now: time.Date(2026, 11, 26, 13, 15, 0, 0, time.UTC), Cluster: "c1", Managed: true, Initialized: true, Unread: unread, Machines: []Machine{machine("a", surveyed),
