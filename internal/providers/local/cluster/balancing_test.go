@@ -112,6 +112,10 @@ func TestOfferedEndpoint(t *testing.T) {
 		if p := Decide(s); (len(p.Actions) == 1) != asked {
 			t.Errorf("control plane %q: does %v", kind, p.Actions)
 		}
+		s.Cluster.Spec.Topology.ClassRef.Name = "c"
+		if p := Decide(s); (len(p.Wait) == 1 && len(p.Actions) == 0) != (kind == "") {
+			t.Errorf("control plane %q of a topology: waits for %v, does %v", kind, p.Wait, p.Actions)
+		}
 	}
 }
 

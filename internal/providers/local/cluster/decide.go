@@ -92,8 +92,13 @@ func decideWithout(s Snapshot, p *loop.Plan) {
 		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.Plane.Name).
 			For(hostedKind, s.Plane.Name).ForPerson()
 	}
-	// A Cluster of a class has no controlPlaneRef for a moment, and may get one to a control plane that chooses itself.
-	if ref := s.Cluster.Spec.ControlPlaneRef; s.Balanced && ref.IsDefined() && !hosted(ref) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
+	ref := s.Cluster.Spec.ControlPlaneRef
+	switch {
+	case !s.Balanced || s.Cluster.Spec.ControlPlaneEndpoint.IsValid() || s.Object.Spec.ControlPlaneEndpoint.IsValid():
+	case !ref.IsDefined() && s.Cluster.Spec.Topology.IsDefined(): // for a moment, and it may be to one that chooses itself
+		p.WaitFor(reasonEndpoint, "Waiting for the control plane of the topology, to know who chooses the endpoint").For("Cluster", s.Cluster.Name).
+			ToChange("spec.controlPlaneRef")
+	case ref.IsDefined() && !hosted(ref):
 		decideOffered(s, p)
 	}
 }
