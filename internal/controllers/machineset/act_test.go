@@ -283,3 +283,25 @@ func TestRestored(t *testing.T) { // OR-01, MS-03
 		t.Errorf("%d Machines after scaling up", got)
 	}
 }
+
+// A name that a Machine of another owner has is not used: to apply that Machine would take it over.
+func TestNamesOfOthersAreNotTaken(t *testing.T) { // MS-10, OR-01
+	one := bareSet()
+	one.Spec.Replicas = new(int32(1))
+	first := newWorld(t, managementCluster(one.DeepCopy()).WithReturnManagedFields().Build())
+	first.settle()
+	name := first.machines()[0].Name
+	foreign := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "foreign",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "other", UID: "other", Controller: new(true)}}},
+		Spec: clusterv1.MachineSpec{ClusterName: "another"}}
+	w := newWorld(t, managementCluster(one.DeepCopy(), foreign).WithReturnManagedFields().Build())
+	w.settle()
+	got := &clusterv1.Machine{}
+	w.must(w.c.Get(t.Context(), client.ObjectKeyFromObject(foreign), got))
+	if diff := cmp.Diff(foreign.Spec, got.Spec); diff != "" || !cmp.Equal(foreign.OwnerReferences, got.OwnerReferences) {
+		t.Errorf("the Machine of the other set was changed: owners %v, spec (-want +got):\n%s", got.OwnerReferences, diff)
+	}
+	if own := w.clones("i", "FooMachine"); len(own) != 1 || own[0].GetName() == name || *w.set().Status.Replicas != 1 {
+		t.Errorf("the set has %v, status %d: want one under another name", own, *w.set().Status.Replicas)
+	}
+}

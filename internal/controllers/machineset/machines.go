@@ -69,13 +69,13 @@ func ownerReference(set *clusterv1.MachineSet) metav1.OwnerReference {
 // defaultNaming is the name template of MachineSets that have none.
 const defaultNaming = "{{ .machineSet.name }}-{{ .random }}"
 
-// newNames returns n names for new Machines that nothing of the set has yet; fewer, where all random parts are taken.
+// newNames returns n names for new Machines that nothing of the set has yet, nor a Machine of another; fewer, where all random parts are taken.
 func newNames(s Snapshot, n int) ([]string, error) {
 	values := naming.Values{"cluster": {"name": s.Set.Spec.ClusterName}, "machineSet": {"name": s.Set.Name}}
 	template, err := naming.Parse(cmp.Or(s.Set.Spec.MachineNaming.Template, defaultNaming), values)
 	if err != nil {
 		return nil, err
 	}
-	taken := slices.Concat(s.Created, summary.Machines(s.Others).Names(), summary.Machines(s.Machines.Machines()).Names())
+	taken := slices.Concat(s.Created, s.Taken, summary.Machines(s.Others).Names(), summary.Machines(s.Machines.Machines()).Names())
 	return template.FreshNames(values, s.Random, taken, n)
 }

@@ -54,8 +54,8 @@ type Snapshot struct {
 	Clones *clone.Clones
 	// Used are the templates of other owners; nil until it was asked for.
 	Used clone.Used
-	// Random parts for names of Machines.
-	Random []string
+	// Random parts for names of Machines, and what of the names made of them Machines of others have.
+	Random, Taken []string
 }
 
 func (c *Controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Snapshot, error) {
@@ -71,7 +71,20 @@ func (c *Controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Sn
 	for range missing(s) + spareNames {
 		s.Random = append(s.Random, naming.Random(c.intn))
 	}
-	return s, nil
+	return s, c.readTaken(ctx, &s)
+}
+
+// readTaken looks for Machines that have the names that new ones may get.
+func (c *Controller) readTaken(ctx context.Context, s *Snapshot) error {
+	if missing(*s) <= 0 {
+		return nil
+	}
+	names, err := newNames(*s, len(s.Random))
+	if err != nil {
+		return nil // [Decide] says so
+	}
+	s.Taken, err = machines.Taken(ctx, c.client, s.Set.Namespace, names)
+	return err
 }
 
 func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {

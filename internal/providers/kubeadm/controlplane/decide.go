@@ -22,6 +22,8 @@ import (
 const (
 	// soon is when to read again what is not watched before it exists, and a workload cluster while a Machine of it is new.
 	soon, newFor = 2 * time.Second, 3 * time.Minute
+	// verySoon is when to read it while it has a Node, and kubeadm init is about to end: everything else waits for that.
+	verySoon = 500 * time.Millisecond
 	// unhealthyInterval and healthyInterval are how often the workload cluster is read: while something of it is not healthy or
 	// changes, and otherwise.
 	unhealthyInterval, healthyInterval = 10 * time.Second, 60 * time.Second
@@ -166,10 +168,12 @@ func (s Snapshot) readInterval() time.Duration {
 		return soon
 	case s.isHealthy():
 		return healthyInterval
-	case slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return s.Now.Sub(m.CreationTimestamp.Time) < newFor }):
-		return soon
+	case !slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return s.Now.Sub(m.CreationTimestamp.Time) < newFor }):
+		return unhealthyInterval
+	case !s.isInitialized() && slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return m.Status.NodeRef.IsDefined() }):
+		return verySoon
 	}
-	return unhealthyInterval
+	return soon
 }
 
 // decideDeletion deletes all Machines at once, after those of the workers; the hook of each goes when it is being deleted, since no

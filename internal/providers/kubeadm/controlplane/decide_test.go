@@ -262,6 +262,34 @@ func (w *world) newest() string {
 	return newest.Status.NodeRef.Name
 }
 
+// How often the workload cluster is read: while kubeadm init is about to end, everything waits for that.
+func TestReadInterval(t *testing.T) { // KC-16
+	w := running(t)
+	s := w.snapshot()
+	if got := s.readInterval(); got != healthyInterval {
+		t.Errorf("of a healthy one: %s", got)
+	}
+	s.Plane = s.Plane.DeepCopy()
+	s.Plane.Status.Initialization.ControlPlaneInitialized = nil
+	s.Workload.Initialized = false
+	for _, m := range s.Machines {
+		m.CreationTimestamp = metav1.NewTime(s.Now)
+	}
+	if got := s.readInterval(); got != verySoon {
+		t.Errorf("with a Node, before the end of kubeadm init: %s", got)
+	}
+	for _, m := range s.Machines {
+		m.Status.NodeRef = clusterv1.MachineNodeReference{}
+	}
+	if got := s.readInterval(); got != soon {
+		t.Errorf("without a Node: %s", got)
+	}
+	s.Now = s.Now.Add(2 * newFor)
+	if got := s.readInterval(); got != unhealthyInterval {
+		t.Errorf("where that takes long: %s", got)
+	}
+}
+
 // A Machine whose infrastructure ends is a reason to read the workload cluster at once: it may have been one too many.
 func TestReadsWhenAMachineIsLost(t *testing.T) { // KC-16
 	w := running(t)

@@ -60,8 +60,8 @@ type Snapshot struct {
 	Left upgrade.Found
 	// Connection to the workload cluster.
 	Connection remote.Health
-	// Random parts for names of Machines.
-	Random []string
+	// Random parts for names of Machines, and what of the names made of them Machines have.
+	Random, Taken []string
 	// Reasons to replace each Machine, by name, and what there is of the Secrets: what follows from the rest and takes time ([Snapshot.Compared]).
 	Reasons      map[string][]rollout.Reason
 	Certificates authority.State
@@ -114,7 +114,10 @@ func (c *Controller) observe(ctx context.Context, plane *controlplanev1.KubeadmC
 	for range 1 + spareNames {
 		s.Random = append(s.Random, naming.Random(c.intn))
 	}
-	return s.Compared(), nil
+	names, _ := rollout.NewNames(plane, s.Cluster.Name, s.Random, nil) // what is wrong with the template, [Decide] says
+	taken, err := machines.Taken(ctx, c.client, plane.Namespace, names)
+	s.Taken = taken
+	return s.Compared(), err
 }
 
 func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -62,17 +63,17 @@ func scaleUp(s Snapshot, c change, why string, p *loop.Plan) {
 
 // create names the new Machine and chooses its failure domain.
 func create(s Snapshot, a action.CreateMachine, p *loop.Plan) {
-	taken := append(summary.Machines(s.Machines.Machines()).Names(), s.Created...)
-	name, err := rollout.NewName(s.Plane, s.Cluster.Name, s.Random, taken)
+	taken := slices.Concat(summary.Machines(s.Machines.Machines()).Names(), s.Created, s.Taken)
+	names, err := rollout.NewNames(s.Plane, s.Cluster.Name, s.Random, taken)
 	if err != nil {
 		p.WaitFor(waitForName, "spec.machineNaming.template %s", err).For(planeKind, s.Plane.Name).ForPerson()
 		return
 	}
-	if name == "" {
+	if len(names) == 0 {
 		p.RecheckIn(machines.PendingRecheck) // all random parts were taken: others next time
 		return
 	}
-	a.Name, a.Domain = name, rollout.DomainForNew(s.candidates(), s.Cluster)
+	a.Name, a.Domain = names[0], rollout.DomainForNew(s.candidates(), s.Cluster)
 	p.Do(a)
 }
 

@@ -11,16 +11,12 @@ import (
 // defaultNaming is the name template of control planes that have none.
 const defaultNaming = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
 
-// NewName returns a name for a new Machine that no other has; empty, where all random parts are taken.
-func NewName(plane *controlplanev1.KubeadmControlPlane, cluster string, random, taken []string) (string, error) {
+// NewNames returns names for a new Machine that no other has, one for each random part that is not taken.
+func NewNames(plane *controlplanev1.KubeadmControlPlane, cluster string, random, taken []string) ([]string, error) {
 	values := naming.Values{"cluster": {"name": cluster}, "kubeadmControlPlane": {"name": plane.Name}}
 	template, err := naming.Parse(cmp.Or(plane.Spec.MachineNaming.Template, defaultNaming), values)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	names, err := template.FreshNames(values, random, taken, 1)
-	if err != nil || len(names) == 0 {
-		return "", err
-	}
-	return names[0], nil
+	return template.FreshNames(values, random, taken, len(random))
 }

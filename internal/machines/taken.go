@@ -1,0 +1,26 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Taken returns those of the names that Machines of the namespace have, whosever they are. Owners with the same name template make the same
+// name sometimes, and to apply another's object would take it over.
+func Taken(ctx context.Context, c client.Reader, namespace string, names []string) ([]string, error) {
+	var out []string
+	for _, name := range names {
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &clusterv1.Machine{}, client.UnsafeDisableDeepCopy)
+		switch {
+		case err == nil:
+			out = append(out, name)
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("looking for a Machine with the name %s: %w", name, err)
+		}
+	}
+	return out, nil
+}
