@@ -209,24 +209,31 @@ func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// readWorkers counts the Machines and MachinePools beside the control plane, for one that is deleted after them.
+// readWorkers counts the Machines and MachinePools beside the control plane, for one that is deleted after them. That there are some is
+// said by the cache; that there are none is read past it, until the first Machine of the control plane is being deleted.
 func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) error {
-	if s.Plane.DeletionTimestamp.IsZero() {
+	if s.Plane.DeletionTimestamp.IsZero() || slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return m.Deleted }) {
 		return nil
 	}
-	all := &clusterv1.MachineList{}
-	if err := c.live.List(ctx, all, client.InNamespace(s.Plane.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name}); err != nil {
-		return fmt.Errorf("listing Machines of Cluster %s: %w", s.Cluster.Name, err)
-	}
-	for i := range all.Items {
-		if _, is := all.Items[i].Labels[clusterv1.MachineControlPlaneLabel]; !is {
-			s.Workers++
+	for _, from := range []client.Reader{c.client, c.live} {
+		all := &clusterv1.MachineList{}
+		if err := from.List(ctx, all, client.InNamespace(s.Plane.Namespace),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing Machines of Cluster %s: %w", s.Cluster.Name, err)
+		}
+		for i := range all.Items {
+			if _, is := all.Items[i].Labels[clusterv1.MachineControlPlaneLabel]; !is {
+				s.Workers++
+			}
+		}
+		if s.Workers > 0 {
+			return nil
 		}
 	}
 	pools := &clusterv1.MachinePoolList{}
 	if err := c.live.List(ctx, pools, client.InNamespace(s.Plane.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name}); err != nil {
 		return fmt.Errorf("listing MachinePools of Cluster %s: %w", s.Cluster.Name, err)
 	}
-	s.Workers += len(pools.Items)
+	s.Workers = len(pools.Items)
 	return nil
 }
