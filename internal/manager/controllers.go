@@ -38,6 +38,7 @@ import (
 	hostedprocess "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
 	hostedsimulated "github.com/slipwayhq/slipway/internal/providers/hosted/backend/simulated"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend/statefulset"
+	"github.com/slipwayhq/slipway/internal/providers/hosted/servingcerts"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/providers/local"
@@ -284,6 +285,9 @@ func (p *parts) addHosted() error {
 		},
 	})
 	if err != nil {
+		return err
+	}
+	if err := servingcerts.Add(p.setup(servingcerts.Name), p.clusters); err != nil {
 		return err
 	}
 	return hosted.Add(p.setup(hosted.Name), hosted.Config{

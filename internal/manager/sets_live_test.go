@@ -116,7 +116,7 @@ func TestEachProviderAlone(t *testing.T) {
 		}},
 		providerset.ControlPlaneHosted: {watched: []string{
 			"clusters.cluster.x-k8s.io", "etcdsnapshotpolicies.controlplane.slipway.dev",
-			"hostedcontrolplanes.controlplane.slipway.dev", "secrets",
+			"hostedcontrolplanes.controlplane.slipway.dev", "machines.cluster.x-k8s.io", "secrets",
 		}},
 		providerset.InfrastructureLocal: {watched: []string{
 			"clusters.cluster.x-k8s.io", "localclusters.infrastructure.slipway.dev", "localmachinepools.infrastructure.slipway.dev",

@@ -22,6 +22,7 @@ import (
 	managerOptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 	schedulerOptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/componentflag"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -97,19 +98,23 @@ func TestFlagsGivenTakeThePlaceOfOurs(t *testing.T) {
 func TestFlagsSayWhatMatters(t *testing.T) {
 	folder := pki.Folder{Path: "/pki"}
 	c := config()
+	strict := config()
+	strict.Security.KubeletServingCertificates = hostedv1.KubeletServingRequired
 	sets := map[string][]string{
-		"management server":      managementFlags(folder, "unix:///s", "/auth", false),
-		"management controllers": managementControllerFlags(folder, "/kubeconfig"),
-		"workload server":        workloadAPIServerFlags(c, folder, "unix:///s", []string{"--authentication-config=/auth"}),
-		"workload controllers":   workloadControllerFlags(c, folder, "/kubeconfig"),
-		"workload scheduler":     workloadSchedulerFlags(c, "/kubeconfig"),
+		"management server":       managementFlags(folder, "unix:///s", "/auth", false),
+		"management controllers":  managementControllerFlags(folder, "/kubeconfig"),
+		"workload server":         workloadAPIServerFlags(c, folder, "unix:///s", []string{"--authentication-config=/auth"}),
+		"workload server, strict": workloadAPIServerFlags(strict, folder, "unix:///s", nil),
+		"workload controllers":    workloadControllerFlags(c, folder, "/kubeconfig"),
+		"workload scheduler":      workloadSchedulerFlags(c, "/kubeconfig"),
 	}
 	want := map[string][]string{
-		"management server":      {"--authorization-mode=RBAC", "--etcd-servers=unix:///s", "--authentication-config=/auth", "--profiling=false"},
-		"management controllers": {"--use-service-account-credentials=true"},
-		"workload server":        {"--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth=true", "--enable-aggregator-routing=true", "--advertise-address=172.31.0.1"},
-		"workload controllers":   {"--allocate-node-cidrs=true", "--cluster-cidr=172.31.128.0/17", "--node-cidr-mask-size=24"},
-		"workload scheduler":     {"--kubeconfig=/kubeconfig"},
+		"management server":       {"--authorization-mode=RBAC", "--etcd-servers=unix:///s", "--authentication-config=/auth", "--profiling=false"},
+		"management controllers":  {"--use-service-account-credentials=true"},
+		"workload server":         {"--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth=true", "--enable-aggregator-routing=true", "--advertise-address=172.31.0.1"},
+		"workload server, strict": {"--kubelet-certificate-authority=/pki/ca.crt", "--authorization-mode=Node,RBAC"},
+		"workload controllers":    {"--allocate-node-cidrs=true", "--cluster-cidr=172.31.128.0/17", "--node-cidr-mask-size=24"},
+		"workload scheduler":      {"--kubeconfig=/kubeconfig"},
 	}
 	for name, flags := range sets {
 		for _, f := range want[name] {
@@ -121,7 +126,15 @@ func TestFlagsSayWhatMatters(t *testing.T) {
 			if strings.HasPrefix(f, "--token-auth-file") || strings.HasPrefix(f, "--insecure") {
 				t.Errorf("%s: %s", name, f)
 			}
+			if strings.HasPrefix(f, "--kubelet-certificate-authority") && name != "workload server, strict" {
+				t.Errorf("%s: %s: kubelets that sign their own certificates are not reached", name, f)
+			}
 		}
+	}
+	signed := config()
+	signed.Security.KubeletServingCertificates = hostedv1.KubeletServingSigned
+	if diff := cmp.Diff(sets["workload server"], workloadAPIServerFlags(signed, folder, "unix:///s", []string{"--authentication-config=/auth"})); diff != "" {
+		t.Errorf("nodes from before are reached as long as certificates are not required: %s", diff)
 	}
 }
 

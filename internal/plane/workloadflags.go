@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/componentflag"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
@@ -29,6 +30,9 @@ func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint s
 	host := c.Endpoint
 	if a, err := c.Address(); err == nil {
 		host = a.Addr().String()
+	}
+	if c.Security.KubeletServingCertificates == hostedv1.KubeletServingRequired {
+		files = append(files, "--kubelet-certificate-authority="+folder.Cert(workload.CA))
 	}
 	return override(append([]string{
 		"--etcd-servers=" + etcdEndpoint,

@@ -112,7 +112,7 @@ func controlPlaneKubeadm() Set {
 func controlPlaneHosted() Set {
 	return Set{
 		Name:        ControlPlaneHosted,
-		Controllers: map[string]int{"hostedcontrolplane": 10, "etcdsnapshotpolicy": 5},
+		Controllers: map[string]int{"hostedcontrolplane": 10, "etcdsnapshotpolicy": 5, "kubelet-serving": 5},
 		CRDs: []string{
 			"etcdsnapshotpolicies.controlplane.slipway.dev",
 			"hostedcontrolplanes.controlplane.slipway.dev",

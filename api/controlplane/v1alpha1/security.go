@@ -21,7 +21,27 @@ type Security struct {
 	// podSecurity is the Pod Security Standard of namespaces that have no label for it. Unset, all Pods are allowed.
 	// +optional
 	PodSecurity *PodSecurity `json:"podSecurity,omitempty"`
+
+	// kubeletServingCertificates says by whom the certificates are signed with which kubelets serve logs, exec and metrics.
+	// Signed: kubelets of nodes that join from now on request one of the cluster's authority; it is approved for the Node of a
+	// Machine, and for names and addresses of that Machine alone. Required: the API server also connects to no kubelet that
+	// has another one; nodes that joined before Signed have to be replaced first. Unset, kubelets sign their own, and the API
+	// server takes any. Without effect on simulated control planes.
+	// +optional
+	KubeletServingCertificates KubeletServingCertificates `json:"kubeletServingCertificates,omitempty"`
 }
+
+// KubeletServingCertificates says by whom the serving certificates of kubelets are signed.
+// +kubebuilder:validation:Enum=Signed;Required
+type KubeletServingCertificates string
+
+// Values of KubeletServingCertificates.
+const (
+	// KubeletServingSigned has new kubelets request certificates of the cluster's authority.
+	KubeletServingSigned KubeletServingCertificates = "Signed"
+	// KubeletServingRequired also has the API server insist on them.
+	KubeletServingRequired KubeletServingCertificates = "Required"
+)
 
 // Audit makes kube-apiserver record requests.
 type Audit struct {

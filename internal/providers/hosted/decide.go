@@ -372,6 +372,7 @@ func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 		CA: s.Secrets[PurposeCA].Data[corev1.TLSCertKey], ServiceCIDR: strings.Join(services, ","), PodCIDR: strings.Join(pods, ","),
 		ServiceDomain: s.Cluster.Spec.ClusterNetwork.ServiceDomain, ImageRepository: spec.ImageRepository,
 		CoreDNS: !spec.CoreDNS.Disabled, KubeProxy: !spec.KubeProxy.Disabled,
+		SignedServing: s.Plane.Spec.Security.KubeletServingCertificates != "",
 	}
 	if p.ServiceDomain == "" {
 		p.ServiceDomain = workload.DefaultServiceDomain

@@ -47,6 +47,8 @@ type Params struct {
 	CoreDNS, KubeProxy bool
 	// OwnKubeProxy runs on each node the kube-proxy that its image has, of the node's version, whichever that is.
 	OwnKubeProxy bool
+	// SignedServing has kubelets that join request serving certificates of the cluster's authority.
+	SignedServing bool `json:",omitempty"`
 }
 
 // revision of what Apply does: it rises when that is something else for the same params.
@@ -167,6 +169,11 @@ func (p Params) configuration() (*kubeadm.InitConfiguration, error) {
 			"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
 			"mode": "iptables", "clusterCIDR": p.PodCIDR, "conntrack": map[string]any{"maxPerCore": 0, "min": 0},
 		},
+	}
+	if p.SignedServing {
+		documents = append(documents, map[string]any{
+			"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "serverTLSBootstrap": true,
+		})
 	}
 	var text strings.Builder
 	for _, d := range documents {

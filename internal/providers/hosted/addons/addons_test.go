@@ -217,6 +217,27 @@ func TestInspect(t *testing.T) {
 	expect("all", addons.State{})
 }
 
+// Kubelets that join request serving certificates where that is asked for, and the others' clusters are not touched for it.
+func TestSignedServing(t *testing.T) {
+	api := kubernetes.NewForConfigOrDie(server.Config)
+	for _, signed := range []bool{true, false} {
+		p := params()
+		p.SignedServing = signed
+		if err := addons.Apply(t.Context(), server.Config, p); err != nil {
+			t.Fatal(err)
+		}
+		config, err := api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kubelet-config", metav1.GetOptions{})
+		if err != nil || strings.Contains(config.Data["kubelet"], "serverTLSBootstrap: true") != signed || !strings.Contains(config.Data["kubelet"], "rotateCertificates: true") {
+			t.Errorf("signed %v: %v, %v", signed, config.Data, err)
+		}
+	}
+	p := params()
+	p.SignedServing = true
+	if p.Hash() == params().Hash() {
+		t.Error("the change is not applied")
+	}
+}
+
 func TestLeftOut(t *testing.T) {
 	p := params()
 	p.CoreDNS, p.KubeProxy = false, false

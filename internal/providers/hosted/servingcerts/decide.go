@@ -1,0 +1,156 @@
+package servingcerts
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// nodesGroup and nodePrefix make up the identity of a kubelet.
+const (
+	nodesGroup = "system:nodes"
+	nodePrefix = "system:node:"
+)
+
+// Snapshot is what Decide looks at.
+type Snapshot struct {
+	// Requests of the workload cluster, of whichever signer.
+	Requests []certificatesv1.CertificateSigningRequest
+	// Machines of the Cluster.
+	Machines []clusterv1.Machine
+	// Reserved are names and addresses of the API server: no kubelet gets a certificate for them.
+	Reserved []string
+}
+
+// Verdict is about one request that waits for a decision.
+type Verdict struct {
+	Request *certificatesv1.CertificateSigningRequest
+	// Machine whose Node requests it; empty: not known.
+	Machine string
+	// Why it is not approved; empty: it is to be.
+	Why string
+}
+
+// Decide returns a verdict for each request of a kubelet for a serving certificate that has none yet, sorted by name.
+func Decide(s Snapshot) []Verdict {
+	var out []Verdict
+	for i := range s.Requests {
+		if r := &s.Requests[i]; r.Spec.SignerName == certificatesv1.KubeletServingSignerName && len(r.Status.Conditions) == 0 && len(r.Status.Certificate) == 0 {
+			out = append(out, s.judge(r))
+		}
+	}
+	slices.SortFunc(out, func(a, b Verdict) int { return strings.Compare(a.Request.Name, b.Request.Name) })
+	return out
+}
+
+func (s Snapshot) judge(r *certificatesv1.CertificateSigningRequest) Verdict {
+	v := Verdict{Request: r}
+	node, isNode := strings.CutPrefix(r.Spec.Username, nodePrefix)
+	if !isNode || node == "" || !slices.Contains(r.Spec.Groups, nodesGroup) {
+		v.Why = fmt.Sprintf("user %q is no kubelet", r.Spec.Username)
+		return v
+	}
+	machine := s.machineOf(node)
+	if machine == nil {
+		v.Why = fmt.Sprintf("Node %s belongs to no Machine of the Cluster", node)
+		return v
+	}
+	v.Machine = machine.Name
+	if !usagesAllowed(r.Spec.Usages) {
+		v.Why = fmt.Sprintf("Node %s requests a certificate for other uses than serving", node)
+		return v
+	}
+	v.Why = s.problem(r.Spec.Request, node, machine)
+	return v
+}
+
+// machineOf returns the Machine of a Node; nil: there is none, or there are several.
+func (s Snapshot) machineOf(node string) *clusterv1.Machine {
+	var found *clusterv1.Machine
+	for i := range s.Machines {
+		if m := &s.Machines[i]; m.Status.NodeRef.Name == node {
+			if found != nil {
+				return nil
+			}
+			found = m
+		}
+	}
+	return found
+}
+
+// usagesAllowed reports whether a certificate is for serving TLS and nothing else.
+func usagesAllowed(usages []certificatesv1.KeyUsage) bool {
+	allowed := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth}
+	return slices.Contains(usages, certificatesv1.UsageServerAuth) &&
+		!slices.ContainsFunc(usages, func(u certificatesv1.KeyUsage) bool { return !slices.Contains(allowed, u) })
+}
+
+// problem returns what is wrong with the content of a request of the Node; empty: nothing.
+func (s Snapshot) problem(encoded []byte, node string, machine *clusterv1.Machine) string {
+	block, rest := pem.Decode(encoded)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
+		return fmt.Sprintf("what Node %s requests cannot be read", node)
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil || request.CheckSignature() != nil {
+		return fmt.Sprintf("what Node %s requests cannot be read", node)
+	}
+	if request.Subject.CommonName != nodePrefix+node || !slices.Equal(request.Subject.Organization, []string{nodesGroup}) {
+		return fmt.Sprintf("Node %s requests a certificate for another identity than its own", node)
+	}
+	if len(request.EmailAddresses) > 0 || len(request.URIs) > 0 || len(request.DNSNames)+len(request.IPAddresses) == 0 {
+		return fmt.Sprintf("Node %s requests a certificate for something else than names and addresses", node)
+	}
+	names, addresses := ofMachine(node, machine)
+	for _, name := range request.DNSNames {
+		if why := s.refused(node, machine, name, slices.Contains(names, strings.ToLower(name))); why != "" {
+			return why
+		}
+	}
+	for _, ip := range request.IPAddresses {
+		address := canonical(ip)
+		if why := s.refused(node, machine, address.String(), address.IsValid() && !address.IsLoopback() && slices.Contains(addresses, address)); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// refused returns why a certificate may not have a name or address; empty: it may.
+func (s Snapshot) refused(node string, machine *clusterv1.Machine, name string, own bool) string {
+	switch {
+	case slices.ContainsFunc(s.Reserved, func(r string) bool { return strings.EqualFold(r, name) }):
+		return fmt.Sprintf("Node %s requests a certificate for %s, which is the API server", node, name)
+	case !own:
+		return fmt.Sprintf("Node %s requests a certificate for %s, which status.addresses of Machine %s does not have", node, name, machine.Name)
+	}
+	return ""
+}
+
+// ofMachine returns the names, in lower case, and the addresses that a Machine has.
+func ofMachine(node string, m *clusterv1.Machine) (names []string, addresses []netip.Addr) {
+	names = []string{strings.ToLower(node)}
+	for _, a := range m.Status.Addresses {
+		switch a.Type {
+		case clusterv1.MachineInternalIP, clusterv1.MachineExternalIP:
+			if ip, err := netip.ParseAddr(a.Address); err == nil {
+				addresses = append(addresses, ip.Unmap())
+			}
+		case clusterv1.MachineHostName, clusterv1.MachineInternalDNS, clusterv1.MachineExternalDNS:
+			names = append(names, strings.ToLower(a.Address))
+		}
+	}
+	return names, addresses
+}
+
+func canonical(ip net.IP) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip)
+	return a.Unmap()
+}
