@@ -40,8 +40,7 @@ type Config struct {
 	// CallTimeout ends a call to one member, and DialTimeout ends connecting to it, which is part of the call.
 	// Defaults: 15 s and 10 s.
 	CallTimeout, DialTimeout time.Duration
-	// Idle is how long a connection without a call is kept: it has a megabyte of buffers. Default: 15 s, which is from one reading of what
-	// changes to the next.
+	// Idle is how long a connection without a call is kept. Default: 150 s, so that what is read each minute needs no new one.
 	Idle time.Duration
 }
 
@@ -89,7 +88,7 @@ func Connect(cfg Config) (Cluster, error) {
 		cfg.DialTimeout = 10 * time.Second
 	}
 	if cfg.Idle == 0 {
-		cfg.Idle = 15 * time.Second
+		cfg.Idle = 150 * time.Second
 	}
 	return &cluster{cfg: cfg, clients: map[string]*clientv3.Client{}}, nil
 }
