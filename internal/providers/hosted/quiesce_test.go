@@ -92,7 +92,7 @@ func TestQuiesce(t *testing.T) {
 func TestQuiesceRequest(t *testing.T) {
 	p := plane()
 	for text, want := range map[string]quiescing.Request{
-		"": {}, "Etcd/a-1": {"Etcd", "a-1"}, "Stopped/a": {"Stopped", "a"}, "Loopback/a": {"Loopback", "a"}, "AwaitingData/a": {}, "Etcd": {}, "Etcd/": {}, "Etcd/a b": {}, "All/a": {},
+		"": {}, "Etcd/a-1": {Mode: "Etcd", ID: "a-1"}, "Stopped/a": {Mode: "Stopped", ID: "a"}, "Loopback/a": {Mode: "Loopback", ID: "a"}, "AwaitingData/a": {}, "Etcd": {}, "Etcd/": {}, "Etcd/a b": {}, "All/a": {},
 	} {
 		p.Annotations = map[string]string{hostedv1.QuiesceAnnotation: text}
 		if got := quiescing.Parse(p); got != want {
