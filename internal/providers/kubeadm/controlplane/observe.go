@@ -114,10 +114,16 @@ func (c *Controller) observe(ctx context.Context, plane *controlplanev1.KubeadmC
 	for range 1 + spareNames {
 		s.Random = append(s.Random, naming.Random(c.intn))
 	}
-	names, _ := rollout.NewNames(plane, s.Cluster.Name, s.Random, nil) // what is wrong with the template, [Decide] says
-	taken, err := machines.Taken(ctx, c.client, plane.Namespace, names)
-	s.Taken = taken
-	return s.Compared(), err
+	s = s.Compared()
+	if len(s.Machines)+len(s.Created) >= desired(s) && len(s.Reasons) == 0 {
+		return s, nil // there will be no new one
+	}
+	names, err := rollout.NewNames(plane, s.Cluster.Name, s.Random, nil)
+	if err != nil {
+		return s, nil // [Decide] says so
+	}
+	s.Taken, err = machines.Taken(ctx, c.client, plane.Namespace, names)
+	return s, err
 }
 
 func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
