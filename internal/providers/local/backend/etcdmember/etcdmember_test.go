@@ -90,7 +90,7 @@ func TestRebuilt(t *testing.T) {
 		"none\n":                             {Phase: backend.NotStarted},
 		"":                                   {Phase: backend.NotStarted},
 		"failed etcd does not stop\nline\n":  {Phase: backend.Failed, Log: "etcd does not stop\nline"},
-		"failed no data\n\x1b[2Jesc\x00apes": {Phase: backend.Failed, Log: "no data\n[2Jescapes"},
+		"failed no data\n\x1b[2Jesc\x00apes": {Phase: backend.Failed, Log: "no data\nescapes"},
 	}
 	for prints, want := range tests {
 		got, err := etcdmember.Members{Shell: &shell{prints: prints}}.Rebuilt(t.Context(), backend.Ref{Name: "m"}, rebuild)
