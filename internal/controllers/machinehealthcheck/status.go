@@ -2,7 +2,9 @@ package machinehealthcheck
 
 import (
 	"fmt"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -80,13 +82,28 @@ func (a assessment) remediationAllowed() condition.Verdict {
 	return condition.True(clusterv1.MachineHealthCheckRemediationAllowedReason)
 }
 
-// events tells once when remediation stops.
+// events tells once when remediation stops, and what it holds back. That Machines are starting is not worth a warning.
 func (a assessment) events() []loop.Event {
-	was := condition.Set(a.Check.Status.Conditions).IsFalse(clusterv1.MachineHealthCheckRemediationAllowedCondition)
-	if v := a.remediationAllowed(); !was && v.Status == "False" {
-		return []loop.Event{loop.Warning("RemediationRestricted", "%s", v.Message)}
+	v := a.remediationAllowed()
+	if v.Status != metav1.ConditionFalse {
+		return nil
 	}
-	return nil
+	before := condition.Set(a.Check.Status.Conditions)
+	stops := !before.IsFalse(clusterv1.MachineHealthCheckRemediationAllowedCondition)
+	switch {
+	case a.unreadable != nil:
+	case a.outage() != "":
+		stops = before.IsTrue(clusterv1.MachineHealthCheckRemediationAllowedCondition)
+	default:
+		stops = slices.ContainsFunc(a.targets, func(t judged) bool {
+			known := get(t, clusterv1.MachineHealthCheckSucceededCondition)
+			return t.all.unhealthy() && (stops || known == nil || known.Status != metav1.ConditionFalse)
+		})
+	}
+	if !stops {
+		return nil
+	}
+	return []loop.Event{loop.Warning("RemediationRestricted", "%s", v.Message)}
 }
 
 func without(set condition.Set, conditionType string) condition.Set {

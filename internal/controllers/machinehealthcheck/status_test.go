@@ -37,8 +37,16 @@ func TestReport(t *testing.T) { // HC-05, HC-09, CO-02
 				"False", "Warning", []string{"RemediationRestricted"}}},
 		"still too many": {"told once", snapshot(check(limited(inRange("[2-3]")), func(c *clusterv1.MachineHealthCheck) {
 			c.Status.Conditions = append(c.Status.Conditions, condition.Set{{Type: "RemediationAllowed", Status: "False", Reason: "TooManyUnhealthy"}}...)
-		}), sick("a")),
+		}), sick("a", func(m *clusterv1.Machine) {
+			m.Status.Conditions = condition.Set{{Type: "HealthCheckSucceeded", Status: "False", Reason: "UnhealthyNode"}}
+		})),
 			want{1, 0, 0, []string{"a"}, "False", "TooManyUnhealthy", "1 of 1 Machines are not started or not healthy, which unhealthyInRange [2-3] does not allow", "False", "Warning", nil}},
+		"more than starting": {"remediation stopped while Machines started, and holds one back now", snapshot(check(limited(lessOrEqual(intOrString("0"))), func(c *clusterv1.MachineHealthCheck) {
+			c.Status.Conditions = append(c.Status.Conditions, condition.Set{{Type: "RemediationAllowed", Status: "False", Reason: "TooManyUnhealthy"}}...)
+		}), sick("a")),
+			want{1, 0, 0, []string{"a"}, "False", "TooManyUnhealthy", "1 of 1 Machines are not started or not healthy, which unhealthyLessThanOrEqualTo 0 does not allow", "False", "Warning", []string{"RemediationRestricted"}}},
+		"too many start": {"nothing is held back", snapshot(check(limited(lessOrEqual(intOrString("0")))), starting("a")),
+			want{1, 0, 0, []string{"a"}, "False", "TooManyUnhealthy", "1 of 1 Machines are not started or not healthy, which unhealthyLessThanOrEqualTo 0 does not allow", "False", "Warning", nil}},
 		"none is sick": {"HC-05: nothing is held back that is to be done", snapshot(check(limited(inRange("[2-3]"))), healthy("a"), healthy("b")),
 			want{2, 2, 0, []string{"a", "b"}, "True", "RemediationAllowed", "", "True", "", nil}},
 		"unreadable": {"a limit that cannot be read", snapshot(check(limited(inRange("[3-2]"))), healthy("a")),
@@ -101,6 +109,7 @@ func TestOutage(t *testing.T) { // HC-03
 	} {
 		old := check(func(c *clusterv1.MachineHealthCheck) {
 			c.Status.ExpectedMachines, c.Status.CurrentHealthy, c.Status.ObservedGeneration = ptr(int32(7)), ptr(int32(6)), 2
+			c.Status.Conditions = condition.Set{{Type: "RemediationAllowed", Status: "True", Reason: "RemediationAllowed"}}
 		})
 		s := snapshot(old, sick("worker"), sick("plane", controlPlane), sick("marked", annotated(clusterv1.RemediateMachineAnnotation)))
 		s.Cluster = cluster(tc.cluster)
@@ -132,6 +141,10 @@ func TestOutage(t *testing.T) { // HC-03
 		old.Status = st
 		if again := Report(s, p, loop.Outcome{}); len(again.Events) > 0 {
 			t.Errorf("%s: told twice: %v", name, again.Events)
+		}
+		old.Status.Conditions = nil
+		if fresh := Report(s, p, loop.Outcome{}); len(fresh.Events) > 0 {
+			t.Errorf("%s: a Cluster that starts is warned of: %v", name, fresh.Events)
 		}
 	}
 }
