@@ -53,6 +53,15 @@ const (
 	Busy
 )
 
+// HeldByBudget begins the messages of refusals that are Budgeted.
+const HeldByBudget = "a PodDisruptionBudget does not allow it now"
+
+// Budgets are the messages of what PodDisruptionBudgets hold, each once, with its Pods.
+func (r Results) Budgets() []string {
+	held := Results{Refused: slices.DeleteFunc(slices.Clone(r.Refused), func(f Refusal) bool { return f.Why != Budgeted })}
+	return Describe(Plan{}, held)
+}
+
 // Failures reports whether an eviction failed for another reason than a PodDisruptionBudget or a Namespace.
 func (r Results) Failures() bool {
 	return slices.ContainsFunc(r.Refused, func(r Refusal) bool { return r.Why == Failed })
@@ -104,7 +113,7 @@ func explain(err error) (Why, string) {
 	budgets := causes(err, policyv1.DisruptionBudgetCause)
 	switch {
 	case len(budgets) > 0:
-		return Budgeted, join("a PodDisruptionBudget does not allow it now: ", budgets)
+		return Budgeted, join(HeldByBudget+": ", budgets)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return Terminating, "their Namespace is being deleted, and takes them along"
 	case apierrors.IsTooManyRequests(err):

@@ -324,6 +324,10 @@ func TestDrainEvents(t *testing.T) { // MD-11
 				Conditions: clusterv1.Conditions{{Type: clusterv1.DrainingSucceededV1Beta1Condition, Status: corev1.ConditionStatus(status), Reason: reason, Message: message}}}}
 		}
 	}
+	held := drain.Results{Refused: []drain.Refusal{{Pod: types.NamespacedName{Namespace: "default", Name: "a"}, Why: drain.Budgeted, Message: drain.HeldByBudget + ": b"}}}
+	heldBefore := func(s *Snapshot) {
+		s.Machine.Status.Conditions = append(s.Machine.Status.Conditions, metav1.Condition{Type: "Deleting", Status: "True", Message: "x\n* Pods that cannot be evicted, " + drain.HeldByBudget + ": b: default/a"})
+	}
 	failed := drain.Results{Refused: []drain.Refusal{{Why: drain.Failed, Message: "x"}}}
 	cases := map[string]struct {
 		reason  string
@@ -338,6 +342,8 @@ func TestDrainEvents(t *testing.T) { // MD-11
 		"failed before":  {"said once", settled(deleted, external, holding(aPod("a")), before("False", "DrainingFailed", "Node n cannot be drained now; retrying")), failed, ""},
 		"given up": {"that is another failure", settled(deleted, external, timeouts(60, 0), drainingSince(time.Minute), before("False", "DrainingFailed", "Node n cannot be drained now; retrying")), drain.Results{},
 			"FailedDrainNode: Node n was not drained within spec.deletion.nodeDrainTimeoutSeconds"},
+		"held":        {"only the owners of Pods can end it", settled(deleted, external, holding(aPod("a"))), held, "DrainHeld: The drain of Node n waits: Pods that cannot be evicted, a PodDisruptionBudget does not allow it now: b: default/a"},
+		"held before": {"said once", settled(deleted, external, holding(aPod("a")), heldBefore), held, ""},
 		"not deleted": {"no drain", settled(), drain.Results{}, ""},
 	}
 	for name, tc := range cases {

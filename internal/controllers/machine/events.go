@@ -1,9 +1,13 @@
 package machine
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
@@ -21,7 +25,20 @@ func events(j judged, status clusterv1.MachineStatus) []loop.Event {
 	case DeleteNode:
 		list = append(list, loop.Warning("FailedDeleteNode", "Node %s could not be deleted; retrying", failed.Node))
 	}
-	return append(list, drainEvents(j)...)
+	return append(append(list, drainEvents(j)...), budgetEvents(j)...)
+}
+
+// budgetEvents warn that a drain is held by PodDisruptionBudgets, once for each drain: when its condition says so for the first time.
+func budgetEvents(j judged) []loop.Event {
+	if j.evicted == nil {
+		return nil
+	}
+	held := j.evicted.Budgets()
+	said := apimeta.FindStatusCondition(j.Machine.Status.Conditions, clusterv1.MachineDeletingCondition)
+	if len(held) == 0 || said != nil && strings.Contains(said.Message, drain.HeldByBudget) {
+		return nil
+	}
+	return []loop.Event{loop.Warning("DrainHeld", "The drain of Node %s waits: %s", j.nodeRef.Name, strings.TrimPrefix(strings.Join(held, "; "), "* "))}
 }
 
 // drainEvents tells when DrainingSucceeded changes.
