@@ -106,6 +106,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 )
 
+require github.com/coder/websocket v1.8.15
+
 require (
 	github.com/johannesboyne/gofakes3 v1.2.0
 	github.com/klauspost/cpuid/v2 v2.2.11 // indirect

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +24,10 @@ import (
 	"k8s.io/client-go/transport/spdy"
 
 	"github.com/slipwayhq/slipway/internal/plane/pki"
+	channels "github.com/slipwayhq/slipway/internal/remote/portforward"
 )
 
-// Members of a simulated etcd are reached through the API server, by both protocols that client-go has for forwarded ports.
+// Members of a simulated etcd are reached through the API server, by each protocol of forwarded ports.
 func TestEtcdThroughPods(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, t.TempDir())
@@ -55,15 +57,19 @@ func TestEtcdThroughPods(t *testing.T) {
 	if joined, err := w.Etcd(spec.Cluster).Join("cp-1", "100.64.0.1"); err != nil || !joined {
 		t.Fatal(joined, err)
 	}
-	for name, dialer := range map[string]func(*rest.Config, string) (httpstream.Dialer, error){"SPDY": bySPDY, "websocket": byWebsocket} {
-		t.Run(name, func(t *testing.T) {
-			dialPort := func(pod, port string) (net.Conn, error) {
-				d, err := dialer(config, pod)
-				if err != nil {
-					return nil, err
-				}
-				return open(d, port)
+	streams := func(dialer func(*rest.Config, string) (httpstream.Dialer, error)) func(pod, port string) (net.Conn, error) {
+		return func(pod, port string) (net.Conn, error) {
+			d, err := dialer(config, pod)
+			if err != nil {
+				return nil, err
 			}
+			return open(d, port)
+		}
+	}
+	for name, dialPort := range map[string]func(pod, port string) (net.Conn, error){
+		"SPDY": streams(bySPDY), "SPDY in a WebSocket": streams(byWebsocket), "channels of a WebSocket": byChannels(t, config),
+	} {
+		t.Run(name, func(t *testing.T) {
 			dial := func(pod string) (net.Conn, error) { return dialPort(pod, "2379") }
 			answersAsAPIServer(t, w.ca.CertPEM, func() (net.Conn, error) { return dialPort("kube-apiserver-cp-1", "6443") })
 			etcd := etcdClient(t, members, func() (net.Conn, error) { return dial("etcd-cp-1") })
@@ -126,6 +132,26 @@ func bySPDY(config *rest.Config, pod string) (httpstream.Dialer, error) {
 
 func byWebsocket(config *rest.Config, pod string) (httpstream.Dialer, error) {
 	return portforward.NewSPDYOverWebsocketDialer(forwardURL(config, pod), config)
+}
+
+// byChannels connects as the controllers do.
+func byChannels(t *testing.T, config *rest.Config) func(pod, port string) (net.Conn, error) {
+	t.Helper()
+	secured, err := rest.TLSConfigFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	upgrades, err := channels.Transport(config, &http.Transport{TLSClientConfig: secured})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(pod, port string) (net.Conn, error) {
+		number, err := strconv.Atoi(port)
+		if err != nil {
+			return nil, err
+		}
+		return channels.Dial(t.Context(), upgrades, config.Host, channels.Target{Namespace: "kube-system", Pod: pod, Port: number})
+	}
 }
 
 // stream is a forwarded connection.

@@ -49,7 +49,7 @@ func (forwards) NewConnectOptions() (runtime.Object, bool, string) {
 }
 
 // Connect implements rest.Connecter.
-func (f forwards) Connect(ctx context.Context, name string, _ runtime.Object, responder rest.Responder) (http.Handler, error) {
+func (f forwards) Connect(ctx context.Context, name string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
 	t := from(ctx)
 	if t == nil {
 		return nil, errNoCluster
@@ -62,9 +62,17 @@ func (f forwards) Connect(ctx context.Context, name string, _ runtime.Object, re
 	if !ok {
 		return nil, fmt.Errorf("the store of pods has a %T", o)
 	}
+	of, ok := options.(*core.PodPortForwardOptions)
+	if !ok {
+		return nil, fmt.Errorf("the options of a forwarded port are a %T", options)
+	}
+	ports, err := portforward.BuildV4Options(of.Ports)
+	if err != nil {
+		return nil, err
+	}
 	to := forwarder{ctx: ctx, tenant: t, pod: pod}
-	spdy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		portforward.ServePortForward(w, r, to, name, string(pod.UID), nil, forwardIdle, forwardCreate, portforward.SupportedProtocols)
+	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		portforward.ServePortForward(w, r, to, name, string(pod.UID), ports, forwardIdle, forwardCreate, portforward.SupportedProtocols)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -72,10 +80,10 @@ func (f forwards) Connect(ctx context.Context, name string, _ runtime.Object, re
 			responder.Error(fmt.Errorf("the Pod %s does not run", name))
 		case wsstream.IsWebSocketRequestWithTunnelingProtocol(r):
 			proxy.NewTunnelingHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				spdy(&upgrading{ResponseWriter: w, header: http.Header{}}, r)
+				serve(&upgrading{ResponseWriter: w, header: http.Header{}}, r)
 			})).ServeHTTP(w, r)
 		default:
-			spdy.ServeHTTP(w, r)
+			serve(w, r)
 		}
 	}), nil
 }
