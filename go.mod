@@ -45,6 +45,7 @@ require (
 	github.com/CycloneDX/cyclonedx-go v0.11.0
 	github.com/blakesmith/ar v0.0.0-20190502131153-809d4375e1fb
 	github.com/blang/semver/v4 v4.0.0
+	github.com/coder/websocket v1.8.15
 	github.com/coredns/corefile-migration v1.0.31
 	github.com/evanphx/json-patch/v5 v5.9.11
 	github.com/go-logr/logr v1.4.4
@@ -105,8 +106,6 @@ require (
 	sigs.k8s.io/randfill v1.0.0
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 )
-
-require github.com/coder/websocket v1.8.15
 
 require (
 	github.com/johannesboyne/gofakes3 v1.2.0
