@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -81,6 +82,15 @@ type LocalMachinePoolStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	InfrastructureMachineKind string `json:"infrastructureMachineKind,omitempty"`
+
+	// capacity is what a node of this pool offers, in Kubernetes quantities. The cluster autoscaler reads it to scale
+	// the pool up from zero.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// nodeInfo is what a node of this pool runs on.
+	// +optional
+	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
 }
 
 // LocalMachinePoolInitializationStatus tells how far the first provisioning of a pool has come.

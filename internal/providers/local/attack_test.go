@@ -31,6 +31,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/cluster"
 	"github.com/slipwayhq/slipway/internal/providers/local/machine"
 	"github.com/slipwayhq/slipway/internal/providers/local/machinepool"
+	"github.com/slipwayhq/slipway/internal/providers/local/offer"
 	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
 	"github.com/slipwayhq/slipway/internal/providers/local/wake"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
@@ -114,7 +115,7 @@ func (a attack) startControllers(access *rest.Config, scheme *runtime.Scheme) {
 	setup := loop.Setup{Manager: mgr, Concurrency: 2}
 	a.must(cluster.Add(setup, cluster.Config{Instance: testhost.Instance, Backends: a.host.Set(), Hub: hub, Policy: operator()}))
 	a.must(machine.Add(setup, machine.Config{Instance: testhost.Instance, Backends: a.host.Set(), Hub: hub, Policy: operator()}))
-	a.must(machinepool.Add(setup, operator()))
+	a.must(machinepool.Add(setup, offer.Nodes{Backends: a.host.Set(), Policy: operator()}))
 	a.must(mgr.Add(hub))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -5,7 +5,7 @@
 //
 //	local ── cluster, machine ── wake ── backend ◄── backend/container ── Docker
 //	  │          └── firstboot, subnet
-//	  └───── machinepool, machinetemplate
+//	  └───── machinepool, machinetemplate ── offer ── backend
 //
 // Never: decides anything about an object.
 //

@@ -295,6 +295,14 @@ func TestLive(t *testing.T) {
 	})
 	l.ids("the lost machine is replaced", 2, ids[0])
 
+	l.await("the pool knows what its machines offer", func() string {
+		lmp := &infrav1.LocalMachinePool{}
+		l.get("mp", lmp)
+		if lmp.Status.Capacity.Cpu().IsZero() || lmp.Status.Capacity.Memory().IsZero() || lmp.Status.NodeInfo.OperatingSystem != "linux" {
+			return fmt.Sprintf("%+v", lmp.Status)
+		}
+		return ""
+	})
 	l.scale(3)
 	ids = l.ids("three machines", 3)
 	var list infrav1.LocalMachineList

@@ -25,6 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/machine"
 	"github.com/slipwayhq/slipway/internal/providers/local/machinepool"
 	"github.com/slipwayhq/slipway/internal/providers/local/machinetemplate"
+	"github.com/slipwayhq/slipway/internal/providers/local/offer"
 	"github.com/slipwayhq/slipway/internal/providers/local/wake"
 	"github.com/slipwayhq/slipway/internal/simulated"
 	"github.com/slipwayhq/slipway/internal/snapshots/destination"
@@ -65,6 +66,10 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("local provider: %w", err)
 	}
+	host, err := offer.ThisHost()
+	if err != nil {
+		return fmt.Errorf("local provider: %w", err)
+	}
 	s := setup(cluster.Name)
 	containers := engine.Backend(cfg.balancers())
 	if cfg.DataDir != "" {
@@ -74,6 +79,7 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	if cfg.Simulated != nil {
 		backends[infrav1.SimulatedBackend] = simulatedbackend.New(cfg.Simulated, s.Manager.GetClient())
 	}
+	nodes := offer.Nodes{Host: host, Backends: backends, Policy: cfg.Policy}
 	hub := wake.NewHub(backends)
 	if cfg.Balancers != nil {
 		cfg.Balancers.Ended = func(name string) {
@@ -91,8 +97,8 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 				Instance: cfg.Instance, Backends: backends, Hub: hub, Policy: cfg.Policy, Stores: cfg.Stores, Jobs: cfg.Jobs,
 			})
 		},
-		func() error { return machinepool.Add(setup(machinepool.Name), cfg.Policy) },
-		func() error { return machinetemplate.Add(setup(machinetemplate.Name), backends, cfg.Policy) },
+		func() error { return machinepool.Add(setup(machinepool.Name), nodes) },
+		func() error { return machinetemplate.Add(setup(machinetemplate.Name), nodes) },
 		func() error { return s.Manager.Add(hub) },
 		func() error { return s.Manager.Add(sweeper{backends: backends, reader: s.Manager.GetAPIReader()}) },
 	} {

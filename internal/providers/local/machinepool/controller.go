@@ -17,9 +17,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/gate"
+	"github.com/slipwayhq/slipway/internal/providers/local/offer"
 )
 
 // Name of the controller.
@@ -32,13 +32,14 @@ type Controller struct {
 	live   client.Reader
 	writer *kube.Writer
 	events kubeevents.EventRecorder
-	policy policy.Configuration
-	now    func() time.Time
+	// nodes say what a machine of a pool offers, and what the operator allows.
+	nodes offer.Nodes
+	now   func() time.Time
 }
 
-// Add adds the controller to the manager. The policy is what the operator allows.
-func Add(s loop.Setup, allowed policy.Configuration) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), policy: allowed, now: time.Now}
+// Add adds the controller to the manager. The nodes say what a machine of a pool offers, and what the operator allows.
+func Add(s loop.Setup, nodes offer.Nodes) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), nodes: nodes, now: time.Now}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachinePool{}); err != nil {
 		return err
 	}

@@ -23,7 +23,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
+	"github.com/slipwayhq/slipway/internal/providers/local/offer"
+	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
 )
 
 var key = client.ObjectKey{Namespace: "ns", Name: "lmp"}
@@ -337,5 +341,39 @@ func TestWhatWakes(t *testing.T) { // IP2-05: every change reaches the pool at o
 	}
 	if got := ofLocalMachine(t.Context(), &infrav1.LocalMachine{}); got != nil {
 		t.Errorf("a LocalMachine of no pool wakes none; got %v", got)
+	}
+}
+
+// The autoscaler scales a pool of no machines by what its infrastructure object says of one, and follows changes of the
+// template; a write that fails is made again.
+func TestOffersFromZero(t *testing.T) { // IM-10, AS-01
+	container := testhost.New().Set()[infrav1.ContainerBackend]
+	for failing := range 4 {
+		w := newWorld(t, failing, localPool(nil), corePool(0, nil), coreCluster())
+		w.nodes = offer.Nodes{
+			Host:     offer.Host{Processors: 8, Memory: 24 << 30, Architecture: "arm64"},
+			Backends: backend.Set{infrav1.ContainerBackend: container, infrav1.SimulatedBackend: simulated.New(nil, nil)},
+			Policy:   policy.Configuration{Nodes: policy.Nodes{CPUs: 4}},
+		}
+		for _, step := range []struct {
+			backend     infrav1.LocalMachineBackend
+			cpu, memory string
+		}{
+			{infrav1.LocalMachineBackend{}, "4", "24Gi"},
+			{infrav1.LocalMachineBackend{Container: &infrav1.ContainerMachine{Resources: infrav1.ContainerResources{CPUs: 2, MemoryMiB: 4096}}}, "2", "4Gi"},
+			{infrav1.LocalMachineBackend{Simulated: &infrav1.SimulatedMachine{}}, "8", "16Gi"},
+		} {
+			o := w.pool()
+			o.Spec.Template.Backend = step.backend
+			w.must(w.world().Update(t.Context(), o))
+			w.settle()
+			got := w.pool().Status
+			if got.Capacity.Cpu().String() != step.cpu || got.Capacity.Memory().String() != step.memory || got.Capacity.Pods().String() != "110" {
+				t.Errorf("write %d fails: %s offers %v, want %s, %s", failing, step.backend.Name(), got.Capacity, step.cpu, step.memory)
+			}
+			if got.NodeInfo != (infrav1.NodeInfo{Architecture: "arm64", OperatingSystem: "linux"}) || *got.Replicas != 0 {
+				t.Errorf("write %d fails: got %+v", failing, got)
+			}
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/providers/local/offer"
 )
 
 // HashAnnotation on a LocalMachine stands for the template and version it was made from.
@@ -36,7 +37,9 @@ type Snapshot struct {
 	Live bool
 	// Policy is what the operator allows.
 	Policy policy.Configuration
-	Now    time.Time
+	// Offer is what a machine of the pool offers; empty where this process does not offer its backend.
+	Offer offer.Offer
+	Now   time.Time
 }
 
 // Member is one machine of the pool.
@@ -47,7 +50,9 @@ type Member struct {
 }
 
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Policy: c.policy}
+	s := Snapshot{Object: o, Now: c.now(), Policy: c.nodes.Policy}
+	// A backend that is not offered is told by the LocalMachines that need it; a pool of none has nothing to say.
+	s.Offer, _ = c.nodes.Offered(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
 	pool := &clusterv1.MachinePool{}
 	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}, pool); err != nil {
 		return s, err

@@ -87,6 +87,8 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		Initialization:            s.Object.Status.Initialization,
 		Ready:                     s.Object.Status.Ready,
 		InfrastructureMachineKind: localMachineKind,
+		Capacity:                  s.Offer.Capacity,
+		NodeInfo:                  s.Offer.NodeInfo,
 	}
 	replicas, provisioned := int32(0), 0
 	for _, m := range s.Members {

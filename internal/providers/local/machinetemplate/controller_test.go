@@ -2,7 +2,6 @@ package machinetemplate
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,12 +15,16 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/simulated"
+	"github.com/slipwayhq/slipway/internal/providers/local/offer"
 	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
 )
+
+func nodesOf(architecture string, backends backend.Set) offer.Nodes {
+	return offer.Nodes{Host: offer.Host{Processors: 2, Memory: 24 << 30, Architecture: architecture}, Backends: backends}
+}
 
 func TestStatus(t *testing.T) { // IM-10
 	s := runtime.NewScheme()
@@ -30,7 +33,7 @@ func TestStatus(t *testing.T) { // IM-10
 	}
 	o := &infrav1.LocalMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "u"}}
 	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(o).WithStatusSubresource(o).WithReturnManagedFields().Build()
-	c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "amd64"), backends: testhost.New().Set(), now: time.Now}
+	c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), nodes: nodesOf("amd64", testhost.New().Set()), now: time.Now}
 	version := ""
 	for range 3 {
 		if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {
@@ -53,36 +56,6 @@ func TestStatus(t *testing.T) { // IM-10
 	}
 }
 
-// A node offers what it may use, not what the host has.
-func TestLimitedCapacity(t *testing.T) { // IM-10
-	cases := map[string]struct {
-		reason      string
-		asked       infrav1.ContainerResources
-		allowed     policy.Nodes
-		cpu, memory string
-	}{
-		"no limit":           {"all of the host", infrav1.ContainerResources{}, policy.Nodes{}, "8", "24Gi"},
-		"asked for":          {"what the template says", infrav1.ContainerResources{CPUs: 2, MemoryMiB: 4096}, policy.Nodes{CPUs: 4, MemoryMiB: 8192}, "2", "4Gi"},
-		"allowed":            {"what the operator says", infrav1.ContainerResources{}, policy.Nodes{CPUs: 4, MemoryMiB: 8192}, "4", "8Gi"},
-		"more than there is": {"the host has no more", infrav1.ContainerResources{CPUs: 64, MemoryMiB: 1 << 20}, policy.Nodes{}, "8", "24Gi"},
-	}
-	for name, tc := range cases {
-		c := &Controller{status: statusOf(8, 24<<30, "amd64"), backends: testhost.New().Set(), policy: policy.Configuration{Nodes: tc.allowed}}
-		o := &infrav1.LocalMachineTemplate{}
-		o.Spec.Template.Spec.Backend.Container = &infrav1.ContainerMachine{Resources: tc.asked}
-		status, err := c.statusFor(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := status.Capacity; got.Cpu().String() != tc.cpu || got.Memory().String() != tc.memory {
-			t.Errorf("%s: got %s, %s (%s)", name, got.Cpu(), got.Memory(), tc.reason)
-		}
-		if c.status.Capacity.Cpu().String() != "8" {
-			t.Errorf("%s: one template's limit is another's", name)
-		}
-	}
-}
-
 // A node of the simulated backend offers what that says, not what the host has; a write that fails is made again.
 func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
 	s := runtime.NewScheme()
@@ -95,8 +68,8 @@ func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
 		return fake.NewClientBuilder().WithScheme(s).WithObjects(o.DeepCopy()).WithStatusSubresource(o)
 	}
 	flaky.EveryWrite(t, build, func(t *testing.T, cl client.WithWatch) {
-		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "arm64"), now: time.Now,
-			backends: backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil)}}
+		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), now: time.Now,
+			nodes: nodesOf("arm64", backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil)})}
 		for range 2 {
 			if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil && !errors.Is(err, flaky.ErrInjected) {
 				t.Fatal(err)
@@ -136,24 +109,13 @@ func TestOwnedFirst(t *testing.T) { // IM-10
 			Namespace: "ns", Name: "t", UID: "u", CreationTimestamp: metav1.NewTime(born), OwnerReferences: tc.owners,
 		}}
 		cl := fake.NewClientBuilder().WithScheme(s).WithObjects(o).WithStatusSubresource(o).WithReturnManagedFields().Build()
-		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), status: statusOf(2, 24<<30, "amd64"), backends: testhost.New().Set(), now: func() time.Time { return born.Add(tc.age) }}
+		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), nodes: nodesOf("amd64", testhost.New().Set()), now: func() time.Time { return born.Add(tc.age) }}
 		result, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		if err != nil || result.RequeueAfter != tc.again {
 			t.Errorf("%s: again in %s, %v; want %s", name, result.RequeueAfter, err, tc.again)
 		}
 		if err := cl.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || (len(o.Status.Capacity) > 0) != tc.written {
 			t.Errorf("%s: status %+v, %v", name, o.Status, err)
-		}
-	}
-}
-
-func TestTotalMemory(t *testing.T) {
-	if n, err := totalMemory(strings.NewReader("MemFree: 1 kB\nMemTotal:       24688412 kB\n")); err != nil || n != 24688412<<10 {
-		t.Errorf("got %d, %v", n, err)
-	}
-	for _, bad := range []string{"", "MemTotal: x kB\n"} {
-		if _, err := totalMemory(strings.NewReader(bad)); err == nil {
-			t.Errorf("%q must be an error", bad)
 		}
 	}
 }
