@@ -134,7 +134,9 @@ func Validate(r Request) Verdict {
 	case *hostedv1.EtcdSnapshotPolicy:
 		return validateEtcdSnapshotPolicy(r, object)
 	case *localv1.LocalMachinePool:
-		return validateLocalMachinePool(object)
+		return validateLocalMachinePool(r, object)
+	case *localv1.LocalCluster, *localv1.LocalMachine:
+		return Verdict{Errors: validateManager(r)}
 	case *localv1.LocalClusterTemplate, *localv1.LocalMachineTemplate, *localv1.LocalMachinePoolTemplate,
 		*hostedv1.HostedControlPlaneTemplate:
 		return validateOwnTemplate(r)

@@ -7,7 +7,7 @@
 // MachineDeployment, MachineSet, MachinePool, MachineDrainRule,
 // MachineHealthCheck, ClusterResourceSet and its binding,
 // KubeadmConfig, KubeadmControlPlane and their templates, ExtensionConfig,
-// IPAddress and IPAddressClaim, and the templates of our own kinds.
+// IPAddress and IPAddressClaim, LocalCluster, LocalMachine and LocalMachinePool, and the templates of our own kinds.
 //
 // Never: I/O. Package webhook serves these functions; nothing here knows HTTP or the API server.
 //

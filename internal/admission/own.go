@@ -61,6 +61,23 @@ func templateOf(object runtime.Object) (clusterv1.ObjectMeta, any) {
 }
 
 // validateLocalMachinePool checks the labels and annotations that the pool's LocalMachines will have.
-func validateLocalMachinePool(pool *localv1.LocalMachinePool) Verdict {
-	return Verdict{Errors: pool.Spec.Template.ObjectMeta.Validate(field.NewPath("spec", "template", "metadata"))}
+func validateLocalMachinePool(r Request, pool *localv1.LocalMachinePool) Verdict {
+	errs := pool.Spec.Template.ObjectMeta.Validate(field.NewPath("spec", "template", "metadata"))
+	return Verdict{Errors: append(errs, validateManager(r)...)}
+}
+
+// validateManager refuses to take an infrastructure object from the system that manages it: its controller would create
+// what exists already, beside it. The value may change: which system it is concerns no controller.
+func validateManager(r Request) field.ErrorList {
+	before, ok := r.Old.(metav1.Object)
+	after, ok2 := r.New.(metav1.Object)
+	if !ok || !ok2 {
+		return nil
+	}
+	_, managed := before.GetAnnotations()[clusterv1.ManagedByAnnotation]
+	if _, stays := after.GetAnnotations()[clusterv1.ManagedByAnnotation]; !managed || stays {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(clusterv1.ManagedByAnnotation),
+		"cannot be removed, since another system manages this object: delete it, and create it without the annotation")}
 }

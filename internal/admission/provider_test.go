@@ -235,6 +235,38 @@ func TestLocalMachinePool(t *testing.T) {
 	}
 }
 
+// What another system manages stays that way (IC-07).
+func TestManagedByStays(t *testing.T) {
+	const name = "metadata.annotations[" + clusterv1.ManagedByAnnotation + "]"
+	for kind, object := range map[string]runtime.Object{
+		"LocalCluster": &localv1.LocalCluster{}, "LocalMachine": &localv1.LocalMachine{}, "LocalMachinePool": &localv1.LocalMachinePool{},
+	} {
+		with := func(annotations map[string]string) runtime.Object {
+			o := object.DeepCopyObject()
+			o.(metav1.Object).SetAnnotations(annotations)
+			return o
+		}
+		terraform, empty := map[string]string{clusterv1.ManagedByAnnotation: "terraform"}, map[string]string{clusterv1.ManagedByAnnotation: ""}
+		for _, step := range []struct {
+			reason string
+			req    Request
+			want   []string
+		}{
+			{"created", Request{New: with(terraform)}, nil},
+			{"handed to another system", Request{Old: with(nil), New: with(terraform)}, nil},
+			{"of another system than before", Request{Old: with(terraform), New: with(empty)}, nil},
+			{"stays", Request{Old: with(terraform), New: with(terraform)}, nil},
+			{"of none", Request{Old: with(nil), New: with(map[string]string{"a": "b"})}, nil},
+			{"removed", Request{Old: with(terraform), New: with(nil)}, []string{name}},
+			{"an empty value counts as well", Request{Old: with(empty), New: with(map[string]string{"a": "b"})}, []string{name}},
+		} {
+			if diff := cmp.Diff(step.want, problems(Validate(step.req))); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", kind, step.reason, diff)
+			}
+		}
+	}
+}
+
 // A tenant's flags for processes of the host: refused where they are written, the rest of an object that has one already
 // can still be changed.
 func TestFlagsOfHostedControlPlanes(t *testing.T) { // CP-01, CP-13

@@ -385,10 +385,34 @@ func testOwnKinds(t *testing.T, w *world) {
 			t.Errorf("subnet %s: want %q, got %v", subnet, want, err)
 		}
 	}
+	testManagedBy(t, w, lc, lm, &localv1.LocalMachinePool{ObjectMeta: named("own")})
 	union := parse(t, `{apiVersion: infrastructure.slipway.dev/v1alpha1, kind: LocalMachine,
 		metadata: {name: union, namespace: default}, spec: {backend: {}}}`)
 	if err := w.client.Create(t.Context(), union); err == nil {
 		t.Error("a machine of no backend was accepted")
+	}
+}
+
+// IC-07: what another system manages stays that way; nothing but the removal is a call.
+func testManagedBy(t *testing.T, w *world, lc *localv1.LocalCluster, lm *localv1.LocalMachine, lmp *localv1.LocalMachinePool) {
+	if err := w.client.Create(t.Context(), lmp); err != nil {
+		t.Fatal(err)
+	}
+	before := w.calls.of("/validate")
+	for _, object := range []client.Object{lc, lm, lmp} {
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		for _, value := range []string{"terraform", ""} {
+			object.SetAnnotations(map[string]string{clusterv1.ManagedByAnnotation: value, "example.org/a": value})
+			if err := w.client.Update(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refused(t, w, object, "create it without the annotation", func() { object.SetAnnotations(nil) })
+	}
+	if calls := w.calls.of("/validate") - before; calls != 3 {
+		t.Errorf("the webhooks were called %d times, want 3", calls)
 	}
 }
 

@@ -209,18 +209,25 @@ func (k kind) rules() []admissionregistrationv1.RuleWithOperations {
 	}}
 }
 
-// validated are the rules of validation: also those of deletion, where that may be refused.
+// validated are the rules of validation: also those of deletion, where that may be refused, and of updates alone, where
+// nothing else may be.
 func (k kind) validated() []admissionregistrationv1.RuleWithOperations {
 	rules := k.rules()
+	if k.updated {
+		rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
+	}
 	if k.deletes {
 		rules[0].Operations = append(rules[0].Operations, admissionregistrationv1.Delete)
 	}
 	return rules
 }
 
-// touches is true for a new object, and for an update of a part that the rules look at.
+// touches is true for a new object, unless the rules are about updates alone, and for an update of a part that the rules look at.
 func (k kind) touches(mostReplicas int32) string {
-	conditions := []string{`request.operation == 'CREATE'`}
+	var conditions []string
+	if !k.updated {
+		conditions = append(conditions, `request.operation == 'CREATE'`)
+	}
 	if k.deletes {
 		conditions = append(conditions, `request.operation == 'DELETE'`)
 	}

@@ -42,6 +42,9 @@ type kind struct {
 	// wrong is a CEL expression for what is refused in a part that changes often; empty: nothing. Where it is true, the
 	// object is validated.
 	wrong string
+
+	// updated is true for a kind whose rules are about updates alone: a new object is not validated.
+	updated bool
 }
 
 // Parts of the CEL expressions.
@@ -54,6 +57,10 @@ const (
 	negativeReplicas  = `object.?spec.?replicas.orValue(0) < 0`
 	wholeSpec         = `.?spec`
 	strategy          = `object.?spec.?rollout.?strategy`
+
+	// unmanaged is true where the annotation of a system that manages the object is removed.
+	unmanaged = `oldObject.metadata` + managedBy + ` && !object.metadata` + managedBy
+	managedBy = `.?annotations[?'` + clusterv1.ManagedByAnnotation + `'].hasValue()`
 
 	// otherTopology is true for a topology that is new or changes: its class may have defaults for what it lacks.
 	otherTopology = `object.?spec.?topology.hasValue() && (oldObject == null || object.spec.topology != oldObject.?spec.?topology.orValue({}))`
@@ -226,8 +233,21 @@ func controlPlaneKinds() []kind {
 func ownKinds() []kind {
 	return []kind{
 		{
+			resource: localv1.GroupVersion.WithResource("localclusters"),
+			object:   func() runtime.Object { return &localv1.LocalCluster{} },
+			wrong:    unmanaged,
+			updated:  true,
+		},
+		{
+			resource: localv1.GroupVersion.WithResource("localmachines"),
+			object:   func() runtime.Object { return &localv1.LocalMachine{} },
+			wrong:    unmanaged,
+			updated:  true,
+		},
+		{
 			resource: localv1.GroupVersion.WithResource("localmachinepools"),
 			object:   func() runtime.Object { return &localv1.LocalMachinePool{} },
+			wrong:    unmanaged,
 			touched:  []string{`.?spec.?template.?metadata`},
 		},
 		{
