@@ -202,9 +202,21 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	report(1)
-	expect("one of two nodes", addons.State{Problem: "DaemonSet kube-proxy is not available on every Node in the workload cluster; the Nodes need the image example.test/images/kube-proxy:"})
+	const unavailable = "DaemonSet kube-proxy is not available on every Node in the workload cluster"
+	expect("one of two nodes", addons.State{Problem: unavailable})
+	podOf(t, api, "kube-proxy", "a", corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, corev1.ConditionTrue)
+	podOf(t, api, "kube-proxy", "b", corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, corev1.ConditionFalse)
+	expect("a silent kubelet", addons.State{Problem: unavailable + ": not ready on Node b"})
+	podOf(t, api, "kube-proxy", "c", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}, corev1.ConditionFalse)
+	expect("an image that is missing", addons.State{Problem: unavailable + ": Node c without the image example.test/images/kube-proxy:"})
+	for _, node := range []string{"d", "e", "f"} {
+		podOf(t, api, "kube-proxy", node, corev1.ContainerState{}, corev1.ConditionFalse)
+	}
+	expect("many", addons.State{Problem: "; not ready on Nodes b, d, e and 1 more"})
 	report(2)
-	expect("no DNS", addons.State{Problem: "Deployment coredns is not available in the workload cluster; the Nodes need the image example.test/images/coredns"})
+	expect("no DNS", addons.State{Problem: "Deployment coredns is not available in the workload cluster"})
+	podOf(t, api, "kube-dns", "", corev1.ContainerState{}, corev1.ConditionFalse)
+	expect("no Node for it", addons.State{Problem: "Deployment coredns is not available in the workload cluster: 1 Pods have no Node"})
 	dns, err := api.AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -215,6 +227,24 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("all", addons.State{})
+}
+
+// podOf creates a Pod of an add-on on a Node.
+func podOf(t *testing.T, api kubernetes.Interface, app, node string, state corev1.ContainerState, ready corev1.ConditionStatus) {
+	t.Helper()
+	pods := api.CoreV1().Pods("kube-system")
+	p, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: app + "-", Labels: map[string]string{"k8s-app": app}},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: app, Image: "x"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: app, State: state}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+	if _, err := pods.UpdateStatus(t.Context(), p, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Kubelets that join request serving certificates where that is asked for, and the others' clusters are not touched for it.

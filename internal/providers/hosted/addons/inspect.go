@@ -44,7 +44,8 @@ func Inspect(ctx context.Context, access *rest.Config, p Params) (State, error) 
 		case set.Status.DesiredNumberScheduled == 0:
 			return State{NoNodes: true}, nil
 		case set.Status.ObservedGeneration < set.Generation || set.Status.NumberAvailable < set.Status.DesiredNumberScheduled:
-			return State{Problem: notReady("DaemonSet kube-proxy", "on every Node", set.Spec.Template)}, nil
+			missing, err := notReady(ctx, client, set.Spec.Selector, set.Spec.Template)
+			return State{Problem: "DaemonSet kube-proxy is not available on every Node in the workload cluster" + missing}, err
 		}
 	}
 	if p.CoreDNS {
@@ -55,7 +56,8 @@ func Inspect(ctx context.Context, access *rest.Config, p Params) (State, error) 
 		case err != nil:
 			return State{}, fmt.Errorf("reading Deployment coredns: %w", err)
 		case !isAvailable(deployment):
-			return State{Problem: notReady("Deployment coredns", "", deployment.Spec.Template)}, nil
+			missing, err := notReady(ctx, client, deployment.Spec.Selector, deployment.Spec.Template)
+			return State{Problem: "Deployment coredns is not available in the workload cluster" + missing}, err
 		}
 	}
 	return State{}, nil
@@ -68,16 +70,4 @@ func isAvailable(d *appsv1.Deployment) bool {
 		}
 	}
 	return false
-}
-
-// notReady names the image, because one that no Node has is the most frequent cause.
-func notReady(what, where string, template corev1.PodTemplateSpec) string {
-	if where != "" {
-		where = " " + where
-	}
-	image := ""
-	if len(template.Spec.Containers) > 0 {
-		image = "; the Nodes need the image " + template.Spec.Containers[0].Image
-	}
-	return what + " is not available" + where + " in the workload cluster" + image
 }
