@@ -15,6 +15,7 @@ import (
 const (
 	gcWhileStarting = -1 // only near the limit
 	gcWhileRunning  = 50
+	gcSparing       = 25
 )
 
 // How much memory, in bytes, a start may take before garbage is collected.
@@ -40,6 +41,14 @@ func Starting(memory int64) (started func()) {
 		debug.SetGCPercent(gcWhileRunning)
 		debug.SetMemoryLimit(limit)
 		go debug.FreeOSMemory()
+	}
+}
+
+// Spare keeps the heap small for as long as the process runs, which takes more processor time. It is for commands that hold much. Where
+// GOGC is set, it does nothing.
+func Spare() {
+	if !userConfigured() {
+		debug.SetGCPercent(gcSparing)
 	}
 }
 

@@ -99,6 +99,17 @@ func TestGOGCIsLeftAlone(t *testing.T) {
 	same("the start")
 	Collect(Manager())
 	same("Collect")
+	Spare()
+	same("Spare")
+}
+
+func TestSpare(t *testing.T) {
+	before := debug.SetGCPercent(gcWhileRunning)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	t.Setenv("GOGC", "")
+	if Spare(); set(t) != gcSparing {
+		t.Errorf("collects at %d percent", set(t))
+	}
 }
 
 func TestMemoryLimitIsKept(t *testing.T) {

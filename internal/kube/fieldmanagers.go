@@ -21,6 +21,15 @@ import (
 // on them.
 const CorePrefix = "capi-"
 
+// ArrivalManager is the field manager of what a move has created at its target, until the fields have their managers back.
+const ArrivalManager = Prefix + "arrival"
+
+// IsArriving reports whether a move has created an object and will write it again at once. What is written to it meanwhile makes
+// that write fail.
+func IsArriving(o client.Object) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == ArrivalManager })
+}
+
 // Named returns a writer whose field manager has exactly this name, which starts with [Prefix] or [CorePrefix]; it
 // shares the record of writes.
 func (w *Writer) Named(manager string) *Writer {
@@ -108,7 +117,7 @@ func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) e
 // have written the object since, and are none of that one's, stay. It writes nothing where this writer manages no field of the object,
 // which was read past any cache.
 func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) error {
-	own := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == w.owner }
+	own := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == w.owner || e.Manager == ArrivalManager }
 	entries = slices.DeleteFunc(slices.Clone(entries), own)
 	if len(entries) == 0 || !slices.ContainsFunc(live.GetManagedFields(), own) {
 		return nil

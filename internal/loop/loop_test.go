@@ -149,6 +149,21 @@ func TestPause(t *testing.T) { // PA-01, CL-02
 	}
 }
 
+// What a move creates is not written before the move has given its fields their managers back.
+func TestArriving(t *testing.T) { // PA-01
+	arriving := machine(func(m *clusterv1.Machine) {
+		m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+		m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: kube.ArrivalManager, Operation: "Update", APIVersion: clusterv1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+	})
+	h := newHarness(t, arriving)
+	if _, err := h.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if set := h.get(t).Status.Conditions; len(set) != 0 || len(h.acted) != 0 {
+		t.Errorf("conditions %v, acted %v", set, h.acted)
+	}
+}
+
 func TestPauseKeepsTheStatus(t *testing.T) { // PA-01
 	h := newHarness(t, machine(nil))
 	if _, err := h.reconcile(t); err != nil {

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/membership"
 )
 
@@ -44,6 +45,9 @@ func (r *Reconciler[O, S]) isPaused(ctx context.Context, o O) (bool, error) {
 	}
 	if _, p.byAnnotation = o.GetAnnotations()[clusterv1.PausedAnnotation]; p == (pause{}) {
 		return false, nil
+	}
+	if kube.IsArriving(o) {
+		return true, nil // that it has arrived is an event
 	}
 	conditions := r.tableWhilePaused(o).Evaluate(p, r.moment(o))
 	return true, r.Writer.As(r.Name+"-pause").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})

@@ -25,6 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/heap"
 )
 
 // options are the flags.
@@ -116,6 +117,7 @@ func (o *options) check() error {
 }
 
 func run(ctx context.Context, e env.Env, o *options) error {
+	heap.Spare() // it holds the objects of both sides
 	if err := o.check(); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -171,5 +172,8 @@ func TestTargetIsWrittenMeanwhile(t *testing.T) {
 		if !slices.ContainsFunc(cluster.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == manager }) {
 			t.Errorf("the fields of %s have lost their manager", manager)
 		}
+	}
+	if kube.IsArriving(&cluster) {
+		t.Errorf("a Cluster that has arrived still arrives, so that its controller never says that it is paused: %v", cluster.ManagedFields)
 	}
 }

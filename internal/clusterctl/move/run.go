@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,12 +95,10 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 		return "", err
 	}
 	m.Report(fmt.Sprintf("Pausing %d Clusters and ClusterClasses at the source", len(j.Paused)))
-	for _, e := range j.Plan.Entries {
-		if isRoot(e) {
-			if err := m.source.SetPaused(ctx, e.ID, e.Version, true); err != nil {
-				return "", err
-			}
-		}
+	roots := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e sides.Entry) bool { return !isRoot(e) })
+	err := sides.Each(ctx, roots, func(ctx context.Context, e sides.Entry) error { return m.source.SetPaused(ctx, e.ID, e.Version, true) })
+	if err != nil {
+		return "", err
 	}
 	holders, err := m.awaitRelease(ctx)
 	if err != nil || len(holders) == 0 {
@@ -124,13 +123,14 @@ func (m *Move) takeBack(ctx context.Context, j *journal) error {
 
 // awaitRelease returns who still holds the move when patience ends.
 func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
-	const interval = 5 * time.Second
+	const soonest, latest = time.Second / 2, 5 * time.Second
 	kinds, err := m.source.Kinds(ctx, m.mapper())
 	if err != nil {
 		return nil, err
 	}
 	said := ""
-	for waited := time.Duration(0); ; waited += interval {
+	interval := soonest
+	for waited := time.Duration(0); ; waited, interval = waited+interval, min(2*interval, latest) {
 		objects, err := m.source.Read(ctx, kinds, m.What.Namespace, nil)
 		if err != nil {
 			return nil, err
@@ -181,14 +181,14 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	if err := t.Run(ctx); err != nil {
 		return "", continued(err)
 	}
+	if !j.WithData {
+		return deleting, nil // which compares them first
+	}
 	m.Report("Comparing the target with the source")
 	if err := t.Verify(ctx); err != nil {
 		return "", continued(err)
 	}
-	if j.WithData {
-		return probing, nil
-	}
-	return deleting, nil
+	return probing, nil
 }
 
 // continued says what to do after an error in the middle.
@@ -210,6 +210,7 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 		if err = t.Run(ctx); err != nil {
 			return "", continued(err)
 		}
+		m.Report("Comparing the target with the source")
 		if err = t.Verify(ctx); err != nil {
 			return "", continued(err)
 		}
@@ -269,13 +270,10 @@ func (m *Move) end(ctx context.Context, j *journal, s *sides.Side, at func(sides
 	}
 	m.Report(fmt.Sprintf("Resuming at the %s", s.Name))
 	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
-		for _, e := range j.Plan.Entries {
-			if !isRoot(e) || !e.ID.IsCore(kind) {
-				continue
-			}
-			if err := s.SetPaused(ctx, at(e), e.Version, false); err != nil {
-				return Result{}, continued(err)
-			}
+		paused := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e sides.Entry) bool { return !isRoot(e) || !e.ID.IsCore(kind) })
+		err := sides.Each(ctx, paused, func(ctx context.Context, e sides.Entry) error { return s.SetPaused(ctx, at(e), e.Version, false) })
+		if err != nil {
+			return Result{}, continued(err)
 		}
 	}
 	if s == m.target {

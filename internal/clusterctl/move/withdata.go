@@ -181,6 +181,9 @@ func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
 			return err
 		}
 	}
+	if len(j.Plan.Data) == 0 {
+		return nil
+	}
 	live, err := m.target.FindEntries(ctx, j.Plan.Entries, sides.Entry.At)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 // Entry is an object of a plan. Its fields are short in the journal, which has one for each object.
@@ -56,20 +57,24 @@ type Transfer struct {
 	// Old and Live are what both sides have.
 	Old, Live map[graph.ID]graph.Object
 	owners    map[types.UID]graph.ID // by the UID on the side from which they come; the ID is that on the other side
+	written   bool                   // since both sides were read
 	mu        sync.Mutex
 	uids      map[graph.ID]types.UID // on the other side
 }
 
-// Load reads both sides.
+// Load reads both sides. What they say of the state of an object does not move, and is not kept.
 func (t *Transfer) Load(ctx context.Context) (err error) {
 	if t.From != nil {
 		if t.Old, err = t.From.FindEntries(ctx, t.Entries, t.Here); err != nil {
 			return err
 		}
+		withoutStatus(t.Old)
 	}
 	if t.Live, err = t.To.FindEntries(ctx, t.Entries, t.There); err != nil {
 		return err
 	}
+	withoutStatus(t.Live)
+	t.written = false
 	t.owners, t.uids = map[types.UID]graph.ID{}, map[graph.ID]types.UID{}
 	for _, e := range t.Entries {
 		if o, ok := t.Old[t.Here(e)]; ok {
@@ -80,6 +85,12 @@ func (t *Transfer) Load(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+func withoutStatus(objects map[graph.ID]graph.Object) {
+	for _, o := range objects {
+		delete(o.Object, "status")
+	}
 }
 
 // Run creates what is missing and updates what differs, owners first.
@@ -94,18 +105,25 @@ func (t *Transfer) Run(ctx context.Context) error {
 func EachLevel(ctx context.Context, entries []Entry, do func(context.Context, Entry) error) error {
 	for start := 0; start < len(entries); {
 		end := start
-		group, inner := errgroup.WithContext(ctx)
-		group.SetLimit(parallel)
-		for ; end < len(entries) && entries[end].Level == entries[start].Level; end++ {
-			e := entries[end]
-			group.Go(func() error { return do(inner, e) })
+		for end < len(entries) && entries[end].Level == entries[start].Level {
+			end++
 		}
-		if err := group.Wait(); err != nil {
+		if err := Each(ctx, entries[start:end], do); err != nil {
 			return err
 		}
 		start = end
 	}
 	return nil
+}
+
+// Each does something with all entries at the same time.
+func Each(ctx context.Context, entries []Entry, do func(context.Context, Entry) error) error {
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, e := range entries {
+		group.Go(func() error { return do(inner, e) })
+	}
+	return group.Wait()
 }
 
 // One creates or updates one object.
@@ -128,9 +146,15 @@ func (t *Transfer) One(ctx context.Context, e Entry) error {
 		if portable.IsCovered(want, live.Unstructured) {
 			return t.restoreManagers(ctx, live.Unstructured, managers)
 		}
+		t.write()
 		return t.To.Writer.Apply(ctx, live.Unstructured, want)
 	}
-	if err := t.To.Writer.Create(ctx, want); err != nil {
+	t.write()
+	writer := t.To.Writer
+	if len(managers) > 0 {
+		writer = writer.Named(kube.ArrivalManager)
+	}
+	if err := writer.Create(ctx, want); err != nil {
 		return err
 	}
 	if want.GetUID() == "" {
@@ -140,6 +164,12 @@ func (t *Transfer) One(ctx context.Context, e Entry) error {
 	t.uids[t.There(e)] = want.GetUID()
 	t.mu.Unlock()
 	return t.restoreManagers(ctx, want, managers)
+}
+
+func (t *Transfer) write() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.written = true
 }
 
 // restoreManagers gives an object of the other side the managers that its fields have here. The controllers there may write it at the same
@@ -181,8 +211,10 @@ func (t *Transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructur
 
 // Verify compares both sides: everything that is still on the one has to be on the other.
 func (t *Transfer) Verify(ctx context.Context) error {
-	if err := t.Load(ctx); err != nil {
-		return err
+	if t.Old == nil || t.written {
+		if err := t.Load(ctx); err != nil {
+			return err
+		}
 	}
 	var missing, different []string
 	for _, e := range t.Entries {
