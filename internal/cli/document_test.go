@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli"
 	"github.com/slipwayhq/slipway/internal/cli/env"
@@ -22,6 +25,22 @@ func TestDocument(t *testing.T) {
 	if home, err := os.UserHomeDir(); err == nil && strings.Contains(got, home+"/") {
 		t.Errorf("the document names %s, a folder of this machine", home)
 	}
+}
+
+// What is in back quotes in the description of a flag is the name of its value, and one word.
+func TestValuesOfFlags(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if name, _ := pflag.UnquoteUsage(f); strings.Contains(name, " ") {
+				t.Errorf("%s --%s: %q is the name of its value", cmd.CommandPath(), f.Name, name)
+			}
+		})
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(cli.Root(env.Env{Getenv: func(string) string { return "" }, In: strings.NewReader("")}))
 }
 
 // Links between the pages of this repository lead somewhere.

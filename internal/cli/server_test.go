@@ -294,7 +294,15 @@ func (u user) rollout(t *testing.T) {
 	u.run(t.Context(), "rollout", "status", "md/md").wants(t, cli.ExitInvalid, "is paused by spec.paused")
 	u.run(t.Context(), "alpha", "rollout", "resume", "machinedeployment", "md").wants(t, cli.ExitOK, "machinedeployment/md resumed")
 	u.run(t.Context(), "rollout", "restart", "md/md").wants(t, cli.ExitOK, "machinedeployment/md restarted")
-	u.run(t.Context(), "rollout", "status", "md/md", "--watch=false").wants(t, cli.ExitOK, "to be observed...")
+	if err := u.client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Fatal(err)
+	}
+	d.Status.Conditions = []metav1.Condition{{Type: clusterv1.RollingOutCondition, Status: "True", Reason: clusterv1.RollingOutReason, LastTransitionTime: metav1.Now(),
+		Message: "Rolling out 1 not up-to-date replicas\n* LocalMachineTemplate md does not exist"}}
+	if err := u.client.Status().Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	u.run(t.Context(), "rollout", "status", "md/md", "--watch=false").wants(t, cli.ExitOK, "to be observed...", "LocalMachineTemplate md does not exist")
 	u.run(t.Context(), "rollout", "status", "md/md", "--timeout", "100ms").wants(t, cli.ExitError, "the time to wait is over")
 	u.run(t.Context(), "rollout", "status", "md/md", "-o", "json").wants(t, cli.ExitOK, `"observed": false`)
 	done := make(chan result, 1)

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/clusterctl/rollout"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/pause"
 )
@@ -36,8 +39,8 @@ func status(e env.Env) *cobra.Command {
 		Use:   "status KIND/NAME",
 		Short: "Follow a rollout until it is over",
 		Long: `Follow the rollout of a MachineDeployment, KubeadmControlPlane or MachinePool until all machines are up to date and
-available, and none is left over. A rollout that is paused ends the command with exit code 2. Where something is in the way, the
-controller's reason stands in parentheses. With -o, one state is printed.`,
+available, and none is left over. A rollout that is paused ends the command with exit code 2. What it waits for stands in
+parentheses: what the conditions say, and the Machine that holds the others up. With -o, one state is printed.`,
 		Example: "  slipway rollout status md/demo-md-0\n  slipway rollout status kcp/demo --watch=false\n  slipway rollout status md/demo-md-0 --timeout 10m",
 	}
 	f := &following{connection: management.Add(cmd.Flags())}
@@ -74,7 +77,7 @@ func (f *following) follow(ctx context.Context, e env.Env, m *management.Connect
 	}
 	said, failures := "", 0
 	for {
-		s, err := rollout.Read(ctx, m.Client, m.Namespace, r, e.Now())
+		s, err := read(ctx, m, r, e.Now())
 		switch {
 		case ctx.Err() != nil:
 			return over(ctx, said)
@@ -103,6 +106,25 @@ func (f *following) follow(ctx context.Context, e env.Env, m *management.Connect
 			return over(ctx, said)
 		}
 	}
+}
+
+// read reads how far a rollout is, and what holds it up.
+func read(ctx context.Context, m *management.Connection, r rollout.Resource, now time.Time) (rollout.State, error) {
+	s, err := rollout.Read(ctx, m.Client, m.Namespace, r, now)
+	if err != nil || s.Done() || s.Paused != "" || s.Cluster == "" {
+		return s, err
+	}
+	cluster, err := tree.Read(ctx, m.Client, client.ObjectKey{Namespace: m.Namespace, Name: s.Cluster}, tree.Options{})
+	if apierrors.IsNotFound(err) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading what holds the rollout up: %w", err)
+	}
+	if why := progress.Why(cluster, string(r.Kind), r.Name); why != "" {
+		s.Reason = why
+	}
+	return s, nil
 }
 
 // over is the error of a wait that was ended from outside.

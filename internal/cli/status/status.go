@@ -92,7 +92,11 @@ func Command(e env.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return format.Print(e.Out, s, func(w io.Writer) error { return text(w, s, e.Now()) })
+		start := "slipway up -d"
+		if usual, err := e.DataDir(""); err != nil || usual != dir {
+			start += " --data-dir " + string(dir)
+		}
+		return format.Print(e.Out, s, func(w io.Writer) error { return text(w, s, start, e.Now()) })
 	}
 	return cmd
 }
@@ -136,7 +140,8 @@ func Collect(dir datadir.Dir) (Status, error) {
 	return s, err
 }
 
-func text(w io.Writer, s Status, now time.Time) error {
+// text writes the status for people; start is the command that starts the management cluster.
+func text(w io.Writer, s Status, start string, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	row := func(key string, value any) { _, _ = fmt.Fprintf(t, "%s:\t%v\n", key, value) }
 	row("Data directory", s.DataDir)
@@ -156,10 +161,10 @@ func text(w io.Writer, s Status, now time.Time) error {
 	}
 	switch s.State {
 	case Absent, Stopped:
-		_, _ = fmt.Fprintf(w, "\nStart it with: slipway up -d --data-dir %s\n", s.DataDir)
+		_, _ = fmt.Fprintf(w, "\nStart it with: %s\n", start)
 	}
 	if len(s.Planes) == 0 {
-		_, err := fmt.Fprintln(w, "\nNo hosted control planes.")
+		_, err := fmt.Fprintln(w, "\nNo hosted control plane runs as a process; simulated ones are in \"slipway get clusters\".")
 		return err
 	}
 	return planes(w, s.Planes, now)

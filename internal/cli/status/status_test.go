@@ -19,7 +19,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func run(t *testing.T, dir datadir.Dir, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := status.Command(env.Env{Out: &out, Now: func() time.Time { return now }})
+	cmd := status.Command(env.Env{Out: &out, Now: func() time.Time { return now }, Getenv: func(string) string { return "" }})
 	cmd.SetArgs(append([]string{"--data-dir", string(dir)}, args...))
 	if err := cmd.Execute(); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,21 @@ func TestText(t *testing.T) {
 
 func TestTextSaysHowToStart(t *testing.T) {
 	dir := datadir.Dir(t.TempDir())
-	if text := run(t, dir); !strings.Contains(text, "slipway up -d --data-dir "+string(dir)) || !strings.Contains(text, "No hosted control planes") {
+	if text := run(t, dir); !strings.Contains(text, "slipway up -d --data-dir "+string(dir)) || !strings.Contains(text, "No hosted control plane runs as a process") {
 		t.Errorf("it says:\n%s", text)
+	}
+}
+
+// The usual data directory need not be named.
+func TestTextNamesNoUsualDirectory(t *testing.T) {
+	home := t.TempDir()
+	var out bytes.Buffer
+	cmd := status.Command(env.Env{Out: &out, Now: func() time.Time { return now }, Getenv: func(name string) string { return map[string]string{"XDG_DATA_HOME": home}[name] }})
+	cmd.SetArgs(nil)
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "Start it with: slipway up -d\n") {
+		t.Errorf("it says:\n%s", out.String())
 	}
 }

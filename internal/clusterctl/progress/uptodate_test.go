@@ -67,6 +67,16 @@ func TestWaitsForUpToDate(t *testing.T) {
 			m.Status.Conditions = append(m.Status.Conditions, cond("Deleting", "True", "Drain not completed yet:\n* Pod default/app: The disruption budget app needs 2 healthy pods"))
 			s.Machines = append(s.Machines, m)
 		}, "Machine c: Drain not completed yet: Pod default/app: The disruption budget app needs 2 healthy pods)"},
+		"held up": {"the Machine that holds a rollout up is said, not one that is yet to be replaced", func(s *tree.Snapshot) {
+			rollOut(s)
+			now := metav1.Now()
+			for i := range s.Machines {
+				s.Machines[i].Status.Conditions = append(s.Machines[i].Status.Conditions, cond("UpToDate", "False", "* Version v1.35.4, v1.36.3 required"))
+			}
+			m := &s.Machines[1]
+			m.DeletionTimestamp = &now
+			m.Status.Conditions = append(m.Status.Conditions, cond("Deleting", "True", "Drain not completed yet:\n* Pod default/app: The disruption budget app needs 2 healthy pods"))
+		}, "Machine b: Drain not completed yet: Pod default/app: The disruption budget app needs 2 healthy pods; Version v1.35.4, v1.36.3 required; 1 more Machines are not as they should be)"},
 		"control plane": {"the control plane runs another version", func(s *tree.Snapshot) {
 			s.Objects[tree.Ref{Group: planeRef.APIGroup, Kind: planeRef.Kind, Name: planeRef.Name}].Object["spec"] = map[string]any{"version": "v1.36.4"}
 		}, "control plane: waits until ExamplePlane demo is up to date (Kubernetes v1.36.3 runs, v1.36.4 is asked for)"},

@@ -1,8 +1,10 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,12 +90,19 @@ func (b builder) step(g group) Step {
 	return step
 }
 
-// why is what a group says of itself, and what the first of its Machines says that is not as it should be.
+// Why is what keeps a group of Machines, or a control plane, of a cluster from being what its spec says; empty: nothing is said.
+func Why(s tree.Snapshot, kind, name string) string {
+	b := builder{s, tree.Build(s, tree.Options{})}
+	return b.why(b.root.Find(kind, name))
+}
+
+// why is what a group says of itself, and what that of its Machines says that holds the others up.
 func (b builder) why(o *tree.Object) string {
 	if o == nil {
 		return ""
 	}
-	said, machines := b.texts(o), 0
+	said := b.texts(o)
+	var machines []*tree.Object
 	var add func(*tree.Object)
 	add = func(o *tree.Object) {
 		for _, c := range o.Children {
@@ -102,22 +111,37 @@ func (b builder) why(o *tree.Object) string {
 				said = append(said, b.texts(c)...)
 				add(c)
 			case "Machine":
-				text := b.speaks(c)
-				if text != "" && machines == 0 {
-					said = append(said, text)
+				if b.speaks(c) != "" {
+					machines = append(machines, c)
 				}
-				machines += min(1, len(text))
 			default:
 				said = append(said, b.speaks(c))
 			}
 		}
 	}
 	add(o)
-	text := join(said)
-	if machines > 1 {
-		text += fmt.Sprintf("; %d more Machines are not as they should be", machines-1)
+	if len(machines) == 0 {
+		return join(said)
+	}
+	slices.SortStableFunc(machines, func(a, b *tree.Object) int { return cmp.Compare(urgency(a), urgency(b)) })
+	text := join(append(said, b.speaks(machines[0])))
+	if more := len(machines) - 1; more > 0 {
+		text += fmt.Sprintf("; %d more Machines are not as they should be", more)
 	}
 	return text
+}
+
+// urgency orders Machines: a deletion that takes time holds others up, then one that is not ready does. That a Machine is to be
+// replaced is the reason of nothing.
+func urgency(machine *tree.Object) int {
+	ready := machine.Condition(clusterv1.MachineReadyCondition)
+	switch {
+	case machine.DeletedAt != nil:
+		return 0
+	case ready == nil || ready.Status != metav1.ConditionTrue:
+		return 1
+	}
+	return 2
 }
 
 func (b builder) machine(m *clusterv1.Machine) Step {

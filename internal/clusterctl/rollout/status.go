@@ -19,6 +19,8 @@ import (
 type State struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"`
+	// Cluster that it belongs to.
+	Cluster string `json:"cluster,omitempty"`
 	// Desired, Replicas, UpToDate and Available count Machines.
 	Desired   int32 `json:"desired"`
 	Replicas  int32 `json:"replicas"`
@@ -28,7 +30,7 @@ type State struct {
 	Observed bool `json:"observed"`
 	// Paused is what pauses it; empty: nothing.
 	Paused string `json:"paused,omitempty"`
-	// Reason is what the controller says about a rollout that is going on.
+	// Reason is what holds a rollout up, or what the controller says about it.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -47,6 +49,7 @@ func Read(ctx context.Context, c client.Reader, namespace string, r Resource, no
 	}
 	switch o := o.(type) {
 	case *clusterv1.MachineDeployment:
+		s.Cluster = o.Spec.ClusterName
 		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
 		s.Observed = o.Status.ObservedGeneration >= o.Generation
 		s.says(o.Status.Conditions)
@@ -54,10 +57,12 @@ func Read(ctx context.Context, c client.Reader, namespace string, r Resource, no
 		s.UpToDate = min(s.UpToDate, most)
 		return s, err
 	case *controlplanev1.KubeadmControlPlane:
+		s.Cluster = o.Labels[clusterv1.ClusterNameLabel]
 		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
 		s.Observed = o.Status.ObservedGeneration >= o.Generation
 		s.says(o.Status.Conditions)
 	case *clusterv1.MachinePool:
+		s.Cluster = o.Spec.ClusterName
 		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
 		s.Observed = o.Status.ObservedGeneration >= o.Generation
 		s.says(o.Status.Conditions)

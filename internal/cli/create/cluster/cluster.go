@@ -67,12 +67,12 @@ type flags struct {
 }
 
 func (f *flags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.class, "class", classes.Local, "ClusterClass, as NAME or NAMESPACE/NAME; `slipway get classes` lists those there are")
+	set.StringVar(&f.class, "class", classes.Local, "ClusterClass, as NAME or `NAME`, or NAMESPACE/NAME; slipway get classes lists them")
 	set.StringArrayVar(&f.settings, "set", nil, "variable of the class as NAME=VALUE, or NAME.FIELD=VALUE; may be given several times")
 	set.Int32Var(&f.controlPlanes, "control-planes", 0, "number of nodes of the control plane; 0: one where it runs on Machines, otherwise none")
 	set.Int32Var(&f.workers, "workers", 1, "number of nodes beside those of the control plane")
 	set.StringVar(&f.version, "kubernetes-version", "", "Kubernetes version (default: the one that this binary includes)")
-	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services ; one that is taken is refused (default: a free /18 of 172.16.0.0/12)")
+	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services; one that is taken is refused (default: a free /18 of 172.16.0.0/12)")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and do nothing")
 	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0 does not wait")
 	f.format = output.Flag(set)
