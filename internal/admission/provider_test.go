@@ -306,20 +306,24 @@ func TestVersionOfAHostedControlPlane(t *testing.T) { // CP-04
 		o.Spec.Version = version
 		return o
 	}
+	running := plane("v1.36.3")
+	running.Status.Version = "v1.36.3"
 	simulated := plane("v1.2.3")
 	simulated.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
+	absent := buildinfo.Kubernetes() + " and not v1.2.3"
 	for name, tc := range map[string]struct {
 		req  Request
-		says bool
+		says string
 	}{
-		"included":     {Request{New: plane(buildinfo.Kubernetes())}, false},
-		"not included": {Request{New: plane("v1.2.3")}, true},
-		"changed":      {Request{Old: plane(buildinfo.Kubernetes()), New: plane("v1.2.3")}, true},
-		"not changed":  {Request{Old: plane("v1.2.3"), New: plane("v1.2.3")}, false},
-		"simulated":    {Request{New: simulated}, false},
+		"included":     {Request{New: plane(buildinfo.Kubernetes())}, ""},
+		"not included": {Request{New: plane("v1.2.3")}, absent},
+		"changed":      {Request{Old: plane(buildinfo.Kubernetes()), New: plane("v1.2.3")}, absent},
+		"not changed":  {Request{Old: plane("v1.2.3"), New: plane("v1.2.3")}, ""},
+		"back":         {Request{Old: running, New: plane("v1.35.4")}, "the control plane is at v1.36.3 and cannot go back to v1.35.4"},
+		"simulated":    {Request{New: simulated}, ""},
 	} {
 		v := Validate(tc.req)
-		if len(v.Errors) > 0 || (len(v.Warnings) > 0) != tc.says || tc.says && !strings.Contains(v.Warnings[0], buildinfo.Kubernetes()+" and not v1.2.3") {
+		if len(v.Errors) > 0 || (len(v.Warnings) > 0) != (tc.says != "") || tc.says != "" && !strings.Contains(v.Warnings[0], tc.says) {
 			t.Errorf("%s: %v", name, v)
 		}
 	}
