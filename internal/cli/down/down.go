@@ -73,7 +73,11 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 		return err
 	}
 	if !f.delete {
-		_, err := fmt.Fprintf(e.Err, "Stopped. Data is kept in %s; \"slipway up\" continues, \"slipway down --delete\" removes it.\n", dir)
+		_, _ = fmt.Fprintf(e.Err, "Stopped. Data is kept in %s; \"slipway up\" continues, \"slipway down --delete\" removes it.\n", dir)
+		planes, err := process.Inspect(dir.Planes())
+		if len(planes) > 0 {
+			_, _ = fmt.Fprintln(e.Err, "Hosted control planes are stopped, too. Nodes in containers keep running with their Pods.")
+		}
 		return err
 	}
 	return deleteAll(ctx, e, dir, remove)

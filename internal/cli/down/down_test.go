@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,15 @@ func TestWithoutDelete(t *testing.T) {
 	}
 	if _, err := datadir.ReadInstance(h.Dir); err != nil {
 		t.Errorf("the data: %v", err)
+	}
+	if strings.Contains(said, "Nodes in containers") {
+		t.Errorf("there is no control plane: %s", said)
+	}
+	if err := os.MkdirAll(filepath.Join(h.Dir.Planes(), "one"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := run(t, h.Dir, never); err != nil || !strings.Contains(said, "Nodes in containers keep running") {
+		t.Errorf("what is left running is not said: %v: %s", err, said)
 	}
 	unused := datadir.Dir(t.TempDir())
 	if said, err := run(t, unused, never, "--delete"); err != nil || !strings.Contains(said, "Nothing to stop") {
