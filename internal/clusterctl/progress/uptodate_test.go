@@ -77,6 +77,12 @@ func TestWaitsForUpToDate(t *testing.T) {
 			m.DeletionTimestamp = &now
 			m.Status.Conditions = append(m.Status.Conditions, cond("Deleting", "True", "Drain not completed yet:\n* Pod default/app: The disruption budget app needs 2 healthy pods"))
 		}, "Machine b: Drain not completed yet: Pod default/app: The disruption budget app needs 2 healthy pods; Version v1.35.4, v1.36.3 required; 1 more Machines are not as they should be)"},
+		"summarized": {"what a Machine says itself is not said of it by others, too", func(s *tree.Snapshot) {
+			s.Deployments[0].Status.AvailableReplicas = n(1)
+			s.Deployments[0].Status.Conditions = []metav1.Condition{cond("Available", "False", "1 available replicas, at least 2 required"), cond("MachinesReady", "False", "* Machine b:\n  * NodeHealthy: an older reason")}
+			s.Machines[1] = machine("b", "False", "* NodeHealthy: no CNI")
+			s.Machines[1].Labels = map[string]string{clusterv1.MachineSetNameLabel: "md-1"}
+		}, "1 of 2 nodes ready: Machine b: NodeHealthy: no CNI)"},
 		"control plane": {"the control plane runs another version", func(s *tree.Snapshot) {
 			s.Objects[tree.Ref{Group: planeRef.APIGroup, Kind: planeRef.Kind, Name: planeRef.Name}].Object["spec"] = map[string]any{"version": "v1.36.4"}
 		}, "control plane: waits until ExamplePlane demo is up to date (Kubernetes v1.36.3 runs, v1.36.4 is asked for)"},
