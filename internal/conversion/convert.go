@@ -169,6 +169,15 @@ func (c *Converter) restore(hub runtime.Object, version string, before map[strin
 	return withContent(hub, merged)
 }
 
+// Expressed returns what of a hub the fields of another version say: the hub without what only the annotation brings.
+func (c *Converter) Expressed(hub runtime.Object, version string) (runtime.Object, error) {
+	spoke, err := c.down(hub, version)
+	if err != nil {
+		return nil, fmt.Errorf("converting %T to %s: %w", hub, version, err)
+	}
+	return c.up(spoke)
+}
+
 // up makes a hub of a spoke by the spoke's own fields alone.
 func (c *Converter) up(spoke runtime.Object) (runtime.Object, error) {
 	spoke = spoke.DeepCopyObject()

@@ -16,6 +16,9 @@
 //
 // Owns: the annotation cluster.x-k8s.io/conversion-data.
 //
+// The annotation is a client's to write, so what comes from it was judged by no schema: package webhook does that, with the help
+// of Expressed.
+//
 // Never: HTTP; package webhook serves it. No clock, no I/O besides the given VersionOf.
 //
 // Read first: convert.go.

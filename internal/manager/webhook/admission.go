@@ -23,6 +23,8 @@ type reviewer struct {
 	objects map[metav1.GroupVersionResource]func() runtime.Object
 	opts    Options
 	facts   *facts
+	// restored is nil where there are no older versions.
+	restored *restoration
 }
 
 func newReviewer(opts Options) reviewer {
@@ -100,6 +102,15 @@ func (r reviewer) validate(ctx context.Context, req ctrladmission.Request) ctrla
 	if err != nil {
 		return ctrladmission.Errored(http.StatusBadRequest, err)
 	}
+	if r.restored != nil {
+		errs, err := r.restored.violations(ctx, req, request.New)
+		if err != nil {
+			return ctrladmission.Errored(http.StatusBadRequest, err)
+		}
+		if len(errs) > 0 {
+			return refusal(req, admission.Verdict{Errors: errs})
+		}
+	}
 	if err := r.facts.read(ctx, &request, false); err != nil {
 		return ctrladmission.Errored(http.StatusInternalServerError, err)
 	}
@@ -110,6 +121,11 @@ func (r reviewer) validate(ctx context.Context, req ctrladmission.Request) ctrla
 	if len(verdict.Errors) == 0 {
 		return ctrladmission.Allowed("").WithWarnings(verdict.Warnings...)
 	}
+	return refusal(req, verdict)
+}
+
+// refusal is the answer to a request whose object is invalid.
+func refusal(req ctrladmission.Request, verdict admission.Verdict) ctrladmission.Response {
 	kind := schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}
 	status := apierrors.NewInvalid(kind, req.Name, verdict.Errors).Status()
 	return ctrladmission.Response{AdmissionResponse: admissionv1.AdmissionResponse{

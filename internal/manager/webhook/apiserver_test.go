@@ -78,6 +78,9 @@ func TestAPIServer(t *testing.T) {
 		"extensions":     testExtensions,
 		"our own kinds":  testOwnKinds,
 		"templates":      testTemplates,
+		"forged":         testForged,
+		"stored before":  testForgedBefore,
+		"not forged":     testForgedCalls,
 		"installation":   testInstallation,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, w) })

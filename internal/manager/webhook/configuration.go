@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/conversion"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
@@ -239,6 +240,9 @@ func (k kind) touches(mostReplicas int32) string {
 	}
 	if k.scales && mostReplicas > 0 {
 		conditions = append(conditions, scalesBeyond(mostReplicas))
+	}
+	if k.resource.Version == conversion.HubVersion {
+		conditions = append(conditions, restored)
 	}
 	return strings.Join(conditions, " || ")
 }

@@ -6,6 +6,8 @@
 //
 // A call costs the API server a round trip, so the configurations ask for few: none for status, none for deletion but that of
 // ClusterClasses, and for an update only when a field has changed that a rule or a default depends on (kinds.go says which).
+// A change in an older version is always one: the annotation of its conversion is judged by the schema that the API server does not
+// apply to it (restored.go).
 // What the rules of managed topologies need of other objects is read past the cache (facts.go).
 //
 // Owns: Secret slipway-webhook-cert in the manager's namespace; the webhook configurations slipway-defaulting-PROVIDER and

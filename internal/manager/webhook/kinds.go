@@ -62,6 +62,10 @@ const (
 	unmanaged = `oldObject.metadata` + managedBy + ` && !object.metadata` + managedBy
 	managedBy = `.?annotations[?'` + clusterv1.ManagedByAnnotation + `'].hasValue()`
 
+	// restored is true for a change in another version than the one that is stored: parts of it may be from the annotation of the
+	// conversion.
+	restored = `request.requestKind.version != request.kind.version && (object.?spec != oldObject.?spec || object.?status != oldObject.?status)`
+
 	// otherTopology is true for a topology that is new or changes: its class may have defaults for what it lacks.
 	otherTopology = `object.?spec.?topology.hasValue() && (oldObject == null || object.spec.topology != oldObject.?spec.?topology.orValue({}))`
 )

@@ -50,7 +50,12 @@ func (o Options) sets() []providerset.Set { return Address{Sets: o.Sets}.sets() 
 
 // Register adds the handlers of defaulting, validation and conversion to a server.
 func Register(server Server, opts Options) error {
+	converter, err := conversion.New(opts.VersionOf)
+	if err != nil {
+		return err
+	}
 	r := newReviewer(opts)
+	r.restored = &restoration{converter: converter}
 	for path, handle := range map[string]ctrladmission.HandlerFunc{mutatePath: r.mutate, validatePath: r.validate} {
 		handler, err := ctrladmission.StandaloneWebhook(&ctrladmission.Webhook{Handler: handle},
 			ctrladmission.StandaloneOptions{MetricsPath: path})
@@ -58,10 +63,6 @@ func Register(server Server, opts Options) error {
 			return fmt.Errorf("serving %s: %w", path, err)
 		}
 		server.Register(path, handler)
-	}
-	converter, err := conversion.New(opts.VersionOf)
-	if err != nil {
-		return err
 	}
 	registry, err := registryOf(converter, providerset.CRDs(opts.sets()))
 	if err != nil {

@@ -5,23 +5,15 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/common"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/slipwayhq/slipway/internal/crdschema"
 )
 
 // statusSubresource is the only one that a kind may have here.
@@ -34,17 +26,8 @@ type kind struct {
 	// hasStatus: the status is a subresource.
 	hasStatus bool
 	// crd is nil for the kinds of Kubernetes itself.
-	crd *apiextensionsv1.CustomResourceDefinition
-
-	schemaOnce sync.Once
-	structural *structuralschema.Structural
-	internal   *apiextensions.JSONSchemaProps
-	schemaErr  error
-
-	rulesOnce sync.Once
-	validator validation.SchemaValidator
-	rules     *cel.Validator
-	rulesErr  error
+	crd    *apiextensionsv1.CustomResourceDefinition
+	schema *crdschema.Schema
 
 	managersOnce sync.Once
 	managers     map[string]*managedfields.FieldManager // by subresource
@@ -81,74 +64,30 @@ func ofCRD(crd *apiextensionsv1.CustomResourceDefinition, version string) *kind 
 		}
 		k.gvk = schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
 		k.hasStatus = v.Subresources != nil && v.Subresources.Status != nil
+		k.schema = crdschema.Of(crd, v.Name)
 	}
 	return k
 }
 
-// prepare builds the schema.
-func (k *kind) prepare() error {
-	k.schemaOnce.Do(func() {
-		if k.crd == nil {
-			return
-		}
-		for _, v := range k.crd.Spec.Versions {
-			if v.Name != k.gvk.Version || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-				continue
-			}
-			k.internal = &apiextensions.JSONSchemaProps{}
-			if k.schemaErr = apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, k.internal, nil); k.schemaErr != nil {
-				return
-			}
-			k.structural, k.schemaErr = structuralschema.NewStructural(k.internal)
-		}
-	})
-	if k.schemaErr != nil {
-		return fmt.Errorf("reading the schema of %s: %w", k.gvk.GroupKind(), k.schemaErr)
-	}
-	return nil
-}
-
 // complete drops what the schema does not know and adds its defaults.
 func (k *kind) complete(content map[string]any) error {
-	if err := k.prepare(); err != nil || k.structural == nil {
-		return err
-	}
-	defaulting.PruneNonNullableNullsWithoutDefaults(content, k.structural)
-	defaulting.Default(content, k.structural)
-	if !k.crd.Spec.PreserveUnknownFields {
-		pruning.Prune(content, k.structural, true)
-	}
-	return nil
-}
-
-// validate checks an object by its schema and the rules in it.
-func (k *kind) validate(content, old map[string]any) field.ErrorList {
-	if k.structural == nil {
+	if k.crd == nil {
 		return nil
 	}
-	k.rulesOnce.Do(func() {
-		k.validator, _, k.rulesErr = validation.NewSchemaValidator(k.internal)
-		k.rules = cel.NewValidator(k.structural, true, celconfig.PerCallLimit)
-	})
-	if k.rulesErr != nil {
-		return field.ErrorList{field.InternalError(nil, k.rulesErr)}
+	return k.schema.Complete(content)
+}
+
+// validate checks an object by its schema and, where nothing else is wrong, by the rules in it.
+func (k *kind) validate(ctx context.Context, content, old map[string]any) field.ErrorList {
+	if k.crd == nil {
+		return nil
 	}
-	var errs field.ErrorList
-	var before any
-	var options []cel.Option
-	if old == nil {
-		errs = validation.ValidateCustomResource(nil, content, k.validator)
-	} else {
-		before = old
-		// What was wrong before and is as it was is accepted.
-		both := common.NewCorrelatedObject(content, old, &model.Structural{Structural: k.structural})
-		errs = validation.ValidateCustomResourceUpdate(nil, content, old, k.validator, validation.WithRatcheting(both))
-		options = append(options, cel.WithRatcheting(both))
+	errs, err := k.schema.Shape(content, old)
+	if err == nil && len(errs) == 0 {
+		errs, err = k.schema.Rules(ctx, content, old)
 	}
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, content)...)
-	if k.rules != nil && len(errs) == 0 {
-		violations, _ := k.rules.Validate(context.Background(), nil, k.structural, content, before, celconfig.RuntimeCELCostBudget, options...)
-		errs = append(errs, violations...)
+	if err != nil {
+		errs = append(errs, field.InternalError(nil, err))
 	}
 	return errs
 }

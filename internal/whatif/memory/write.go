@@ -168,7 +168,7 @@ func (a *API) admit(ctx context.Context, w write, old *object, next *unstructure
 			}
 		}
 	}
-	if errs := w.kind.validate(next.Object, content); len(errs) > 0 {
+	if errs := w.kind.validate(ctx, next.Object, content); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(w.kind.gvk.GroupKind(), next.GetName(), errs)
 	}
 	return next, nil
