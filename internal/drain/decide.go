@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// unreachableGraceSeconds is the grace period of Pods on a Node whose kubelet does not answer.
+	// unreachableGraceSeconds is the grace period of Pods on a Node whose kubelet does not answer, or whose machine was removed.
 	unreachableGraceSeconds = 1
 	// unreachablePatience is how long ago the deletion of a Pod on such a Node may be before it is waited for no more.
 	unreachablePatience = time.Second
@@ -24,6 +24,8 @@ const (
 type View struct {
 	Now  time.Time
 	Node *corev1.Node
+	// Removed: the machine of the Node does not exist any more. What ran there has ended, and nothing will confirm it.
+	Removed bool
 	// Pods of the Node.
 	Pods []corev1.Pod
 	// Orphans are the DaemonSets that Pods name as their controller and that do not exist any more.
@@ -72,6 +74,7 @@ const (
 
 // Decide says what is to become of the Pods.
 //
+//	it is deleted, or to complete, and the machine was removed    stays: nothing will confirm it
 //	its deletion is old, and the Node does not answer             stays: nothing will confirm it
 //	of a DaemonSet that exists, and not finished                  stays: it would come back
 //	mirror of a static Pod                                        stays: kubelet runs it
@@ -127,6 +130,15 @@ func sorted(pods []corev1.Pod) []*corev1.Pod {
 
 // judge says what is to become of a Pod, and in which order.
 func (v View) judge(pod *corev1.Pod) (fate, int32) {
+	f, order := v.judgeRunning(pod)
+	if v.Removed && (f == awaited || !pod.DeletionTimestamp.IsZero()) {
+		return stays, 0
+	}
+	return f, order
+}
+
+// judgeRunning says what is to become of a Pod of a machine that exists.
+func (v View) judgeRunning(pod *corev1.Pod) (fate, int32) {
 	if at := pod.DeletionTimestamp; !at.IsZero() && Unreachable(v.Node) && v.Now.Sub(at.Time) > unreachablePatience {
 		return stays, 0
 	}
@@ -195,7 +207,7 @@ func daemonSetOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 
 func (v View) target(pod *corev1.Pod) Target {
 	t := Target{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID}
-	if Unreachable(v.Node) {
+	if v.Removed || Unreachable(v.Node) {
 		seconds := int64(unreachableGraceSeconds)
 		t.GraceSeconds = &seconds
 	}

@@ -136,6 +136,9 @@ func TestDecide(t *testing.T) {
 			Rules: rules(t, rule("x", "x", drain, ptr[int32](1)))}, outline{Evict: []string{"late"}, Stay: []string{"ds"}}},
 		"unreachable": {"MD-05: nobody will confirm an old deletion", View{Node: node(corev1.ConditionUnknown), Pods: []corev1.Pod{pod("a"), pod("fresh", goingSince(time.Second)), pod("old", goingSince(2*time.Second))}},
 			outline{Evict: []string{"a"}, Going: []string{"fresh"}, Stay: []string{"old"}}},
+		"removed": {"MD-05: the end of a Pod that ran on a machine which was removed is not confirmed", View{Removed: true, Pods: []corev1.Pod{
+			pod("a"), pod("fresh", goingSince(-30*time.Second)), pod("job", labelled(clusterv1.PodDrainLabel, "wait-completed")), pod("ds", ofDaemonSet("d"))}},
+			outline{Evict: []string{"a"}, Stay: []string{"ds", "fresh", "job"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -161,6 +164,10 @@ func TestGracePeriod(t *testing.T) { // MD-05
 		if diff := cmp.Diff(Target{Pod: types.NamespacedName{Namespace: "ns", Name: "a"}, UID: "uid-a", GraceSeconds: want}, got); diff != "" {
 			t.Errorf("Node ready %s (-want +got):\n%s", ready, diff)
 		}
+	}
+	removed := Decide(View{Now: now, Removed: true, Node: node(corev1.ConditionTrue), Pods: []corev1.Pod{pod("a")}}).Evict[0]
+	if diff := cmp.Diff(ptr(int64(1)), removed.GraceSeconds); diff != "" {
+		t.Errorf("machine removed (-want +got):\n%s", diff)
 	}
 }
 

@@ -13,6 +13,26 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
+func TestRemovedMachine(t *testing.T) { // MD-04
+	for name, tc := range map[string]struct {
+		status string
+		want   bool
+	}{
+		"removed":           {`{conditions: [{type: Ready, status: "False", reason: NotReady}, {type: InstanceReady, status: "False", reason: MachineRemoved}]}`, true},
+		"as v1beta1 has it": {`{v1beta2: {conditions: [{type: Ready, status: "False", reason: MachineRemoved}]}}`, true},
+		"not known":         {`{conditions: [{type: Ready, status: Unknown, reason: MachineRemoved}]}`, false},
+		"runs":              {`{conditions: [{type: Ready, status: "True", reason: Ready}]}`, false},
+		"no conditions":     {`{conditions: {reason: MachineRemoved}}`, false},
+		"a text":            {`{conditions: [MachineRemoved]}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := contract.InfraMachine(object(t, contract.V1Beta2, "status: "+tc.status)).Removed; got != tc.want {
+				t.Errorf("removed: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func object(t testing.TB, version contract.Version, text string) contract.Object {
 	t.Helper()
 	u := &unstructured.Unstructured{}

@@ -22,7 +22,14 @@ type InfraMachineView struct {
 	Addresses Field[[]clusterv1.MachineAddress]
 	// Interruptible machines may be taken away by their provider at any time.
 	Interruptible Field[bool]
+	// Removed is true where a condition is False with the reason [ReasonMachineRemoved].
+	Removed bool
 }
+
+// ReasonMachineRemoved of a condition that is False says that the machine is gone for good, with what ran on it: nothing that runs
+// there has to be waited for. The contract has no field for this; LocalMachine says it in the condition MachineProvisioned, and
+// other providers may say it in one of theirs.
+const ReasonMachineRemoved = "MachineRemoved"
 
 // InfraMachine returns the view of an infrastructure machine.
 func InfraMachine(o Object) InfraMachineView {
@@ -38,6 +45,7 @@ func InfraMachine(o Object) InfraMachineView {
 		SpecFailureDomain: inSpec,
 		Addresses:         read[[]clusterv1.MachineAddress](o, "status.addresses"),
 		Interruptible:     read[bool](o, "status.interruptible"),
+		Removed:           o.isFalseBecause(ReasonMachineRemoved),
 	}
 }
 

@@ -124,6 +124,18 @@ func (o Object) Condition(conditionType string) Field[metav1.Condition] {
 	return Field[metav1.Condition]{presence: Missing, path: path}
 }
 
+// isFalseBecause reports whether a condition of either layout is False for the reason.
+func (o Object) isFalseBecause(reason string) bool {
+	for _, list := range []string{"status.conditions", "status.v1beta2.conditions"} {
+		for _, item := range read[[]any](o, list).Or(nil) {
+			if m, ok := item.(map[string]any); ok && m["status"] == string(metav1.ConditionFalse) && m["reason"] == reason {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func readCondition(path string, m map[string]any) Field[metav1.Condition] {
 	text := func(key string) string { s, _ := m[key].(string); return s }
 	c := metav1.Condition{

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -62,8 +63,10 @@ func planDeletion(s Snapshot) (p loop.Plan, at stage) {
 		stage
 		plan func(Snapshot, *loop.Plan)
 	}{
-		{preDrainHooks, waitForPreDrainHooks}, {draining, drainNode}, {detaching, waitForVolumes},
-		{preTerminateHooks, waitForPreTerminateHooks}, {removing, noteProviderID}, {removing, deleteInfrastructure},
+		{preDrainHooks, waitForHooks(clusterv1.PreDrainDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreDrainHookReason)},
+		{draining, drainNode}, {detaching, waitForVolumes},
+		{preTerminateHooks, waitForHooks(clusterv1.PreTerminateDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreTerminateHookReason)},
+		{removing, noteProviderID}, {removing, deleteInfrastructure},
 		{removing, deleteBootstrap}, {removing, deleteNode},
 	} {
 		if step.plan(s, &p); !p.Idle() {
@@ -73,19 +76,13 @@ func planDeletion(s Snapshot) (p loop.Plan, at stage) {
 	return p, deletionOver
 }
 
-func waitForPreDrainHooks(s Snapshot, p *loop.Plan) {
-	if h := hooks(s, clusterv1.PreDrainDeleteHookAnnotationPrefix); len(h) > 0 {
-		p.WaitFor(clusterv1.MachineDeletingWaitingForPreDrainHookReason,
-			"Waiting for the owners of pre-drain hooks to remove the annotations %s", strings.Join(h, ", ")).
-			For("Machine", s.Machine.Name).ToChange("metadata.annotations")
-	}
-}
-
-func waitForPreTerminateHooks(s Snapshot, p *loop.Plan) {
-	if h := hooks(s, clusterv1.PreTerminateDeleteHookAnnotationPrefix); len(h) > 0 {
-		p.WaitFor(clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
-			"Waiting for the owners of pre-terminate hooks to remove the annotations %s", strings.Join(h, ", ")).
-			For("Machine", s.Machine.Name).ToChange("metadata.annotations")
+// waitForHooks waits until no annotation with the prefix is left.
+func waitForHooks(prefix, reason string) func(Snapshot, *loop.Plan) {
+	return func(s Snapshot, p *loop.Plan) {
+		if h := hooks(s, prefix); len(h) > 0 {
+			p.WaitFor(reason, "Waiting for the owners of the annotations %s to remove them", strings.Join(h, ", ")).
+				For("Machine", s.Machine.Name).ToChange("metadata.annotations")
+		}
 	}
 }
 
@@ -119,8 +116,7 @@ func deleteBootstrap(s Snapshot, p *loop.Plan) {
 	s.bootstrap().Delete(p, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason)
 }
 
-// deleteNode deletes the Node, at least once, and until the timeout. That
-// it was tried in an earlier pass is read from the Deleting condition.
+// deleteNode deletes the Node, at least once, and until the timeout. That it was tried before is read from the condition Deleting.
 func deleteNode(s Snapshot, p *loop.Plan) {
 	if skipsNodeDeletion(s) || !hadNode(s) && !(s.Node.Down && s.Machine.Spec.ProviderID != "") {
 		return
@@ -155,8 +151,7 @@ func theNode(s Snapshot) string {
 	return "The Node with provider ID " + s.Machine.Spec.ProviderID + ", if there is one,"
 }
 
-// skipsNodeStages reports whether nothing can be done for the Node any more: it
-// goes with its cluster, was never found, or there is nobody left to ask.
+// skipsNodeStages reports whether nothing can be done for the Node any more: it goes with its cluster, or was never found.
 func skipsNodeStages(s Snapshot) bool { return skipsNodeDeletion(s) || !hadNode(s) }
 
 // hadNode reports whether there was a Node once.
@@ -169,8 +164,7 @@ func skipsNodeDeletion(s Snapshot) bool {
 		s.ControlPlane.Others == 0 && !s.ControlPlane.External && !s.ControlPlane.Unreadable
 }
 
-// nodeDeletionLeft is the time until the Node is given up, counted from the
-// Machine's deletion, and whether it never is.
+// nodeDeletionLeft is the time until the Node is given up, counted from the Machine's deletion, and whether it never is.
 func nodeDeletionLeft(s Snapshot) (left time.Duration, forever bool) {
 	timeout := defaultNodeDeletionTimeout
 	if seconds := s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds; seconds != nil {
@@ -179,18 +173,20 @@ func nodeDeletionLeft(s Snapshot) (left time.Duration, forever bool) {
 	return timeout - s.Now.Sub(s.Machine.DeletionTimestamp.Time), timeout == 0
 }
 
+// begun says when the stages began, as it is written.
+func begun(s Snapshot) clusterv1.MachineDeletionStatus {
+	return *cmp.Or(s.Machine.Status.Deletion, &clusterv1.MachineDeletionStatus{})
+}
+
 // deletionStatus says when the stages began that have a beginning; what is said stays.
 func deletionStatus(s Snapshot) *clusterv1.MachineDeletionStatus {
 	if !deleting(s) {
 		return s.Machine.Status.Deletion
 	}
-	out := clusterv1.MachineDeletionStatus{}
-	if s.Machine.Status.Deletion != nil {
-		out = *s.Machine.Status.Deletion
-	}
+	out := begun(s)
 	began := func(at *metav1.Time, is bool) {
 		if is && at.IsZero() {
-			*at = metav1.NewTime(s.Now.Truncate(time.Second))
+			*at = thisSecond(s)
 		}
 	}
 	_, now := planDeletion(s)

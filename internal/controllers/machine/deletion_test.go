@@ -80,6 +80,15 @@ func attached(s *Snapshot) {
 	s.Volumes = &drain.Volumes{Node: s.Node.Item}
 }
 
+// machineRemoved is an infrastructure machine that is gone for good, of which the Node does not know yet.
+func machineRemoved(s *Snapshot) {
+	s.Infra = infra("spec: {providerID: x://1}\nstatus: {initialization: {provisioned: true}, conditions: [{type: Ready, status: 'False', reason: NotReady}, " +
+		"{type: MachineProvisioned, status: 'False', reason: MachineRemoved}]}")
+	if s.Pods != nil {
+		s.Pods.Removed = s.Infra.Removed
+	}
+}
+
 func unreachable(s *Snapshot) { nodeSays("Ready", "Unknown", "silent")(s) }
 
 // asked returns the plan in a line for each thing to do, ask and wait for, without the rest.
@@ -125,6 +134,12 @@ func TestStages(t *testing.T) {
 		"pre-terminate began":         {"MD-03, MD-13: never drained again", settled(deleted, external, terminating, attached), infraNext},
 		"infrastructure goes":         {"MD-03", settled(deleted, external, func(s *Snapshot) { s.Infra.SetDeletionTimestamp(ptr(metav1.NewTime(now))) }), []string{"WaitingForInfrastructureDeletion"}},
 		"infrastructure gone":         {"MD-03", settled(deleted, external, func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), []string{"do: delete FooConfig b: the Machine is deleted", "WaitingForBootstrapDeletion"}},
+		"machine removed":             {"MD-04: its Pods are evicted, so that others take their place", settled(deleted, external, holding(aPod("a")), machineRemoved), []string{"do: evict 1 Pods from Node n: its Machine is deleted", "DrainingNode"}},
+		"machine removed, Pods going": {"MD-04: no kubelet will confirm it", settled(deleted, external, holding(going("a")), machineRemoved), infraNext},
+		"machine removed, Pods held":  {"MD-03: a budget holds up nothing that has ended already", settled(deleted, external, holding(aPod("a")), machineRemoved, drainingSince(10*time.Second)), infraNext},
+		"machine removed, volumes":    {"MD-12: what is attached to it is not used any more", settled(deleted, external, drained, attached, machineRemoved), infraNext},
+		"machine removed, down":       {"MD-03", settled(deleted, external, down, machineRemoved), []string{"DrainingNode"}},
+		"machine removed, long down":  {"MD-03", settled(deleted, external, down, machineRemoved, drainingSince(10*time.Second)), infraNext},
 		"cluster goes":                {"MD-01", settled(deleted, external, attached, func(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr(metav1.NewTime(now)) }), infraNext},
 		"control plane goes":          {"MD-01", settled(deleted, external, attached, func(s *Snapshot) { s.ControlPlane.Deleting = true }), infraNext},
 		"no control plane left":       {"MD-01", settled(deleted, attached), infraNext},
@@ -211,9 +226,9 @@ func TestDeletingMessages(t *testing.T) {
 		want    condition.Verdict
 	}{
 		"hooks": {"MD-02: sorted", settled(deleted, annotated(preDrainHook+"/b", preDrainHook+"/a")), drain.Results{}, condition.TrueBecause("WaitingForPreDrainHook",
-			"Waiting for the owners of pre-drain hooks to remove the annotations "+preDrainHook+"/a, "+preDrainHook+"/b")},
+			"Waiting for the owners of the annotations "+preDrainHook+"/a, "+preDrainHook+"/b to remove them")},
 		"terminate hooks": {"MD-13", settled(deleted, annotated(preTerminateHook+"/a")), drain.Results{}, condition.TrueBecause("WaitingForPreTerminateHook",
-			"Waiting for the owners of pre-terminate hooks to remove the annotations "+preTerminateHook+"/a")},
+			"Waiting for the owners of the annotations "+preTerminateHook+"/a to remove them")},
 		"cordoned": {"MD-11: since when", settled(deleted, external), drain.Results{}, condition.TrueBecause("DrainingNode", "Draining Node n since 2026-01-02T03:04:05Z")},
 		"evictions": {"MD-10, MD-11: what became of them", settled(deleted, external, holding(aPod("a"), aPod("b")), drainingSince(time.Minute)), refused, condition.TrueBecause("DrainingNode",
 			"Draining Node n since 2026-01-02T03:03:05Z\n* Terminating Pods: app/a\n* Pods that cannot be evicted, a budget: app/b")},
@@ -287,10 +302,19 @@ func TestDeprecatedStages(t *testing.T) { // CO-02, MD-02, MD-11, MD-12, MD-13
 		"pre-drain hook": {"MD-02", settled(deleted, external, annotated(preDrainHook)), drain.Results{}, []brief{{"PreDrainDeleteHookSucceeded", "False", "Info", "WaitingExternalHook"}}},
 		"hook done": {"MD-02: over", settled(deleted, external, began(func(d *clusterv1.MachineDeletionStatus) { d.WaitForPreDrainHookStartTime = metav1.NewTime(now) })), drain.Results{},
 			[]brief{{"PreDrainDeleteHookSucceeded", "True", "", ""}, {"DrainingSucceeded", "False", "Info", "Draining"}}},
-		"draining":    {"MD-11", settled(deleted, external, holding(aPod("a"))), drain.Results{}, []brief{{"DrainingSucceeded", "False", "Info", "Draining"}}},
-		"drain fails": {"MD-11", settled(deleted, external, holding(aPod("a"))), failed, []brief{{"DrainingSucceeded", "False", "Warning", "DrainingFailed"}}},
-		"drained":     {"MD-11", settled(deleted, external, drained), drain.Results{}, []brief{{"DrainingSucceeded", "True", "", ""}}},
-		"given up":    {"MD-03, MD-11", settled(deleted, external, timeouts(60, 0), drainingSince(time.Minute)), drain.Results{}, []brief{{"DrainingSucceeded", "False", "Warning", "DrainingFailed"}}},
+		"draining":        {"MD-11", settled(deleted, external, holding(aPod("a"))), drain.Results{}, []brief{{"DrainingSucceeded", "False", "Info", "Draining"}}},
+		"drain fails":     {"MD-11", settled(deleted, external, holding(aPod("a"))), failed, []brief{{"DrainingSucceeded", "False", "Warning", "DrainingFailed"}}},
+		"drained":         {"MD-11", settled(deleted, external, drained), drain.Results{}, []brief{{"DrainingSucceeded", "True", "", ""}}},
+		"given up":        {"MD-03, MD-11", settled(deleted, external, timeouts(60, 0), drainingSince(time.Minute)), drain.Results{}, []brief{{"DrainingSucceeded", "False", "Warning", "DrainingFailed"}}},
+		"machine removed": {"MD-11: its Pods were held", settled(deleted, external, holding(aPod("a")), machineRemoved, drainingSince(time.Minute)), drain.Results{}, []brief{{"DrainingSucceeded", "False", "Warning", "DrainingFailed"}}},
+		"given up before": {"MD-11: what came of the drain stays, also when the infrastructure machine is gone that says why", settled(deleted, external, drainingSince(time.Minute), noProviders, func(s *Snapshot) {
+			wasDrained(s)
+			s.Machine.Status.Deprecated.V1Beta1.Conditions[0].Status, s.Machine.Status.Deprecated.V1Beta1.Conditions[0].Reason = "False", "DrainingFailed"
+		}, was(is("Deleting", "True", "WaitingForInfrastructureDeletion", ""))), drain.Results{}, []brief{{"DrainingSucceeded", "False", "Warning", "DrainingFailed"}}},
+		"drained at last": {"MD-11: an eviction that failed for a while", settled(deleted, external, drained, func(s *Snapshot) {
+			wasDrained(s)
+			s.Machine.Status.Deprecated.V1Beta1.Conditions[0].Status, s.Machine.Status.Deprecated.V1Beta1.Conditions[0].Reason = "False", "DrainingFailed"
+		}, was(is("Deleting", "True", "DrainingNode", ""))), drain.Results{}, []brief{{"DrainingSucceeded", "True", "", ""}}},
 		"done before": {"MD-11: a timeout that ends later is no news", settled(deleted, external, timeouts(60, 0), drainingSince(time.Minute), wasDrained), drain.Results{}, []brief{{"DrainingSucceeded", "True", "", ""}}},
 		"volumes": {"MD-12", settled(deleted, external, drained, attached), drain.Results{},
 			[]brief{{"DrainingSucceeded", "True", "", ""}, {"VolumeDetachSucceeded", "False", "Info", "WaitingForVolumeDetach"}}},

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -24,6 +25,8 @@ import (
 const (
 	soonestRecheck = time.Second
 	latestRecheck  = 20 * time.Second
+	// removedDrain is for Pods of a machine that was removed: others take their place, and a PodDisruptionBudget protects nothing.
+	removedDrain = 10 * time.Second
 )
 
 // connection is what ends a wait for a workload cluster that does not answer.
@@ -126,7 +129,7 @@ func drains(s Snapshot) bool {
 func waitsForVolumes(s Snapshot) bool {
 	_, excluded := s.Machine.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation]
 	left, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds)
-	return !skipsNodeStages(s) && !excluded && !isLeaving(s) && (left > 0 || !limited)
+	return !skipsNodeStages(s) && !excluded && !isLeaving(s) && !s.Infra.Removed && (left > 0 || !limited)
 }
 
 // isLeaving reports whether the machine is on its way out already: its owners were told that the Node is drained,
@@ -138,22 +141,21 @@ func isLeaving(s Snapshot) bool {
 		i.IsGone() || i.Presence() == contract.Found && !i.Object().GetDeletionTimestamp().IsZero()
 }
 
-func drainStart(s Snapshot) metav1.Time {
-	if d := s.Machine.Status.Deletion; d != nil && !d.NodeDrainStartTime.IsZero() {
-		return d.NodeDrainStartTime
-	}
-	return metav1.NewTime(s.Now.Truncate(time.Second))
-}
+func drainStart(s Snapshot) metav1.Time { return cmp.Or(begun(s).NodeDrainStartTime, thisSecond(s)) }
 
 func detachStart(s Snapshot) metav1.Time {
-	if d := s.Machine.Status.Deletion; d != nil && !d.WaitForNodeVolumeDetachStartTime.IsZero() {
-		return d.WaitForNodeVolumeDetachStartTime
-	}
-	return metav1.NewTime(s.Now.Truncate(time.Second))
+	return cmp.Or(begun(s).WaitForNodeVolumeDetachStartTime, thisSecond(s))
 }
 
+func thisSecond(s Snapshot) metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }
+
+// drainLeft is the time until the drain is given up, and whether it ever is.
 func drainLeft(s Snapshot) (left time.Duration, limited bool) {
-	return timeLeft(s.Now, drainStart(s), s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds)
+	left, limited = timeLeft(s.Now, drainStart(s), s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds)
+	if removed := removedDrain - s.Now.Sub(drainStart(s).Time); s.Infra.Removed && (!limited || removed < left) {
+		return removed, true
+	}
+	return left, limited
 }
 
 // timeLeft of a timeout that runs since start. None, and 0, is no limit.
@@ -224,6 +226,7 @@ func (c *Controller) lookAtPods(ctx context.Context, s *Snapshot, workload clien
 		return err
 	}
 	view = view.At(s.Now)
+	view.Removed = s.Infra.Removed
 	s.Pods = &view
 	return nil
 }

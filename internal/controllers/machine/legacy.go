@@ -97,14 +97,22 @@ func (j judged) drainingSucceeded() (condition.Verdict, bool) {
 		}
 		return condition.False(clusterv1.DrainingV1Beta1Reason, "Draining Node "+name), true
 	}
+	stage := j.before(clusterv1.MachineDeletingCondition)
 	for _, c := range j.Machine.GetV1Beta1Conditions() {
-		if c.Type == clusterv1.DrainingSucceededV1Beta1Condition && c.Status == corev1.ConditionTrue {
+		switch {
+		case c.Type != clusterv1.DrainingSucceededV1Beta1Condition:
+		case c.Status == corev1.ConditionTrue:
 			return condition.True("Succeeded"), true
+		case c.Reason == clusterv1.DrainingFailedV1Beta1Reason && stage != nil && stage.Reason != clusterv1.MachineDeletingDrainingNodeReason: // given up before
+			return condition.False(c.Reason, c.Message), true
 		}
 	}
 	if left, limited := drainLeft(j.Snapshot); limited && left <= 0 {
-		return condition.False(clusterv1.DrainingFailedV1Beta1Reason,
-			"Node "+name+" was not drained within spec.deletion.nodeDrainTimeoutSeconds"), true
+		limit := "spec.deletion.nodeDrainTimeoutSeconds"
+		if j.Infra.Removed {
+			limit = "10s, and its machine was removed"
+		}
+		return condition.False(clusterv1.DrainingFailedV1Beta1Reason, "Node "+name+" was not drained within "+limit), true
 	}
 	return condition.True("Succeeded"), true
 }

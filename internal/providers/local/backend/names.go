@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // Labels of everything that a backend makes on the host.
@@ -151,4 +153,4 @@ const PoolAnnotation = "infrastructure.slipway.dev/pool"
 
 // ReasonMachineRemoved is the reason of the condition MachineProvisioned of a LocalMachine whose machine was removed
 // after it was provisioned: it has to be replaced.
-const ReasonMachineRemoved = "MachineRemoved"
+const ReasonMachineRemoved = contract.ReasonMachineRemoved

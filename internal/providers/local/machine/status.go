@@ -80,13 +80,16 @@ func (j judged) lost() condition.Verdict {
 	if !j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(reasonAbsent, "The machine is gone, or is being deleted")
 	}
-	if j.Host.State.Exists() {
-		start := "start it"
+	if j.Host.State.Exists() && j.Host.State != backend.Removing {
+		start, detail := "start it", ""
 		if j.Terms.Restart != "" {
 			start += " (" + j.Terms.Restart + ")"
 		}
+		if j.Host.Detail != "" {
+			detail = " (" + j.Host.Detail + ")"
+		}
 		return condition.False(ReasonMachineStopped, fmt.Sprintf(
-			"The machine %s does not run (%s): %s, or delete the Machine to have it replaced", j.Name, j.Host.Detail, start))
+			"The machine %s does not run%s: %s, or delete the Machine to have it replaced", j.Name, detail, start))
 	}
 	return condition.False(ReasonMachineRemoved, fmt.Sprintf(
 		"The machine %s was removed from the host, by hand or by another program: it has to be replaced", j.Name))
