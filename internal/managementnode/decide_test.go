@@ -103,6 +103,10 @@ func TestScript(t *testing.T) {
 	if body := string(s.Body); !strings.Contains(body, "kubeadm join --config /run/kubeadm/join.yaml") && !strings.Contains(body, "base64") {
 		t.Errorf("no join: %s", body)
 	}
+	offline, err := script(joinFacts{Offline: true, Machine: backend.Machine{Name: "m"}})
+	if err != nil || !strings.Contains(string(offline.Body), "slipway-image-load") || strings.Contains(string(s.Body), "slipway-image-load") {
+		t.Errorf("a pull says what to do where there is no way out, and only there: %v", err)
+	}
 	if s.Timeout != joinTimeout || !strings.HasSuffix(s.Sentinel, "bootstrap-success.complete") {
 		t.Errorf("%v %s", s.Timeout, s.Sentinel)
 	}

@@ -43,7 +43,9 @@ type Place struct {
 	PodCIDR  netip.Prefix
 	// Internet is which name servers Pods use where there is a way out of the host.
 	Internet policy.Internet
-	network  backend.Ref
+	// Offline: there is none.
+	Offline bool
+	network backend.Ref
 }
 
 // Image is the node image of this build.
@@ -73,7 +75,8 @@ func Reserve(ctx context.Context, host Host, instance string, allowed policy.Con
 	if err != nil {
 		return Place{}, err
 	}
-	return Place{Instance: instance, Endpoint: netip.AddrPortFrom(n.Gateway, apiPort), PodCIDR: pods, Internet: allowed.Networks.Internet, network: ref}, nil
+	return Place{Instance: instance, Endpoint: netip.AddrPortFrom(n.Gateway, apiPort), PodCIDR: pods, Internet: allowed.Networks.Internet,
+		Offline: !allowed.Management.NodeInternet, network: ref}, nil
 }
 
 // replaceNetwork deletes the network, and the container in it, where it leads out of the host and should not, or the other

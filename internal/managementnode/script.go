@@ -22,6 +22,8 @@ type joinFacts struct {
 	Token    string
 	PodCIDR  netip.Prefix
 	Machine  backend.Machine
+	// Offline: there is no way out of the host.
+	Offline bool
 }
 
 // script returns what makes the container a node: the network of its Pods, then kubeadm join, which trusts the authority
@@ -51,6 +53,7 @@ func script(f joinFacts) (backend.Script, error) {
 	}
 	return firstboot.Render(firstboot.Data{Value: append([]byte("#cloud-config\n"), data...)}, firstboot.Node{
 		Name: f.Machine.Name, Hostname: Name, ProviderID: backend.ProviderID(f.Machine.Name), Address: f.Machine.Address,
+		Offline: f.Offline,
 	}, joinTimeout)
 }
 

@@ -38,6 +38,8 @@ type Node struct {
 	Hostname   string
 	ProviderID string
 	Address    netip.Addr
+	// Offline machines have no way out of the host: no registry of the internet can be reached.
+	Offline bool
 }
 
 // Render returns the script. All errors are faults of kind Invalid.
@@ -50,6 +52,9 @@ func Render(data Data, node Node, timeout time.Duration) (backend.Script, error)
 	b.WriteString(prologue)
 	for _, what := range doc.Skipped {
 		fmt.Fprintf(&b, "say %s\n", quote("left out: "+what))
+	}
+	if node.Offline {
+		b.WriteString(offline)
 	}
 	kubelet := kubeletSettings(node)
 	for i, step := range doc.Steps {

@@ -2,6 +2,7 @@ package firstboot_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -118,6 +119,61 @@ func TestKubeletSettingsWithoutCommands(t *testing.T) { // IM-02
 	run(t, root, s.Body)
 	if got, want := read(t, root, "etc/default/kubelet"), "KUBELET_EXTRA_ARGS=\" --node-ip=172.31.0.2 --provider-id=slipway:///slipway-default-a-01234567\"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The error of a pull says what to do on a machine without a way out, unless something else is said of registries.
+func TestOffline(t *testing.T) {
+	const place, theirs = "etc/containerd/certs.d/_default", "server = \"https://mirror\"\n"
+	elsewhere, err := os.MkdirTemp("/dev/shm", "mounted")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(elsewhere) })
+	folder := func(path string) func(string) error {
+		return func(root string) error { return os.MkdirAll(filepath.Join(root, path), 0o755) }
+	}
+	cases := map[string]struct {
+		reason  string
+		online  bool
+		prepare func(root string) error
+		data    func(root string) string
+		want    string
+	}{
+		"a node image":  {"says what to do", false, folder("etc/containerd"), nil, "use-slipway-image-load"},
+		"internet":      {"pulls work there", true, folder("etc/containerd"), nil, ""},
+		"another image": {"without containerd there is nothing to tell", false, folder("etc"), nil, ""},
+		"image with a mirror": {"it is kept", false, func(root string) error {
+			return errors.Join(folder(place)(root), os.WriteFile(filepath.Join(root, place, "hosts.toml"), []byte(theirs), 0o600))
+		}, nil, theirs},
+		"data with a mirror": {"it comes later", false, folder("etc/containerd"), func(root string) string {
+			return "runcmd:\n- [sh, -c, \"echo 'server = \\\"https://mirror\\\"' >" + root + "/" + place + "/hosts.toml\"]\n"
+		}, theirs},
+		"mounted": {"what is the host's is not written to", false, func(root string) error {
+			return errors.Join(folder("etc/containerd")(root), os.Symlink(elsewhere, filepath.Join(root, "etc/containerd/certs.d")))
+		}, nil, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			if err := tc.prepare(root); err != nil {
+				t.Fatal(err)
+			}
+			n, data := node, ""
+			n.Offline = !tc.online
+			if tc.data != nil {
+				data = tc.data(root)
+			}
+			s, err := firstboot.Render(firstboot.Data{Value: []byte("#cloud-config\n" + data)}, n, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, root, s.Body)
+			got, err := os.ReadFile(filepath.Join(root, place, "hosts.toml"))
+			if tc.want == "" && !os.IsNotExist(err) || !strings.Contains(string(got), tc.want) {
+				t.Errorf("%s: got %q, %v", tc.reason, got, err)
+			}
+		})
 	}
 }
 

@@ -159,12 +159,22 @@ func (c *Controller) bootstrap(ctx context.Context, scripts backend.Scripts, s S
 	}
 	node := firstboot.Node{
 		Name: a.Name, Hostname: s.Host.Hostname, ProviderID: backend.ProviderID(a.Name), Address: s.Host.Address,
+		Offline: s.offline(),
 	}
 	script, err := firstboot.Render(data, node, s.Terms.Timeout)
 	if err != nil {
 		return err
 	}
 	return scripts.Bootstrap(ctx, s.ref(), script)
+}
+
+// offline reports whether the network of the machine has no way out of the host.
+func (s Snapshot) offline() bool {
+	if s.Network == nil {
+		return false
+	}
+	c := s.Network.Spec.Backend.Container
+	return s.Terms.Networked && (c == nil || !c.Network.Internet)
 }
 
 // files returns those in the machine's bootstrap data.

@@ -457,6 +457,9 @@ func TestLifeWithEveryStepFailingOnce(t *testing.T) {
 				if m.Script == nil || !strings.Contains(string(m.Script.Body), "--provider-id=slipway:///"+name) || m.Script.Timeout != 5*time.Minute {
 					t.Fatalf("the script tells the kubelet its provider ID (IM-02); got %+v", m.Script)
 				}
+				if !strings.Contains(string(m.Script.Body), "use-slipway-image-load") {
+					t.Errorf("a network without a way out is not said to the bootstrap:\n%s", m.Script.Body)
+				}
 				m.Progress.Phase = backend.Succeeded
 			})
 			for range 4 {

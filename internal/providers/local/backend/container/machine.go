@@ -119,7 +119,7 @@ func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) 
 	}
 	r := request{
 		NameServers: servers, Spec: spec, Labels: labels, Network: n.name, Address: address, Routes: layout.Outside(spec.Ranges), Profile: p,
-		Modules: exists(modulesFolder), KernelLog: exists(kernelLog),
+		Offline: found.Internal, Modules: exists(modulesFolder), KernelLog: exists(kernelLog),
 	}
 	made, err := e.api.ContainerCreate(ctx, r.options())
 	if cerrdefs.IsConflict(err) { // the name is taken: an earlier attempt came this far

@@ -34,6 +34,8 @@ type request struct {
 	// NameServers for names outside of the cluster; none: Pods cannot resolve those.
 	NameServers []netip.Addr
 	Profile     profile
+	// Offline: names outside of the network cannot be resolved, for which nothing has to wait long.
+	Offline bool
 	// Modules and KernelLog are true where the host has /lib/modules and /dev/kmsg to share.
 	Modules, KernelLog bool
 }
@@ -43,13 +45,8 @@ type request struct {
 // name would stay for ever when somebody removes the container by hand.
 func (r request) options() client.ContainerCreateOptions {
 	return client.ContainerCreateOptions{
-		Name: r.Spec.Name,
-		Config: &container.Config{
-			Hostname: r.Spec.Hostname,
-			Image:    r.Spec.Image,
-			Labels:   r.Labels,
-			Env:      r.environment(),
-		},
+		Name:       r.Spec.Name,
+		Config:     &container.Config{Hostname: r.Spec.Hostname, Image: r.Spec.Image, Labels: r.Labels, Env: r.environment()},
 		HostConfig: r.hostConfig(),
 		NetworkingConfig: &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{
 			r.Network: {IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: r.Address}},
@@ -88,6 +85,9 @@ func (r request) hostConfig() *container.HostConfig {
 		Mounts:        r.mounts(),
 		Resources:     r.resources(),
 	}
+	if r.Offline {
+		h.DNSOptions = []string{"timeout:1", "attempts:1"}
+	}
 	if r.Profile.Privileged {
 		h.Privileged = true
 		return h
@@ -123,8 +123,5 @@ func (r request) mounts() []mount.Mount {
 	return out
 }
 
-// kernelLog is where the kubelet looks for processes that ran out of memory.
-const kernelLog = "/dev/kmsg"
-
-// modulesFolder is where kube-proxy and the network add-on look for kernel modules.
-const modulesFolder = "/lib/modules"
+// Where the kubelet looks for processes that ran out of memory, and kube-proxy and the network add-on for kernel modules.
+const kernelLog, modulesFolder = "/dev/kmsg", "/lib/modules"

@@ -48,6 +48,9 @@ func TestOptions(t *testing.T) {
 			if h.NanoCPUs != 2e9 || h.Memory != 4<<30 || h.MemorySwap != h.Memory || h.PidsLimit == nil || *h.PidsLimit != 1000 {
 				t.Errorf("a node has the limits that were asked for, and no swap besides; got %+v", h.Resources)
 			}
+			if r.Offline = true; len(h.DNSOptions) != 0 || !cmp.Equal(r.hostConfig().DNSOptions, []string{"timeout:1", "attempts:1"}) {
+				t.Errorf("names that cannot be resolved are not waited for, and others are; got %v, %v", h.DNSOptions, r.hostConfig().DNSOptions)
+			}
 			if m := h.Mounts[0]; m.Type != "volume" || m.Target != "/var" || m.Source != spec.Name || m.VolumeOptions.Labels["a"] != "b" {
 				t.Errorf("overlayfs cannot be stacked: /var needs a volume, which is found again by its name; got %+v", m)
 			}
