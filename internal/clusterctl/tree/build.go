@@ -197,6 +197,7 @@ func (b builder) machine(m *clusterv1.Machine) *Object {
 		Ready:     row.count("Ready"),
 		UpToDate:  row.count("UpToDate"),
 	}
+	row.Remediation = b.remediation(m)
 	b.details(row, m.Spec, "MachineInfrastructure")
 	return row
 }

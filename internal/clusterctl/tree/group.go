@@ -12,7 +12,7 @@ import (
 const messagesShown = 10
 
 // group turns machines in the same state into one row, which stands where the first of them stood. A machine
-// with rows below it, or whose conditions were asked for, stays alone.
+// with rows below it, whose conditions were asked for, or that is about to be remediated, stays alone.
 func (b builder) group(machines []*Object) []*Object {
 	if !b.Grouping {
 		return machines
@@ -20,7 +20,7 @@ func (b builder) group(machines []*Object) []*Object {
 	var rows []*Object
 	members, at := map[string][]*Object{}, map[string]int{}
 	for _, m := range machines {
-		if len(m.Children) > 0 || m.ShowConditions {
+		if len(m.Children) > 0 || m.ShowConditions || m.Remediation != nil {
 			rows = append(rows, m)
 			continue
 		}

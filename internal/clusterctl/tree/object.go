@@ -23,6 +23,9 @@ type Object struct {
 	// Missing says why a referenced object could not be read. Empty when it was.
 	Missing string `json:"missing,omitempty"`
 
+	// Remediation of a Machine that a MachineHealthCheck is about to find unhealthy; nil: none is.
+	Remediation *Remediation `json:"remediation,omitempty"`
+
 	// DeletedAt is when deletion was requested.
 	DeletedAt *metav1.Time `json:"deletedAt,omitempty"`
 

@@ -35,6 +35,9 @@ func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snaps
 	if err := s.readCore(ctx, r); err != nil {
 		return Snapshot{}, err
 	}
+	if err := s.readChecks(ctx, r); err != nil {
+		return Snapshot{}, err
+	}
 	if err := s.readResourceSets(ctx, r); err != nil {
 		return Snapshot{}, err
 	}
@@ -81,6 +84,18 @@ func (s *Snapshot) readCore(ctx context.Context, r client.Reader) error {
 	byName(s.Sets, func(o *clusterv1.MachineSet) string { return o.Name })
 	byName(s.Pools, func(o *clusterv1.MachinePool) string { return o.Name })
 	byName(s.Machines, func(o *clusterv1.Machine) string { return o.Name })
+	return nil
+}
+
+// readChecks reads the MachineHealthChecks. A user who may not read them sees the tree without what follows from them.
+func (s *Snapshot) readChecks(ctx context.Context, r client.Reader) error {
+	list := &clusterv1.MachineHealthCheckList{}
+	err := r.List(ctx, list, client.InNamespace(s.Cluster.Namespace))
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("listing MachineHealthChecks: %w", err)
+	}
+	s.Checks = slices.DeleteFunc(list.Items, func(c clusterv1.MachineHealthCheck) bool { return c.Spec.ClusterName != s.Cluster.Name })
+	byName(s.Checks, func(o *clusterv1.MachineHealthCheck) string { return o.Name })
 	return nil
 }
 

@@ -75,7 +75,7 @@ func (t *table) object(o *Object, lead, below string) {
 	if len(conditions) > 0 {
 		head = below + open + t.glyphs.bar
 	}
-	t.add(entry{lead + o.title(), head, o.Replicas, o.Headline(), o.note()})
+	t.add(entry{lead + o.title(), head, o.Replicas, o.Headline(), o.note(t.style.Now)})
 	for i, c := range conditions {
 		branch, rest := t.glyphs.tee, below+open+t.glyphs.bar
 		if i == len(conditions)-1 {
@@ -150,9 +150,12 @@ func (o *Object) title() string {
 }
 
 // note is what the row says besides its condition.
-func (o *Object) note() string {
+func (o *Object) note(now time.Time) string {
 	if o.Missing != "" {
 		return o.Missing
+	}
+	if o.Remediation != nil {
+		return o.Remediation.text(now)
 	}
 	if len(o.Members) > 3 {
 		return fmt.Sprintf("See %s and %d more", strings.Join(o.Members[:3], ", "), len(o.Members)-3)

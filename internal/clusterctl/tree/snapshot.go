@@ -23,6 +23,8 @@ type Snapshot struct {
 	Sets        []clusterv1.MachineSet
 	Pools       []clusterv1.MachinePool
 	Machines    []clusterv1.Machine
+	// Checks are the MachineHealthChecks of the cluster.
+	Checks []clusterv1.MachineHealthCheck
 
 	// Objects are the provider objects that were found.
 	Objects map[Ref]*unstructured.Unstructured
