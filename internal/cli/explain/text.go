@@ -32,11 +32,28 @@ func text(w io.Writer, r plans.Record, now time.Time) error {
 		fmt.Fprintf(&b, "  %s\n    %s\n    %s\n", wait.Reason, indent(wait.Message, "    "), ending(wait))
 	}
 	if r.Recheck != "" {
-		fmt.Fprintf(&b, "\nThe next reconciliation comes %s after that one, or with the next event.\n", r.Recheck)
+		fmt.Fprintf(&b, "\n%s\n", nextReconciliation(r.Recheck))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// nextReconciliation says when the object is reconciled again. What no one waits for is not told to the second.
+func nextReconciliation(recheck string) string {
+	after, err := time.ParseDuration(recheck)
+	switch {
+	case err != nil:
+	case after > day:
+		return fmt.Sprintf("The next reconciliation comes with the next event, or else in %s.", duration.HumanDuration(after))
+	case after >= time.Second:
+		recheck = after.Round(time.Second).String()
+	default:
+		recheck = max(after.Round(10*time.Millisecond), 10*time.Millisecond).String()
+	}
+	return fmt.Sprintf("The next reconciliation comes %s after that one, or with the next event.", recheck)
+}
+
+const day = 24 * time.Hour
 
 func section(b *strings.Builder, title string, lines []string) {
 	if len(lines) > 0 {

@@ -72,6 +72,24 @@ The next reconciliation comes 1s after that one, or with the next event.
 	}
 }
 
+func TestNextReconciliation(t *testing.T) {
+	const soon = ", or with the next event."
+	for recheck, want := range map[string]string{
+		"1s":                    "The next reconciliation comes 1s after that one" + soon,
+		"29.987654321s":         "The next reconciliation comes 30s after that one" + soon,
+		"1h2m3.4s":              "The next reconciliation comes 1h2m3s after that one" + soon,
+		"123.456789ms":          "The next reconciliation comes 120ms after that one" + soon,
+		"1ns":                   "The next reconciliation comes 10ms after that one" + soon,
+		"24h0m0s":               "The next reconciliation comes 24h0m0s after that one" + soon,
+		"4379h56m19.958328645s": "The next reconciliation comes with the next event, or else in 182d.",
+		"of another build":      "The next reconciliation comes of another build after that one" + soon,
+	} {
+		if got := nextReconciliation(recheck); got != want {
+			t.Errorf("%s: got %q, want %q", recheck, got, want)
+		}
+	}
+}
+
 func TestRefusal(t *testing.T) {
 	o := object{schema.GroupKind{Kind: "Machine"}, client.ObjectKey{Namespace: "ns", Name: "m"}}
 	for code, tc := range map[int]struct {
