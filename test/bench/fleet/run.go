@@ -265,7 +265,8 @@ func (s *stage) rest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := settle.Pause(ctx, s.idle); err != nil {
+	profiled := s.profile(ctx, "idle")
+	if err := errors.Join(settle.Pause(ctx, s.idle), profiled()); err != nil {
 		return err
 	}
 	after, err := s.mark(ctx)
