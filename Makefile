@@ -140,8 +140,9 @@ bench-verbs: build ## measure init, describe, backup and move of many objects, t
 SOAK ?= 30m
 
 .PHONY: soak
-soak: build ## disturb a fleet for half an hour, killing the manager every minute: SOAK=time; no Docker
+soak: build ## disturb two fleets for half an hour each, killing the manager every minute: SOAK=time; no Docker
 	@go run ./test/bench/soak -slipway bin/slipway -time '$(SOAK)'
+	@go run ./test/bench/soak -slipway bin/slipway -time '$(SOAK)' -clusters 10 -manifest examples/fleet-kubeadm-class.yaml -out dist/bench/soak-class.json
 
 .PHONY: clean
 clean: ## remove what was built; stop and remove the demo

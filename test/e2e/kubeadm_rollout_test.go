@@ -84,7 +84,7 @@ func TestKubeadmRolloutKilled(t *testing.T) { // KC-05, KC-19
 // replaced; any other, where none of those is left.
 func (in *installation) nextVictim(t *testing.T, w workload, killed []string) (victim string) {
 	t.Helper()
-	eventually(t, 2*long, "three healthy nodes", func() error {
+	eventually(t, 3*long, "three healthy nodes", func() error {
 		if got := in.condition("kubeadmcontrolplane/tower", "EtcdClusterHealthy"); !strings.HasPrefix(got, "True") {
 			return fmt.Errorf("%s\n%s", got, in.picture("tower"))
 		}

@@ -140,6 +140,9 @@ type Load struct {
 	Files  int           // open file descriptors
 }
 
+// Kubeconfig is the path of the administrator's.
+func (p *Pair) Kubeconfig() string { return p.server.Kubeconfig }
+
 // Usage is what the two use at one moment.
 type Usage struct {
 	At              time.Time

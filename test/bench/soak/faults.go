@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,33 +21,43 @@ func hostedControlPlane() schema.GroupVersionKind {
 	return hostedv1.GroupVersion.WithKind("HostedControlPlane")
 }
 
-// faults are the annotations that make something fail, by kind, with the values that are used.
-func faults() map[schema.GroupVersionKind]map[string][]string {
-	return map[schema.GroupVersionKind]map[string][]string{
-		localMachine(): {
-			infrav1.NeverBootsAnnotation: {"true"}, infrav1.NotReadyAfterAnnotation: {"0s", "5s"},
-		},
-		hostedControlPlane(): {
-			hostedv1.APIDownAnnotation: {"5s", "30s", "always"}, hostedv1.APISlowAnnotation: {"100ms", "2s"},
-		},
-	}
+// values of annotations that make something fail.
+type values map[string][]string
+
+func nodeFaults() values {
+	return values{infrav1.NeverBootsAnnotation: {"true"}, infrav1.NotReadyAfterAnnotation: {"0s", "5s"}}
+}
+
+func apiFaults() values {
+	return values{hostedv1.APIDownAnnotation: {"5s", "30s", "always"}, hostedv1.APISlowAnnotation: {"100ms", "2s"}}
+}
+
+func machineFaults() values {
+	return values{infrav1.ControlPlaneFaultsAnnotation: {
+		"etcd-down", "etcd-delay=1s", "etcd-alarm=NOSPACE", "pod-down=kube-scheduler", "pod-down=kube-apiserver", "etcd-learner,etcd-delay=200ms",
+	}}
 }
 
 func (s *soak) failNode(ctx context.Context, cluster int) error {
-	return s.fail(ctx, localMachine(), cluster)
+	o, err := s.anyOf(ctx, localMachine(), cluster, false)
+	return s.fail(ctx, o, err, nodeFaults())
 }
 
+// failAPI makes a control plane fail: the one that is hosted, or one of its Machines.
 func (s *soak) failAPI(ctx context.Context, cluster int) error {
-	return s.fail(ctx, hostedControlPlane(), cluster)
+	if s.template.OnMachines {
+		o, err := s.anyOf(ctx, localMachine(), cluster, true)
+		return s.fail(ctx, o, err, machineFaults())
+	}
+	o, err := s.anyOf(ctx, hostedControlPlane(), cluster, false)
+	return s.fail(ctx, o, err, apiFaults())
 }
 
-// fail makes an object of the cluster fail, or takes its faults back.
-func (s *soak) fail(ctx context.Context, gvk schema.GroupVersionKind, cluster int) error {
-	o, err := s.anyOf(ctx, gvk, cluster)
-	if o == nil {
+// fail makes an object fail, or takes its faults back; nil: there is none.
+func (s *soak) fail(ctx context.Context, o *unstructured.Unstructured, err error, all values) error {
+	if o == nil || err != nil {
 		return err
 	}
-	all := faults()[gvk]
 	names := slices.Sorted(maps.Keys(all))
 	if s.dice.IntN(2) == 0 {
 		return s.withoutFaults(ctx, o, names)
@@ -71,7 +82,10 @@ func (s *soak) withoutFaults(ctx context.Context, o client.Object, names []strin
 
 // heal takes back every fault.
 func (s *soak) heal(ctx context.Context) error {
-	for gvk, all := range faults() {
+	s.liar.lie(false)
+	nodes := nodeFaults()
+	maps.Copy(nodes, machineFaults())
+	for gvk, all := range map[schema.GroupVersionKind]values{localMachine(): nodes, hostedControlPlane(): apiFaults()} {
 		objects, err := s.list(ctx, gvk)
 		if err != nil {
 			return err

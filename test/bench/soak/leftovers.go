@@ -26,6 +26,7 @@ func searched() []schema.GroupVersionKind {
 		follow.Kind("Cluster"), follow.Kind("MachineDeployment"), follow.Kind("MachineSet"), follow.Kind("Machine"),
 		local.WithKind("LocalCluster"), local.WithKind("LocalMachineTemplate"), local.WithKind("LocalMachine"),
 		kubeadm.WithKind("KubeadmConfigTemplate"), kubeadm.WithKind("KubeadmConfig"), hosted.WithKind("HostedControlPlane"),
+		{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Kind: "KubeadmControlPlane"}, follow.Kind("MachineHealthCheck"),
 		{Version: "v1", Kind: "Secret"},
 	}
 }
@@ -57,7 +58,7 @@ func (s *soak) leftovers(ctx context.Context) error {
 			problems = append(problems, fmt.Errorf("%d %ss stand against %d Machines", counts[kind], kind, counts["Machine"]))
 		}
 	}
-	return errors.Join(append(problems, s.nodes(ctx))...)
+	return errors.Join(append(problems, s.nodes(ctx), s.elsewhere(ctx))...)
 }
 
 // leftover says why an object should not be there: it is being deleted, or none of its owners exists.

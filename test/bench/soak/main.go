@@ -47,7 +47,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.pair.Stop() }()
+	defer func() { _ = s.stop() }()
 	err = s.live(ctx)
 	if err != nil {
 		err = fmt.Errorf("%w\nseed %d; the manager's log ends so:\n%s", err, o.seed, s.pair.Log(30))

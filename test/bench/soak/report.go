@@ -17,6 +17,9 @@ type report struct {
 	Kills        int            `json:"kills"`
 	SlowestStart float64        `json:"slowest_start_seconds"` // of the manager, after a kill
 	Actions      map[string]int `json:"actions"`
+	Moved        int            `json:"moved"`   // to another management cluster and back
+	Refused      int            `json:"refused"` // moves, because something failed
+	Lies         map[string]int `json:"lies"`    // of an extension, by kind
 	Objects      map[string]int `json:"objects"` // at the end, by kind
 	Old          held           `json:"manager_after_work"`
 	Fresh        held           `json:"manager_fresh"`
@@ -79,6 +82,7 @@ func (r *report) thirds(of func(sample) float64) (middle, last float64) {
 
 func (r *report) write(out string, summary io.Writer) error {
 	_, _ = fmt.Fprintf(summary, "seed %d: %d clusters, %d kills (slowest start %.1f s), actions %v\n", r.Seed, r.Clusters, r.Kills, r.SlowestStart, r.Actions)
+	_, _ = fmt.Fprintf(summary, "moved away and back: %d (%d refused while something failed); an extension lied: %v\n", r.Moved, r.Refused, r.Lies)
 	_, _ = fmt.Fprintf(summary, "objects at the end: %v\n", r.Objects)
 	_, _ = fmt.Fprintf(summary, "manager after work: %d goroutines, %d files, %.0f MB; fresh: %d, %d, %.0f MB\n",
 		r.Old.Goroutines, r.Old.Files, r.Old.MB, r.Fresh.Goroutines, r.Fresh.Files, r.Fresh.MB)

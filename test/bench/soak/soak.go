@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/test/bench/follow"
@@ -33,8 +35,11 @@ const (
 // soak is one run.
 type soak struct {
 	options
-	pair     *pair.Pair
-	client   client.Client
+	pair   *pair.Pair
+	client client.Client
+	// other is another management cluster, to which clusters move.
+	other    *pair.Pair
+	liar     *liar
 	template template.Template
 	dice     *rand.Rand
 	report   report
@@ -48,11 +53,30 @@ func newSoak(ctx context.Context, o options) (*soak, error) {
 	}
 	s := &soak{options: o, template: t, dice: rand.New(rand.NewPCG(o.seed, 0)), began: time.Now()}
 	s.report.Seed, s.report.Clusters, s.report.Actions = o.seed, o.clusters, map[string]int{}
-	if s.pair, err = pair.Start(ctx, o.binary); err != nil {
+	if s.liar, err = newLiar(o.seed); err != nil {
 		return nil, err
 	}
-	s.client, err = client.New(s.pair.Config, client.Options{})
-	return s, err
+	if s.pair, err = pair.Start(ctx, o.binary); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	if s.other, err = pair.Start(ctx, o.binary); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	if s.client, err = client.New(s.pair.Config, client.Options{}); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+// stop ends what was started.
+func (s *soak) stop() error {
+	var errs []error
+	for _, p := range []*pair.Pair{s.pair, s.other} {
+		if p != nil {
+			errs = append(errs, p.Stop())
+		}
+	}
+	return errors.Join(append(errs, s.liar.Close())...)
 }
 
 func (s *soak) say(format string, args ...any) {
@@ -62,6 +86,18 @@ func (s *soak) say(format string, args ...any) {
 // live is the whole life of the soak.
 func (s *soak) live(ctx context.Context) error {
 	s.say("seed %d: making %d clusters …", s.seed, s.clusters)
+	shared, err := s.template.Shared()
+	if err != nil {
+		return err
+	}
+	if err := template.Create(ctx, s.client, shared); err != nil {
+		return err
+	}
+	if s.template.OfClass {
+		if err := s.liar.register(ctx, s.client); err != nil {
+			return err
+		}
+	}
 	for n := range s.clusters {
 		if err := s.create(ctx, n); err != nil {
 			return err
@@ -70,6 +106,7 @@ func (s *soak) live(ctx context.Context) error {
 	if err := s.whole(ctx); err != nil {
 		return err
 	}
+	s.liar.lie(true)
 	if err := s.disturb(ctx); err != nil {
 		return err
 	}
@@ -80,6 +117,7 @@ func (s *soak) live(ctx context.Context) error {
 	if err := s.whole(ctx); err != nil {
 		return err
 	}
+	s.report.Lies = s.liar.lied()
 	s.say("every cluster is whole; looking for what is left over …")
 	if err := s.leftovers(ctx); err != nil {
 		return err
@@ -169,6 +207,23 @@ func (s *soak) whole(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", missing, err)
+	}
+	if s.template.OnMachines {
+		planes := s.of("")
+		planes.Resource = schema.GroupVersionResource{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Resource: "kubeadmcontrolplanes"}
+		err := planes.Until(ctx, func(all []*unstructured.Unstructured) bool {
+			missing = fmt.Sprintf("%d of %d KubeadmControlPlanes exist", len(all), s.clusters)
+			for _, p := range all {
+				if problem := lacking(p); problem != "" {
+					missing = problem
+					return false
+				}
+			}
+			return len(all) == s.clusters
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", missing, err)
+		}
 	}
 	_, _, err = settle.Wait(ctx, s.pair.Config, settle.Quiet, healWithin)
 	return err

@@ -2,9 +2,14 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,8 +57,8 @@ func TestChoose(t *testing.T) {
 	for _, name := range first {
 		seen[name] = true
 	}
-	if len(seen) != 6 {
-		t.Errorf("of six actions a thousand throws chose %v", seen)
+	if len(seen) != 9 {
+		t.Errorf("of nine actions a thousand throws chose %v", seen)
 	}
 }
 
@@ -156,31 +161,86 @@ func TestReportIsWritten(t *testing.T) {
 	}
 }
 
-// No Machine gives its Node up.
+// No Machine gives its Node up, whoever made its MachineDeployment.
 func TestPatiently(t *testing.T) {
-	all, err := template.Read(filepath.Join("..", "..", "..", "examples", "fleet.yaml"))
+	for file, path := range map[string][]string{
+		"fleet.yaml":               {"spec", "template", "spec", "deletion"},
+		"fleet-kubeadm-class.yaml": {"spec", "topology", "workers", "machineDeployments", "0", "deletion"},
+	} {
+		all, err := template.Read(filepath.Join("..", "..", "..", "examples", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := all.Render(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := patiently(objects); err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, o := range objects {
+			if deletion, ok := at(o.Object, path...).(map[string]any); ok && deletion["nodeDeletionTimeoutSeconds"] == int64(0) {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s: %d MachineDeployments wait", file, found)
+		}
+	}
+}
+
+// at is what a path leads to; nil: nothing.
+func at(o any, path ...string) any {
+	for _, name := range path {
+		switch v := o.(type) {
+		case map[string]any:
+			o = v[name]
+		case []any:
+			n, err := strconv.Atoi(name)
+			if err != nil || n >= len(v) {
+				return nil
+			}
+			o = v[n]
+		default:
+			return nil
+		}
+	}
+	return o
+}
+
+// It answers as an extension while it is honest, and otherwise in every way that it knows.
+func TestLiar(t *testing.T) {
+	l, err := newLiar(7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := all.Render(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := patiently(objects); err != nil {
-		t.Fatal(err)
-	}
-	var deployments int
-	for _, o := range objects {
-		if o.GetKind() != "MachineDeployment" {
-			continue
+	t.Cleanup(func() { _ = l.Close() })
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(l.ca)
+	c := &http.Client{Timeout: 200 * time.Millisecond, Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}}
+	const discovery = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"
+	ask := func() string {
+		answer, err := c.Post(l.url+discovery, "application/json", strings.NewReader(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryRequest"}`))
+		if err != nil {
+			return ""
 		}
-		deployments++
-		seconds, found, err := unstructured.NestedInt64(o.Object, "spec", "template", "spec", "deletion", "nodeDeletionTimeoutSeconds")
-		if err != nil || !found || seconds != 0 {
-			t.Errorf("nodeDeletionTimeoutSeconds is %d, %t, %v", seconds, found, err)
+		defer func() { _ = answer.Body.Close() }()
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+		return string(text)
+	}
+	for range 20 {
+		if said := ask(); !strings.Contains(said, `"Success"`) || !strings.Contains(said, "BeforeClusterCreate") {
+			t.Fatalf("it is honest: %q", said)
 		}
 	}
-	if deployments != 1 {
-		t.Errorf("%d MachineDeployments", deployments)
+	l.lie(true)
+	for range 200 {
+		_ = ask()
+	}
+	for name := range answers() {
+		if l.told[name] == 0 {
+			t.Errorf("it never answers with %q", name)
+		}
 	}
 }
