@@ -131,6 +131,14 @@ func TestFlagsSayWhatMatters(t *testing.T) {
 			}
 		}
 	}
+	// Quotas would watch kinds of this group, and say without end that they are not there.
+	served := slices.Contains(servedGroups[:], "resource.k8s.io/v1")
+	gates := slices.ContainsFunc(sets["management server"], func(f string) bool {
+		return strings.HasPrefix(f, "--feature-gates=") && strings.Contains(f, "DRAExtendedResource=false")
+	})
+	if served == gates {
+		t.Errorf("the management cluster serves resource.k8s.io: %t, and does not watch it: %t", served, gates)
+	}
 	signed := config()
 	signed.Security.KubeletServingCertificates = hostedv1.KubeletServingSigned
 	if diff := cmp.Diff(sets["workload server"], workloadAPIServerFlags(signed, folder, "unix:///s", []string{"--authentication-config=/auth"})); diff != "" {
