@@ -111,7 +111,7 @@ func validateTopology(r Request, cluster *clusterv1.Cluster, path *field.Path) V
 	}
 	if !r.Gates.ClusterTopology {
 		return Verdict{Errors: field.ErrorList{field.Forbidden(path,
-			"this version of Slipway has no managed topologies: set controlPlaneRef and infrastructureRef instead")}}
+			"the feature gate ClusterTopology is off in this manager: start it with --feature-gates=ClusterTopology=true, or set controlPlaneRef and infrastructureRef instead")}}
 	}
 	out := Verdict(managed.ValidateTopology(topologyRequest(r, cluster)))
 	out.Errors = append(out.Errors, validateTopologyTaints(cluster.Spec.Topology, r.Gates, path)...)

@@ -77,7 +77,7 @@ func TestCluster(t *testing.T) {
 			want: []string{"spec.topology"},
 		},
 		"topology removed without gate": { // CL-31
-			reason: "this version has no managed topologies: without one a Cluster from elsewhere can be used",
+			reason: "the gate is off: without one a Cluster from elsewhere can be used",
 			req:    Request{New: whole(func(*clusterv1.Cluster) {}), Old: whole(func(c *clusterv1.Cluster) { c.Spec.Topology = topology })},
 		},
 		"valid": {

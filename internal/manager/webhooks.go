@@ -7,6 +7,8 @@ import (
 	"net"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/admission"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook/openapi"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
 )
@@ -52,11 +55,32 @@ func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, er
 			return nil, err
 		}
 	}
+	if err := checkService(ctx, live, cfg.webhookAddress()); err != nil {
+		return nil, err
+	}
 	certificates := webhook.NewCertificates(live, cfg.home(), cfg.webhookAddress())
 	if err := certificates.Load(ctx); err != nil {
 		return nil, err
 	}
 	return certificates, webhook.Install(ctx, live, cfg.webhookAddress(), certificates.CA())
+}
+
+// checkService refuses an address that is a Service that does not exist: every write to the management cluster would fail, and nothing of
+// that would be seen here. Where Services cannot be read, nothing is known.
+func checkService(ctx context.Context, c client.Reader, a webhook.Address) error {
+	if a.URL != "" {
+		return nil
+	}
+	at := client.ObjectKey{Namespace: a.Service.Namespace, Name: a.Service.Name}
+	err := c.Get(ctx, at, &corev1.Service{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil
+	case apierrors.IsNotFound(err):
+		return fault.New(fault.Invalid, "WebhookServiceMissing",
+			"the API server is to reach the webhooks through Service %s, which does not exist: where this program does not run in a Pod, start it with --webhook-host and an address of this machine that the API server reaches; otherwise create the Service", at)
+	}
+	return err
 }
 
 func webhookServer(cfg Config, certificates *webhook.Certificates) ctrlwebhook.Server {

@@ -1,7 +1,9 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,6 +86,27 @@ func hopeless(s tree.Snapshot) error {
 	}
 	if c := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition); c != nil && c.Reason == noController {
 		return fault.New(fault.Invalid, ReasonRefused, "the control plane of cluster %q cannot start: %s", s.Cluster.Name, flat(c.Message))
+	}
+	return denied(s)
+}
+
+// reasonDenied is that of conditions about what the operator does not allow.
+const reasonDenied = "DeniedByPolicy"
+
+// denied names the first object that the operator's policy refuses.
+func denied(s tree.Snapshot) error {
+	refs := slices.SortedFunc(maps.Keys(s.Objects), func(a, b tree.Ref) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	for _, ref := range refs {
+		if s.Objects[ref] == nil {
+			continue
+		}
+		for _, c := range tree.ConditionsOf(s.Objects[ref]) {
+			if c.Reason == reasonDenied && c.Status == metav1.ConditionFalse {
+				return fault.New(fault.Invalid, ReasonRefused, "%s %s of cluster %q is refused: %s", ref.Kind, ref.Name, s.Cluster.Name, flat(c.Message))
+			}
+		}
 	}
 	return nil
 }
