@@ -46,9 +46,9 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 	}
 	for _, name := range []string{kubeadmv1.KubeadmControlPlaneAvailableCondition, kubeadmv1.KubeadmControlPlaneEtcdClusterHealthyCondition} {
 		eventually(t, name+" says that the quorum is lost", func() error {
-			got := condition.Set(tower(t, c).Status.Conditions).Get(name)
+			got := condition.Set(spire(t, c).Status.Conditions).Get(name)
 			if got == nil || got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "Etcd has lost its quorum: 1 of 3 members left, 2 needed. Machine "+before[1].Name) ||
-				!strings.Contains(got.Message, "slipway recover controlplane tower") {
+				!strings.Contains(got.Message, "slipway recover controlplane spire") {
 				return fmt.Errorf("%+v", got)
 			}
 			return nil
@@ -57,8 +57,8 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 
 	plan, err := order.Prepare(t.Context(), cluster, rebuild.Choice{})
 	must(t, err)
-	if plan.Survivor != before[0].Name || len(controlPlaneMachines(t, c)) != 3 || tower(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
-		t.Errorf("%+v\n%v", plan, tower(t, c).Annotations)
+	if plan.Survivor != before[0].Name || len(controlPlaneMachines(t, c)) != 3 || spire(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
+		t.Errorf("%+v\n%v", plan, spire(t, c).Annotations)
 	}
 	runKilled(t, c, func() error { return order.Run(t.Context(), "default", plan) }, f.restart)
 	t.Log(said.all())
@@ -68,12 +68,12 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 			t.Errorf("Machine %s is there", m.Name)
 		}
 	}
-	plane := tower(t, c)
+	plane := spire(t, c)
 	if got := condition.Set(plane.Status.Conditions).Get(hostedv1.RecoveredCondition); got == nil || got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, plan.ID) {
 		t.Errorf("%+v", got)
 	}
 	eventually(t, "the request is removed", func() error {
-		if got, is := tower(t, c).Annotations[hostedv1.RecoverAnnotation]; is {
+		if got, is := spire(t, c).Annotations[hostedv1.RecoverAnnotation]; is {
 			return fmt.Errorf("%s", got)
 		}
 		return nil
@@ -86,7 +86,7 @@ func runKilled(t *testing.T, c client.Client, run func() error, restart func()) 
 	done := make(chan error, 1)
 	go func() { done <- run() }()
 	eventually(t, "the order is accepted", func() error {
-		if got := tower(t, c).Annotations[hostedv1.RecoverAnnotation]; !strings.Contains(got, `"accepted":true`) {
+		if got := spire(t, c).Annotations[hostedv1.RecoverAnnotation]; !strings.Contains(got, `"accepted":true`) {
 			return fmt.Errorf("%s", got)
 		}
 		return nil
@@ -124,7 +124,7 @@ func startTower(t *testing.T) *fleet {
 	f.begin()
 	createKubeadmFleet(t, f.client)
 	untilWhole(t, f.client)
-	must(t, f.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "tower"}, f.cluster))
+	must(t, f.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "spire"}, f.cluster))
 	f.order = rebuild.Order{Client: f.client, Now: time.Now, Interval: 100 * time.Millisecond, Say: f.said.add}
 	return f
 }
@@ -145,10 +145,10 @@ func createKubeadmFleet(t *testing.T, c client.Client) {
 	createFile(t, c, "default", filepath.Join("..", "..", "examples", "fleet-kubeadm.yaml"))
 }
 
-func tower(t *testing.T, c client.Client) *kubeadmv1.KubeadmControlPlane {
+func spire(t *testing.T, c client.Client) *kubeadmv1.KubeadmControlPlane {
 	t.Helper()
 	plane := &kubeadmv1.KubeadmControlPlane{}
-	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "tower"}, plane))
+	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "spire"}, plane))
 	return plane
 }
 
@@ -156,7 +156,7 @@ func tower(t *testing.T, c client.Client) *kubeadmv1.KubeadmControlPlane {
 func untilWhole(t *testing.T, c client.Client) {
 	t.Helper()
 	eventually(t, "the control plane is whole", func() error {
-		plane := tower(t, c)
+		plane := spire(t, c)
 		etcd := condition.Set(plane.Status.Conditions).Get(kubeadmv1.KubeadmControlPlaneEtcdClusterHealthyCondition)
 		if ready := ptr.Deref(plane.Status.ReadyReplicas, 0); ready != 3 || etcd == nil || etcd.Status != metav1.ConditionTrue {
 			return fmt.Errorf("%d ready, %+v", ready, etcd)
@@ -219,8 +219,8 @@ func TestRestoreOfMachines(t *testing.T) { // KC-19
 		t.Errorf("a damaged snapshot: %v", err)
 	}
 	before := controlPlaneMachines(t, c)
-	if len(before) != 3 || tower(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
-		t.Errorf("%d Machines, %v", len(before), tower(t, c).Annotations)
+	if len(before) != 3 || spire(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
+		t.Errorf("%d Machines, %v", len(before), spire(t, c).Annotations)
 	}
 	plan, err = order.Prepare(t.Context(), cluster, restores(good))
 	must(t, err)
@@ -235,7 +235,7 @@ func TestRestoreOfMachines(t *testing.T) { // KC-19
 			t.Errorf("Machine %s was not replaced", m.Name)
 		}
 	}
-	if got := condition.Set(tower(t, c).Status.Conditions).Get(hostedv1.RecoveredCondition); got == nil || got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "from snapshot "+good+" on Machine "+plan.Survivor) {
+	if got := condition.Set(spire(t, c).Status.Conditions).Get(hostedv1.RecoveredCondition); got == nil || got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "from snapshot "+good+" on Machine "+plan.Survivor) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -225,13 +225,13 @@ func (m *management) kubeadm(t *testing.T, w written) {
 	m.nodes(t, "1")
 	m.controlPlane(t, "3", "v1.35.4")
 	m.hasWritten(t, w)
-	m.kubectl(t, "scale", "machinedeployment", "tower-workers", "--replicas", "2")
+	m.kubectl(t, "scale", "machinedeployment", "spire-workers", "--replicas", "2")
 	m.nodes(t, "2")
-	m.kubectl(t, "patch", "kubeadmcontrolplane", "tower", "--type", "merge", "-p", `{"spec":{"version":"v1.36.3"}}`)
+	m.kubectl(t, "patch", "kubeadmcontrolplane", "spire", "--type", "merge", "-p", `{"spec":{"version":"v1.36.3"}}`)
 	m.controlPlane(t, "3", "v1.36.3")
-	m.kubectl(t, "scale", "kubeadmcontrolplane", "tower", "--replicas", "1")
+	m.kubectl(t, "scale", "kubeadmcontrolplane", "spire", "--replicas", "1")
 	m.controlPlane(t, "1", "v1.36.3")
-	m.deletes(t, "tower")
+	m.deletes(t, "spire")
 }
 
 // controlPlane waits until the Machines of the control plane are so many, of this version, and everything about them is as it should be.
@@ -245,7 +245,7 @@ func (m *management) controlPlane(t *testing.T, n, version string) {
 	})
 	want := fmt.Sprintf("%[1]s %[1]s %[1]s %[1]s %[2]s True True True", n, version)
 	within(t, 3*patience, n+" Machines of the control plane with "+version, func() bool { // each replaced after the other
-		status = m.kubectl(t, "get", "kubeadmcontrolplane", "tower", "-o", `jsonpath={.status.replicas} {.status.readyReplicas} {.status.upToDateReplicas} `+
+		status = m.kubectl(t, "get", "kubeadmcontrolplane", "spire", "-o", `jsonpath={.status.replicas} {.status.readyReplicas} {.status.upToDateReplicas} `+
 			`{.status.availableReplicas} {.status.version} {.status.conditions[?(@.type=="Available")].status} `+
 			`{.status.conditions[?(@.type=="EtcdClusterHealthy")].status} {.status.conditions[?(@.type=="ControlPlaneComponentsHealthy")].status}`)
 		return status == want

@@ -174,12 +174,12 @@ func TestCreationIsHopeless(t *testing.T) {
 	}{
 		"paused":   {"a paused cluster does nothing", func(s *tree.Snapshot) { s.Cluster.Spec.Paused = yes() }, fault.Invalid, "until spec.paused is false"},
 		"deleting": {"it will not come back", func(s *tree.Snapshot) { at := metav1.NewTime(time.Unix(1, 0)); s.Cluster.DeletionTimestamp = &at }, fault.Gone, "is being deleted"},
-		"denied":   {"the operator or the spec has to change", func(s *tree.Snapshot) {
+		"denied": {"the operator or the spec has to change", func(s *tree.Snapshot) {
 			provider(s, infraRef, "NetworkReady", "False", "range 8.8.0.0/16 is not allowed")
 			o := s.Objects[tree.Ref{Group: infraRef.APIGroup, Kind: infraRef.Kind, Name: infraRef.Name}]
 			o.Object["status"].(map[string]any)["conditions"].([]any)[0].(map[string]any)["reason"] = "DeniedByPolicy"
 		}, fault.Invalid, `demo of cluster "demo" is refused: range 8.8.0.0/16 is not allowed`},
-		"version":  {"the spec has to change", func(s *tree.Snapshot) { provider(s, planeRef, "VersionCarried", "False", "carried are: v1.36.3") }, fault.Invalid, "carried are: v1.36.3"},
+		"version": {"the spec has to change", func(s *tree.Snapshot) { provider(s, planeRef, "VersionCarried", "False", "carried are: v1.36.3") }, fault.Invalid, "carried are: v1.36.3"},
 		"no controller": {"nothing will ever start it", func(s *tree.Snapshot) {
 			c := cond("ControlPlaneInitialized", "False", "use HostedControlPlane")
 			c.Reason = "NoController"

@@ -124,7 +124,9 @@ func (b builder) why(o *tree.Object) string {
 		return join(said)
 	}
 	// The Machine says it itself, and now: the summary is older.
-	said = slices.DeleteFunc(said, func(text string) bool { return strings.HasPrefix(text, "Machine ") || strings.HasPrefix(text, "Machines ") })
+	said = slices.DeleteFunc(said, func(text string) bool {
+		return strings.HasPrefix(text, "Machine ") || strings.HasPrefix(text, "Machines ")
+	})
 	slices.SortStableFunc(machines, func(a, b *tree.Object) int { return cmp.Compare(urgency(a), urgency(b)) })
 	text := join(append(said, b.speaks(machines[0])))
 	if more := len(machines) - 1; more > 0 {
