@@ -33,7 +33,7 @@ func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 	if plane.Spec.Backend.Simulated != nil || old != nil && old.Spec.Version == want {
 		return nil
 	}
-	if old != nil && isOlder(want, old.Status.Version) {
+	if old != nil && version.IsOlder(want, old.Status.Version) {
 		return []string{fmt.Sprintf("spec.version: the control plane is at %s and cannot go back to %s, because what etcd has was written by the newer one; it stays as it is until the version is changed again", old.Status.Version, want)}
 	}
 	have := []string{buildinfo.Kubernetes()}
@@ -44,16 +44,6 @@ func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("spec.version: this host has Kubernetes %s and not %s; the control plane is not started or changed until the operator adds it (slipway versions add), or the version is changed", strings.Join(have, ", "), want)}
-}
-
-// isOlder reports whether a version is older than another; false where one is none.
-func isOlder(text, than string) bool {
-	v, err := version.Parse(text)
-	if err != nil {
-		return false
-	}
-	w, err := version.Parse(than)
-	return err == nil && v.Compare(w) < 0
 }
 
 // validateSettings checks what a HostedControlPlane and its template have in common. What was stored before the rules, or

@@ -39,3 +39,13 @@ func Valid(text string) bool {
 func parseSemantic(text string) (semver.Version, error) {
 	return semver.Parse(strings.TrimPrefix(text, "v"))
 }
+
+// IsOlder reports whether a version is older than another; false where one is none.
+func IsOlder(text, than string) bool {
+	v, err := Parse(text)
+	if err != nil {
+		return false
+	}
+	w, err := Parse(than)
+	return err == nil && v.Compare(w) < 0
+}

@@ -48,3 +48,22 @@ func TestValid(t *testing.T) {
 		}
 	}
 }
+
+func TestIsOlder(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text, than string
+		want       bool
+	}{
+		"older":     {"v1.35.4", "v1.36.3", true},
+		"same":      {"v1.36.3", "v1.36.3", false},
+		"newer":     {"v1.36.10", "v1.36.9", false},
+		"none":      {"", "v1.36.3", false},
+		"than none": {"v1.36.3", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := version.IsOlder(tc.text, tc.than); got != tc.want {
+				t.Errorf("is %q older than %q: %v", tc.text, tc.than, got)
+			}
+		})
+	}
+}
