@@ -1,4 +1,4 @@
-package admission
+package coredns
 
 import (
 	"fmt"
@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateDNSUpgrade refuses a version of CoreDNS that the Corefile of the cluster cannot be migrated to. Where no version is
+// ValidateUpgrade refuses a version of CoreDNS that the Corefile of the cluster cannot be migrated to. Where no version is
 // set on one side, kubeadm's own stands there, and where a tag is no version, that is refused elsewhere.
-func validateDNSUpgrade(before, now string, path *field.Path) field.ErrorList {
-	from, err := parseTag(before)
+func ValidateUpgrade(before, now string, path *field.Path) field.ErrorList {
+	from, err := ParseTag(before)
 	if err != nil {
 		return nil
 	}
-	to, err := parseTag(now)
-	if err != nil || sameRelease(from, to) {
+	to, err := ParseTag(now)
+	if err != nil || isSameRelease(from, to) {
 		return nil
 	}
 	if err := migration.ValidUpMigration(release(from), release(to)); err != nil {
@@ -27,12 +27,12 @@ func validateDNSUpgrade(before, now string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// parseTag reads a version out of a tag, in which an underscore stands for the plus of a version.
-func parseTag(tag string) (semver.Version, error) {
+// ParseTag reads a version out of a tag, in which an underscore stands for the plus of a version.
+func ParseTag(tag string) (semver.Version, error) {
 	return semver.ParseTolerant(strings.Replace(tag, "_", "+", 1))
 }
 
 // release is the version of CoreDNS in a tag: what a builder of images adds to it does not count.
 func release(v semver.Version) string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
-func sameRelease(a, b semver.Version) bool { return release(a) == release(b) }
+func isSameRelease(a, b semver.Version) bool { return release(a) == release(b) }
