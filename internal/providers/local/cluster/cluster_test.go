@@ -256,6 +256,25 @@ func TestConditions(t *testing.T) { // IC-05
 	}
 }
 
+// Who deletes the LocalCluster of a Cluster that stays is told what is missing.
+func TestDeletedBeforeItsCluster(t *testing.T) { // IC-05
+	gone := localCluster(func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} })
+	says := func(c *clusterv1.Cluster) string {
+		s := Snapshot{Object: gone, Cluster: c, Machines: []string{"m"}, Network: network("172.16.0.0/18"), Name: "n", Now: now}
+		return condition.Set(Report(s, Decide(s), loop.Outcome{}).Status.(infrav1.LocalClusterStatus).Conditions).Get(clusterv1.DeletingCondition).Message
+	}
+	const missing = "still exists: delete it, too"
+	if got := says(coreCluster(nil)); !strings.Contains(got, missing) || !strings.Contains(got, "LocalMachines m to be gone") {
+		t.Errorf("it says %q", got)
+	}
+	going := coreCluster(func(c *clusterv1.Cluster) { c.DeletionTimestamp = &metav1.Time{Time: now} })
+	for _, c := range []*clusterv1.Cluster{going, nil} {
+		if got := says(c); strings.Contains(got, missing) {
+			t.Errorf("it says %q", got)
+		}
+	}
+}
+
 func endpointSet(change func(*clusterv1.Cluster)) *clusterv1.Cluster {
 	c := coreCluster(change)
 	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "h", Port: 6443}

@@ -62,6 +62,9 @@ func (j judged) deleting() condition.Verdict {
 	for _, w := range j.plan.Wait {
 		lines = append(lines, w.Message)
 	}
+	if c := j.Cluster; c != nil && c.DeletionTimestamp.IsZero() {
+		lines = append(lines, "Cluster "+c.Name+" still exists: delete it, too; it deletes its Machines first")
+	}
 	return condition.TrueBecause(clusterv1.DeletingReason, strings.Join(lines, "\n"))
 }
 
