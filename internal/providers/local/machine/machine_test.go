@@ -619,3 +619,16 @@ func TestAddressesAreNeverEmpty(t *testing.T) { // IM-04: the API refuses an add
 		}
 	}
 }
+
+// An event is one line, and has the last one of a log.
+func TestEventOfAFailedBootstrap(t *testing.T) {
+	for message, want := range map[string]string{
+		"It ended" + lastLines + "  line 1\n  line 2": "It ended; its last line: line 2",
+		"It ended" + lastLines:                        "It ended; its last line: ",
+		"another":                                     "another",
+	} {
+		if got := inOneLine(message); got != want {
+			t.Errorf("%q: %q, want %q", message, got, want)
+		}
+	}
+}

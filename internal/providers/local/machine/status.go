@@ -49,6 +49,9 @@ func (judged) ready(set condition.Set) condition.Verdict {
 		condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
 }
 
+// lastLines stands between what happened and the end of a log.
+const lastLines = "; its last lines:\n"
+
 func (j judged) machineProvisioned() condition.Verdict {
 	why := fault.As(j.outcome.Err)
 	switch j.outcome.Failed.(type) {
@@ -115,7 +118,7 @@ func (j judged) bootstrapSucceeded() condition.Verdict {
 		return condition.True("BootstrapSucceeded")
 	case j.Progress.Phase == backend.Failed:
 		return condition.False(reasonFailed, fmt.Sprintf(
-			"The bootstrap data ended without %s in machine %s; its last lines:\n%s", sentinel, j.Name, indent(j.Progress.Log)))
+			"The bootstrap data ended without %s in machine %s (\"slipway logs node %s --unit kubelet\" has what the kubelet says)"+lastLines+"%s", sentinel, j.Name, j.Object.Name, indent(j.Progress.Log)))
 	case len(j.plan.Wait) > 0:
 		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
 	}
@@ -226,11 +229,21 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out loop.Outcome) [
 	for _, t := range []string{infrav1.MachineProvisionedCondition, infrav1.BootstrapExecSucceededCondition} {
 		now, then := condition.Set(status.Conditions).Get(t), before.Get(t)
 		if now != nil && now.Status != "True" && !quiet[now.Reason] && (then == nil || then.Reason != now.Reason) {
-			list = append(list, loop.Warning(now.Reason, "%s", now.Message))
+			list = append(list, loop.Warning(now.Reason, "%s", inOneLine(now.Message)))
 		}
 	}
 	if s.provisioned() != isTrue(status.Initialization.Provisioned) {
 		list = append(list, loop.Normal("Provisioned", "The node runs and its bootstrap data has succeeded"))
 	}
 	return list
+}
+
+// inOneLine is a message for an event: of the end of a log, the last line.
+func inOneLine(message string) string {
+	first, rest, more := strings.Cut(message, lastLines)
+	if !more {
+		return message
+	}
+	lines := strings.Split(strings.TrimSpace(rest), "\n")
+	return first + "; its last line: " + strings.TrimSpace(lines[len(lines)-1])
 }
