@@ -31,7 +31,8 @@ func Command(e env.Env) *cobra.Command {
 		Use:   "cluster CLUSTER --to VERSION",
 		Short: "Upgrade a cluster of a ClusterClass to another Kubernetes version, and wait until all of it has it",
 		Long: `Upgrade a cluster of a ClusterClass: show the steps and which nodes are replaced, ask, and wait until the
-control plane and all nodes have the version. Interrupting the wait does not stop the upgrade.`,
+control plane and all nodes have the version. Interrupting the wait does not stop the upgrade. Where nodes are containers on this
+host and an image that a step needs is missing, nothing is begun.`,
 		Example: `  slipway upgrade cluster demo --to v1.37.2
   slipway upgrade cluster demo --to v1.37.2 --dry-run -o json`,
 		Args: argument.One("CLUSTER"),
@@ -91,13 +92,20 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 	if err != nil {
 		return err
 	}
+	images := lacks(ctx, c, found, plan)
 	if f.dryRun {
+		if images != "" {
+			_, _ = fmt.Fprintln(e.Err, "Warning: "+withoutImages(images))
+		}
 		return f.format.Print(e.Out, plan, func(w io.Writer) error { return show(w, plan) })
 	}
 	if err := show(e.Err, plan); err != nil {
 		return err
 	}
 	if found.Cluster.Spec.Topology.Version != f.to {
+		if images != "" {
+			return fault.New(fault.Invalid, "NodeImageMissing", "%s", withoutImages(images))
+		}
 		if !f.yes {
 			if err := e.Confirm("upgrade"); err != nil {
 				return err

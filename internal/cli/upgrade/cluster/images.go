@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	dockerclient "github.com/moby/moby/client"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/clusterctl/upgrade"
+	"github.com/slipwayhq/slipway/internal/nodeimage"
+)
+
+// lacks says how to make the node images that an upgrade needs and this host does not have; empty: none, or that is not known: the
+// management cluster is elsewhere, or Docker does not answer.
+func lacks(ctx context.Context, c *management.Connection, s tree.Snapshot, plan upgrade.Plan) string {
+	if c.DataDir == "" {
+		return ""
+	}
+	docker, err := dockerclient.New(dockerclient.FromEnv)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = docker.Close() }()
+	have, err := nodeimage.List(ctx, docker)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(missing(s, plan, have), "; ")
+}
+
+// missing are the commands that make the images which the steps of a plan need and which are not there. What has an image of its own is
+// left to whoever chose it.
+func missing(s tree.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []string {
+	var out []string
+	for _, step := range plan.Steps {
+		nodes := step.ControlPlane && step.Nodes > 0 ||
+			slices.ContainsFunc(step.Workers, func(g upgrade.Group) bool { return g.Held == "" && g.Nodes > 0 })
+		exists := slices.ContainsFunc(have, func(i nodeimage.Image) bool {
+			return i.KubernetesVersion == step.Version && i.ControlPlane == step.ControlPlane
+		})
+		if !nodes || exists || !usual(s, step.ControlPlane) {
+			continue
+		}
+		command := "slipway image build --kubernetes-version " + step.Version
+		if step.ControlPlane {
+			command += " --control-plane"
+		}
+		if !slices.Contains(out, command) {
+			out = append(out, command)
+		}
+	}
+	return out
+}
+
+// usual reports whether nodes of the control plane, or workers, are containers of the image that goes with their version.
+func usual(s tree.Snapshot, controlPlane bool) bool {
+	plane := map[tree.Ref]bool{}
+	for _, m := range s.Machines {
+		_, is := m.Labels[clusterv1.MachineControlPlaneLabel]
+		ref := m.Spec.InfrastructureRef
+		plane[tree.Ref{Group: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}] = is
+	}
+	for ref, o := range s.Objects {
+		if o == nil || ref.Group != infrav1.GroupVersion.Group || plane[ref] != controlPlane {
+			continue
+		}
+		path := map[string][]string{"LocalMachine": {"spec"}, "LocalMachinePool": {"spec", "template"}}[ref.Kind]
+		container, found, err := unstructured.NestedMap(o.Object, append(path, "backend", "container")...)
+		if image := container["image"]; path != nil && err == nil && found && (image == nil || image == "") {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutImages is the error of an upgrade that would wait for images.
+func withoutImages(commands string) string {
+	return fmt.Sprintf("the nodes of this upgrade would wait for images that are not on this host; make them first: %s", commands)
+}
