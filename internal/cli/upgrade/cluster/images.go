@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	dockerclient "github.com/moby/moby/client"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -71,9 +71,20 @@ func usual(s tree.Snapshot, controlPlane bool) bool {
 		if o == nil || ref.Group != infrav1.GroupVersion.Group || plane[ref] != controlPlane {
 			continue
 		}
-		path := map[string][]string{"LocalMachine": {"spec"}, "LocalMachinePool": {"spec", "template"}}[ref.Kind]
-		container, found, err := unstructured.NestedMap(o.Object, append(path, "backend", "container")...)
-		if image := container["image"]; path != nil && err == nil && found && (image == nil || image == "") {
+		var backend infrav1.LocalMachineBackend
+		switch ref.Kind {
+		case "LocalMachine":
+			m := &infrav1.LocalMachine{}
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, m) == nil {
+				backend = m.Spec.Backend
+			}
+		case "LocalMachinePool":
+			p := &infrav1.LocalMachinePool{}
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, p) == nil {
+				backend = p.Spec.Template.Backend
+			}
+		}
+		if backend.Container != nil && backend.Container.Image == "" {
 			return true
 		}
 	}
