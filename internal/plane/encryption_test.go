@@ -28,6 +28,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/plane/atrest"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/testkit/issuer"
 )
 
@@ -49,13 +50,16 @@ func storedSecret(t *testing.T, dir datadir.Dir) []byte {
 // configVariable has, for a process that TestMain makes of this program, the configuration of the management cluster that it runs.
 const configVariable = "SLIPWAY_TEST_MANAGEMENT"
 
-// TestMain runs the tests, or is the process of a management cluster, of which each can run one in its life.
+// TestMain runs the tests, or is the process of a management cluster or of a control plane, of which each can run one in its life.
 func TestMain(m *testing.M) {
-	text := os.Getenv(configVariable)
-	if text == "" {
-		os.Exit(m.Run())
+	run := func() error { os.Exit(m.Run()); return nil }
+	if text := os.Getenv(configVariable); text != "" {
+		run = func() error { return serve(text) }
 	}
-	if err := serve(text); err != nil {
+	if folder := os.Getenv(folderVariable); folder != "" {
+		run = func() error { return serveWorkload(workload.Folder(folder)) }
+	}
+	if err := run(); err != nil {
 		_, _ = fmt.Fprintln(os.Stdout, err)
 		os.Exit(1)
 	}

@@ -74,7 +74,7 @@ func workloadControllerFlags(c workload.Config, folder pki.Folder, kubeconfig st
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + folder.Key(workload.SigningSA),
 		"--root-ca-file=" + folder.Cert(workload.CA),
-		"--cluster-signing-cert-file=" + folder.Cert(workload.CA),
+		"--cluster-signing-cert-file=" + folder.Cert(signingCert),
 		"--cluster-signing-key-file=" + folder.Key(workload.CA),
 		"--allocate-node-cidrs=true",
 		"--cluster-cidr=" + strings.Join(c.PodCIDRs, ","),

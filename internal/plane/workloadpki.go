@@ -13,6 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
+// signingCert is the first certificate of the authority alone: kube-controller-manager, which signs with it, does not start with more of them.
+const signingCert = "ca-signing"
+
 // workloadPKI is the certificates that the process of a control plane issues
 // for itself from the authorities it was given.
 type workloadPKI struct {
@@ -33,6 +36,9 @@ func (w workloadPKI) ensure() error {
 	}
 	proxy, err := w.load(workload.ProxyCA)
 	if err != nil {
+		return err
+	}
+	if _, err := datadir.WriteFile(w.folder.Cert(signingCert), ca.Alone(), 0o644); err != nil {
 		return err
 	}
 	if err := w.folder.SigningKey(workload.SigningSA, ""); err != nil {

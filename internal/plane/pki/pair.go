@@ -33,6 +33,11 @@ type Pair struct {
 	key crypto.Signer
 }
 
+// Alone is the certificate of the pair in PEM, without those that follow it.
+func (p Pair) Alone() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: p.Cert.Raw})
+}
+
 // ParsePair reads a pair and refuses a key that is not the certificate's. Of a
 // chain the first certificate counts.
 func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
