@@ -1,6 +1,10 @@
 package membership
 
 import (
+	"bytes"
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,6 +19,26 @@ func OrphanedSecrets() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		secret, ok := o.(*corev1.Secret)
 		return ok && secret.Type == clusterv1.ClusterSecretType && metav1.GetControllerOfNoCopy(secret) == nil
+	})
+}
+
+// OrphanedOrChangedSecrets is [OrphanedSecrets] for owners that what runs has to follow, too: the Secrets <cluster>-<purpose> pass also
+// when their content changes. Their creation and what changes in their metadata does not, so that an owner does not enqueue itself.
+// A deletion does not pass either: what is created in the place of an authority trusts nothing that the one before signed.
+func OrphanedOrChangedSecrets[P ~string](purposes ...P) predicate.Predicate {
+	named := func(o client.Object) bool {
+		cluster := o.GetLabels()[clusterv1.ClusterNameLabel]
+		return slices.ContainsFunc(purposes, func(p P) bool { return o.GetName() == cluster+"-"+string(p) })
+	}
+	return predicate.Or(OrphanedSecrets(), predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.Secret)
+			after, ok2 := e.ObjectNew.(*corev1.Secret)
+			return ok && ok2 && named(after) && !maps.EqualFunc(before.Data, after.Data, bytes.Equal)
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
 	})
 }
 
