@@ -33,6 +33,19 @@ func TestRemovedMachine(t *testing.T) { // MD-04
 	}
 }
 
+func TestFailedBootstrap(t *testing.T) { // KC-19
+	for status, want := range map[string]bool{
+		`{conditions: [{type: BootstrapExecSucceeded, status: "False", reason: BootstrapFailed}]}`: true,
+		`{conditions: [{type: BootstrapExecSucceeded, status: Unknown, reason: BootstrapFailed}]}`: false,
+		`{conditions: [{type: BootstrapExecSucceeded, status: "False", reason: MachineRemoved}]}`:  false,
+		`{}`: false,
+	} {
+		if got := contract.InfraMachine(object(t, contract.V1Beta2, "status: "+status)).Failed; got != want {
+			t.Errorf("%s: failed: %v, want %v", status, got, want)
+		}
+	}
+}
+
 func object(t testing.TB, version contract.Version, text string) contract.Object {
 	t.Helper()
 	u := &unstructured.Unstructured{}

@@ -24,7 +24,14 @@ type InfraMachineView struct {
 	Interruptible Field[bool]
 	// Removed is true where a condition is False with the reason [ReasonMachineRemoved].
 	Removed bool
+	// Failed is true where a condition is False with the reason [ReasonBootstrapFailed].
+	Failed bool
 }
+
+// ReasonBootstrapFailed of a condition that is False says that the bootstrap data ended without success, and is not run again: the
+// machine never becomes a node. The contract has no field for this; LocalMachine says it in the condition BootstrapExecSucceeded, and
+// other providers may say it in one of theirs.
+const ReasonBootstrapFailed = "BootstrapFailed"
 
 // ReasonMachineRemoved of a condition that is False says that the machine is gone for good, with what ran on it: nothing that runs
 // there has to be waited for. The contract has no field for this; LocalMachine says it in the condition MachineProvisioned, and
@@ -46,6 +53,7 @@ func InfraMachine(o Object) InfraMachineView {
 		Addresses:         read[[]clusterv1.MachineAddress](o, "status.addresses"),
 		Interruptible:     read[bool](o, "status.interruptible"),
 		Removed:           o.isFalseBecause(ReasonMachineRemoved),
+		Failed:            o.isFalseBecause(ReasonBootstrapFailed),
 	}
 }
 

@@ -97,6 +97,12 @@ func (c *Clones) InfrastructureOf(m *clusterv1.Machine) contract.Object {
 	return c.Items[Key{m.Spec.InfrastructureRef.Kind, m.Spec.InfrastructureRef.Name}]
 }
 
+// NeverJoins reports whether a Machine has no Node and gets none, because its bootstrap has failed.
+func (c *Clones) NeverJoins(m *clusterv1.Machine) bool {
+	infra := c.InfrastructureOf(m)
+	return infra.Unstructured != nil && !m.Status.NodeRef.IsDefined() && contract.InfraMachine(infra).Failed
+}
+
 // FindOrphans returns the clones that the owner still controls and that no Machine refers to: their Machine was never created.
 func (c *Clones) FindOrphans(q Query) []contract.Object {
 	used, names := map[Key]bool{}, map[string]bool{}

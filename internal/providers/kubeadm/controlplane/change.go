@@ -197,7 +197,7 @@ func (s Snapshot) remediation() remediation.Decision {
 	}
 	for _, m := range s.Machines {
 		components, etcdHealthy := health.AreTrue(s.judged(m))
-		in.Machines = append(in.Machines, remediation.Machine{Member: m, EtcdHealthy: etcdHealthy, ComponentsHealthy: components, Held: s.isHeld(m)})
+		in.Machines = append(in.Machines, remediation.Machine{Member: m, EtcdHealthy: etcdHealthy, ComponentsHealthy: components, Held: s.isHeld(m), Failed: s.Clones.NeverJoins(m.Machine)})
 	}
 	if in.Managed {
 		in.Etcd, in.EtcdUnknown = s.etcdMembers(), s.etcdProblem()
@@ -220,7 +220,7 @@ func remediate(s Snapshot, c change, p *loop.Plan) bool {
 	if noted, ok := remediation.InProgress(s.Plane); !ok || noted != d.Record {
 		p.Do(action.NoteRemediation{Record: d.Record})
 	}
-	p.Do(machines.Delete{Names: []string{d.Delete}, Why: "a health check failed"})
+	p.Do(machines.Delete{Names: []string{d.Delete}, Why: d.Why})
 	return true
 }
 

@@ -15,6 +15,9 @@
 //	etcd would lose its quorum                       RemediationDeferred
 //	otherwise                                        MachineDeleting
 //
+// A Machine whose bootstrap has failed is replaced like one for which a health check asks, where a check asks for another one: as long as
+// it is there the other one would wait, and no Machine can join while a member of etcd is lost.
+//
 // Chosen is, in this order, a Machine that a person marked, one without a Node, one whose member of etcd is not healthy, one whose
 // components are not healthy, the oldest.
 //

@@ -20,6 +20,8 @@ type Machine struct {
 	machines.Member
 	// EtcdHealthy and ComponentsHealthy are true where all conditions about them are True.
 	EtcdHealthy, ComponentsHealthy bool
+	// Failed: it has no Node and gets none, because its bootstrap has failed.
+	Failed bool
 	// Held: it is deleted, and its member of etcd cannot be removed before others are healthy.
 	Held bool
 }
@@ -48,8 +50,8 @@ type Input struct {
 
 // Decision is what to do.
 type Decision struct {
-	// Delete is the name of the Machine to replace; empty: none now.
-	Delete string
+	// Delete is the name of the Machine to replace, and Why the reason; empty: none now.
+	Delete, Why string
 	// Record is what to remember of it.
 	Record Record
 	// Verdicts are the conditions OwnerRemediated of the Machines for which a health check asks.
@@ -72,7 +74,10 @@ func Decide(in Input) Decision {
 	verdict, recheck := in.obstacle(chosen)
 	d.Verdicts[chosen.Name], d.Recheck = verdict, recheck
 	if verdict == deleting() {
-		d.Delete, d.Record = chosen.Name, in.record(chosen)
+		d.Delete, d.Why, d.Record = chosen.Name, "a health check failed", in.record(chosen)
+		if !chosen.Asks() {
+			d.Why = "its bootstrap has failed, and others wait for it"
+		}
 	}
 	return d
 }
@@ -89,11 +94,13 @@ func refused(format string, args ...any) condition.Verdict {
 	return condition.False(controlplanev1.KubeadmControlPlaneMachineCannotBeRemediatedReason, fmt.Sprintf(format, args...))
 }
 
-// asking are the Machines to replace, in the order in which to do so.
+// asking are the Machines to replace, in the order in which to do so. One that never joins is left to its health check, unless another
+// one has to be replaced: that would wait for it.
 func (in Input) asking() []Machine {
 	var out []Machine
+	others := slices.ContainsFunc(in.Machines, Machine.Asks)
 	for _, m := range in.Machines {
-		if m.Asks() {
+		if m.Asks() || others && m.Failed && !m.Deleted {
 			out = append(out, m)
 		}
 	}
@@ -151,7 +158,7 @@ func (in Input) busy(chosen Machine) string {
 		case m.Name == chosen.Name, m.Held:
 		case m.Deleted:
 			return m.Name + " to be deleted"
-		case !m.Status.NodeRef.IsDefined() && !m.Asks():
+		case !m.Status.NodeRef.IsDefined() && !m.Asks() && !m.Failed:
 			return m.Name + " to be provisioned"
 		}
 	}

@@ -30,6 +30,7 @@ func lost(m *Machine) { m.EtcdHealthy, m.ComponentsHealthy = false, false; asked
 func asked(m *Machine) {
 	m.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: "False"}, {Type: clusterv1.MachineOwnerRemediatedCondition, Status: "False"}}
 }
+func failed(m *Machine)  { m.Failed = true }
 func noNode(m *Machine)  { m.Status.NodeRef.Name = "" }
 func deleted(m *Machine) { m.Deleted = true }
 func held(m *Machine)    { m.Deleted, m.Held = true, true }
@@ -73,6 +74,9 @@ func TestDecide(t *testing.T) { // KC-18, KC-19, KC-20
 		"deleting":          {"one at a time", input(machine("a", lost), machine("b", deleted), machine("c"), machine("d")), "", "Machine b to be deleted", 0},
 		"held":              {"it waits for this one", input(machine("a", lost), machine("b", held), machine("c")), "a", "", 0},
 		"provisioning":      {"", input(machine("a", lost), machine("b", noNode), machine("c"), machine("d")), "", "Machine b to be provisioned", 0},
+		"never joins":       {"what stands in the way goes first", input(machine("a", lost), machine("b", noNode, failed), machine("c"), machine("d")), "b", "", 0},
+		"never joins alone": {"its health check decides", input(machine("a"), machine("b", noNode, failed), machine("c"), machine("d")), "", "", 0},
+		"never joins, goes": {"one at a time", input(machine("a", lost), machine("b", noNode, failed, deleted), machine("c"), machine("d")), "", "Machine b to be deleted", 0},
 		"created":           {"", with(input(machine("a", lost), machine("b"), machine("c")), func(in *Input) { in.Created = []string{"d"} }), "", "Machine d to be seen", 0},
 		"etcd not known":    {"", with(input(machine("a", lost), machine("b"), machine("c")), func(in *Input) { in.EtcdUnknown = "no leader" }), "", "no leader", 0},
 		"external etcd":     {"", with(input(machine("a", lost), machine("b")), func(in *Input) { in.Managed, in.Etcd = false, nil }), "a", "", 0},
