@@ -117,9 +117,9 @@ func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) e
 // have written the object since, and are none of that one's, stay. It writes nothing where this writer manages no field of the object,
 // which was read past any cache.
 func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) error {
-	own := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == w.owner || e.Manager == ArrivalManager }
+	own := w.hasArrived
 	entries = slices.DeleteFunc(slices.Clone(entries), own)
-	if len(entries) == 0 || !slices.ContainsFunc(live.GetManagedFields(), own) {
+	if len(entries) == 0 || !w.LacksManagers(live) {
 		return nil
 	}
 	for _, e := range live.GetManagedFields() {
@@ -134,6 +134,15 @@ func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entrie
 		return fmt.Errorf("restoring the field managers of %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
 	}
 	return nil
+}
+
+// LacksManagers reports whether fields of an object are this writer's, or those of what arrives, and may have other managers.
+func (w *Writer) LacksManagers(live client.Object) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), w.hasArrived)
+}
+
+func (w *Writer) hasArrived(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == w.owner || e.Manager == ArrivalManager
 }
 
 func (w *Writer) setManagers(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) error {

@@ -115,6 +115,11 @@ func IsNoMatch(err error) bool {
 
 // List reads all objects of a kind; a namespace that is empty means all.
 func (s *Side) List(ctx context.Context, k Kind, namespace string) ([]graph.Object, error) {
+	return s.list(ctx, k, namespace, func(graph.Object) bool { return true })
+}
+
+// list reads those objects of a kind that are kept, which may be made smaller: a page at a time is in memory besides.
+func (s *Side) list(ctx context.Context, k Kind, namespace string, keep func(graph.Object) bool) ([]graph.Object, error) {
 	const page = 500
 	var out []graph.Object
 	options := &client.ListOptions{Limit: page}
@@ -128,7 +133,10 @@ func (s *Side) List(ctx context.Context, k Kind, namespace string) ([]graph.Obje
 			return nil, fmt.Errorf("listing %s objects of the %s: %w", k.Kind, s.Name, err)
 		}
 		for n := range list.Items {
-			out = append(out, graph.Object{Unstructured: &list.Items[n], Marked: k.Marked, MarkedHierarchy: k.MarkedHierarchy})
+			o := graph.Object{Unstructured: &unstructured.Unstructured{Object: list.Items[n].Object}, Marked: k.Marked, MarkedHierarchy: k.MarkedHierarchy}
+			if keep(o) {
+				out = append(out, o)
+			}
 		}
 		if options.Continue = list.GetContinue(); options.Continue == "" {
 			return out, nil
@@ -216,6 +224,11 @@ func (s *Side) Namespaces(ctx context.Context) (map[string]bool, error) {
 
 // Find reads those of the objects that exist, with a list for each kind and namespace.
 func (s *Side) Find(ctx context.Context, ids []graph.ID, version func(graph.ID) string) (map[graph.ID]graph.Object, error) {
+	return s.find(ctx, ids, version, func(graph.Object) {})
+}
+
+// find is Find that trims each object.
+func (s *Side) find(ctx context.Context, ids []graph.ID, version func(graph.ID) string, trim func(graph.Object)) (map[graph.ID]graph.Object, error) {
 	type bundle struct{ group, version, kind, namespace string }
 	wanted, lists := map[graph.ID]bool{}, map[bundle]bool{}
 	for _, id := range ids {
@@ -226,14 +239,15 @@ func (s *Side) Find(ctx context.Context, ids []graph.ID, version func(graph.ID) 
 	for b := range lists {
 		k := Kind{Namespaced: b.namespace != ""}
 		k.Group, k.Version, k.Kind = b.group, b.version, b.kind
-		objects, err := s.List(ctx, k, b.namespace)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
+		_, err := s.list(ctx, k, b.namespace, func(o graph.Object) bool {
 			if id := graph.IDOf(o.Unstructured); wanted[id] {
+				trim(o)
 				out[id] = o
 			}
+			return false
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
@@ -276,11 +290,16 @@ func (s *Side) EnsureNamespace(ctx context.Context, name string) error {
 
 // FindEntries reads those of the entries that exist.
 func (s *Side) FindEntries(ctx context.Context, entries []Entry, at func(Entry) graph.ID) (map[graph.ID]graph.Object, error) {
+	return s.findTrimmed(ctx, entries, at, func(graph.Object) {})
+}
+
+// findTrimmed reads those of the entries that exist, each trimmed.
+func (s *Side) findTrimmed(ctx context.Context, entries []Entry, at func(Entry) graph.ID, trim func(graph.Object)) (map[graph.ID]graph.Object, error) {
 	var ids []graph.ID
 	versions := map[graph.ID]string{}
 	for _, e := range entries {
 		ids = append(ids, at(e))
 		versions[at(e)] = e.Version
 	}
-	return s.Find(ctx, ids, func(id graph.ID) string { return versions[id] })
+	return s.find(ctx, ids, func(id graph.ID) string { return versions[id] }, trim)
 }

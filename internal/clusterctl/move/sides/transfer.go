@@ -62,19 +62,38 @@ type Transfer struct {
 	uids      map[graph.ID]types.UID // on the other side
 }
 
-// Load reads both sides. What they say of the state of an object does not move, and is not kept.
+// Load reads both sides. What they say of the state of an object does not move, and is not kept; nor are the managers of what has its
+// managers back.
 func (t *Transfer) Load(ctx context.Context) (err error) {
+	t.Live, t.written = nil, false // not in memory while it is read again
 	if t.From != nil {
-		if t.Old, err = t.From.FindEntries(ctx, t.Entries, t.Here); err != nil {
-			return err
-		}
-		withoutStatus(t.Old)
+		t.Old = nil
 	}
-	if t.Live, err = t.To.FindEntries(ctx, t.Entries, t.There); err != nil {
+	t.Live, err = t.To.findTrimmed(ctx, t.Entries, t.There, func(o graph.Object) {
+		delete(o.Object, "status")
+		if !t.To.Writer.LacksManagers(o.Unstructured) {
+			o.SetManagedFields(nil)
+		}
+	})
+	if err != nil {
 		return err
 	}
-	withoutStatus(t.Live)
-	t.written = false
+	if t.From != nil {
+		settled := map[graph.ID]bool{}
+		for _, e := range t.Entries {
+			o, there := t.Live[t.There(e)]
+			settled[t.Here(e)] = there && len(o.GetManagedFields()) == 0
+		}
+		t.Old, err = t.From.findTrimmed(ctx, t.Entries, t.Here, func(o graph.Object) {
+			delete(o.Object, "status")
+			if settled[graph.IDOf(o.Unstructured)] {
+				o.SetManagedFields(nil)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
 	t.owners, t.uids = map[types.UID]graph.ID{}, map[graph.ID]types.UID{}
 	for _, e := range t.Entries {
 		if o, ok := t.Old[t.Here(e)]; ok {
@@ -85,12 +104,6 @@ func (t *Transfer) Load(ctx context.Context) (err error) {
 		}
 	}
 	return nil
-}
-
-func withoutStatus(objects map[graph.ID]graph.Object) {
-	for _, o := range objects {
-		delete(o.Object, "status")
-	}
 }
 
 // Run creates what is missing and updates what differs, owners first.
