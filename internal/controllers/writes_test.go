@@ -48,6 +48,7 @@ import (
 	localcluster "github.com/slipwayhq/slipway/internal/providers/local/cluster"
 	localmachine "github.com/slipwayhq/slipway/internal/providers/local/machine"
 	localpool "github.com/slipwayhq/slipway/internal/providers/local/machinepool"
+	"github.com/slipwayhq/slipway/internal/providers/local/offer"
 	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
 	"github.com/slipwayhq/slipway/internal/providers/local/wake"
 	"github.com/slipwayhq/slipway/internal/remote"
@@ -294,7 +295,7 @@ func (f fleet) add(mgr manager.Manager) {
 		func() error {
 			return localmachine.Add(setup, localmachine.Config{Instance: "i", Backends: host.Set(), Hub: hub, Policy: policy.Default()})
 		},
-		func() error { return localpool.Add(setup, policy.Default()) },
+		func() error { return localpool.Add(setup, offer.Nodes{Backends: host.Set(), Policy: policy.Default()}) },
 		func() error { return mgr.Add(hub) },
 	} {
 		f.must(add())
