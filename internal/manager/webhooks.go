@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,9 @@ import (
 // WebhookService is the Service in front of the managers, where they do not run on the API server's machine and nothing
 // else is said.
 const WebhookService = "slipway-webhook"
+
+// inPod is set in the environment of what runs in a Pod.
+const inPod = "KUBERNETES_SERVICE_HOST"
 
 // webhookAddress is where the API server finds the webhooks.
 func (c Config) webhookAddress() webhook.Address {
@@ -55,8 +59,10 @@ func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, er
 			return nil, err
 		}
 	}
-	if err := checkService(ctx, live, cfg.webhookAddress()); err != nil {
-		return nil, err
+	if os.Getenv(inPod) == "" { // a Pod may start before its Service is there
+		if err := checkService(ctx, live, cfg.webhookAddress()); err != nil {
+			return nil, err
+		}
 	}
 	certificates := webhook.NewCertificates(live, cfg.home(), cfg.webhookAddress())
 	if err := certificates.Load(ctx); err != nil {
