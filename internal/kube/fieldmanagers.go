@@ -118,8 +118,7 @@ func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) e
 // which was read past any cache.
 func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) error {
 	own := w.hasArrived
-	entries = slices.DeleteFunc(slices.Clone(entries), own)
-	if len(entries) == 0 || !w.LacksManagers(live) {
+	if entries = w.Others(entries); len(entries) == 0 || !w.LacksManagers(live) {
 		return nil
 	}
 	for _, e := range live.GetManagedFields() {
@@ -139,6 +138,11 @@ func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entrie
 // LacksManagers reports whether fields of an object are this writer's, or those of what arrives, and may have other managers.
 func (w *Writer) LacksManagers(live client.Object) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), w.hasArrived)
+}
+
+// Others are the entries of managers that [Writer.RestoreManagers] restores.
+func (w *Writer) Others(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(slices.Clone(entries), w.hasArrived)
 }
 
 func (w *Writer) hasArrived(e metav1.ManagedFieldsEntry) bool {

@@ -84,7 +84,7 @@ func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profili
 		"--endpoint-reconciler-type=none",
 		"--runtime-config=" + runtimeConfig,
 		"--disable-admission-plugins=" + strings.Join(droppedAdmission[:], ","),
-		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false,DRAExtendedResource=false", // whose kinds are not served, and would be watched,
+		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false,DRAExtendedResource=false", // its kinds are not served
 		"--profiling=" + strconv.FormatBool(profiling),
 		"--watch-cache=false",
 		"--allow-privileged=true",

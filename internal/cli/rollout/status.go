@@ -108,14 +108,14 @@ func (f *following) follow(ctx context.Context, e env.Env, m *management.Connect
 	}
 }
 
-// read reads how far a rollout is, and what holds it up.
+// read reads how far a rollout is, and what holds it up, as far as the user may read that.
 func read(ctx context.Context, m *management.Connection, r rollout.Resource, now time.Time) (rollout.State, error) {
 	s, err := rollout.Read(ctx, m.Client, m.Namespace, r, now)
 	if err != nil || s.Done() || s.Paused != "" || s.Cluster == "" {
 		return s, err
 	}
 	cluster, err := tree.Read(ctx, m.Client, client.ObjectKey{Namespace: m.Namespace, Name: s.Cluster}, tree.Options{})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return s, nil
 	}
 	if err != nil {

@@ -56,10 +56,14 @@ func newSoak(ctx context.Context, o options) (*soak, error) {
 	if s.liar, err = newLiar(o.seed); err != nil {
 		return nil, err
 	}
-	if s.pair, err = pair.Start(ctx, o.binary); err != nil {
+	var flags []string
+	if t.OfClass {
+		flags = append(flags, "--feature-gates=ClusterTopology=true,RuntimeSDK=true")
+	}
+	if s.pair, err = pair.Start(ctx, o.binary, flags...); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
-	if s.other, err = pair.Start(ctx, o.binary); err != nil {
+	if s.other, err = pair.Start(ctx, o.binary, flags...); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	if s.client, err = client.New(s.pair.Config, client.Options{}); err != nil {

@@ -161,7 +161,7 @@ func TestReportIsWritten(t *testing.T) {
 	}
 }
 
-// No Machine gives its Node up, whoever made its MachineDeployment.
+// No Machine gives its Node up, whether its MachineDeployment is a user's or a topology's.
 func TestPatiently(t *testing.T) {
 	for file, path := range map[string][]string{
 		"fleet.yaml":               {"spec", "template", "spec", "deletion"},

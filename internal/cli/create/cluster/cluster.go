@@ -67,7 +67,7 @@ type flags struct {
 }
 
 func (f *flags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.class, "class", classes.Local, "ClusterClass, as NAME or `NAME`, or NAMESPACE/NAME; slipway get classes lists them")
+	set.StringVar(&f.class, "class", classes.Local, "ClusterClass, as `NAME` or NAMESPACE/NAME; slipway get classes lists them")
 	set.StringArrayVar(&f.settings, "set", nil, "variable of the class as NAME=VALUE, or NAME.FIELD=VALUE; may be given several times")
 	set.Int32Var(&f.controlPlanes, "control-planes", 0, "number of nodes of the control plane; 0: one where it runs on Machines, otherwise none")
 	set.Int32Var(&f.workers, "workers", 1, "number of nodes beside those of the control plane")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	dockerclient "github.com/moby/moby/client"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,9 +21,11 @@ import (
 // lacks says how to make the node images that an upgrade needs and this host does not have; empty: none, or that is not known: the
 // management cluster is elsewhere, or Docker does not answer.
 func lacks(ctx context.Context, c *management.Connection, s tree.Snapshot, plan upgrade.Plan) string {
-	if c.DataDir == "" {
+	if c.DataDir == "" || len(missing(s, plan, nil)) == 0 {
 		return ""
 	}
+	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
+	defer cancel()
 	docker, err := dockerclient.New(dockerclient.FromEnv)
 	if err != nil {
 		return ""
@@ -35,8 +38,11 @@ func lacks(ctx context.Context, c *management.Connection, s tree.Snapshot, plan 
 	return strings.Join(missing(s, plan, have), "; ")
 }
 
+// dockerTimeout is how long Docker may take to list its images.
+const dockerTimeout = 10 * time.Second
+
 // missing are the commands that make the images which the steps of a plan need and which are not there. What has an image of its own is
-// left to whoever chose it.
+// left to those who chose it.
 func missing(s tree.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []string {
 	var out []string
 	for _, step := range plan.Steps {

@@ -164,7 +164,7 @@ func (t *Transfer) One(ctx context.Context, e Entry) error {
 	}
 	t.write()
 	writer := t.To.Writer
-	if len(managers) > 0 {
+	if len(writer.Others(managers)) > 0 {
 		writer = writer.Named(kube.ArrivalManager)
 	}
 	if err := writer.Create(ctx, want); err != nil {

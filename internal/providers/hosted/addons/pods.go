@@ -22,7 +22,7 @@ const (
 // empty: there are no such Pods.
 func notReady(ctx context.Context, client kubernetes.Interface, selector *metav1.LabelSelector, template corev1.PodTemplateSpec) (string, error) {
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: metav1.FormatLabelSelector(selector), Limit: podsRead, ResourceVersion: "0",
+		LabelSelector: metav1.FormatLabelSelector(selector), Limit: podsRead,
 	})
 	if err != nil {
 		return "", fmt.Errorf("reading the Pods of an add-on: %w", err)

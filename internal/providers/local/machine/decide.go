@@ -9,6 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // kind of the objects that the controller reconciles.
@@ -23,7 +24,7 @@ const (
 	reasonCreating       = "CreatingMachine"
 	reasonRestarting     = "WaitingForMachine"
 	reasonBootstrapping  = "Bootstrapping"
-	reasonFailed         = "BootstrapFailed"
+	reasonFailed         = contract.ReasonBootstrapFailed
 	reasonInterrupted    = "BootstrapInterrupted"
 	reasonForeignID      = "ForeignProviderID"
 	reasonForeign        = "MachineNotOwned"
