@@ -98,6 +98,7 @@ func TestUnstructured(t *testing.T) {
 
 		"internal/providers/hosted/backend/statefulset": "what is applied: only the fields that the backend owns",
 
+		"internal/inplace":            "objects of providers in requests",
 		"internal/release/component":  "manifests",
 		"internal/release/template":   "manifests",
 		"internal/relay":              "decodes objects into their Go types",

@@ -132,7 +132,7 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exc
 		}
 		return answer, nil
 	}
-	if ignored(err, t.handler.Policy) {
+	if !x.Strict && ignored(err, t.handler.Policy) {
 		ctrl.LoggerFrom(ctx).Info("passed over a handler: its failure policy is Ignore", "handler", t.String(),
 			"error", err.Error())
 		passed := served.NewResponse()

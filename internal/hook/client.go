@@ -56,6 +56,9 @@ type Exchange struct {
 	Reuse time.Duration
 	// Accept reports whether an answer can be used. One that cannot is not kept, so that a corrected extension is called. nil: each can.
 	Accept func(hooks.Response) bool
+	// Strict: a failure is an error whatever the failure policy of the handler is, for hooks in which an answer without content would
+	// say that something was done.
+	Strict bool
 }
 
 // handler policies and limits.

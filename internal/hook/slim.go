@@ -46,6 +46,11 @@ func Digest(cluster *clusterv1.Cluster, more ...string) string {
 	if err != nil { // no Cluster that was read cannot be written; without a digest the whole request counts
 		return ""
 	}
+	return DigestOf(data)
+}
+
+// DigestOf stands for bytes in [Exchange].Input.
+func DigestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,17 +18,11 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/jsonpatch"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-const (
-	builtin = runtimehooksv1.BuiltinsName
-
-	// maxIndex is the highest index of an array that a patch of an extension may name: what is missing up to it is created.
-	maxIndex = 10000
-	// maxCopied is how many bytes the copy operations of one patch of an extension may copy.
-	maxCopied = 1 << 20
-)
+const builtin = runtimehooksv1.BuiltinsName
 
 // generate applies the changes of an extension, or returns the question what they are.
 func (r *run) generate(patch *compiledPatch) (*Question, error) {
@@ -108,22 +100,14 @@ func wrong(patch *compiledPatch, format string, args ...any) error {
 }
 
 func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) error {
-	if changesNothing(answer.Patch) {
+	if jsonpatch.ChangesNothing(answer.Patch) {
 		return nil
 	}
 	before, err := r.encode(i)
 	if err != nil {
 		return err
 	}
-	var after []byte
-	switch answer.PatchType {
-	case runtimehooksv1.JSONPatchType:
-		after, err = applyJSONPatch(before.Raw, answer.Patch)
-	case runtimehooksv1.JSONMergePatchType:
-		after, err = jsonpatch.MergePatch(before.Raw, answer.Patch)
-	default:
-		return fmt.Errorf("patch type %q is unknown: use %s or %s", clip(string(answer.PatchType)), runtimehooksv1.JSONPatchType, runtimehooksv1.JSONMergePatchType)
-	}
+	after, err := jsonpatch.Apply(answer.PatchType, before.Raw, answer.Patch)
 	if err != nil {
 		return err
 	}
@@ -139,37 +123,6 @@ func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) 
 	}
 	r.objects[i].Object = is
 	return nil
-}
-
-// changesNothing reports whether a patch is one of the forms that are sent where there is nothing to change.
-func changesNothing(patch []byte) bool {
-	switch string(bytes.TrimSpace(patch)) {
-	case "", "null", "[]", "{}":
-		return true
-	}
-	return false
-}
-
-func applyJSONPatch(object, patch []byte) ([]byte, error) {
-	decoded, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		return nil, fmt.Errorf("the patch cannot be read: %w", err)
-	}
-	for _, operation := range decoded {
-		path, err := operation.Path()
-		if err != nil {
-			return nil, fmt.Errorf("the patch has an operation without a path: %w", err)
-		}
-		for _, part := range strings.Split(path, "/") {
-			if index, err := strconv.ParseUint(part, 10, 64); err == nil && index > maxIndex {
-				return nil, fmt.Errorf("the patch has index %d in a path, at most %d can be used", index, maxIndex)
-			}
-		}
-	}
-	options := jsonpatch.NewApplyOptions()
-	options.EnsurePathExistsOnAdd = true
-	options.AccumulatedCopySizeLimit = maxCopied
-	return decoded.ApplyWithOptions(object, options)
 }
 
 // validate asks the extensions that check topologies, after all patches.

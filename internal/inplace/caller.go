@@ -1,0 +1,290 @@
+package inplace
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+const (
+	// reuse is how long the answer to the same question is good: it is computed from the question alone.
+	reuse = 10 * time.Minute
+	// soon is when to ask again what could not be asked at all.
+	soon = 500 * time.Millisecond
+)
+
+// Reasons of problems.
+const (
+	// ReasonManyExtensions: more than one extension has the hook, and which of them makes the changes is not decided here.
+	ReasonManyExtensions = "ManyInPlaceExtensions"
+	// ReasonNoExtension: the update has begun, and no extension is there to make it.
+	ReasonNoExtension = "NoInPlaceExtension"
+	// ReasonWrongPatch: a patch of the answer cannot be applied.
+	ReasonWrongPatch = "WrongInPlacePatch"
+)
+
+// Answer says whether an extension makes all changes. Exactly one of its fields besides Handler is set, or none: then no extension
+// has the hook.
+type Answer struct {
+	// Handler that answered, "<handler>.<extension>".
+	Handler string
+	// Covered: the extension makes all changes.
+	Covered bool
+	// Uncovered are changes that it does not make, in one text: "LocalMachine spec.image, Machine spec.version".
+	Uncovered string
+	// Problem says why there is no answer, and which handler gave none. A person may have to act; the question is repeated.
+	Problem error
+	// Later is after which time to repeat a question that could not be put now.
+	Later time.Duration
+}
+
+// IsKnown reports whether the answer is one: without it neither an update in place nor a rollout begins.
+func (a Answer) IsKnown() bool { return a.Problem == nil && a.Later == 0 }
+
+// Progress is how far the extension is with a Machine.
+type Progress struct {
+	// Handler that answered, "<handler>.<extension>".
+	Handler string
+	// Done: the Machine is as it shall be.
+	Done bool
+	// Message of the extension while it is not done.
+	Message string
+	// Retry is after which time it is called again.
+	Retry time.Duration
+	// Problem says why the update is not known to go on, and which handler said so.
+	Problem error
+	// Later is after which time to repeat a call that could not be made now.
+	Later time.Duration
+}
+
+// Caller calls the hooks of in-place updates.
+type Caller struct{ Client hook.Client }
+
+// CanUpdateMachine returns whether the extension makes a Machine and its objects what they shall be. The error is that of the context.
+func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) (Answer, error) {
+	request := &hooksv1.CanUpdateMachineRequest{}
+	var err, err2 error
+	request.Current, err = machineObjects(current)
+	request.Desired, err2 = machineObjects(desired)
+	if err = cmp.Or(err, err2); err != nil {
+		return Answer{Problem: err}, nil
+	}
+	response := &hooksv1.CanUpdateMachineResponse{}
+	return c.ask(ctx, current.Machine, question{
+		hook: "CanUpdateMachine", request: hook.Exchange{Request: request, Response: response},
+		uncovered: func() ([]string, error) { return uncoveredOfMachine(request, response) },
+		accepts: func(answer hooks.Response) bool {
+			typed, ok := answer.(*hooksv1.CanUpdateMachineResponse)
+			if !ok {
+				return true // of another version of the hook, which is judged when it was converted
+			}
+			_, err := uncoveredOfMachine(request, typed)
+			return err == nil
+		},
+	})
+}
+
+// CanUpdateMachineSet is [Caller.CanUpdateMachine] for the Machines of a MachineSet, by the objects that they were created from.
+func (c Caller) CanUpdateMachineSet(ctx context.Context, current, desired MachineSet) (Answer, error) {
+	request := &hooksv1.CanUpdateMachineSetRequest{}
+	var err, err2 error
+	request.Current, err = setObjects(current)
+	request.Desired, err2 = setObjects(desired)
+	if err = cmp.Or(err, err2); err != nil {
+		return Answer{Problem: err}, nil
+	}
+	response := &hooksv1.CanUpdateMachineSetResponse{}
+	return c.ask(ctx, current.MachineSet, question{
+		hook: "CanUpdateMachineSet", request: hook.Exchange{Request: request, Response: response},
+		uncovered: func() ([]string, error) { return uncoveredOfSet(request, response) },
+		accepts: func(answer hooks.Response) bool {
+			typed, ok := answer.(*hooksv1.CanUpdateMachineSetResponse)
+			if !ok {
+				return true // of another version of the hook, which is judged when it was converted
+			}
+			_, err := uncoveredOfSet(request, typed)
+			return err == nil
+		},
+	})
+}
+
+// UpdateMachine takes the update of a Machine one step further. An answer that asks for a later call is kept until then, whatever
+// happens to the objects beside their spec. The error is that of the context.
+func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, error) {
+	handler, err := c.handler(ctx, Hook, desired.Machine)
+	if err == nil && handler == "" {
+		err = fault.New(fault.Invalid, ReasonNoExtension,
+			"no extension has the hook %s for namespace %s: register one that does", Hook, desired.Machine.Namespace)
+	}
+	if err != nil {
+		return failedProgress(ctx, Progress{}, err)
+	}
+	request := &hooksv1.UpdateMachineRequest{}
+	objects, err := machineObjects(desired)
+	if err != nil {
+		return Progress{Problem: err}, nil
+	}
+	request.Desired = hooksv1.UpdateMachineRequestObjects(objects)
+	input, err := inputOf(desired)
+	if err != nil {
+		return Progress{Problem: err}, nil
+	}
+	response := &hooksv1.UpdateMachineResponse{}
+	err = c.Client.Call(ctx, desired.Machine, handler, hook.Exchange{Request: request, Response: response, Input: input, Strict: true})
+	if err != nil {
+		return failedProgress(ctx, Progress{Handler: handler}, err)
+	}
+	progress := Progress{Handler: handler, Retry: time.Duration(response.RetryAfterSeconds) * time.Second}
+	if progress.Done = progress.Retry == 0; !progress.Done {
+		progress.Message = response.Message
+	}
+	return progress, nil
+}
+
+// question is one of the two questions whether a hook covers changes.
+type question struct {
+	hook      string
+	request   hook.Exchange
+	uncovered func() ([]string, error)
+	accepts   func(hooks.Response) bool
+}
+
+func (c Caller) ask(ctx context.Context, of client.Object, q question) (Answer, error) {
+	handler, err := c.handler(ctx, q.hook, of)
+	if err == nil && handler == "" {
+		return Answer{}, nil
+	}
+	if err == nil {
+		q.request.Reuse, q.request.Accept = reuse, q.accepts
+		err = c.Client.Call(ctx, of, handler, q.request)
+	}
+	if err != nil {
+		problem, later, err := failure(ctx, q.hook, err)
+		return Answer{Handler: handler, Problem: problem, Later: later}, err
+	}
+	left, err := q.uncovered()
+	if err != nil {
+		return Answer{Handler: handler, Problem: fault.New(fault.Invalid, ReasonWrongPatch, "handler %s: %v; correct the extension", handler, err)}, nil
+	}
+	return Answer{Handler: handler, Covered: len(left) == 0, Uncovered: listed(left)}, nil
+}
+
+// handler is the one handler of a hook; empty: there is none.
+func (c Caller) handler(ctx context.Context, name string, of client.Object) (string, error) {
+	if c.Client == nil {
+		return "", nil
+	}
+	found, err := c.Client.Handlers(ctx, hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: name}, of)
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) > 1:
+		return "", fault.New(fault.Invalid, ReasonManyExtensions,
+			"%d handlers have the hook %s, one at most can have it: %s; limit their namespaceSelector, or delete all but one", len(found), name, strings.Join(found, ", "))
+	case len(found) == 0:
+		return "", nil
+	}
+	return found[0], nil
+}
+
+// failure tells a problem from a call that could not be made yet, and from the end of the context.
+func failure(ctx context.Context, name string, err error) (problem error, later time.Duration, ended error) {
+	if ctx.Err() != nil {
+		return nil, 0, fmt.Errorf("calling hook %s: %w", name, err)
+	}
+	if f := fault.As(err); f != nil && (f.Reason == hook.ReasonBusy || f.Reason == hook.ReasonNotReady) {
+		return nil, cmp.Or(f.RetryAfter, soon), nil
+	}
+	return err, 0, nil
+}
+
+func failedProgress(ctx context.Context, p Progress, err error) (Progress, error) {
+	p.Problem, p.Later, err = failure(ctx, Hook, err)
+	return p, err
+}
+
+func machineObjects(m Machine) (out hooksv1.CanUpdateMachineRequestObjects, err error) {
+	out.Machine = sentMachine(m.Machine)
+	if out.InfrastructureMachine, err = sentObject(m.Infrastructure); err == nil {
+		out.BootstrapConfig, err = sentObject(m.Bootstrap)
+	}
+	return out, err
+}
+
+func setObjects(s MachineSet) (out hooksv1.CanUpdateMachineSetRequestObjects, err error) {
+	out.MachineSet = sentMachineSet(s.MachineSet)
+	if out.InfrastructureMachineTemplate, err = sentObject(s.Infrastructure); err == nil {
+		out.BootstrapConfigTemplate, err = sentObject(s.Bootstrap)
+	}
+	return out, err
+}
+
+// inputOf is what the answer to UpdateMachine depends on: what the objects shall be, without their metadata.
+func inputOf(m Machine) (string, error) {
+	specs := []any{m.Machine.Spec}
+	if m.Infrastructure != nil {
+		specs = append(specs, m.Infrastructure.Object["spec"])
+	}
+	if m.Bootstrap != nil {
+		specs = append(specs, m.Bootstrap.Object["spec"])
+	}
+	raw, err := encoded(specs)
+	return hook.DigestOf(raw.Raw), err
+}
+
+func uncoveredOfMachine(q *hooksv1.CanUpdateMachineRequest, a *hooksv1.CanUpdateMachineResponse) ([]string, error) {
+	current, err := encoded(q.Current.Machine)
+	desired, err2 := encoded(q.Desired.Machine)
+	if err = cmp.Or(err, err2); err != nil {
+		return nil, err
+	}
+	return uncovered(machineRoot(),
+		part{name: "Machine", current: current.Raw, desired: desired.Raw, patch: a.MachinePatch, normal: typed[clusterv1.Machine]},
+		part{name: nameOf(q.Desired.InfrastructureMachine.Raw, "infrastructure machine"), current: q.Current.InfrastructureMachine.Raw,
+			desired: q.Desired.InfrastructureMachine.Raw, patch: a.InfrastructureMachinePatch},
+		part{name: nameOf(q.Desired.BootstrapConfig.Raw, "bootstrap config"), current: q.Current.BootstrapConfig.Raw,
+			desired: q.Desired.BootstrapConfig.Raw, patch: a.BootstrapConfigPatch})
+}
+
+func uncoveredOfSet(q *hooksv1.CanUpdateMachineSetRequest, a *hooksv1.CanUpdateMachineSetResponse) ([]string, error) {
+	current, err := encoded(q.Current.MachineSet)
+	desired, err2 := encoded(q.Desired.MachineSet)
+	if err = cmp.Or(err, err2); err != nil {
+		return nil, err
+	}
+	return uncovered(templateRoot(),
+		part{name: "MachineSet", current: current.Raw, desired: desired.Raw, patch: a.MachineSetPatch, normal: typed[clusterv1.MachineSet]},
+		part{name: nameOf(q.Desired.InfrastructureMachineTemplate.Raw, "infrastructure template"), current: q.Current.InfrastructureMachineTemplate.Raw,
+			desired: q.Desired.InfrastructureMachineTemplate.Raw, patch: a.InfrastructureMachineTemplatePatch},
+		part{name: nameOf(q.Desired.BootstrapConfigTemplate.Raw, "bootstrap template"), current: q.Current.BootstrapConfigTemplate.Raw,
+			desired: q.Desired.BootstrapConfigTemplate.Raw, patch: a.BootstrapConfigTemplatePatch})
+}
+
+// typed brings JSON of a kind of Cluster API into the form in which this program writes it.
+func typed[T any](raw []byte) ([]byte, error) {
+	var o T
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return nil, err
+	}
+	return json.Marshal(o)
+}
+
+// nameOf is the kind of an object, for messages.
+func nameOf(raw []byte, other string) string {
+	var meta struct{ Kind string }
+	if json.Unmarshal(raw, &meta) != nil || meta.Kind == "" {
+		return other
+	}
+	return meta.Kind
+}

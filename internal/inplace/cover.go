@@ -1,0 +1,147 @@
+package inplace
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/slipwayhq/slipway/internal/jsonpatch"
+)
+
+// mostUncovered is how many changes that an extension leaves are named.
+const mostUncovered = 10
+
+// part is one object of a question: as it is and as it shall be, and the patch that an extension answered.
+type part struct {
+	// name says which object it is, such as "Machine".
+	name             string
+	current, desired []byte
+	patch            hooksv1.Patch
+	// normal brings JSON of the object into the form of the desired one; nil: it is in it.
+	normal func([]byte) ([]byte, error)
+}
+
+// Where the changes are that patches have to cover, of an object of a Machine and of a template.
+func machineRoot() []string  { return []string{"spec"} }
+func templateRoot() []string { return []string{"spec", "template", "spec"} }
+
+// uncovered are the changes that are left when the patches were applied, such as "LocalMachine spec.memory", sorted. Changes outside
+// of root do not count: neither those that are desired, which follow without an extension, nor those of patches. The error says
+// which patch cannot be applied.
+func uncovered(root []string, parts ...part) ([]string, error) {
+	var out []string
+	for _, p := range parts {
+		left, err := p.uncovered(root)
+		if err != nil {
+			return nil, fmt.Errorf("the patch of %s: %w", p.name, err)
+		}
+		for _, path := range left {
+			out = append(out, p.name+" "+strings.Join(path, "."))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (p part) uncovered(root []string) ([][]string, error) {
+	after := p.current
+	if p.patch.IsDefined() && len(p.current) > 0 {
+		var err error
+		if after, err = jsonpatch.Apply(p.patch.PatchType, p.current, p.patch.Patch); err != nil {
+			return nil, err
+		}
+		if p.normal != nil {
+			if after, err = p.normal(after); err != nil {
+				return nil, fmt.Errorf("what it leaves cannot be read: %w", err)
+			}
+		}
+	}
+	is, err := below(root, after)
+	if err != nil {
+		return nil, fmt.Errorf("what it leaves cannot be read: %w", err)
+	}
+	want, err := below(root, p.desired)
+	if err != nil {
+		return nil, err
+	}
+	return differences(is, want, root), nil
+}
+
+// below is the value at a path of an object, without fields that are null: they are the same as none.
+func below(root []string, object []byte) (any, error) {
+	if len(object) == 0 {
+		return nil, nil
+	}
+	var content map[string]any
+	if err := utiljson.Unmarshal(object, &content); err != nil {
+		return nil, err
+	}
+	var value any = content
+	for _, name := range root {
+		m, _ := value.(map[string]any)
+		value = m[name]
+	}
+	return withoutNulls(value), nil
+}
+
+func withoutNulls(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, item := range v {
+			if item == nil {
+				delete(v, key)
+			} else {
+				v[key] = withoutNulls(item)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutNulls(v[i])
+		}
+	}
+	return value
+}
+
+// differences are the paths at which two values differ; lists are compared as a whole.
+func differences(a, b any, at []string) [][]string {
+	if reflect.DeepEqual(a, b) || isEmptyMap(a) && isEmptyMap(b) {
+		return nil
+	}
+	was, ok := a.(map[string]any)
+	is, ok2 := b.(map[string]any)
+	if !ok || !ok2 {
+		return [][]string{at}
+	}
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(was)), maps.Keys(is))
+	slices.Sort(keys)
+	var out [][]string
+	for _, key := range slices.Compact(keys) {
+		before, had := was[key]
+		after, has := is[key]
+		if had != has {
+			out = append(out, append(slices.Clone(at), key))
+			continue
+		}
+		out = append(out, differences(before, after, append(slices.Clone(at), key))...)
+	}
+	return out
+}
+
+// isEmptyMap reports whether the whole part that patches are about is empty: a spec without fields is the same as none.
+func isEmptyMap(v any) bool {
+	m, ok := v.(map[string]any)
+	return v == nil || ok && len(m) == 0
+}
+
+// listed names changes for a message.
+func listed(changes []string) string {
+	if len(changes) > mostUncovered {
+		return fmt.Sprintf("%s and %d more", strings.Join(changes[:mostUncovered], ", "), len(changes)-mostUncovered)
+	}
+	return strings.Join(changes, ", ")
+}
