@@ -7,6 +7,8 @@
 //
 //	State ──► Plan ──► []Change ──► the MachineSets' replicas ──► Machines come and go ──► State …
 //
+// Machines that an extension can update in place are handed from one MachineSet to the other instead ([Moving]).
+//
 // Owns: the meaning of maxSurge, maxUnavailable, rollout.after, maxInFlight and
 // of which template fields need a new Machine.
 //

@@ -30,6 +30,13 @@ type Set struct {
 	Recorded int32
 	// Leaving MachineSets are being deleted themselves: their Machines count, and their replicas do not change.
 	Leaving bool
+	// InPlace: an extension can make the Machines of this old MachineSet those of the new one. It hands them over
+	// instead of deleting them, unless they count as Free.
+	InPlace bool
+	// Updating counts those of Actual that are being updated in place, and are neither Available nor Free.
+	Updating int32
+	// Moved counts those of Actual that another MachineSet handed over, and that Desired does not count yet.
+	Moved int32
 }
 
 // State is a deployment as planning sees it.
@@ -62,9 +69,23 @@ func (c Change) String() string {
 //
 //	Held         proportional.go
 //	OnDelete     ondelete.go
-//	otherwise    rolling.go
-func Plan(s State) []Change {
+//	otherwise    rolling.go, with inplace.go for MachineSets whose Machines can be updated in place
+func Plan(s State) []Change { return planned(s).changes() }
+
+// Moving names the old MachineSets that hand over what they have too many to the new one, instead of deleting it.
+func Moving(s State) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range planned(s).old {
+		if e.moves {
+			out[e.Name] = true
+		}
+	}
+	return out
+}
+
+func planned(s State) *ledger {
 	l := newLedger(s)
+	l.decideMoves()
 	switch {
 	case s.Held:
 		l.proportional()
@@ -74,7 +95,7 @@ func Plan(s State) []Change {
 	default:
 		l.rollingUpdate()
 	}
-	return l.changes()
+	return l
 }
 
 // Complete reports whether nothing is left to roll out: the new MachineSet has all replicas, all available,
@@ -128,6 +149,20 @@ type entry struct {
 	Set
 	target int32
 	why    string
+	// from is the number of replicas that the MachineSet has now: Desired counts those that were handed over to it as well.
+	from int32
+	// moves: it hands over what it has too many.
+	moves bool
+}
+
+// newEntry is a MachineSet that nothing changes, but for the Machines that were handed over to it: from now on it counts them.
+func newEntry(s Set) *entry {
+	e := &entry{Set: s, from: s.Desired}
+	if s.Moved > 0 {
+		e.Desired, e.why = s.Desired+s.Moved, "it counts the Machines that were handed over to it"
+	}
+	e.target = e.Desired
+	return e
 }
 
 // set gives the MachineSet a new number of replicas.
@@ -143,19 +178,24 @@ type ledger struct {
 	current *entry   // nil where there is no new MachineSet
 	old     []*entry // the oldest first; none that is being deleted
 	leaving []Set
+	// receivable is how many Machines the new MachineSet can still be handed, beyond those that are on their way to it.
+	receivable int32
 }
 
 func newLedger(s State) *ledger {
 	l := &ledger{State: s}
 	if s.New != nil {
-		l.current = &entry{Set: *s.New, target: s.New.Desired}
+		l.current = newEntry(*s.New)
 	}
 	for _, set := range slices.SortedFunc(slices.Values(s.Old), Older) {
 		if set.Leaving {
 			l.leaving = append(l.leaving, set)
 			continue
 		}
-		l.old = append(l.old, &entry{Set: set, target: set.Desired})
+		if !set.InPlace { // what is being updated is deleted before anything that is available
+			set.Free, set.Updating = set.Free+set.Updating, 0
+		}
+		l.old = append(l.old, newEntry(set))
 	}
 	return l
 }
@@ -183,8 +223,8 @@ func (l *ledger) sum(of func(Set) int32) int32 {
 func (l *ledger) changes() []Change {
 	var out []Change
 	for _, e := range l.entries() {
-		if e.target != e.Desired {
-			out = append(out, Change{Set: e.Name, From: e.Desired, To: e.target, Why: e.why})
+		if e.target != e.from {
+			out = append(out, Change{Set: e.Name, From: e.from, To: e.target, Why: e.why})
 		}
 	}
 	return out

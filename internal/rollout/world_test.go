@@ -19,11 +19,15 @@ const (
 	stuck     health = "stuck"     // not available, though its Node is healthy: no one can tell it from the others
 	broken    health = "broken"    // its Node is not healthy: goes first
 	deleting  health = "deleting"
+	updating  health = "updating" // in place: not available, and goes first when its MachineSet deletes Machines
+	failed    health = "failed"   // its update in place failed
 )
 
 type machine struct {
 	name string
 	health
+	// moved: another MachineSet handed it over; counted: the deployment's controller has counted it for the MachineSet that it is in.
+	moved, counted bool
 }
 
 // set is a MachineSet of the world with its controller's state.
@@ -33,6 +37,7 @@ type set struct {
 	made     int
 	becomes  health // what its Machines come to
 	noCreate bool   // cluster.x-k8s.io/disable-machine-create
+	moving   bool   // it hands over what it has too many
 	awake    bool
 	seen     string // the status its controller reported last
 }
@@ -57,6 +62,10 @@ type world struct {
 	frail bool
 	// fails tells whether the next write of the deployment's controller fails; nil: none does.
 	fails func() bool
+	// inPlace tells whether the Machines of a MachineSet can be updated in place; nil: none can.
+	inPlace func(set string) bool
+	// created and deleted count Machines.
+	created, deleted int
 	// writes counts those of the deployment's controller, the ones that failed included.
 	writes int
 }
@@ -114,9 +123,17 @@ func (w *world) current() *set { return w.sets[len(w.sets)-1] }
 // view is a MachineSet as planning sees it.
 func (s *set) view() rollout.Set {
 	v := s.Set
-	v.Actual, v.Deleting, v.Available, v.Free = int32(len(s.machines)), s.count(deleting), s.count(available), s.count(starting)+s.count(broken)
+	v.Actual, v.Deleting, v.Available, v.Free = int32(len(s.machines)), s.count(deleting), s.count(available), s.count(starting)+s.count(broken)+s.count(failed)
+	v.Updating = s.count(updating)
+	for _, m := range s.machines {
+		if m.isUncounted() && m.health != deleting {
+			v.Moved++
+		}
+	}
 	return v
 }
+
+func (m *machine) isUncounted() bool { return m.moved && !m.counted }
 
 func (s *set) count(h health) int32 {
 	var n int32
@@ -143,6 +160,7 @@ func (w *world) state() rollout.State {
 		if i == len(w.sets)-1 {
 			st.New = &v
 		} else {
+			v.InPlace = w.inPlace != nil && w.inPlace(s.Name)
 			st.Old = append(st.Old, v)
 		}
 	}
@@ -153,12 +171,12 @@ func (w *world) state() rollout.State {
 // it is scaled for; a write that fails ends the reconciliation, which is retried.
 func (w *world) planPass() {
 	w.awake = false
-	planned := map[string]rollout.Change{}
+	planned, moving := map[string]rollout.Change{}, rollout.Moving(w.state())
 	for _, c := range rollout.Plan(w.state()) {
 		planned[c.Set] = c
 	}
 	for _, s := range w.inOrder() {
-		if !w.syncSet(s, planned[s.Name]) {
+		if !w.syncSet(s, planned[s.Name], moving[s.Name]) {
 			w.awake = true
 			return
 		}
@@ -173,9 +191,9 @@ func (w *world) planPass() {
 }
 
 // syncSet writes what is planned of one MachineSet; false: the write failed.
-func (w *world) syncSet(s *set, c rollout.Change) bool {
+func (w *world) syncSet(s *set, c rollout.Change, moving bool) bool {
 	noCreate := w.limits.OnDelete && s != w.current()
-	if c.Set == "" && s.Recorded == w.replicas && s.noCreate == noCreate {
+	if c.Set == "" && s.Recorded == w.replicas && s.noCreate == noCreate && s.moving == moving && s.view().Moved == 0 {
 		return true
 	}
 	if w.writes++; w.fails != nil && w.fails() {
@@ -188,7 +206,12 @@ func (w *world) syncSet(s *set, c rollout.Change) bool {
 		s.Desired, s.awake, w.awake = c.To, true, true
 		w.checkTotal(before)
 	}
-	s.Recorded, s.noCreate = w.replicas, noCreate
+	for _, m := range s.machines {
+		if m.moved {
+			m.counted, s.awake = true, true
+		}
+	}
+	s.Recorded, s.noCreate, s.moving = w.replicas, noCreate, moving
 	return true
 }
 
@@ -212,14 +235,21 @@ func (w *world) desired() int32 { return w.total(func(s *set) int32 { return s.D
 // setPass is a pass of a MachineSet's controller.
 func (w *world) setPass(s *set) {
 	s.awake = false
-	for int32(len(s.machines)) < s.Desired && !s.noCreate {
+	for _, m := range s.machines {
+		if m.moved && m.counted && m.health != deleting {
+			w.say("%s: update in place begins", m.name)
+			m.moved, m.counted = false, false
+		}
+	}
+	for s.held() < s.Desired && !s.noCreate {
 		s.made++
+		w.created++
 		m := &machine{name: fmt.Sprintf("%s%d", s.Name, s.made), health: starting}
 		s.machines = append(s.machines, m)
 		w.say("%s: create", m.name)
 		w.checkSurge()
 	}
-	for n := int32(len(s.machines)) - s.count(deleting) - s.Desired; n > 0; n-- {
+	for n := s.held() - s.count(deleting) - s.Desired; n > 0; n-- {
 		w.shrink(s)
 	}
 	if status := fmt.Sprint(s.view()); status != s.seen {
@@ -227,24 +257,61 @@ func (w *world) setPass(s *set) {
 	}
 }
 
-// shrink deletes one Machine of the set, in the order of MS-10.
+// held counts the Machines that the set's replicas are about.
+func (s *set) held() int32 {
+	var n int32
+	for _, m := range s.machines {
+		if !m.isUncounted() || m.health == deleting {
+			n++
+		}
+	}
+	return n
+}
+
+// shrink deletes one Machine of the set, in the order of MS-10, or hands one over.
 func (w *world) shrink(s *set) {
 	var first, rest []*machine
 	for _, m := range s.machines {
 		switch m.health {
-		case starting, broken:
+		case starting, broken, failed:
 			first = append(first, m)
+		case updating:
+			if !s.moving && !m.isUncounted() {
+				first = append([]*machine{m}, first...)
+			}
 		case available, stuck:
 			rest = append(rest, m)
 		}
+	}
+	if len(first)+len(rest) == 0 {
+		return // what is being updated is waited for
 	}
 	m := append(first, rest...)[0]
 	if len(first) == 0 && w.rng != nil {
 		m = rest[w.rng.IntN(len(rest))]
 	}
+	if s.moving && len(first) == 0 {
+		w.move(s, m)
+		return
+	}
+	w.deleted++
 	was := m.health
 	m.health = deleting
 	w.say("%s: delete", m.name)
+	if was == available {
+		w.checkAvailable(m)
+	}
+}
+
+// move hands a Machine over to the current set.
+func (w *world) move(s *set, m *machine) {
+	to := w.current()
+	was := m.health
+	m.health, m.moved, m.counted = updating, true, false
+	s.machines = slices.DeleteFunc(s.machines, func(other *machine) bool { return other == m })
+	to.machines = append(to.machines, m)
+	to.awake = true
+	w.say("%s: hand over to %s", m.name, to.Name)
 	if was == available {
 		w.checkAvailable(m)
 	}
@@ -274,6 +341,9 @@ func (w *world) advance(s *set, m *machine) bool {
 	case m.health == starting && s.becomes != starting:
 		m.health = s.becomes
 		w.say("%s: %s", m.name, m.health)
+	case m.health == updating && !m.moved:
+		m.health = map[health]health{available: available, stuck: stuck, broken: failed, starting: failed}[s.becomes]
+		w.say("%s: %s", m.name, m.health)
 	default:
 		return false
 	}
@@ -292,7 +362,7 @@ func (w *world) steps() []func() {
 			out = append(out, func() { w.setPass(s) })
 		}
 		for _, m := range s.machines {
-			if m.health == deleting || m.health == starting && s.becomes != starting {
+			if m.health == deleting || m.health == starting && s.becomes != starting || m.health == updating && !m.moved {
 				out = append(out, func() { w.advance(s, m) })
 			}
 		}
