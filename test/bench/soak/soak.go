@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/test/bench/follow"
@@ -66,7 +68,11 @@ func newSoak(ctx context.Context, o options) (*soak, error) {
 	if s.other, err = pair.Start(ctx, o.binary, flags...); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
-	if s.client, err = client.New(s.pair.Config, client.Options{}); err != nil {
+	scheme := runtime.NewScheme()
+	if err := runtimev1.AddToScheme(scheme); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	if s.client, err = client.New(s.pair.Config, client.Options{Scheme: scheme}); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil

@@ -135,6 +135,8 @@ type MachineSpec struct {
 	ProviderID, Zone, Version string
 	// ControlPlane tells that the node runs a control plane.
 	ControlPlane bool
+	// Ran tells that the machine was provisioned before, in this management cluster or in the one that it comes from.
+	Ran bool
 	// Policy is what the operator allows.
 	Policy policy.Configuration
 	// Endpoint of the cluster, host and port; empty while there is none.

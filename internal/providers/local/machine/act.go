@@ -116,6 +116,7 @@ func spec(s Snapshot) backend.MachineSpec {
 		Version:      s.version(),
 		Startup:      s.startup(),
 		ControlPlane: s.controlPlane(),
+		Ran:          s.Machine != nil && s.Machine.Spec.ProviderID != "",
 		Image:        s.Terms.Image,
 		Ranges:       ranges(s),
 		Resources:    s.Terms.Resources,

@@ -369,6 +369,9 @@ func TestSpec(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("mounts are those that were resolved, resources what is asked for, else the most that is allowed (-want +got):\n%s", diff)
 	}
+	if s.Machine.Spec.ProviderID = "slipway:///x"; !spec(s).Ran {
+		t.Error("a Machine that knows it as provisioned says that it ran, also after a move")
+	}
 }
 
 // world is the controller with a host and an API server in memory.

@@ -31,7 +31,8 @@ const (
 )
 
 // controlPlane makes sure that the API server of a machine's cluster answers, and is not older than the machine: that of a
-// simulated cluster is one, whichever machines it is said to run on.
+// simulated cluster is one, whichever machines it is said to run on. The first machine makes it and others join it; where it is
+// gone, as after a move or a restore, each machine that was part of it makes it, for the first one may have been replaced.
 func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) error {
 	cluster := types.NamespacedName{Namespace: spec.Owner.Object.Namespace, Name: spec.Owner.Cluster}
 	st := m.server.StatusOf(cluster)
@@ -55,7 +56,7 @@ func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) e
 			return fault.New(fault.Invalid, "BootstrapDataIncomplete", "The bootstrap data has no file %s: a simulated control plane is made from it", path)
 		}
 	}
-	if !m.server.Status(name).Exists && clusterConfiguration(files) == "" {
+	if !m.server.Status(name).Exists && !spec.Ran && clusterConfiguration(files) == "" {
 		return fault.New(fault.Transient, "WaitingForControlPlane", "Waiting for the first machine of the control plane: this one joins it")
 	}
 	return m.server.Start(name, simulated.Spec{

@@ -33,6 +33,7 @@ type plane struct {
 	files   map[string][]byte
 	ca      pki.Pair
 	at      string
+	ran     bool // the machines ran before
 	end     func()
 }
 
@@ -80,7 +81,7 @@ func ref(name string) backend.Ref {
 func (p *plane) create(name, version string, annotations map[string]string) error {
 	spec := backend.MachineSpec{
 		Owner: backend.Owner{Cluster: "c", Object: ref(name).Object, UID: types.UID(name)}, Name: "m-" + name, Hostname: name, ProviderID: "slipway:///m-" + name,
-		Version: version, ControlPlane: true, Endpoint: p.at, Policy: policy.Default(),
+		Version: version, ControlPlane: true, Ran: p.ran, Endpoint: p.at, Policy: policy.Default(),
 		Files: func(context.Context) (map[string][]byte, error) { return p.files, nil },
 	}
 	_, err := p.backend.Faults(annotations).Machines.Create(p.t.Context(), spec)
@@ -178,6 +179,28 @@ func TestControlPlaneMachines(t *testing.T) {
 	}
 	if _, running, err := p.backend.Balancers.FindBalancer(ctx, backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Cluster: "c"}); err != nil || running {
 		t.Errorf("it outlives its machines: %v", err)
+	}
+}
+
+// After a move or a restore the simulated control plane is gone, and the machine that made it may have been replaced long before:
+// those that ran make it, those that never did join it.
+func TestControlPlaneMadeByThoseWhoJoined(t *testing.T) {
+	p := newPlane(t, t.TempDir(), nil)
+	p.files["/run/kubeadm/kubeadm.yaml"] = []byte("kind: JoinConfiguration\n")
+	if err := p.create("cp-9", "v1.36.3", nil); fault.KindOf(err) != fault.Transient {
+		t.Fatalf("one that never ran made the cluster: %v", err)
+	}
+	p.ran = true
+	p.must(p.create("cp-2", "v1.36.3", nil))
+	p.must(p.create("cp-3", "v1.36.3", nil))
+	p.ran = false
+	p.must(p.create("cp-9", "v1.36.3", nil))
+	config, err := p.client().CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kubeadm-config", metav1.GetOptions{})
+	if err != nil || !strings.Contains(config.Data["ClusterConfiguration"], "kind: ClusterConfiguration") || !strings.Contains(config.Data["ClusterConfiguration"], "kubernetesVersion: v1.36.3") {
+		t.Errorf("kubeadm-config: %v, %v", config, err)
+	}
+	if members := p.server.Etcd(types.NamespacedName{Namespace: "ns", Name: "c"}).Members(); len(members) != 3 {
+		t.Errorf("got %d members", len(members))
 	}
 }
 

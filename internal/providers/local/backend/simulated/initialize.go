@@ -28,6 +28,9 @@ func initialize(ctx context.Context, c kubernetes.Interface, kubernetesVersion, 
 	var said struct {
 		ImageRepository string `json:"imageRepository"`
 	}
+	if configuration == "" { // made by a machine that had joined
+		configuration = "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: " + kubernetesVersion + "\n"
+	}
 	if err := yaml.Unmarshal([]byte(configuration), &said); err != nil {
 		return fmt.Errorf("reading the ClusterConfiguration: %w", err)
 	}
