@@ -106,7 +106,7 @@ func startUpgrades(t *testing.T) upgrades {
 		f.must(clusters.SetupWithManager(mgr))
 		setup := loop.Setup{Manager: mgr, Concurrency: 2}
 		f.must(machineset.Add(setup, clusters, machineset.Settings{}))
-		f.must(machinedeployment.Add(setup, machinedeployment.Settings{}))
+		f.must(machinedeployment.Add(setup, nil, machinedeployment.Settings{}))
 	})
 	u := upgrades{fleet: f, history: &history{machines: map[string]bool{}, replicas: map[string][]int32{}}}
 	u.follow(&clusterv1.MachineList{})

@@ -282,7 +282,7 @@ func (f fleet) add(mgr manager.Manager) {
 		func() error { return machine.Add(setup, clusters, machine.Settings{}) },
 		func() error { return machinepool.Add(setup, clusters, machinepool.Settings{Policy: policy.Default()}) },
 		func() error { return machineset.Add(setup, clusters, machineset.Settings{}) },
-		func() error { return machinedeployment.Add(setup, machinedeployment.Settings{}) },
+		func() error { return machinedeployment.Add(setup, nil, machinedeployment.Settings{}) },
 		func() error { return bootstrap.Add(setup, clusters, bootstrap.Settings{}) },
 		func() error {
 			return hosted.Add(setup, hosted.Config{

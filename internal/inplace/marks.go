@@ -48,6 +48,16 @@ func StateOf(m *clusterv1.Machine) State {
 // IsUpdating reports whether an in-place update of a Machine has begun and is not over.
 func IsUpdating(m *clusterv1.Machine) bool { return StateOf(m) != None }
 
+// HasFailed reports whether the extension said that the update of a Machine has failed.
+func HasFailed(m *clusterv1.Machine) bool {
+	for _, c := range m.Status.Conditions {
+		if c.Type == clusterv1.MachineUpdatingCondition {
+			return c.Reason == clusterv1.MachineInPlaceUpdateFailedReason
+		}
+	}
+	return false
+}
+
 // IsMarked reports whether an object, a Machine or one that it refers to, has the mark of an update in progress.
 func IsMarked(o client.Object) bool {
 	_, marked := o.GetAnnotations()[clusterv1.UpdateInProgressAnnotation]

@@ -173,7 +173,7 @@ func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []fun
 		func() error { return machine.Add(p.setup(machine.Name), clusters, cfg.machines()) },
 		func() error { return machinehealthcheck.Add(p.setup(machinehealthcheck.Name), clusters) },
 		func() error {
-			return machinedeployment.Add(p.setup(machinedeployment.Name), machinedeployment.Settings{Topology: cfg.Gates.Enabled(GateClusterTopology), Policy: cfg.Policy})
+			return machinedeployment.Add(p.setup(machinedeployment.Name), extensions, cfg.machineDeployments())
 		},
 		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
 	}
@@ -309,6 +309,10 @@ func (c Config) machines() machine.Settings {
 }
 
 // machineSets are the settings of the MachineSet controller with those that are gates.
+func (c Config) machineDeployments() machinedeployment.Settings {
+	return machinedeployment.Settings{Topology: c.Gates.Enabled(GateClusterTopology), InPlace: c.Gates.Enabled(GateInPlaceUpdates), Policy: c.Policy}
+}
+
 func (c Config) machineSets() machineset.Settings {
 	s := c.MachineSets
 	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)

@@ -27,6 +27,9 @@ type (
 		Name     string
 		Replicas int32
 		Revision int64
+		// Note says why Machines of other MachineSets are replaced although an extension updates some in place; empty: nothing to say.
+		Note string
+		moves
 	}
 	// TakeOver takes over the fields of a MachineSet that the reference implementation applied.
 	TakeOver struct{ Set string }
@@ -37,6 +40,9 @@ type (
 		Revision       int64
 		Current        bool
 		Why            string
+		// Begins: from now on it hands its Machines over.
+		Begins bool
+		moves
 	}
 	// DeleteSet deletes a MachineSet.
 	DeleteSet struct{ Name, Why string }

@@ -101,8 +101,13 @@ func (j judged) rollingOut() condition.Verdict {
 	for _, line := range slices.Sorted(maps.Keys(why)) {
 		lines = append(lines, "* "+line)
 	}
-	if held := waitMessage(j.plan, rolloutHeld); held != "" {
-		lines = append(lines, "* "+held)
+	for _, line := range inPlaceLines(j.Snapshot) {
+		lines = append(lines, "* "+line)
+	}
+	for _, reason := range []string{rolloutHeld, inPlaceUnknown} {
+		if held := waitMessage(j.plan, reason); held != "" {
+			lines = append(lines, "* "+held)
+		}
 	}
 	if ptr.Deref(j.Deployment.Spec.Paused, false) {
 		lines = append(lines, "* The rollout is paused by spec.paused")

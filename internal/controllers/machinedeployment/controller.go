@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
@@ -37,8 +38,10 @@ type Controller struct {
 	// created are the MachineSets that the cache does not show yet.
 	created  kube.Pending
 	settings Settings
-	scope    membership.Scope
-	now      func() time.Time
+	// extensions say what can be updated in place; nil: none does.
+	extensions hook.Client
+	scope      membership.Scope
+	now        func() time.Time
 }
 
 // Settings of the controller.
@@ -48,11 +51,13 @@ type Settings struct {
 	Topology bool
 	// Policy is what the operator allows; the zero value: everything.
 	Policy policy.Configuration
+	// InPlace: Machines are updated in place where an extension can (the feature gate InPlaceUpdates).
+	InPlace bool
 }
 
-// Add adds the controller to the manager.
-func Add(s loop.Setup, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, scope: s.Scope(), now: s.Clock()}
+// Add adds the controller to the manager. Without extensions no Machine is updated in place.
+func Add(s loop.Setup, extensions hook.Client, settings Settings) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, extensions: extensions, scope: s.Scope(), now: s.Clock()}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)
@@ -85,6 +90,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachineDeployment, 
 		Adopt:   c.enter,
 		Urgent:  loop.Urgent{Conditions: []string{clusterv1.MachineDeploymentAvailableCondition}, Replicas: true},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Answer: c.answer,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -90,6 +91,14 @@ func decideRollout(s Snapshot, p *loop.Plan) {
 		p.WaitFor(invalidStrategy, "The rollout strategy cannot be followed: %s", err).For(kind, s.Deployment.Name).ForPerson()
 		return
 	}
+	if r.asks() {
+		p.Ask = append(p.Ask, AskInPlace{})
+		return
+	}
+	if r.unknown != "" {
+		p.WaitFor(inPlaceUnknown, "%s", r.unknown).For(kind, s.Deployment.Name).ForTime()
+		p.RecheckIn(r.recheck)
+	}
 	if r.held != "" {
 		wait := p.WaitFor(rolloutHeld, "%s", r.held)
 		if waiting, ambiguous := machinesWithUnknownNodes(s); scalingProblem(s) == "" {
@@ -106,7 +115,7 @@ func decideRollout(s Snapshot, p *loop.Plan) {
 	}
 	if r.creates() {
 		n := scaled[r.state.New.Name].To
-		p.Do(CreateSet{Name: r.state.New.Name, Replicas: n, Revision: r.state.New.Revision})
+		p.Do(CreateSet{Name: r.state.New.Name, Replicas: n, Revision: r.state.New.Revision, Note: replacedNote(s), moves: r.movesOf(s, nil)})
 	}
 	for i := range s.Sets {
 		decideSet(s, plannedSet{rolloutState: r, set: &s.Sets[i], change: scaled[s.Sets[i].Name]}, p)
@@ -140,7 +149,8 @@ func decideSet(s Snapshot, pl plannedSet, p *loop.Plan) {
 	if handOver().Moves(pl.set) {
 		p.Do(TakeOver{Set: pl.set.Name})
 	}
-	a := SyncSet{Name: pl.set.Name, Replicas: replicasOf(pl.set), Revision: revisionOf(pl.set), From: replicasOf(pl.set)}
+	a := SyncSet{Name: pl.set.Name, Replicas: replicasOf(pl.set), Revision: revisionOf(pl.set), From: replicasOf(pl.set), moves: pl.movesOf(s, pl.set)}
+	a.Begins = a.to != "" && inplace.MoveTo(pl.set) != a.to
 	if pl.change.Set != "" {
 		a.Replicas, a.Why = pl.change.To, pl.change.Why
 	}
@@ -162,6 +172,7 @@ type rolloutState struct {
 	held string
 	// denied: the operator's policy does not allow so many replicas, and no MachineSet is scaled.
 	denied bool
+	inPlace
 }
 
 // creates reports whether a MachineSet has to be created.
@@ -191,10 +202,13 @@ func rolloutOf(s Snapshot) (rolloutState, error) {
 	if held := blockedReason(s); held != "" {
 		r.held, r.state.Held = held, true
 	}
+	r.inPlace = inPlaceOf(s, r)
+	r.state.Held = r.state.Held || r.unknown != ""
 	var newest int64
 	for i := range s.Sets {
 		if i != r.index {
 			set := setView(s, &s.Sets[i])
+			set.InPlace = r.canUpdate(s, &s.Sets[i])
 			r.state.Old = append(r.state.Old, set)
 			newest = max(newest, set.Revision)
 		}
@@ -205,10 +219,20 @@ func rolloutOf(s Snapshot) (rolloutState, error) {
 		set.Revision = max(set.Revision, newest+1)
 		r.state.New = &set
 	case !r.state.Held:
-		revision := max(newest, revisionOf(s.Deployment)) + 1
+		revision := nextRevision(s)
 		r.state.New = &rollout.Set{Name: nameOf(s, revision), Revision: revision, Created: s.Now, Recorded: -1}
 	}
+	r.moving = rollout.Moving(r.state)
 	return r, nil
+}
+
+// nextRevision is that of the MachineSet that is created next.
+func nextRevision(s Snapshot) int64 {
+	newest := revisionOf(s.Deployment)
+	for i := range s.Sets {
+		newest = max(newest, revisionOf(&s.Sets[i]))
+	}
+	return newest + 1
 }
 
 // blockedReason says why nothing is rolled out although the user has not paused it, empty: no reason.
@@ -257,9 +281,13 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 		switch {
 		case priority == machines.Deleting:
 			v.Deleting++
+		case inplace.IsMarked(m) && !inplace.HasFailed(m): // whatever its conditions say: they may be those of before
+			v.Updating++
+		case inplace.IsMarked(m):
+			v.Free++
 		case condition.Set(m.Status.Conditions).IsTrue(clusterv1.MachineAvailableCondition):
 			v.Available++
-			preferred = preferred || priority == machines.Marked || priority == machines.Updating
+			preferred = preferred || priority == machines.Marked
 		case machines.IsUnhealthy(m):
 			v.Free++
 		}
@@ -267,6 +295,7 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 	if preferred {
 		v.Free = 0
 	}
+	v.Moved = int32(len(newlyCounted(s, set)))
 	return v
 }
 

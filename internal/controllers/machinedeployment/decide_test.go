@@ -370,10 +370,17 @@ func TestView(t *testing.T) { // DP-06
 	if got.Actual != 3 || got.Deleting != 1 || got.Available != 1 || got.Free != 1 || got.Desired != 3 || got.Recorded != 3 || got.Revision != 1 {
 		t.Errorf("%+v", got)
 	}
-	for _, first := range []string{clusterv1.DeleteMachineAnnotation, clusterv1.UpdateInProgressAnnotation} { // MS-10
-		s.Machines["md-1"][2].Annotations = map[string]string{first: ""}
-		if got := setView(s, &s.Sets[0]); got.Free != 0 {
-			t.Errorf("an available Machine that goes first (%s) makes none free: %+v", first, got)
-		}
+	s.Machines["md-1"][2].Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""} // MS-10
+	if got := setView(s, &s.Sets[0]); got.Free != 0 {
+		t.Errorf("an available Machine that goes first makes none free: %+v", got)
+	}
+	s.Machines["md-1"][2].Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+	if got := setView(s, &s.Sets[0]); got.Updating != 1 || got.Available != 0 || got.Free != 1 {
+		t.Errorf("a Machine that is being updated is not available, whatever its condition says: %+v", got)
+	}
+	s.Machines["md-1"][2].Status.Conditions = append(s.Machines["md-1"][2].Status.Conditions,
+		metav1.Condition{Type: clusterv1.MachineUpdatingCondition, Status: "False", Reason: clusterv1.MachineInPlaceUpdateFailedReason})
+	if got := setView(s, &s.Sets[0]); got.Updating != 0 || got.Free != 2 {
+		t.Errorf("a Machine whose update failed is replaced: %+v", got)
 	}
 }

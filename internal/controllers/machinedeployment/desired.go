@@ -24,6 +24,7 @@ type share struct {
 	replicas int32
 	revision int64
 	current  bool // it is the one of the deployment's template
+	moves
 }
 
 // nameOf names the MachineSet of a revision. The name follows from what defines the revision, so that a creation that is repeated
@@ -118,6 +119,7 @@ func annotations(s Snapshot, p share) map[string]string {
 		out[clusterv1.MaxReplicasAnnotation] = strconv.Itoa(int(replicas + limits.MaxSurge))
 	}
 	out[clusterv1.DisableMachineCreateAnnotation] = strconv.FormatBool(limits.OnDelete && !p.current)
+	p.annotate(out, setNamed(s, p.name))
 	return out
 }
 
@@ -126,6 +128,8 @@ func ownAnnotations() []string {
 	return []string{
 		"kubectl.kubernetes.io/last-applied-configuration", clusterv1.RevisionAnnotation, clusterv1.DesiredReplicasAnnotation,
 		clusterv1.MaxReplicasAnnotation, clusterv1.CRDMigrationObservedGenerationAnnotation, "cluster.x-k8s.io/conversion-data",
+		clusterv1.MachineSetMoveMachinesToMachineSetAnnotation, clusterv1.MachineSetReceiveMachinesFromMachineSetsAnnotation,
+		clusterv1.AcknowledgedMoveAnnotation,
 	}
 }
 
@@ -184,9 +188,9 @@ func (a CreateSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s,
 func (a SyncSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
 
 func (a CreateSet) share() share {
-	return share{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: true}
+	return share{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: true, moves: a.moves}
 }
 
 func (a SyncSet) share() share {
-	return share{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: a.Current}
+	return share{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: a.Current, moves: a.moves}
 }

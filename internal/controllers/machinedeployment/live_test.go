@@ -73,7 +73,7 @@ func startLive(t *testing.T) live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, Settings{}); err != nil {
+	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, nil, Settings{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

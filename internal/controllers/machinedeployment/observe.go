@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 )
@@ -39,6 +40,8 @@ type Snapshot struct {
 	Templates clone.Templates
 	// Hidden are MachineSets of the deployment that the manager does not see, since they lack its watch label.
 	Hidden []string
+	// InPlace is whether the Machines of old MachineSets can be updated in place, by the names of those; nil until it was asked for.
+	InPlace map[string]inplace.Answer
 	// Stale is true while the cache does not show this controller's last writes of its MachineSets.
 	Stale bool
 	Settings

@@ -140,7 +140,13 @@ func events(out loop.Outcome) []loop.Event {
 		switch a := done.(type) {
 		case CreateSet:
 			list = append(list, loop.Normal("SuccessfulCreate", "Created MachineSet %s with %d replicas", a.Name, a.Replicas))
+			if a.Note != "" {
+				list = append(list, loop.Normal("ReplacingMachines", "%s", a.Note))
+			}
 		case SyncSet:
+			if a.Begins {
+				list = append(list, loop.Normal("UpdatingInPlace", "Machines of MachineSet %s are updated in place: they are handed over to MachineSet %s", a.Name, a.to))
+			}
 			if a.From != a.Replicas {
 				list = append(list, loop.Normal("SuccessfulScale", "Scaled MachineSet %s from %d to %d replicas: %s", a.Name, a.From, a.Replicas, a.Why))
 			}

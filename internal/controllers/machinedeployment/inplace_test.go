@@ -1,0 +1,305 @@
+package machinedeployment
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/inplace"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/rollout"
+)
+
+const (
+	moveTo       = clusterv1.MachineSetMoveMachinesToMachineSetAnnotation
+	receiveFrom  = clusterv1.MachineSetReceiveMachinesFromMachineSetsAnnotation
+	acknowledged = clusterv1.AcknowledgedMoveAnnotation
+)
+
+// updatable is a deployment whose template changed while Machines can be updated in place; answer is that of the extension, nil: it
+// was not asked.
+func updatable(answer *inplace.Answer, changes ...func(*Snapshot)) Snapshot {
+	return settled(append([]func(*Snapshot){upgrade, func(s *Snapshot) {
+		s.Settings.InPlace = true
+		if answer != nil {
+			s.InPlace = map[string]inplace.Answer{"md-1": *answer}
+		}
+	}}, changes...)...)
+}
+
+func mayMissOne(s *Snapshot) {
+	s.Deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(0))
+	s.Deployment.Spec.Rollout.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
+}
+
+// underWay adds the MachineSet of the new template with Machines that the old one has handed over to it.
+func underWay(names ...string) func(*Snapshot) {
+	return func(s *Snapshot) {
+		withSet(s, share{name: second, replicas: 0, revision: 2, current: true, moves: moves{from: "md-1"}}, 0)
+		s.Deployment.Annotations[clusterv1.RevisionAnnotation] = "2"
+		s.Sets[0].Spec.Replicas = new(3 - int32(len(names)))
+		s.Sets[0].Annotations[moveTo] = second
+		s.Sets[0].Annotations[clusterv1.MaxReplicasAnnotation] = s.Sets[1].Annotations[clusterv1.MaxReplicasAnnotation]
+		for _, name := range names {
+			for i, m := range s.Machines["md-1"] {
+				if m.Name != name {
+					continue
+				}
+				s.Machines["md-1"] = append(s.Machines["md-1"][:i:i], s.Machines["md-1"][i+1:]...)
+				m.Annotations = map[string]string{clusterv1.PendingAcknowledgeMoveAnnotation: "", clusterv1.UpdateInProgressAnnotation: ""}
+				s.Machines[second] = append(s.Machines[second], m)
+				break
+			}
+		}
+	}
+}
+
+func TestDecideInPlace(t *testing.T) { // DP-06
+	covered := &inplace.Answer{Handler: "update.ext", Covered: true}
+	for name, d := range map[string]decision{
+		"covered": {
+			reason: "one Machine at a time, none is created", s: updatable(covered, mayMissOne),
+			do: []string{
+				"create MachineSet " + second + " with 0 replicas: none has the template of revision 2",
+				"scale MachineSet md-1 from 3 to 2: its Machines are updated in place",
+			},
+		},
+		"covered, none may be missing": {
+			reason: "one Machine is created first", s: updatable(covered),
+			do: []string{
+				"create MachineSet " + second + " with 1 replicas: none has the template of revision 2",
+				"sync MachineSet md-1: it differs from the deployment",
+			},
+		},
+		"not covered": {
+			reason: "Machines are replaced", s: updatable(&inplace.Answer{Handler: "update.ext", Uncovered: "MachineSet spec.version"}, mayMissOne),
+			do: []string{
+				"create MachineSet " + second + " with 0 replicas: none has the template of revision 2",
+				"scale MachineSet md-1 from 3 to 2: enough Machines are available without",
+			},
+		},
+		"no extension": {
+			reason: "Machines are replaced", s: updatable(&inplace.Answer{}, mayMissOne),
+			do: []string{
+				"create MachineSet " + second + " with 0 replicas: none has the template of revision 2",
+				"scale MachineSet md-1 from 3 to 2: enough Machines are available without",
+			},
+		},
+		"not known": {
+			reason: "nothing is replaced because an extension is down", recheck: inPlaceRecheck, wait: []string{inPlaceUnknown},
+			s:  updatable(&inplace.Answer{Handler: "update.ext", Problem: fault.New(fault.Unreachable, "Down", "extension ext does not answer")}, mayMissOne),
+			do: []string{"sync MachineSet md-1: it differs from the deployment"},
+		},
+		"busy": {
+			reason: "soon again", recheck: time.Second, wait: []string{inPlaceUnknown}, s: updatable(&inplace.Answer{Later: time.Second}, mayMissOne),
+			do: []string{"sync MachineSet md-1: it differs from the deployment"},
+		},
+		"handed over": {
+			reason: "it is counted, and nothing else moves until it is updated", s: updatable(covered, mayMissOne, underWay("md-1-0")),
+			do: []string{"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were handed over to it"},
+		},
+		"handed over, not known": {
+			reason: "what is on its way arrives", recheck: inPlaceRecheck, wait: []string{inPlaceUnknown},
+			s:  updatable(&inplace.Answer{Problem: fault.New(fault.Invalid, "Wrong", "wrong")}, mayMissOne, underWay("md-1-0")),
+			do: []string{"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were handed over to it"},
+		},
+		"handed over, gate off": {
+			reason: "it is counted whatever the gate says; no other is handed over",
+			s:      updatable(nil, mayMissOne, underWay("md-1-0"), func(s *Snapshot) { s.Settings.InPlace = false }),
+			do: []string{
+				"sync MachineSet md-1: it differs from the deployment",
+				"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were handed over to it",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d.check(t)
+		})
+	}
+}
+
+func TestAsksBeforeRollingOut(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		s      Snapshot
+		asks   bool
+	}{
+		"template": {"an extension may update the Machines", updatable(nil), true},
+		"answered": {"it did answer", updatable(&inplace.Answer{}), false},
+		"gate off": {"none is called", updatable(nil, func(s *Snapshot) { s.Settings.InPlace = false }), false},
+		"settled":  {"there is nothing to update", settled(func(s *Snapshot) { s.Settings.InPlace = true }), false},
+		"first":    {"there is no Machine yet", fresh(func(s *Snapshot) { s.Settings.InPlace = true }), false},
+		"paused":   {"nothing is rolled out", updatable(nil, func(s *Snapshot) { s.Deployment.Spec.Paused = new(true) }), false},
+		"on delete": {"never in place", updatable(nil, func(s *Snapshot) {
+			s.Deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
+		}), false},
+		"empty": {"no Machine is left to update", updatable(nil, func(s *Snapshot) {
+			s.Machines["md-1"] = nil
+		}), false},
+	} {
+		p := Decide(tc.s)
+		if asks := len(p.Ask) > 0; asks != tc.asks {
+			t.Errorf("%s: %s: asks %t (%v)", name, tc.reason, asks, p.Ask)
+		}
+	}
+}
+
+// annotationsOf are those of the MachineSets that a plan writes, by their names.
+func annotationsOf(s Snapshot, p loop.Plan) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, a := range p.Actions {
+		var set *clusterv1.MachineSet
+		switch a := a.(type) {
+		case CreateSet:
+			set = a.Desired(s)
+		case SyncSet:
+			set = a.Desired(s)
+		default:
+			continue
+		}
+		out[set.Name] = map[string]string{}
+		for _, key := range []string{moveTo, receiveFrom, acknowledged} {
+			if value, has := set.Annotations[key]; has {
+				out[set.Name][key] = value
+			}
+		}
+	}
+	return out
+}
+
+func TestAnnotationsOfMoves(t *testing.T) {
+	covered := &inplace.Answer{Handler: "update.ext", Covered: true}
+	for name, tc := range map[string]struct {
+		reason string
+		s      Snapshot
+		want   map[string]map[string]string
+	}{
+		"begin": {"both sides say so", updatable(covered, mayMissOne), map[string]map[string]string{
+			second: {receiveFrom: "md-1"}, "md-1": {moveTo: second},
+		}},
+		"count": {"what is counted is named in the write that counts it", updatable(covered, mayMissOne, underWay("md-1-0", "md-1-2")), map[string]map[string]string{
+			second: {receiveFrom: "md-1", acknowledged: "md-1-0,md-1-2"},
+		}},
+		"counted": {"a Machine that begins is not named any more; one that does not yet, stays", updatable(covered, mayMissOne, underWay("md-1-0", "md-1-2"), func(s *Snapshot) {
+			s.Sets[1].Spec.Replicas = new(int32(2))
+			s.Sets[1].Annotations[acknowledged] = "md-1-0,md-1-2"
+			delete(s.Machines[second][1].Annotations, clusterv1.PendingAcknowledgeMoveAnnotation)
+		}), map[string]map[string]string{second: {receiveFrom: "md-1", acknowledged: "md-1-0"}}},
+		"deleted": {"a Machine that is deleted before it was counted never is", updatable(covered, mayMissOne, underWay("md-1-0"), func(s *Snapshot) {
+			deleted(&s.Machines[second][0])
+		}), map[string]map[string]string{}},
+		"deleted, counted": {"one that was counted stays until it is gone, so that no other is created beside it", updatable(covered, mayMissOne, underWay("md-1-0"), func(s *Snapshot) {
+			s.Sets[1].Spec.Replicas = new(int32(1))
+			s.Sets[1].Annotations[acknowledged] = "md-1-0"
+			deleted(&s.Machines[second][0])
+		}), map[string]map[string]string{}},
+		"written by a user": {"what a user wrote is overwritten, and never propagated from the deployment", settled(func(s *Snapshot) {
+			for _, key := range []string{moveTo, receiveFrom, acknowledged} {
+				s.Sets[0].Annotations[key] = strings.Repeat("other-set,", 1000)
+				s.Deployment.Annotations[key] = "other-set"
+			}
+		}), map[string]map[string]string{"md-1": {moveTo: "", receiveFrom: "", acknowledged: ""}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, annotationsOf(tc.s, Decide(tc.s))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestCountsNoMoreThanItNames(t *testing.T) {
+	s := updatable(nil, underWay())
+	for n := range 3 * inplace.MostNamed {
+		m := machine(&s.Sets[1], "m"+strings.Repeat("x", n))
+		m.Annotations = map[string]string{clusterv1.PendingAcknowledgeMoveAnnotation: "", clusterv1.UpdateInProgressAnnotation: ""}
+		s.Machines[second] = append(s.Machines[second], m)
+	}
+	if v := setView(s, &s.Sets[1]); v.Moved != inplace.MostNamed || v.Actual != 3*inplace.MostNamed {
+		t.Errorf("%+v", v)
+	}
+	s.Sets[1].Annotations[acknowledged] = inplace.List(newlyCounted(s, &s.Sets[1]))
+	if v := setView(s, &s.Sets[1]); v.Moved != 0 {
+		t.Errorf("with a full list: %+v", v)
+	}
+}
+
+func TestConditionSaysWhatIsUpdatedInPlace(t *testing.T) { // DP-12
+	outdated := func(s *Snapshot) {
+		turn(s, "md-1", 0, is(clusterv1.MachineUpToDateCondition, "False", "* Version v1.36.3, v1.36.4 required"))
+	}
+	for name, tc := range map[string]struct {
+		answer inplace.Answer
+		want   string
+	}{
+		"covered":     {inplace.Answer{Handler: "update.ext", Covered: true}, "* Machines of MachineSet md-1 are updated in place by update.ext"},
+		"not covered": {inplace.Answer{Handler: "update.ext", Uncovered: "MachineSet spec.template.spec.version"}, "* Machines of MachineSet md-1 are replaced, since update.ext does not change MachineSet spec.template.spec.version in place"},
+		"not asked":   {inplace.Answer{Uncovered: "their infrastructure is of another kind"}, "* Machines of MachineSet md-1 are replaced, since their infrastructure is of another kind"},
+		"not known": {inplace.Answer{Problem: fault.New(fault.Unreachable, "Down", "extension ext does not answer")},
+			"* Whether the Machines of MachineSet md-1 can be updated in place is not known, and nothing is rolled out until it is: extension ext does not answer"},
+	} {
+		s := updatable(&tc.answer, outdated)
+		status := Report(s, Decide(s), loop.Outcome{}).Status.(clusterv1.MachineDeploymentStatus)
+		for _, c := range status.Conditions {
+			if c.Type == clusterv1.MachineDeploymentRollingOutCondition && !strings.Contains(c.Message+"\n", tc.want+"\n") {
+				t.Errorf("%s: %q", name, c.Message)
+			}
+		}
+	}
+	s := updatable(&inplace.Answer{Handler: "update.ext", Covered: true}, mayMissOne)
+	var events []string
+	for _, e := range Report(s, loop.Plan{}, loop.Outcome{Done: Decide(s).Actions}).Events {
+		events = append(events, e.Reason)
+	}
+	if diff := cmp.Diff([]string{"SuccessfulCreate", "UpdatingInPlace", "SuccessfulScale"}, events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestFormsForAnExtension(t *testing.T) {
+	s := updatable(nil, func(s *Snapshot) {
+		s.Deployment.Spec.Template.Spec.InfrastructureRef.Name = "i2"
+		s.Deployment.Spec.Template.Spec.MinReadySeconds = new(int32(7))
+		s.Sets[0].Annotations["changes"] = "often"
+	})
+	current, desired := currentForm(s, &s.Sets[0]), desiredForm(s)
+	if current.Name != "md-1" || desired.Name != nameOf(s, 2) {
+		t.Errorf("%s, %s", current.Name, desired.Name)
+	}
+	want := *desired.Spec.Template.DeepCopy()
+	want.Spec.Version = "v1.36.3"
+	if diff := cmp.Diff(want, current.Spec.Template); diff != "" {
+		t.Errorf("only what needs a change of Machines differs (-want +got):\n%s", diff)
+	}
+	if len(current.Annotations)+len(desired.Annotations) > 0 || current.Spec.Replicas != nil {
+		t.Errorf("what changes during a rollout would need another answer each time: %v", current)
+	}
+	s = updatable(nil, underWay())
+	if got := desiredForm(s).Name; got != second {
+		t.Errorf("the name is the same before and after the creation: %s", got)
+	}
+}
+
+func TestNeverInPlace(t *testing.T) {
+	old, kinds, config := settled().Deployment.Spec.Template, settled().Deployment.Spec.Template, settled().Deployment.Spec.Template
+	kinds.Spec.InfrastructureRef.Kind = "OtherTemplate"
+	config.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("data")}
+	upgraded := old
+	upgraded.Spec.Version = "v1.36.4"
+	for name, tc := range map[string]struct {
+		to   clusterv1.MachineTemplateSpec
+		want string
+	}{
+		"rollout.after": {old, "spec.rollout.after asks for new Machines"}, "kind": {kinds, "their infrastructure is of another kind"},
+		"config": {config, "their bootstrap config is of another kind"}, "version": {upgraded, ""},
+	} {
+		if got := neverInPlace(old, tc.to); got != tc.want {
+			t.Errorf("%s: %q (%v)", name, got, rollout.Differences(old, tc.to))
+		}
+	}
+}
