@@ -34,6 +34,8 @@ func (k Keeper) Act(ctx context.Context, s State, action loop.Action) error {
 		return k.deleteOrphan(ctx, s, a)
 	case SetConditions:
 		return k.setConditions(ctx, s, a)
+	case BeginUpdate:
+		return k.beginUpdate(ctx, s, a)
 	case Create:
 		return k.create(ctx, s, a)
 	case Delete:

@@ -15,6 +15,8 @@
 //	readinessGates, taints                 bootstrap, infrastructureRef
 //	minReadySeconds, deletion timeouts     provider ID
 //
+// A Machine that an extension updates in place takes over what stays otherwise, but for its names ([BeginUpdate]).
+//
 // An owner of another kind brings its own order of deletion ([Members.DeleteCandidates]), its own reasons to defer a
 // remediation, objects of its own beside the clones ([Keeper.CreateAll]) and its own checks (package machines/preflight).
 //

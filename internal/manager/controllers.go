@@ -317,6 +317,7 @@ func (c Config) machineSets() machineset.Settings {
 	s := c.MachineSets
 	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
 	s.Topology = c.Gates.Enabled(GateClusterTopology)
+	s.InPlace = c.Gates.Enabled(GateInPlaceUpdates)
 	s.Policy = c.Policy
 	return s
 }

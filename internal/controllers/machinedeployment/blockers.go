@@ -10,11 +10,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/inplace"
 )
 
-// creationBlockers say why Machines that are missing are not created, a line each: a template that does not exist, or what the
-// MachineSets say in their condition ScalingUp below its first line, preflight checks above all. A set that was not reconciled
-// yet says nothing.
+// creationBlockers say why Machines that are missing are not created, or not handed over to be updated in place, a line each: a
+// template that does not exist, or what the MachineSets say below the first line of their condition ScalingUp, those that hand over of
+// ScalingDown; preflight checks above all. A set that was not reconciled yet says nothing.
 func creationBlockers(s Snapshot) []string {
 	if problem := scalingProblem(s); problem != "" {
 		return []string{problem}
@@ -22,7 +23,11 @@ func creationBlockers(s Snapshot) []string {
 	var out []string
 	for i := range s.Sets {
 		set := &s.Sets[i]
-		c := condition.Set(set.Status.Conditions).Get(clusterv1.MachineSetScalingUpCondition)
+		blocked := clusterv1.MachineSetScalingUpCondition
+		if inplace.MoveTo(set) != "" {
+			blocked = clusterv1.MachineSetScalingDownCondition
+		}
+		c := condition.Set(set.Status.Conditions).Get(blocked)
 		if c == nil || c.Status != metav1.ConditionTrue || set.Status.ObservedGeneration == 0 || !set.DeletionTimestamp.IsZero() {
 			continue
 		}

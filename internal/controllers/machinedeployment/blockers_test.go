@@ -38,6 +38,15 @@ func TestHindrancesAreSaid(t *testing.T) { // DP-12, DP-19, MS-12
 				clusterv1.MachineDeploymentRollingOutCondition: "Rolling out 1 not up-to-date replicas\n* Version v1.36.3, v1.36.4 required" + why,
 			},
 		},
+		"hand-over is blocked": {
+			reason: "an old set says why it hands nothing over", s: settled(blocked, outdated, func(s *Snapshot) {
+				s.Sets[0].Annotations[moveTo] = "md-2"
+				s.Sets[0].Status.Conditions[0].Type = clusterv1.MachineSetScalingDownCondition
+			}),
+			want: map[string]string{
+				clusterv1.MachineDeploymentRollingOutCondition: "Rolling out 1 not up-to-date replicas\n* Version v1.36.3, v1.36.4 required" + why,
+			},
+		},
 		"set is new": {
 			reason: "what a set says before it was looked at is not worth a word", s: settled(blocked, func(s *Snapshot) { s.Sets[0].Status.ObservedGeneration = 0 }),
 			want: map[string]string{clusterv1.MachineDeploymentScalingUpCondition: "Scaling up from 3 to 5 replicas"},

@@ -43,6 +43,11 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.adopt(ctx, s, a)
 	case clone.OwnTemplate, clone.Protect, clone.DeleteTemplate, clone.Unprotect:
 		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Set, Cluster: s.Cluster, Templates: s.templates()}, action)
+	case HandOver:
+		return c.handOver(ctx, s, a)
+	case machines.BeginUpdate:
+		c.verified.Forget(s.Set) // what the Machine had of another template is compared in full
+		return c.keeper().Act(ctx, s.State(), a)
 	case machines.Create:
 		return c.create(ctx, s, a)
 	}

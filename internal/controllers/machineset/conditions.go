@@ -3,6 +3,7 @@ package machineset
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -50,12 +51,14 @@ type judged struct {
 	out      loop.Outcome
 }
 
-// desired is the number of Machines that there should be: none of a set that is being deleted.
+// desired is the number of Machines that there should be: none of a set that is being deleted. Those that were handed over to it and
+// are not counted yet are neither too many nor too few.
 func (j judged) desired() (int, bool) {
 	if isDeleting(j.Snapshot) {
 		return 0, true
 	}
-	return desired(j.Snapshot)
+	want, known := desired(j.Snapshot)
+	return want + len(j.Machines) - len(counted(j.Snapshot)), known
 }
 
 func (j judged) scalingUp() condition.Verdict {
@@ -73,7 +76,7 @@ func (j judged) blockers() []string {
 	}
 	var out []string
 	for _, w := range slices.Concat(j.plan.Wait, creationBlockers(j.Snapshot)) {
-		if w.Reason != waitForCache && !slices.Contains(out, w.Message) {
+		if w.Reason != waitForCache && w.Reason != waitForMove && w.Reason != waitForUpdate && !slices.Contains(out, w.Message) {
 			out = append(out, w.Message)
 		}
 	}
@@ -88,7 +91,13 @@ func (j judged) scalingDown() condition.Verdict {
 	if !known {
 		return condition.Unknown(clusterv1.MachineSetScalingDownWaitingForReplicasSetReason, waitingForReplicas)
 	}
-	return j.machines.ScalingDown(want, j.Now)
+	v := j.machines.ScalingDown(want, j.Now)
+	for _, w := range j.plan.Wait {
+		if v.Status == metav1.ConditionTrue && (w.Reason == waitForMove || w.Reason == waitForUpdate) {
+			v.Message += "\n* " + w.Message
+		}
+	}
+	return v
 }
 
 func (j judged) deleting() condition.Verdict {

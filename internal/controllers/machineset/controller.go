@@ -33,6 +33,8 @@ type Settings struct {
 	// Topology: templates of managed topologies are deleted with the last MachineSet that uses them (the feature gate
 	// ClusterTopology).
 	Topology bool
+	// InPlace: Machines are updated in place (the feature gate InPlaceUpdates).
+	InPlace bool
 	// Policy is what the operator allows; the zero value: everything.
 	Policy policy.Configuration
 }
@@ -84,6 +86,7 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machines.Changed())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment),
 			builder.WithPredicates(deploymentMatters())).
+		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(senders), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList),
 			builder.WithPredicates(predicate.Or(membership.ClusterChanged(), predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).

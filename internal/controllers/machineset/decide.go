@@ -38,6 +38,8 @@ const (
 	waitForPolicy     = "ReplicasNotAllowed"
 	waitForName       = "InvalidNamingTemplate"
 	waitForCache      = "WaitingForCache"
+	waitForMove       = "WaitingForHandOver"
+	waitForUpdate     = "WaitingForInPlaceUpdate"
 )
 
 // Decide says what to do about a MachineSet.
@@ -48,9 +50,10 @@ const (
 //	templates of a standalone set               make the Cluster their owner
 //	Machine differs from the template           propagate in place, clones first
 //	clones without a Machine                    delete
+//	Machine handed over to the set, and counted begin its update in place                          move.go
 //	UpToDate (standalone), OwnerRemediated      set
 //	unhealthy Machines                          delete, within the limit
-//	too few, too many                           create, delete
+//	too few, too many                           create; delete or hand over
 func Decide(s Snapshot) loop.Plan {
 	if isDeleting(s) {
 		return decideDeletion(s)
@@ -74,7 +77,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	state := s.State()
-	if state.NeedsClones() {
+	if state.NeedsClones() || s.Clones == nil && len(dueUpdates(s)) > 0 {
 		p.Ask = []loop.Question{AskClones{}}
 		return p
 	}
@@ -82,6 +85,7 @@ func Decide(s Snapshot) loop.Plan {
 		p.Do(s.templates().OwnedBy(s.Cluster)...)
 	}
 	p.Do(state.Propagation()...)
+	beginUpdates(s, &p)
 	blockers := creationBlockers(s)
 	r := remediation(s, replacementBlockers(blockers))
 	p.Do(state.SetConditions(r)...)

@@ -12,6 +12,8 @@
 //	templates        ├─ remediate: unhealthy Machines ─┐
 //	control plane    └─ scale ─► preflight checks ─────┴─► create, delete
 //
+// A set whose MachineDeployment says so hands over its surplus to another of it instead, which has it updated in place (move.go).
+//
 // Nothing is created or deleted before the owners of all Machines are known (package ownership), and nothing is created while a
 // preflight check fails. That they were known once is on record in status.observedGeneration.
 //
@@ -21,6 +23,9 @@
 // MachineDeployment, and OwnerRemediated with reasons of its own. Bootstrap configs and infrastructure machines: created
 // under capi-machineset, metadata applied under capi-machineset-metadata. The Cluster as owner of the templates of standalone
 // MachineSets. The deletion of the templates of managed topologies.
+//
+// Annotations of Machines that are handed over or updated in place are of another field manager, since the Machine controller
+// removes some of them.
 //
 // Never: rolls anything out (the MachineDeployment controller does), declares a Machine unhealthy (a MachineHealthCheck does),
 // or takes a deleted Machine down (the Machine controller does).

@@ -43,7 +43,7 @@ func (s Snapshot) definition() machines.Definition {
 	}
 	return machines.Definition{
 		Namespace: s.Set.Namespace, Cluster: s.Set.Spec.ClusterName, Owner: ownerReference(s.Set),
-		Labels: ownership.PassWatchLabel(s.Set, labels), Annotations: s.Set.Spec.Template.Annotations,
+		Labels: ownership.PassWatchLabel(s.Set, labels), Annotations: withoutMarks(s.Set.Spec.Template.Annotations),
 		Spec: s.Set.Spec.Template.Spec, Templates: s.templates(),
 	}
 }

@@ -52,6 +52,8 @@ type Snapshot struct {
 	Verified bool
 	// Clones is nil until it was asked for.
 	Clones *clone.Clones
+	// Target is the MachineSet that the set is to hand over its surplus to; nil: it does not exist, or none is named.
+	Target *clusterv1.MachineSet
 	// Used are the templates of other owners; nil until it was asked for.
 	Used clone.Used
 	// Random parts for names of Machines, and what of the names made of them Machines of others have.
@@ -61,7 +63,7 @@ type Snapshot struct {
 func (c *Controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Settings: c.settings, Set: set, Verified: c.verified.Has(set)}
 	steps := []func(context.Context, *Snapshot) error{
-		c.readCluster, c.readDeployment, c.readMachines, c.readTemplates, c.readControlPlane,
+		c.readCluster, c.readDeployment, c.readTarget, c.readMachines, c.readTemplates, c.readControlPlane,
 	}
 	for _, step := range steps {
 		if err := step(ctx, &s); err != nil {
@@ -199,7 +201,7 @@ func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
 }
 
 func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
-	if s.Cluster == nil || !s.Cluster.Spec.ControlPlaneRef.IsDefined() || !needsPreflight(*s) {
+	if s.Cluster == nil || !s.Cluster.Spec.ControlPlaneRef.IsDefined() || !needsPreflight(*s) && !handsOver(*s) {
 		return nil
 	}
 	o, err := c.controlPlanes.Follow(ctx, s.Set, s.Cluster.Spec.ControlPlaneRef)

@@ -26,16 +26,22 @@ func preflightBlockers(s Snapshot) []preflight.Blocker {
 	if s.Cluster == nil || !needsPreflight(s) {
 		return nil
 	}
-	workers := preflight.Workers{
-		Cluster: s.Cluster, ControlPlane: s.ControlPlane,
-		Owner: "the MachineSet", Machine: s.Set.Spec.Template.Spec,
-	}
-	skip := []string{s.Set.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation]}
-	if s.Deployment != nil {
-		skip = append(skip, s.Deployment.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation])
-	}
+	skip := []string{}
 	if s.Bootstrap.Exists() {
 		skip = append(skip, s.Bootstrap.Object.GetAnnotations()[clusterv1.MachineSetSkipPreflightChecksAnnotation])
+	}
+	return s.preflight("the MachineSet", s.Set, skip...)
+}
+
+// preflight says what speaks against Machines of a set, the snapshot's or one of the same MachineDeployment.
+func (s Snapshot) preflight(owner string, set *clusterv1.MachineSet, skip ...string) []preflight.Blocker {
+	if s.Cluster == nil {
+		return nil
+	}
+	workers := preflight.Workers{Cluster: s.Cluster, ControlPlane: s.ControlPlane, Owner: owner, Machine: set.Spec.Template.Spec}
+	skip = append(skip, set.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation])
+	if s.Deployment != nil {
+		skip = append(skip, s.Deployment.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation])
 	}
 	return workers.Blockers(preflight.WorkerChecks().Filter(func(name string) bool {
 		return s.Settings.runs(clusterv1.MachineSetPreflightCheck(name)) && !preflight.IsSkipped(name, skip...)

@@ -29,8 +29,11 @@ func missing(s Snapshot) int {
 	if !known || isDeleting(s) {
 		return 0
 	}
-	return max(0, want-count(s))
+	return max(0, want-present(s))
 }
+
+// present are the Machines that exist, but for those that were handed over to the set and that its replicas do not count yet.
+func present(s Snapshot) int { return count(s) - len(s.Machines) + len(counted(s)) }
 
 // waitingForReplicas is the message of a set whose number of replicas was never set.
 const waitingForReplicas = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
@@ -38,7 +41,7 @@ const waitingForReplicas = "Waiting for spec.replicas to be set; until then no M
 // scale creates and deletes Machines until there are as many as desired.
 func scale(s Snapshot, blockers []loop.Wait, p *loop.Plan) {
 	want, known := desired(s)
-	have := count(s)
+	have := present(s)
 	switch {
 	case !known:
 		p.WaitFor(clusterv1.MachineSetScalingUpWaitingForReplicasSetReason, waitingForReplicas).
@@ -50,9 +53,11 @@ func scale(s Snapshot, blockers []loop.Wait, p *loop.Plan) {
 		}
 	case have < want:
 		scaleUp(s, want, p)
+	case have > want && handsOver(s):
+		handOver(s, have-want, p)
 	case have > want:
 		order := s.Set.Spec.Deletion.Order
-		deleteMachines(p, s.Machines.DeleteCandidates(have-want, machines.ByDeletionPriority(order)),
+		deleteMachines(p, counted(s).DeleteCandidates(have-want, machines.ByDeletionPriority(order)),
 			fmt.Sprintf("scale down to %d, %s", want, machines.OrderText(order)))
 	}
 	if len(s.Created) > 0 {
@@ -63,7 +68,7 @@ func scale(s Snapshot, blockers []loop.Wait, p *loop.Plan) {
 }
 
 func scaleUp(s Snapshot, want int, p *loop.Plan) {
-	have := count(s)
+	have := present(s)
 	names, err := newNames(s, want-have)
 	if err != nil {
 		p.WaitFor(waitForName, "spec.machineNaming.template %s", err).For(setKind, s.Set.Name).ForPerson()

@@ -63,9 +63,20 @@ func deprecated(j judged, set condition.Set) *clusterv1.MachineSetV1Beta1Depreca
 func events(out loop.Outcome) []loop.Event {
 	var list []loop.Event
 	for _, action := range out.Done {
-		if a, ok := action.(Adopt); ok {
+		switch a := action.(type) {
+		case Adopt:
 			list = append(list, loop.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
+		case HandOver:
+			list = append(list, loop.Normal("SuccessfulHandOver", "Handed over %s to MachineSet %s to be updated in place", machines.NamesText(a.Names), a.To))
+		case machines.BeginUpdate:
+			list = append(list, loop.Normal("UpdatingInPlace", "In-place update of Machine %s begins", a.Machine))
 		}
+	}
+	switch a := out.Failed.(type) {
+	case HandOver:
+		list = append(list, loop.Warning("FailedHandOver", "%s", machines.FailureText(machines.NamesText(a.Names)+" could not all be handed over", out)))
+	case machines.BeginUpdate:
+		list = append(list, loop.Warning("FailedInPlaceUpdate", "%s", machines.FailureText("In-place update of Machine "+a.Machine+" could not begin", out)))
 	}
 	if a, failed := out.Failed.(Adopt); failed {
 		list = append(list, loop.Warning("FailedAdopt", "%s", machines.FailureText("Machine "+a.Machine+" could not be adopted", out)))

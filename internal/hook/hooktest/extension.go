@@ -1,6 +1,7 @@
 package hooktest
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"io"
@@ -131,6 +132,7 @@ func (x *Extension) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	path, below := strings.CutPrefix(r.URL.Path, x.prefix)
 	x.mu.Lock()
 	route := x.routes[path]

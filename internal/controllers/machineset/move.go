@@ -1,0 +1,222 @@
+package machineset
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/inplace"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// The steps of a Machine from one set to another, each one write (package inplace):
+//
+//	old set    it has too many, and is to hand over       owner, labels and marks of the Machine
+//	           MachineDeployment counts it                replicas of the new set
+//	new set    it is counted, and not begun               infrastructure machine, bootstrap config, Machine with pending hook
+//
+// What a set gives up in place of a deletion is chosen as for a deletion; but what a person or a health check wants to be
+// replaced is deleted, and what is being updated is waited for.
+
+// HandOver makes another set of the same MachineDeployment the owner of Machines.
+type HandOver struct {
+	Names []string
+	To    string
+}
+
+func (a HandOver) String() string {
+	return fmt.Sprintf("hand over %s to MachineSet %s: it is updated in place", machines.NamesText(a.Names), a.To)
+}
+
+// Parts implements loop.Compound.
+func (a HandOver) Parts() []loop.Action {
+	var out []loop.Action
+	for _, name := range a.Names {
+		out = append(out, HandOver{Names: []string{name}, To: a.To})
+	}
+	return out
+}
+
+// counted are the Machines of the set that its replicas are about.
+func counted(s Snapshot) machines.Members {
+	var out machines.Members
+	for _, m := range s.Machines {
+		if m.Deleted || !inplace.IsAwaitingCount(s.Set, m.Machine) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// handsOver reports whether the set hands over its surplus.
+func handsOver(s Snapshot) bool {
+	return s.Settings.InPlace && s.Deployment != nil && !isDeleting(s) && inplace.MoveTo(s.Set) != ""
+}
+
+// handOver gives up n Machines.
+func handOver(s Snapshot, n int, p *loop.Plan) {
+	if problem := inplace.MoveProblem(s.Set, s.Target); problem != "" {
+		p.WaitFor(waitForMove, "Machines cannot be handed over to be updated in place: %s; waiting for the MachineDeployment to decide", problem).
+			For(deploymentKind, s.Deployment.Name).ToChange("")
+		return
+	}
+	surplus := counted(s).Surplus(n, machines.ByMovePriority(s.Set.Spec.Deletion.Order))
+	deleteMachines(p, surplus.Replaced, "it is replaced, not updated in place")
+	if len(surplus.Moved) > 0 {
+		moveAll(s, surplus.Moved, p)
+	}
+	if len(surplus.Updating) > 0 {
+		p.WaitFor(waitForUpdate, "Waiting for the in-place updates of %s to end", machines.NamesText(surplus.Updating)).
+			ForAll("Machine", surplus.Updating).ToChange("metadata.annotations")
+	}
+}
+
+// moveAll hands Machines over, where preflight checks allow Machines of the other set.
+func moveAll(s Snapshot, names []string, p *loop.Plan) {
+	if blockers := s.preflight("MachineSet "+s.Target.Name, s.Target); len(blockers) > 0 {
+		for _, blocker := range blockers {
+			wait := p.WaitFor(waitForMove, "%s", blocker.Message).For(s.Cluster.Spec.ControlPlaneRef.Kind, s.Cluster.Spec.ControlPlaneRef.Name)
+			if blocker.Invalid {
+				wait.ForPerson()
+			} else {
+				wait.ToChange("spec.version and status.versions")
+			}
+		}
+		p.RecheckIn(preflightRecheck)
+		return
+	}
+	for part := range slices.Chunk(names, batch) {
+		p.Do(HandOver{Names: part, To: s.Target.Name})
+	}
+}
+
+// dueUpdates are the Machines whose update the set has to begin: they are marked and counted, and nothing is pending.
+func dueUpdates(s Snapshot) []machines.Member {
+	if s.Deployment == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.Machines), func(m machines.Member) bool {
+		state := inplace.StateOf(m.Machine)
+		begins := state == inplace.Triggering || state == inplace.Moving && !inplace.IsAwaitingCount(s.Set, m.Machine)
+		return m.Deleted || m.Stale || !begins
+	})
+}
+
+// beginUpdates begins updates in place. What follows the template without one comes first: the last write of the Machine would conflict.
+func beginUpdates(s Snapshot, p *loop.Plan) {
+	due := dueUpdates(s)
+	if len(due) > 0 && !s.Settings.InPlace {
+		var names []string
+		for _, m := range due {
+			names = append(names, m.Name)
+		}
+		deleteMachines(p, names, "it cannot be updated in place, since the feature gate InPlaceUpdates is disabled")
+		return
+	}
+	synced := map[string]bool{}
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case machines.SyncMachine:
+			synced[a.Machine] = true
+		case machines.SyncClone:
+			synced[a.Machine] = true
+		}
+	}
+	state := s.State()
+	for _, m := range due {
+		blocker := state.UpdateBlocker(m.Machine)
+		switch {
+		case synced[m.Name]:
+		case blocker != "":
+			p.WaitFor(waitForUpdate, "In-place update of Machine %s cannot begin: %s", m.Name, blocker).For("Machine", m.Name).ForPerson()
+			p.RecheckIn(missingRecheck) // clones are not watched
+		default:
+			p.Do(machines.BeginUpdate{Machine: m.Name})
+		}
+	}
+}
+
+// readTarget reads the set that the annotation names.
+func (c *Controller) readTarget(ctx context.Context, s *Snapshot) error {
+	if !handsOver(*s) {
+		return nil
+	}
+	target := &clusterv1.MachineSet{}
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Set.Namespace, Name: inplace.MoveTo(s.Set)}, target, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the MachineSet to hand over to: %w", err)
+	}
+	s.Target = target
+	return nil
+}
+
+// handOver is conditional on the Machine's resourceVersion, and one write: the Machine never has two owners, or none. The cache may
+// show it here for a while.
+func (c *Controller) handOver(ctx context.Context, s Snapshot, a HandOver) error {
+	for _, name := range a.Names {
+		m := s.Machines.Named(name)
+		if m.Machine == nil {
+			continue
+		}
+		if err := c.writer.Patch(ctx, m.Machine, func(o client.Object) { moveTo(o, s.Set, s.Target) }); err != nil {
+			return err
+		}
+		c.pending.Deleted(s.Set.UID, name, s.Now)
+	}
+	return nil
+}
+
+// moveTo makes a Machine one of another set, which has yet to count it and to begin its update.
+func moveTo(o client.Object, from, to *clusterv1.MachineSet) {
+	refs := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return ref.UID == from.UID })
+	o.SetOwnerReferences(append(refs, ownerReference(to)))
+	labels, annotations := maps.Clone(o.GetLabels()), maps.Clone(o.GetAnnotations())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(labels, to.Spec.Selector.MatchLabels)
+	labels[clusterv1.MachineSetNameLabel] = contract.LabelValue(to.Name)
+	annotations[clusterv1.PendingAcknowledgeMoveAnnotation], annotations[clusterv1.UpdateInProgressAnnotation] = "", ""
+	o.SetLabels(labels)
+	o.SetAnnotations(annotations)
+}
+
+// senders names the sets that hand over Machines to a set.
+func senders(_ context.Context, o client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	from := inplace.ReceiveFrom(o.(*clusterv1.MachineSet))
+	for _, name := range from[:min(len(from), inplace.MostNamed)] {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}})
+	}
+	return out
+}
+
+// withoutMarks returns annotations of a template without those that controllers set on Machines during an update in place: a Machine
+// would be marked forever.
+func withoutMarks(annotations map[string]string) map[string]string {
+	marks := []string{clusterv1.PendingAcknowledgeMoveAnnotation, clusterv1.UpdateInProgressAnnotation, runtimev1.PendingHooksAnnotation}
+	if !slices.ContainsFunc(marks, func(key string) bool { _, has := annotations[key]; return has }) {
+		return annotations
+	}
+	out := maps.Clone(annotations)
+	for _, key := range marks {
+		delete(out, key)
+	}
+	return out
+}
