@@ -82,7 +82,7 @@ func start(t *testing.T) live {
 	for _, add := range []func() error{
 		func() error { return clusters.SetupWithManager(mgr) },
 		func() error { return cluster.Add(setup, clusters, cluster.Settings{}) },
-		func() error { return machine.Add(setup, clusters, machine.Settings{}) },
+		func() error { return machine.Add(setup, clusters, nil, machine.Settings{}) },
 	} {
 		if err := add(); err != nil {
 			t.Fatal(err)

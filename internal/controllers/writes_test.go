@@ -279,7 +279,7 @@ func (f fleet) add(mgr manager.Manager) {
 	for _, add := range []func() error{
 		func() error { return clusters.SetupWithManager(mgr) },
 		func() error { return cluster.Add(setup, clusters, cluster.Settings{}) },
-		func() error { return machine.Add(setup, clusters, machine.Settings{}) },
+		func() error { return machine.Add(setup, clusters, nil, machine.Settings{}) },
 		func() error { return machinepool.Add(setup, clusters, machinepool.Settings{Policy: policy.Default()}) },
 		func() error { return machineset.Add(setup, clusters, machineset.Settings{}) },
 		func() error { return machinedeployment.Add(setup, nil, machinedeployment.Settings{}) },

@@ -29,13 +29,13 @@ func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, e
 		if got := typeOfDocument(body); !fits(got, h) {
 			return nil, nil, wrongKind(got, h)
 		}
-		return nil, nil, fault.New(fault.Unreachable, ReasonNotJSON, "the answer is not a %s in JSON", h.ResponseKind()).With("cause", clipMessage(err.Error()))
+		return nil, nil, fault.New(fault.Unreachable, ReasonNotJSON, "the answer is not a %s in JSON", h.ResponseKind()).With("cause", ClipMessage(err.Error()))
 	}
 	if got := typeOfResponse(response, body); !fits(got, h) {
 		return nil, nil, wrongKind(got, h)
 	}
 	h.StampResponse(response)
-	response.SetMessage(clipMessage(response.GetMessage()))
+	response.SetMessage(ClipMessage(response.GetMessage()))
 	return response, errors.Join(strict...), check(response)
 }
 
@@ -109,8 +109,8 @@ const (
 // clip makes a name that an extension gave fit for a message.
 func clip(s string) string { return clipTo(s, maxWord) }
 
-// clipMessage makes a message of an extension fit for a condition.
-func clipMessage(message string) string { return clipTo(message, maxMessage) }
+// ClipMessage shortens what an extension says to what is fit for a condition, and replaces what would control the terminal it is shown on.
+func ClipMessage(message string) string { return clipTo(message, maxMessage) }
 
 // clipTo shortens a text between two characters, and replaces what would control the terminal it is shown on.
 func clipTo(text string, most int) string {

@@ -130,7 +130,7 @@ func (e *Extensions) blocking(t target, of client.Object, answer hooks.Response)
 		return Blocking{}, false
 	}
 	b := Blocking{
-		Handler: t.String(), Message: clipMessage(answer.GetMessage()), Since: e.cfg.Now(),
+		Handler: t.String(), Message: ClipMessage(answer.GetMessage()), Since: e.cfg.Now(),
 		RetryAfter: time.Duration(r.GetRetryAfterSeconds()) * time.Second,
 	}
 	if text, left := e.blocks.find(key); left > 0 {

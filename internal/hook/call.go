@@ -273,7 +273,7 @@ func (e *Extensions) exchange(ctx context.Context, t target, r request) (hooks.R
 
 // logUnread says once which fields of an extension's answers no one reads.
 func (e *Extensions) logUnread(ctx context.Context, t target, unread error) {
-	text := clipMessage(unread.Error())
+	text := ClipMessage(unread.Error())
 	e.mu.Lock()
 	known := t.unread == text
 	t.unread = text

@@ -48,7 +48,7 @@ func FuzzAnswers(f *testing.F) { // RT-10, RT-11, RT-15, RT-28
 				continue
 			}
 			if unread != nil {
-				fitsText(t, h, clipMessage(unread.Error()))
+				fitsText(t, h, ClipMessage(unread.Error()))
 			}
 			fuzzUse(t, h, body, response)
 		}

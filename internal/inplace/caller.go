@@ -147,7 +147,7 @@ func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, e
 	}
 	progress := Progress{Handler: handler, Retry: time.Duration(response.RetryAfterSeconds) * time.Second}
 	if progress.Done = progress.Retry == 0; !progress.Done {
-		progress.Message = response.Message
+		progress.Message = hook.ClipMessage(response.Message)
 	}
 	return progress, nil
 }

@@ -1,12 +1,17 @@
 // Package inplace is the protocol of in-place updates: how controllers and extensions agree that a Machine is changed where it is
 // instead of replaced.
 //
-//	owner of the Machine                         Machine controller                extension
+//	owner of the Machine                           Machine controller                 extension
 //	  CanUpdateMachine, CanUpdateMachineSet ───────────────────────────────────────► which changes it makes
-//	  mark: update-in-progress on the Machine
-//	  desired spec: infrastructure machine, bootstrap config, Machine
-//	  pending hook: UpdateMachine ──────────────► UpdateMachine, until it is done ─► makes them
-//	                                              unmark clones, Machine, hook
+//	  mark the Machine: update-in-progress
+//	  infrastructure machine, bootstrap config:
+//	    desired spec and mark, in one write each
+//	  Machine: desired spec, then the pending hook ► UpdateMachine, until it is done ─► makes them
+//	                                                 unmark the Machine, then the others, then the hook
+//
+// The mark of an object that a Machine refers to comes with its desired spec, so that a reader that sees the mark sees the spec, however
+// old its cache is. The pending hook is last, so that an update that was triggered in part is not called; and it is what ends last, so
+// that what is left to unmark is found after a crash.
 //
 // MachineSets of one MachineDeployment hand their Machines over for that (move.go).
 //

@@ -170,7 +170,7 @@ func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []fun
 		func() error {
 			return cluster.Add(p.setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace, DeleteHook: cfg.deleteHook()})
 		},
-		func() error { return machine.Add(p.setup(machine.Name), clusters, cfg.machines()) },
+		func() error { return machine.Add(p.setup(machine.Name), clusters, extensions, cfg.machines()) },
 		func() error { return machinehealthcheck.Add(p.setup(machinehealthcheck.Name), clusters) },
 		func() error {
 			return machinedeployment.Add(p.setup(machinedeployment.Name), extensions, cfg.machineDeployments())
@@ -305,6 +305,7 @@ func (c Config) deleteHook() bool {
 func (c Config) machines() machine.Settings {
 	s := c.Machines
 	s.TaintPropagation, s.VolumeAttachments = c.Gates.Enabled(GateMachineTaintPropagation), c.Gates.Enabled(GateVolumeAttachments)
+	s.InPlaceUpdates = c.Gates.Enabled(GateInPlaceUpdates)
 	return s
 }
 

@@ -64,7 +64,7 @@ func scheme(t testing.TB) *runtime.Scheme {
 
 func controllers(s loop.Setup, w remote.Workloads, extensions hook.Client) error {
 	allowed := policy.Default()
-	return errors.Join(cluster.Add(s, w, cluster.Settings{DeleteHook: true}), machine.Add(s, w, machine.Settings{}), machinehealthcheck.Add(s, w),
+	return errors.Join(cluster.Add(s, w, cluster.Settings{DeleteHook: true}), machine.Add(s, w, nil, machine.Settings{}), machinehealthcheck.Add(s, w),
 		machinedeployment.Add(s, nil, machinedeployment.Settings{Policy: allowed}), machineset.Add(s, w, machineset.Settings{Policy: allowed}), machinepool.Add(s, w, machinepool.Settings{Policy: allowed}),
 		clusterclass.Add(s, extensions), topology.Add(s, extensions))
 }

@@ -58,6 +58,9 @@ func (a DeleteNode) String() string {
 }
 
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+	if handled, err := s.update().Act(ctx, c.writer, action); handled {
+		return err
+	}
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { join(s, o) })

@@ -64,12 +64,7 @@ func (j judged) deleting() condition.Verdict {
 	return condition.True(clusterv1.MachineDeletingDeletionCompletedReason)
 }
 
-func (j judged) updating() condition.Verdict {
-	if isUpdating(j.Snapshot) {
-		return condition.True(clusterv1.MachineInPlaceUpdatingReason)
-	}
-	return condition.False(clusterv1.MachineNotUpdatingReason, "")
-}
+func (j judged) updating() condition.Verdict { return j.update().Verdict() }
 
 // upToDate judges the Machines of MachineDeployments; of others their owners do.
 func (j judged) upToDate() condition.Verdict {

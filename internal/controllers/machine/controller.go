@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
@@ -39,6 +40,8 @@ type Settings struct {
 	// VolumeAttachments are considered besides the volumes that a Node reports (feature gate
 	// MachineWaitForVolumeDetachConsiderVolumeAttachments).
 	VolumeAttachments bool
+	// InPlaceUpdates lets extensions update Machines (feature gate InPlaceUpdates).
+	InPlaceUpdates bool
 }
 
 // Workloads is what the controller needs of the workload clusters.
@@ -57,6 +60,8 @@ type Controller struct {
 	writer    *kube.Writer
 	settings  Settings
 	now       func() time.Time
+	// extensions update Machines in place; nil: none does.
+	extensions hook.Client
 }
 
 // Indexes over Machines: by which a Node finds its Machine, and an owner or a Cluster its Machines, without a look at
@@ -69,9 +74,9 @@ const (
 	byDeployment = "machine/deployment-name"
 )
 
-// Add adds the controller to the manager.
-func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, settings: settings.withDefaults(), now: s.Clock()}
+// Add adds the controller to the manager. Without extensions no Machine is updated in place.
+func Add(s loop.Setup, clusters remote.Workloads, extensions hook.Client, settings Settings) error {
+	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, extensions: extensions, settings: settings.withDefaults(), now: s.Clock()}
 	for field, value := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, field, value); err != nil {
 			return fmt.Errorf("index Machines by %s: %w", field, err)

@@ -24,6 +24,7 @@ const nodeRecheck = 2 * time.Second
 //	bootstrap config done         take over the name of the data secret
 //	infrastructure machine done   take over provider ID and failure domain
 //	Node found                    annotate, label and untaint it, in one patch
+//	updating in place             what package update says
 func Decide(s Snapshot) loop.Plan {
 	if deleting(s) {
 		return decideDeletion(s)
@@ -45,6 +46,7 @@ func Decide(s Snapshot) loop.Plan {
 	if n := s.Node.Item; n != nil && !metadataOf(s).IsSynced(n) {
 		p.Do(SyncNode{Node: n.Name})
 	}
+	s.update().Decide(&p)
 	decideRecheck(s, &p)
 	return p
 }

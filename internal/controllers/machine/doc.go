@@ -5,7 +5,8 @@
 // failure domain), finds the Node with that provider ID in the workload cluster,
 // marks and labels it, shows the state of all in its status, and deletes all of it
 // in order. Machines of MachinePools are Machines like others, without a
-// bootstrap config.
+// bootstrap config. Where the gate is on it lets an extension update a Machine in
+// place (package update).
 //
 //	BootstrapConfig ── data secret ──► InfraMachine ── provider ID ──► Node
 //	        └──────────────┬───────────────┘                           │

@@ -13,8 +13,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/controllers/machine/update"
 	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -191,6 +193,11 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 
 // answer finds out what a deletion asks. A workload cluster that does not answer is a fact, not an error.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+	if _, updating := q.(update.AskProgress); updating {
+		var err error
+		s.Progress, err = s.update().Answer(ctx, inplace.Caller{Client: c.extensions})
+		return s, err
+	}
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err == nil {
 		switch q.(type) {

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	legacyv1beta1 "github.com/slipwayhq/slipway/internal/controllers/machine/legacy"
 )
 
 // legacy is the projection to v1beta1.
@@ -19,13 +19,13 @@ func legacy() []condition.Legacy {
 		bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),
 		infrastructure.Legacy(clusterv1.InfrastructureReadyV1Beta1Condition, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason),
 		{Type: clusterv1.MachineNodeHealthyV1Beta1Condition, From: clusterv1.MachineNodeHealthyCondition,
-			Reason: legacyNodeReason, Severity: nodeSeverity},
+			Reason: legacyv1beta1.NodeReason, Severity: legacyv1beta1.NodeSeverity},
 		{Type: clusterv1.MachineHealthCheckSucceededV1Beta1Condition, From: clusterv1.MachineHealthCheckSucceededCondition,
-			Reason: legacyHealthReason, Severity: warning},
+			Reason: legacyv1beta1.HealthReason, Severity: legacyv1beta1.Warning},
 		{Type: clusterv1.MachineOwnerRemediatedV1Beta1Condition, From: clusterv1.MachineOwnerRemediatedCondition,
-			Severity: warning},
+			Severity: legacyv1beta1.Warning},
 		stageRow(clusterv1.PreDrainDeleteHookSucceededV1Beta1Condition, nil),
-		stageRow(clusterv1.DrainingSucceededV1Beta1Condition, drainSeverity),
+		stageRow(clusterv1.DrainingSucceededV1Beta1Condition, legacyv1beta1.DrainSeverity),
 		stageRow(clusterv1.VolumeDetachSucceededV1Beta1Condition, nil),
 		stageRow(clusterv1.PreTerminateDeleteHookSucceededV1Beta1Condition, nil),
 	}
@@ -115,53 +115,4 @@ func (j judged) drainingSucceeded() (condition.Verdict, bool) {
 		return condition.False(clusterv1.DrainingFailedV1Beta1Reason, "Node "+name+" was not drained within "+limit), true
 	}
 	return condition.True("Succeeded"), true
-}
-
-func drainSeverity(reason string) clusterv1.ConditionSeverity {
-	if reason == clusterv1.DrainingFailedV1Beta1Reason {
-		return clusterv1.ConditionSeverityWarning
-	}
-	return clusterv1.ConditionSeverityInfo
-}
-
-func warning(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
-
-func legacyHealthReason(r string) string {
-	switch r {
-	case clusterv1.MachineHealthCheckUnhealthyNodeReason:
-		return clusterv1.UnhealthyNodeConditionV1Beta1Reason
-	case clusterv1.MachineHealthCheckUnhealthyMachineReason:
-		return clusterv1.UnhealthyMachineConditionV1Beta1Reason
-	case clusterv1.MachineHealthCheckNodeStartupTimeoutReason:
-		return clusterv1.NodeStartupTimeoutV1Beta1Reason
-	case clusterv1.MachineHealthCheckNodeDeletedReason:
-		return clusterv1.NodeNotFoundV1Beta1Reason
-	case clusterv1.MachineHealthCheckHasRemediateAnnotationReason:
-		return clusterv1.HasRemediateMachineAnnotationV1Beta1Reason
-	}
-	return r
-}
-
-func legacyNodeReason(r string) string {
-	switch r {
-	case clusterv1.MachineNodeNotHealthyReason:
-		return clusterv1.NodeConditionsFailedV1Beta1Reason
-	case clusterv1.MachineNodeDeletedReason:
-		return clusterv1.NodeNotFoundV1Beta1Reason
-	case clusterv1.MachineNodeDoesNotExistReason:
-		return clusterv1.NodeProvisioningV1Beta1Reason
-	case clusterv1.MachineNodeInspectionFailedReason, ownership.ReasonNodesAmbiguous:
-		return clusterv1.NodeInspectionFailedV1Beta1Reason
-	}
-	return r
-}
-
-func nodeSeverity(reason string) clusterv1.ConditionSeverity {
-	switch reason {
-	case clusterv1.MachineNodeDeletedReason:
-		return clusterv1.ConditionSeverityError
-	case clusterv1.MachineNodeNotHealthyReason:
-		return clusterv1.ConditionSeverityWarning
-	}
-	return clusterv1.ConditionSeverityInfo
 }

@@ -3,6 +3,7 @@ package machine
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/controllers/machine/update"
 	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -28,6 +29,10 @@ func (s Snapshot) bootstrap() link.Link {
 
 func (s Snapshot) infra() link.Link {
 	return s.link(infrastructure, s.Machine.Spec.InfrastructureRef, s.Infra, s.Machine.Status.Initialization.InfrastructureProvisioned)
+}
+
+func (s Snapshot) update() update.Update {
+	return update.Update{Machine: s.Machine, Infrastructure: s.infra(), Bootstrap: s.bootstrap(), Enabled: s.Settings.InPlaceUpdates, Progress: s.Progress}
 }
 
 func (s Snapshot) link(r link.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) link.Link {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -45,6 +46,8 @@ type Snapshot struct {
 	Pods        *drain.View
 	PodsProblem string
 	Volumes     *drain.Volumes
+	// Progress of an update in place; nil until the extension was called.
+	Progress *inplace.Progress
 }
 
 // Node is what is known of the Machine's Node.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/drain"
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -93,7 +94,7 @@ func phase(s Snapshot, p loop.Plan, status clusterv1.MachineStatus) clusterv1.Ma
 		return clusterv1.MachinePhaseDeleted
 	case deleting(s):
 		return clusterv1.MachinePhaseDeleting
-	case isUpdating(s):
+	case inplace.IsMarked(s.Machine):
 		return clusterv1.MachinePhaseUpdating
 	case status.NodeRef.IsDefined() && isTrue(status.Initialization.InfrastructureProvisioned):
 		return clusterv1.MachinePhaseRunning
@@ -103,11 +104,6 @@ func phase(s Snapshot, p loop.Plan, status clusterv1.MachineStatus) clusterv1.Ma
 		return clusterv1.MachinePhaseProvisioning
 	}
 	return clusterv1.MachinePhasePending
-}
-
-func isUpdating(s Snapshot) bool {
-	_, ok := s.Machine.Annotations[clusterv1.UpdateInProgressAnnotation]
-	return ok
 }
 
 // certificatesExpiry is until when the certificates of a control plane Machine are valid: as its annotation

@@ -29,7 +29,8 @@ type HookCall struct {
 	Handlers []string
 }
 
-// Extensions are the Runtime Extensions of a world. Lifecycle hooks are never called: they let go at once, and are noted. Those that
+// Extensions are the Runtime Extensions of a world. Lifecycle hooks are never called: they let go at once, and are noted. Nor is
+// UpdateMachine, which is done at once. Those that
 // only compute are called where there is a registry (answers.go). It implements hook.Client.
 type Extensions struct {
 	world  *world.World

@@ -133,7 +133,7 @@ func (l *live) run() (stop func()) {
 	for _, add := range []func() error{
 		func() error { return clusters.SetupWithManager(mgr) },
 		func() error { return cluster.Add(setup(""), clusters, cluster.Settings{}) },
-		func() error { return machine.Add(setup(""), clusters, machine.Settings{}) },
+		func() error { return machine.Add(setup(""), clusters, nil, machine.Settings{}) },
 		func() error {
 			return machinepool.Add(setup(""), clusters, machinepool.Settings{Policy: policy.Default()})
 		},

@@ -1,0 +1,195 @@
+package update
+
+import (
+	"fmt"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/inplace"
+	"github.com/slipwayhq/slipway/internal/link"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// retryFailed is after which time an extension is called again that failed.
+const retryFailed = 30 * time.Second
+
+// Update is what a decision about the update of a Machine looks at.
+type Update struct {
+	Machine *clusterv1.Machine
+	// Infrastructure and Bootstrap are the objects that the Machine refers to.
+	Infrastructure, Bootstrap link.Link
+	// Enabled: the feature gate is on.
+	Enabled bool
+	// Progress is what the extension answered; nil: it was not called yet.
+	Progress *inplace.Progress
+}
+
+// The actions. Each may be repeated.
+type (
+	// Finish ends the update of a Machine: what marks its objects follows.
+	Finish struct{ Handler string }
+	// Unmark removes the mark of an object that the Machine refers to.
+	Unmark struct{ Kind, Name string }
+	// RemoveHook removes the pending hook, the last trace of an update.
+	RemoveHook struct{}
+)
+
+// AskProgress is the question how far the extension is.
+type AskProgress struct{}
+
+func (AskProgress) String() string { return "how far the extension is with the in-place update" }
+
+func (a Finish) String() string { return "end the in-place update: handler " + a.Handler + " is done" }
+func (a Unmark) String() string {
+	return fmt.Sprintf("unmark %s %s: its Machine is not updating in place any more", a.Kind, a.Name)
+}
+func (RemoveHook) String() string {
+	return "remove the pending hook " + inplace.Hook + ": the Machine is not updating in place any more"
+}
+
+// Decide says what to do about the update of a Machine that stays.
+func (u Update) Decide(p *loop.Plan) {
+	switch inplace.StateOf(u.Machine) {
+	case inplace.None:
+	case inplace.Ending:
+		for _, l := range u.marked() {
+			p.Do(Unmark{Kind: l.Ref.Kind, Name: l.Ref.Name})
+		}
+		p.Do(RemoveHook{})
+	case inplace.Updating:
+		u.decideProgress(p)
+	default:
+		s := u.situation()
+		p.WaitFor(waitOwner, "%s", s.message).For("Machine", u.Machine.Name).ToChange("metadata.annotations")
+	}
+}
+
+// Reasons of waits.
+const (
+	waitOwner     = "WaitingForInPlaceTrigger"
+	waitReady     = "WaitingForInPlacePreconditions"
+	waitExtension = "WaitingForInPlaceUpdate"
+)
+
+func (u Update) decideProgress(p *loop.Plan) {
+	if b := u.blocked(); b.message != "" {
+		w := p.WaitFor(waitReady, "%s", b.message).For(b.kind, b.name)
+		if b.person {
+			w.ForPerson()
+		} else {
+			w.ToChange(b.field)
+		}
+		return
+	}
+	switch progress := u.Progress; {
+	case progress == nil:
+		p.Ask = append(p.Ask, AskProgress{})
+	case progress.Done:
+		p.Do(Finish{Handler: progress.Handler})
+	case progress.Later > 0:
+		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
+		p.RecheckIn(progress.Later)
+	case progress.Problem != nil:
+		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
+		p.RecheckIn(max(retryFailed, fault.RetryAfter(progress.Problem)))
+	default:
+		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
+		p.RecheckIn(progress.Retry)
+	}
+}
+
+// obstacle is what has to change before the extension can be called.
+type obstacle struct {
+	message, kind, name, field string
+	// person: someone has to act; failed: the update cannot succeed until then.
+	person, failed bool
+}
+
+// blocked says what has to change before the extension can be called; without a message nothing has to.
+func (u Update) blocked() obstacle {
+	m := u.Machine
+	machine := func(message, field string) obstacle {
+		return obstacle{message: message, kind: "Machine", name: m.Name, field: field}
+	}
+	switch infra := u.Infrastructure; {
+	case !u.Enabled:
+		o := machine("The feature gate InPlaceUpdates is off: turn it on again, or delete the Machine", "")
+		o.person = true
+		return o
+	case infra.Presence() == contract.Missing:
+		return obstacle{message: infra.String() + " does not exist: restore it, or delete the Machine", kind: infra.Ref.Kind, name: infra.Ref.Name, person: true, failed: true}
+	case infra.Presence() != contract.Found:
+		return obstacle{message: infra.String() + " cannot be read: " + infra.Problem(), kind: infra.Ref.Kind, name: infra.Ref.Name, person: true, failed: true}
+	case !isTrue(m.Status.Initialization.InfrastructureProvisioned):
+		return machine("Waiting for the infrastructure to be provisioned", "status.initialization.infrastructureProvisioned")
+	case m.Spec.Bootstrap.DataSecretName == nil:
+		return machine("Waiting for the bootstrap data Secret to be created", "spec.bootstrap.dataSecretName")
+	case !m.Status.NodeRef.IsDefined():
+		return machine("Waiting for the Node to be found", "status.nodeRef")
+	}
+	for _, l := range u.links() {
+		if l.Presence() == contract.Found && !inplace.IsMarked(l.Object().Unstructured) {
+			return obstacle{message: fmt.Sprintf("Waiting for %s to be written by the owner of the Machine", l), kind: l.Ref.Kind, name: l.Ref.Name, field: "metadata.annotations"}
+		}
+	}
+	return obstacle{}
+}
+
+// links are the objects that the Machine refers to. A bootstrap config is not needed any more, and may be gone.
+func (u Update) links() []link.Link { return []link.Link{u.Infrastructure, u.Bootstrap} }
+
+func (u Update) marked() []link.Link {
+	var out []link.Link
+	for _, l := range u.links() {
+		if l.Presence() == contract.Found && inplace.IsMarked(l.Object().Unstructured) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// situation is a reason of the condition Updating and what it says.
+type situation struct{ reason, message string }
+
+func (u Update) situation() situation {
+	const updating, failed = clusterv1.MachineInPlaceUpdatingReason, clusterv1.MachineInPlaceUpdateFailedReason
+	switch inplace.StateOf(u.Machine) {
+	case inplace.Moving:
+		return situation{updating, "Waiting for the MachineDeployment to acknowledge the Machine in its MachineSet"}
+	case inplace.Triggering:
+		return situation{updating, "Waiting for the owner of the Machine to write what it shall become"}
+	}
+	if b := u.blocked(); b.message != "" {
+		if b.failed {
+			return situation{failed, "In-place update cannot be made: " + b.message}
+		}
+		return situation{updating, b.message}
+	}
+	switch p := u.Progress; {
+	case p == nil, p.Done:
+		return situation{updating, "In-place update in progress"}
+	case p.Later > 0:
+		return situation{updating, "Waiting for the extension to be callable"}
+	case p.Problem != nil:
+		return situation{failed, "In-place update failed: " + fault.UserMessage(p.Problem) + "; retrying"}
+	case p.Message == "":
+		return situation{updating, fmt.Sprintf("In-place update in progress: handler %s has more to do", p.Handler)}
+	default:
+		return situation{updating, "In-place update in progress: " + p.Message}
+	}
+}
+
+// Verdict is the condition Updating of a Machine. One that is being deleted is not updating any more.
+func (u Update) Verdict() condition.Verdict {
+	if !inplace.IsMarked(u.Machine) || !u.Machine.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.MachineNotUpdatingReason, "")
+	}
+	s := u.situation()
+	return condition.TrueBecause(s.reason, s.message)
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
