@@ -96,6 +96,8 @@ func TestUnstructured(t *testing.T) {
 
 		"internal/providers/kubeadm/controlplane/rollout": "what is applied to a new KubeadmConfig: only the fields that the controller owns",
 
+		"internal/providers/kubeadm/controlplane/update": "objects of providers as they are and as they shall be",
+
 		"internal/providers/hosted/backend/statefulset": "what is applied: only the fields that the backend owns",
 
 		"internal/inplace":            "objects of providers in requests",

@@ -2,6 +2,7 @@ package authority
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,6 +15,18 @@ type State struct {
 	Create []Purpose
 	// Problems are what a person has to correct, in the order of the requirements.
 	Problems []Problem
+}
+
+// MissingText says what is missing, for a message; empty: nothing.
+func (s State) MissingText(cluster string) string {
+	var out []string
+	for _, problem := range s.Problems {
+		out = append(out, problem.Text)
+	}
+	for _, purpose := range s.Create {
+		out = append(out, "Secret "+purpose.SecretName(cluster)+" is being created")
+	}
+	return strings.Join(out, "; ")
 }
 
 // Problem is a Secret that is missing and cannot be generated, or that cannot be used.

@@ -96,6 +96,8 @@ type parts struct {
 	clusters *remote.Clusters
 	// simulated is nil where no provider that runs can simulate.
 	simulated *simulated.Server
+	// extensions are nil until a controller needs them.
+	extensions hook.Client
 	// tasks take and fetch snapshots, a few at a time in the whole process.
 	tasks *jobs.Jobs
 }
@@ -190,13 +192,9 @@ func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []fun
 
 func (p *parts) addCore() error {
 	cfg := p.cfg
-	var extensions hook.Client // nil where they are not called
-	if cfg.Gates.Enabled(GateRuntimeSDK) {
-		registry, err := addExtensions(p.setup(extensionconfig.Name), cfg.Extensions)
-		if err != nil {
-			return err
-		}
-		extensions = registry
+	extensions, err := p.calledExtensions()
+	if err != nil {
+		return err
 	}
 	return run(append(p.planned(p.clusters, extensions), func() error {
 		return clusterresourceset.Add(p.setup(clusterresourceset.Name), p.clusters, clusterresourceset.Settings{
@@ -223,7 +221,35 @@ func (p *parts) addBootstrap() error {
 func (p *parts) addKubeadmControlPlane() error {
 	settings := p.cfg.KubeadmControlPlanes
 	settings.ConnectionGrace, settings.Policy = cmp.Or(p.cfg.Machines.ConditionsGrace, machine.DefaultConditionsGrace), p.cfg.Policy
-	return controlplane.Add(p.setup(controlplane.Name), p.clusters, settings)
+	settings.InPlaceUpdates = p.cfg.Gates.Enabled(GateInPlaceUpdates)
+	var extensions hook.Client
+	if settings.InPlaceUpdates {
+		var err error
+		if extensions, err = p.calledExtensions(); err != nil {
+			return err
+		}
+	}
+	return controlplane.Add(p.setup(controlplane.Name), p.clusters, extensions, settings)
+}
+
+// calledExtensions are the Runtime Extensions of all controllers of this process; nil where none is called. Without the core they are
+// those that another manager discovered.
+func (p *parts) calledExtensions() (hook.Client, error) {
+	if !p.cfg.Gates.Enabled(GateRuntimeSDK) {
+		return nil, nil
+	}
+	if p.extensions == nil {
+		settings, setup := p.cfg.Extensions, p.setup(extensionconfig.Name)
+		if !p.cfg.Policy.Runs(providerset.Core) {
+			settings.ReadOnly, setup = true, p.setup(controlplane.Name)
+		}
+		registry, err := addExtensions(setup, settings)
+		if err != nil {
+			return nil, err
+		}
+		p.extensions = registry
+	}
+	return p.extensions, nil
 }
 
 func (p *parts) addLocal() error {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -18,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/update"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 	"github.com/slipwayhq/slipway/internal/recovery"
@@ -47,6 +49,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, do loop.Action) error 
 		return c.annotate(ctx, s.Plane, controlplanev1.RemediationInProgressAnnotation, nil)
 	case action.NoteExpiry:
 		return c.annotate(ctx, s.Configs[a.Config], clusterv1.MachineCertificatesExpiryDateAnnotation, new(a.Expiry.UTC().Format(time.RFC3339)))
+	case update.Update:
+		return c.updater().Trigger(ctx, s.updates(), a.Machine)
 	case upgrade.Change:
 		return c.changeLeft(ctx, s, a)
 	case clone.OwnTemplate:
@@ -60,6 +64,10 @@ func (c *Controller) keeper() machines.Keeper {
 	return machines.Keeper{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager}, Pending: &c.pending,
 	}
+}
+
+func (c *Controller) updater() update.Writer {
+	return update.Writer{Extensions: inplace.Caller{Client: c.extensions}, Keeper: c.keeper()}
 }
 
 // create creates a Machine: its infrastructure machine, its KubeadmConfig, then itself.
@@ -144,8 +152,13 @@ func (s Snapshot) request() workload.Request {
 
 // answer reads the workload cluster, and remembers what it read.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
-	if _, kubeadm := q.(action.AskKubeadm); kubeadm {
+	switch q := q.(type) {
+	case action.AskKubeadm:
 		return c.readLeft(ctx, s), nil
+	case update.Ask:
+		answer, err := c.updater().Ask(ctx, s.updates(), q.Machine)
+		s.InPlace = map[string]inplace.Answer{q.Machine: answer} // no more than one Machine is updated at once
+		return s, err
 	}
 	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Certificates: c.certificates, Now: c.now}.Read(ctx, s.request())
 	if err != nil {

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipwayhq/slipway/internal/etcd"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/hooks"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/update"
 )
 
 // change is what the steps that change the Machines are decided by, besides the snapshot.
@@ -28,12 +28,13 @@ type change struct {
 //	a Machine that is deleted waits for the hook    move the leader, remove its member, remove the hook
 //	a member of etcd has neither Machine nor Node   remove it
 //	a health check asks for a replacement           note it, delete the Machine
-//	Machines are outdated                           create one, or delete an outdated one
+//	a Machine is updated in place                   continue to begin that, or wait for it to end
+//	Machines are outdated                           create one, update an outdated one in place, or delete it
 //	too few, too many                               create one, delete one
 //	all Machines are up to date                     upgrade kube-proxy and CoreDNS
 func decideChange(s Snapshot, c change, p *loop.Plan) {
 	decideRecord(s, p)
-	steps := []func(Snapshot, change, *loop.Plan) bool{recoverQuorum, leave, removeStrays, remediate, scale, followUp}
+	steps := []func(Snapshot, change, *loop.Plan) bool{recoverQuorum, leave, removeStrays, remediate, updateInPlace, scale, followUp}
 	for _, step := range steps {
 		if step(s, c, p) {
 			return
@@ -45,7 +46,7 @@ func decideChange(s Snapshot, c change, p *loop.Plan) {
 func changesMachines(p loop.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a loop.Action) bool {
 		switch a.(type) {
-		case action.CreateMachine, machines.Delete, action.RemoveMember, action.MoveLeader, action.RemoveHook, action.AcceptRecovery:
+		case action.CreateMachine, machines.Delete, action.RemoveMember, action.MoveLeader, action.RemoveHook, action.AcceptRecovery, update.Update:
 			return true
 		}
 		return false
@@ -64,6 +65,25 @@ func isWritten(m machines.Member, p loop.Plan) bool {
 		}
 		return false
 	})
+}
+
+// updateInPlace continues an update that was begun, or waits for it to end.
+func updateInPlace(s Snapshot, _ change, p *loop.Plan) bool {
+	return s.updates().Ongoing(func(m machines.Member) bool { return isWritten(m, *p) }, p)
+}
+
+// updates are what is decided about updates in place by.
+func (s Snapshot) updates() update.Input {
+	in := update.Input{
+		Plane: s.Plane, State: s.State(), Template: s.Infra, Configs: s.Configs, Reasons: s.Reasons, Enabled: s.Settings.InPlaceUpdates,
+		Desired: desired(s), Answers: s.InPlace,
+	}
+	for _, c := range s.candidates() {
+		if !c.Outdated {
+			in.UpToDate++
+		}
+	}
+	return in
 }
 
 // leave lets a Machine go that waits for the hook, one after the other. One whose member of etcd cannot be removed now is held, and nothing
@@ -131,27 +151,13 @@ func removeMemberOf(s Snapshot, m machines.Member, p *loop.Plan) {
 	member, is := e.Member(node)
 	if is {
 		if e.Leader() == node && e.Silent(node) == "" { // one that is not reached cannot hand over; it steps down when it is removed
-			if to, ok := s.nextLeader(node); ok {
+			if to, ok := health.NextLeader(s.Workload.Etcd, s.Machines, node); ok {
 				p.Do(action.MoveLeader{To: to.ID, Node: to.Name, From: node})
 			}
 		}
 		p.Do(action.RemoveMember{ID: member.ID, Name: node, Why: "Machine " + m.Name + " is deleted"})
 	}
 	p.Do(action.RemoveHook{Machine: m.Name, Why: "its member of etcd is removed"})
-}
-
-// nextLeader is the member that leads next: a healthy one of the newest Machine that stays.
-func (s Snapshot) nextLeader(not string) (etcd.Member, bool) {
-	stay := slices.Clone(s.Machines)
-	slices.SortStableFunc(stay, func(a, b machines.Member) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
-	for _, m := range stay {
-		node := m.Status.NodeRef.Name
-		member, is := s.Workload.Etcd.Member(node)
-		if is && node != not && !m.Deleted && !member.Learner && health.MemberProblem(s.Workload.Etcd, node) == "" {
-			return member, true
-		}
-	}
-	return etcd.Member{}, false
 }
 
 // etcdProblem says why nothing is known of the members of etcd; empty: it is.

@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/update"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 	base "github.com/slipwayhq/slipway/internal/rollout"
 )
@@ -89,9 +90,8 @@ func (j judged) certificatesAvailable() condition.Verdict {
 func (j judged) rollingOut() condition.Verdict {
 	var members []condition.Member
 	for _, m := range j.Machines {
-		if why := rollout.Messages(j.reasons(m.Machine)); len(why) > 0 {
-			members = append(members, condition.Member{Kind: machineKind, Name: m.Name, Conditions: condition.Set{{
-				Type: "Outdated", Status: metav1.ConditionFalse, Message: base.Verdict(m.Machine, why, nil).Message}}})
+		if v := base.Verdict(m.Machine, rollout.Messages(j.reasons(m.Machine)), nil); v.Status == metav1.ConditionFalse {
+			members = append(members, condition.Member{Kind: machineKind, Name: m.Name, Conditions: condition.Set{{Type: "Outdated", Status: v.Status, Message: v.Message}}})
 		}
 	}
 	if len(members) == 0 {
@@ -106,7 +106,7 @@ func (j judged) rollingOut() condition.Verdict {
 func (j judged) blockers() []string {
 	var out []string
 	for _, w := range j.plan.Wait {
-		if slices.Contains([]string{waitForPreflight, waitForName, waitForMachines}, w.Reason) {
+		if slices.Contains([]string{waitForPreflight, waitForName, waitForMachines, update.WaitUnknown}, w.Reason) {
 			out = append(out, w.Message)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -39,6 +40,8 @@ type Settings struct {
 	Etcd members.Timeouts
 	// Policy is what the operator allows; the zero value: everything.
 	Policy policy.Configuration
+	// InPlaceUpdates lets extensions update Machines that would be replaced (feature gate InPlaceUpdates).
+	InPlaceUpdates bool
 }
 
 // Workloads is what the controller needs of the connections to workload clusters.
@@ -60,7 +63,9 @@ type Controller struct {
 	writer            *kube.Writer
 	settings          Settings
 	scope             membership.Scope
-	now               func() time.Time
+	// extensions update Machines in place; nil: none does.
+	extensions hook.Client
+	now        func() time.Time
 	// intn returns a random number from 0 up to, not including, n.
 	intn func(n int) int
 
@@ -79,11 +84,11 @@ type Connections interface {
 	members.Forwarder
 }
 
-// Add adds the controller to the manager.
-func Add(s loop.Setup, clusters Connections, settings Settings) error {
+// Add adds the controller to the manager. Without extensions no Machine is updated in place.
+func Add(s loop.Setup, clusters Connections, extensions hook.Client, settings Settings) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), secrets: s.Manager.GetCache(), workloads: clusters, settings: settings,
-		scope: s.Scope(), now: s.Clock(), intn: s.Random(),
+		extensions: extensions, scope: s.Scope(), now: s.Clock(), intn: s.Random(),
 	}
 	c.members = &members.Connections{Forwarder: clusters, Secrets: []client.Reader{c.secrets, c.live}, Now: c.now, Timeouts: settings.Etcd}
 	c.certificates = expiry.Reader{Forwarder: clusters, Secrets: []client.Reader{c.secrets, c.live}}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
@@ -65,6 +66,8 @@ type Snapshot struct {
 	// Reasons to replace each Machine, by name, and what there is of the Secrets: what follows from the rest and takes time ([Snapshot.Compared]).
 	Reasons      map[string][]rollout.Reason
 	Certificates authority.State
+	// InPlace is what the extension makes of the changes of Machines, by name, as far as it was asked.
+	InPlace map[string]inplace.Answer
 }
 
 // Compared returns the snapshot with Machines and Secrets compared with what is desired of them.
@@ -221,25 +224,7 @@ func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) error {
 	if s.Plane.DeletionTimestamp.IsZero() || slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return m.Deleted }) {
 		return nil
 	}
-	for _, from := range []client.Reader{c.client, c.live} {
-		all := &clusterv1.MachineList{}
-		if err := from.List(ctx, all, client.InNamespace(s.Plane.Namespace),
-			client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("listing Machines of Cluster %s: %w", s.Cluster.Name, err)
-		}
-		for i := range all.Items {
-			if _, is := all.Items[i].Labels[clusterv1.MachineControlPlaneLabel]; !is {
-				s.Workers++
-			}
-		}
-		if s.Workers > 0 {
-			return nil
-		}
-	}
-	pools := &clusterv1.MachinePoolList{}
-	if err := c.live.List(ctx, pools, client.InNamespace(s.Plane.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name}); err != nil {
-		return fmt.Errorf("listing MachinePools of Cluster %s: %w", s.Cluster.Name, err)
-	}
-	s.Workers = len(pools.Items)
-	return nil
+	var err error
+	s.Workers, err = machines.Workers(ctx, client.ObjectKeyFromObject(s.Cluster), c.client, c.live)
+	return err
 }

@@ -83,7 +83,7 @@ func scaleDown(s Snapshot, outdated []string, p *loop.Plan) {
 		return
 	}
 	facts := checked{Snapshot: s, leaving: chosen.Name}
-	if isBlocked(s, facts, p) {
+	if isBlocked(s, facts, p) || isWritten(s.Machines.Named(chosen.Name), *p) || s.updates().Begin(chosen, p) {
 		return
 	}
 	if node := chosen.Status.NodeRef.Name; s.managesEtcd() && node != "" && !s.etcdMembers().AllowsRemoval(node) {
@@ -91,12 +91,9 @@ func scaleDown(s Snapshot, outdated []string, p *loop.Plan) {
 		p.RecheckIn(preflightRecheck)
 		return
 	}
-	if isWritten(s.Machines.Named(chosen.Name), *p) {
-		return
-	}
 	why := fmt.Sprintf("scale down to %d, %s", desired(s), chosen.WhyDeleted())
 	if len(outdated) > 0 && chosen.Outdated {
-		why = s.describeReasons([]string{chosen.Name})
+		why = s.describeReasons([]string{chosen.Name}) + s.updates().WhyNot(chosen.Name)
 	}
 	p.Do(machines.Delete{Names: []string{chosen.Name}, Why: why})
 }
@@ -159,15 +156,7 @@ func (c checked) certificatesMissing() string {
 	if !c.up || c.complete {
 		return ""
 	}
-	var out []string
-	state := c.Certificates
-	for _, problem := range state.Problems {
-		out = append(out, problem.Text)
-	}
-	for _, purpose := range state.Create {
-		out = append(out, "Secret "+purpose.SecretName(c.Cluster.Name)+" is being created")
-	}
-	return strings.Join(out, "; ")
+	return c.Certificates.MissingText(c.Cluster.Name)
 }
 
 func (c checked) deleting() string {

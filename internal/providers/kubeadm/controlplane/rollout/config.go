@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -84,6 +85,32 @@ func normalized(spec bootstrapv1.KubeadmConfigSpec) *bootstrapv1.KubeadmConfigSp
 		c.JoinConfiguration.ControlPlane = nil // that a control plane joins goes without saying
 	}
 	return c
+}
+
+// Aligned is a desired configuration with what is no difference as it is: an extension that updates a Machine in place does not have to
+// make changes for which no Machine is replaced.
+func Aligned(have, want bootstrapv1.KubeadmConfigSpec) bootstrapv1.KubeadmConfigSpec {
+	out := want.DeepCopy()
+	out.ClusterConfiguration.DNS = have.ClusterConfiguration.DNS
+	out.ClusterConfiguration.ControlPlaneEndpoint = have.ClusterConfiguration.ControlPlaneEndpoint
+	out.JoinConfiguration.Discovery = have.JoinConfiguration.Discovery
+	a, b := normalized(have), normalized(*out)
+	if a.Format == b.Format {
+		out.Format = have.Format
+	}
+	if maps.Equal(a.ClusterConfiguration.FeatureGates, b.ClusterConfiguration.FeatureGates) {
+		out.ClusterConfiguration.FeatureGates = have.ClusterConfiguration.FeatureGates
+	}
+	if a.InitConfiguration.NodeRegistration.ImagePullPolicy == b.InitConfiguration.NodeRegistration.ImagePullPolicy {
+		out.InitConfiguration.NodeRegistration.ImagePullPolicy = have.InitConfiguration.NodeRegistration.ImagePullPolicy
+	}
+	if a.JoinConfiguration.NodeRegistration.ImagePullPolicy == b.JoinConfiguration.NodeRegistration.ImagePullPolicy {
+		out.JoinConfiguration.NodeRegistration.ImagePullPolicy = have.JoinConfiguration.NodeRegistration.ImagePullPolicy
+	}
+	if a.JoinConfiguration.ControlPlane == nil && b.JoinConfiguration.ControlPlane == nil {
+		out.JoinConfiguration.ControlPlane = have.JoinConfiguration.ControlPlane
+	}
+	return *out
 }
 
 // fieldsOf are the fields of a configuration as JSON has them.

@@ -1,0 +1,177 @@
+package update
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/inplace"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+)
+
+// Writer asks extensions and writes what updates begin with.
+type Writer struct {
+	Extensions inplace.Caller
+	Keeper     machines.Keeper
+}
+
+// objects are the Machine and its objects as they are.
+func (in Input) objects(name string) (inplace.Machine, error) {
+	m := in.State.Members.Named(name)
+	config := in.Configs[m.Spec.Bootstrap.ConfigRef.Name]
+	infra := in.State.Clones.InfrastructureOf(m.Machine).Unstructured
+	if config == nil || infra == nil {
+		return inplace.Machine{}, fault.New(fault.Gone, "ObjectDoesNotExist", "the objects of Machine %s do not exist any more", name)
+	}
+	u, err := untyped(config)
+	return inplace.Machine{Machine: m.Machine, Infrastructure: infra, Bootstrap: u}, err
+}
+
+func untyped(config *bootstrapv1.KubeadmConfig) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be encoded", config.Name).From(err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(bootstrapv1.GroupVersion.WithKind("KubeadmConfig"))
+	return u, nil
+}
+
+// applied are the infrastructure machine and the KubeadmConfig as they are applied: all that a new Machine would get, and the mark.
+func (in Input) applied(current inplace.Machine) (infra, config *unstructured.Unstructured, err error) {
+	d := in.State.Definition
+	infra, err = clone.New(clone.Request{
+		Template: in.Template.Object, Name: current.Infrastructure.GetName(), Cluster: d.Cluster, Labels: d.Labels, Annotations: d.Annotations,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("cloning %s %s: %w", in.Template.Ref.Kind, in.Template.Ref.Name, err)
+	}
+	have := in.Configs[current.Bootstrap.GetName()].Spec
+	config, err = rollout.NewConfig(in.Plane, metav1.ObjectMeta{
+		Namespace: in.Plane.Namespace, Name: current.Bootstrap.GetName(), Labels: d.Labels, Annotations: d.Annotations,
+	}, !have.InitConfiguration.IsDefined())
+	if err != nil {
+		return nil, nil, err
+	}
+	for want, live := range map[*unstructured.Unstructured]*unstructured.Unstructured{infra: current.Infrastructure, config: current.Bootstrap} {
+		want.SetAPIVersion(live.GetAPIVersion())
+		want.SetUID(live.GetUID())
+		want.SetOwnerReferences(nil) // are the Machine's
+		kube.Annotate(want, clusterv1.UpdateInProgressAnnotation, new(""))
+	}
+	return infra, config, nil
+}
+
+// Ask returns whether the extension makes a Machine and its objects what they shall be. What they shall be is what the API server would
+// make of the apply, since others have fields in them; where it refuses that, they cannot be updated in place.
+func (w Writer) Ask(ctx context.Context, in Input, name string) (inplace.Answer, error) {
+	current, err := in.objects(name)
+	if err != nil {
+		return inplace.Answer{}, err
+	}
+	desired, err := w.desired(ctx, in, current)
+	switch {
+	case err == nil:
+		return w.Extensions.CanUpdateMachine(ctx, current, desired)
+	case apierrors.IsInvalid(err):
+		return inplace.Answer{Uncovered: strings.Join(kube.Refusals(err), "; ")}, nil
+	case ctx.Err() != nil, fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.Gone:
+		return inplace.Answer{}, err
+	}
+	return inplace.Answer{Problem: fault.New(fault.KindOf(err), "DesiredUnknown", "%s", strings.Join(kube.Refusals(err), "; ")).From(err)}, nil
+}
+
+// desired are the Machine and its objects as they shall be.
+func (w Writer) desired(ctx context.Context, in Input, current inplace.Machine) (inplace.Machine, error) {
+	out := inplace.Machine{Machine: current.Machine.DeepCopy()}
+	out.Machine.Spec.Version = in.Plane.Spec.Version
+	infra, config, err := in.applied(current)
+	if err != nil {
+		return out, err
+	}
+	if out.Infrastructure, err = w.dryRun(ctx, current.Infrastructure, infra); err != nil {
+		return out, err
+	}
+	if out.Bootstrap, err = w.dryRun(ctx, current.Bootstrap, config); err != nil {
+		return out, err
+	}
+	out.Bootstrap, err = aligned(in.Configs[current.Bootstrap.GetName()].Spec, out.Bootstrap)
+	return out, err
+}
+
+// dryRun is an object with the spec that it would have.
+func (w Writer) dryRun(ctx context.Context, live, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	answer, err := w.Keeper.Writer.Named(w.Keeper.Manager).DryRun(ctx, live, want)
+	if err != nil {
+		return nil, err
+	}
+	out := live.DeepCopy()
+	out.Object["spec"] = answer.Object["spec"]
+	return out, nil
+}
+
+// aligned is a desired KubeadmConfig without the differences for which no Machine is replaced.
+func aligned(have bootstrapv1.KubeadmConfigSpec, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	config := &bootstrapv1.KubeadmConfig{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, config); err != nil {
+		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be read", desired.GetName()).From(err)
+	}
+	config.Spec = rollout.Aligned(have, config.Spec)
+	return untyped(config)
+}
+
+// Trigger begins the update of a Machine: the mark, then its infrastructure machine, its KubeadmConfig and its own spec, and the pending
+// hook last. Each step may be repeated: what is interrupted is continued by [Input.Ongoing].
+func (w Writer) Trigger(ctx context.Context, in Input, name string) error {
+	current, err := in.objects(name)
+	if err != nil {
+		return err
+	}
+	infra, config, err := in.applied(current)
+	if err != nil {
+		return err
+	}
+	if !inplace.IsMarked(current.Machine) {
+		if err := w.Keeper.Writer.Patch(ctx, current.Machine, func(o client.Object) { kube.Annotate(o, clusterv1.UpdateInProgressAnnotation, new("")) }); err != nil {
+			return err
+		}
+	}
+	for _, o := range []*unstructured.Unstructured{infra, config} {
+		if err := w.Keeper.Writer.Named(w.Keeper.Manager).Apply(ctx, nil, o); err != nil {
+			return err
+		}
+	}
+	want := in.State.InPlace(current.Machine)
+	want.Spec.Version = in.Plane.Spec.Version
+	if err := w.Keeper.Sync(ctx, current.Machine, want); err != nil {
+		return err
+	}
+	return w.addHook(ctx, current.Machine)
+}
+
+// addHook adds the pending hook to the Machine as it is by now.
+func (w Writer) addHook(ctx context.Context, m *clusterv1.Machine) error {
+	live := &clusterv1.Machine{}
+	if err := w.Keeper.Live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
+		return fmt.Errorf("reading Machine %s: %w", m.Name, err)
+	}
+	if live.UID != m.UID || inplace.StateOf(live) != inplace.Triggering {
+		return fault.New(fault.Conflict, "StaleObject", "Machine %s was changed while its update in place began", m.Name)
+	}
+	return w.Keeper.Writer.Patch(ctx, live, func(o client.Object) {
+		kube.Annotate(o, runtimev1.PendingHooksAnnotation, new(inplace.WithHook(o)))
+	})
+}

@@ -1,0 +1,143 @@
+package update
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/inplace"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+const (
+	// WaitUnknown is the reason of the wait for an answer of the extension.
+	WaitUnknown = "WaitingForInPlaceAnswer"
+	waitUpdate  = "WaitingForInPlaceUpdate"
+
+	// retryUnknown is when an extension that failed is asked again, soon when to look again at what is not watched.
+	retryUnknown, soon = 30 * time.Second, 2 * time.Second
+)
+
+// Input is what decisions about updates in place are made from.
+type Input struct {
+	Plane *controlplanev1.KubeadmControlPlane
+	// State of the Machines, with their clones.
+	State machines.State
+	// Template of infrastructure machines, and the KubeadmConfigs by name.
+	Template clone.Template
+	Configs  map[string]*bootstrapv1.KubeadmConfig
+	Reasons  map[string][]rollout.Reason
+	// Enabled: the feature gate is on.
+	Enabled bool
+	// UpToDate is how many Machines stay and are not outdated, Desired how many there should be.
+	UpToDate, Desired int
+	// Answers of the extension by the names of Machines.
+	Answers map[string]inplace.Answer
+}
+
+// Update begins the update of a Machine in place, or continues to begin it.
+type Update struct{ Machine, Why string }
+
+// String says what the action does, and why.
+func (a Update) String() string {
+	return fmt.Sprintf("update Machine %s in place: %s", a.Machine, a.Why)
+}
+
+// Ask is the question whether the extension makes of a Machine what it shall be.
+type Ask struct{ Machine string }
+
+// String says what is asked.
+func (a Ask) String() string {
+	return fmt.Sprintf("whether Machine %s can be updated in place", a.Machine)
+}
+
+// Ongoing waits for the Machine that is being updated, or continues to begin that; it reports false where none is. isWritten reports
+// whether a Machine was written since it was read.
+func (in Input) Ongoing(isWritten func(machines.Member) bool, p *loop.Plan) bool {
+	if !in.Enabled {
+		return false
+	}
+	for _, m := range in.State.Members {
+		if m.Deleted {
+			continue
+		}
+		switch inplace.StateOf(m.Machine) {
+		case inplace.None:
+		case inplace.Triggering, inplace.Moving:
+			if isWritten(m) {
+				p.RecheckIn(soon)
+				return true
+			}
+			p.Do(Update{Machine: m.Name, Why: "it was begun"})
+			p.RecheckIn(soon)
+			return true
+		default:
+			p.WaitFor(waitUpdate, "Waiting for the in-place update of Machine %s to end", m.Name).For("Machine", m.Name).ToChange("metadata.annotations")
+			return true
+		}
+	}
+	return false
+}
+
+// Begin updates a Machine in place that would be deleted, if that can be done, or waits for the answer whether it can; it reports false
+// where the Machine is to be deleted.
+func (in Input) Begin(m rollout.Candidate, p *loop.Plan) bool {
+	if !in.isEligible(m) {
+		return false
+	}
+	answer, known := in.Answers[m.Name]
+	switch {
+	case !known:
+		p.Ask = append(p.Ask, Ask{Machine: m.Name})
+	case answer.Problem != nil:
+		p.WaitFor(WaitUnknown, "Machine %s is neither updated nor replaced until it is known whether it can be updated in place: %s; retrying",
+			m.Name, fault.UserMessage(answer.Problem)).For("Machine", m.Name).ForTime()
+		p.RecheckIn(max(retryUnknown, fault.RetryAfter(answer.Problem)))
+	case answer.Later > 0:
+		p.WaitFor(WaitUnknown, "Waiting for the extension that says whether Machine %s can be updated in place to be callable", m.Name).
+			For("Machine", m.Name).ForTime()
+		p.RecheckIn(answer.Later)
+	case answer.Covered:
+		p.Do(Update{Machine: m.Name, Why: fmt.Sprintf("%s; handler %s makes all changes", condition.Names(rollout.Messages(in.Reasons[m.Name])), answer.Handler)})
+	default:
+		return false
+	}
+	return true
+}
+
+// WhyNot says why a Machine is not updated in place, for an action; empty: no extension has a say in it.
+func (in Input) WhyNot(name string) string {
+	answer := in.Answers[name]
+	if answer.Handler == "" || answer.Uncovered == "" {
+		return ""
+	}
+	return fmt.Sprintf("; not in place, since handler %s does not change %s", answer.Handler, answer.Uncovered)
+}
+
+// isEligible reports whether a Machine may be updated in place: it is outdated by its spec alone, works, and is needed afterwards.
+func (in Input) isEligible(m rollout.Candidate) bool {
+	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
+	_, remediate := m.Annotations[clusterv1.RemediateMachineAnnotation]
+	set := condition.Set(m.Status.Conditions)
+	reasons := in.Reasons[m.Name]
+	return in.Enabled && m.Outdated && !m.Unhealthy && !marked && !remediate && in.UpToDate < in.Desired && len(reasons) > 0 &&
+		!slices.ContainsFunc(reasons, func(r rollout.Reason) bool { return !isOfSpec(r.Cause) }) &&
+		!set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.Get(clusterv1.MachineOwnerRemediatedCondition) == nil &&
+		m.Status.NodeRef.IsDefined() && m.Spec.Bootstrap.DataSecretName != nil && in.Template.Blocker() == "" &&
+		in.State.Clones.InfrastructureOf(m.Machine).Presence() == contract.Found && in.Configs[m.Spec.Bootstrap.ConfigRef.Name] != nil
+}
+
+// isOfSpec reports whether a cause is one that other objects end, and not the age of the Machine or of its certificates.
+func isOfSpec(c rollout.Cause) bool {
+	return c == rollout.Version || c == rollout.Infrastructure || c == rollout.KubeadmConfig
+}
