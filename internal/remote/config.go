@@ -22,7 +22,7 @@ type Config struct {
 	// Timing holds every duration and threshold; zero fields take their defaults.
 	Timing Timing
 	// QPS and Burst limit all calls to one workload cluster together.
-	// Defaults: 20 and 30.
+	// Defaults: 100 and 200.
 	QPS   float32
 	Burst int
 	// Concurrency is the number of clusters probed or connected at once.
@@ -87,10 +87,10 @@ func (c Config) withDefaults() Config {
 		c.Scheme = scheme.Scheme
 	}
 	if c.QPS == 0 {
-		c.QPS = 20
+		c.QPS = 100
 	}
 	if c.Burst == 0 {
-		c.Burst = 30
+		c.Burst = 200
 	}
 	if c.Concurrency == 0 {
 		c.Concurrency = 100

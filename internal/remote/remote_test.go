@@ -160,7 +160,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // RC-06 is Config: QPS, Burst, Concurrency, Timing.CallTimeout; its defaults are checked here.
 func TestDefaults(t *testing.T) {
 	c := Config{}.withDefaults()
-	if c.QPS != 20 || c.Burst != 30 || c.Concurrency != 100 || c.Timing.CallTimeout != 10*time.Second {
+	if c.QPS != 100 || c.Burst != 200 || c.Concurrency != 100 || c.Timing.CallTimeout != 10*time.Second {
 		t.Errorf("%+v", c)
 	}
 }

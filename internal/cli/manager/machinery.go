@@ -15,8 +15,8 @@ type machinery struct {
 }
 
 func (m *machinery) bind(f *pflag.FlagSet) {
-	f.Float32Var(&m.workload.QPS, "clustercache-client-qps", 20, "requests a second to one workload cluster")
-	f.IntVar(&m.workload.Burst, "clustercache-client-burst", 30, "requests at once to one workload cluster")
+	f.Float32Var(&m.workload.QPS, "clustercache-client-qps", 100, "requests a second to one workload cluster")
+	f.IntVar(&m.workload.Burst, "clustercache-client-burst", 200, "requests at once to one workload cluster")
 	f.IntVar(&m.workload.Concurrency, "clustercache-concurrency", 100, "workload clusters to connect to or probe at once")
 	f.StringSliceVar(&m.skipMigration, "skip-crd-migration-phases", nil,
 		"phases of the migration of stored objects to leave out: StorageVersionMigration, CleanupManagedFields, or All")

@@ -62,6 +62,7 @@ func TestFlagDefaults(t *testing.T) { // FL-01 to FL-06, ME-03, PA-02, CT-09, KB
 	maps.Copy(want, map[string]string{ // those of the kubeadm bootstrap provider's manager, and our own
 		"kubeadmconfig-concurrency": "100", "kubeadmcontrolplane-concurrency": "50", "etcd-dial-timeout-duration": "10s", "etcd-call-timeout-duration": "15s", "etcd-client-log-level": "warn",
 		"bootstrap-token-ttl": "15m0s", "webhook-service": "slipway-webhook", "providers": "[]", "tracing": "false", "runtime-extension-read-only": "false",
+		"clustercache-client-qps": "100", "clustercache-client-burst": "200", // docs/divergences.md
 	})
 	cmd := Command(testEnv(nil))
 	for name, want := range want {

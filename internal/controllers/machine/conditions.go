@@ -54,6 +54,8 @@ func (j judged) deleting() condition.Verdict {
 		node = true
 	}
 	switch kind := fault.KindOf(j.out.Err); {
+	case node && turn(j.out.Err) > 0: // with another reason than after a try
+		return condition.TrueBecause(clusterv1.MachineDeletingReason, fmt.Sprintf("Waiting for a turn to %s", j.out.Failed))
 	case j.out.Err != nil && !node && kind != fault.Conflict && kind != fault.Unreachable:
 		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
 	case j.evicted != nil:

@@ -50,7 +50,10 @@ func decideDeletion(s Snapshot) loop.Plan {
 	p, _ := planDeletion(s)
 	if !p.Idle() {
 		p.RecheckIn(condition.LingerAfter - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
-		if s.Node.Down && s.Connection.Good() { // the workload cluster is busy, which ends without an event
+		switch { // what ends without an event
+		case s.Node.Busy > 0:
+			p.RecheckIn(s.Node.Busy)
+		case s.Node.Down && s.Connection.Good():
 			p.RecheckIn(fillingRecheck)
 		}
 	}
@@ -122,7 +125,12 @@ func deleteNode(s Snapshot, p *loop.Plan) {
 		return
 	}
 	left, forever := nodeDeletionLeft(s)
-	if s.Node.Down {
+	switch {
+	case s.Node.Busy > 0 && s.Connection.Good(): // its turn comes, and the Node would be left behind
+		p.WaitFor(clusterv1.MachineDeletingReason, "Waiting for a turn to delete %s", theNode(s)).
+			For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ForTime()
+		return
+	case s.Node.Down:
 		if left > 0 || forever {
 			p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "%s cannot be deleted while the workload cluster does not answer", theNode(s)).
 				For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange(connection)

@@ -63,6 +63,8 @@ func drainNode(s Snapshot, p *loop.Plan) {
 		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	case s.PodsProblem != "":
 		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).ForPerson()
+	case s.Pods == nil && s.Node.Busy > 0:
+		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	case s.Pods == nil:
 		p.Ask = append(p.Ask, AskPods{Node: n.Name})
 		return
@@ -96,6 +98,8 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 			s.Machine.Status.NodeRef.Name).For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange(connection)
 	case n == nil, drain.Unreachable(n):
 		return
+	case s.Node.Busy > 0:
+		p.WaitFor(reason, "Waiting for a turn to read which volumes are attached to Node %s", n.Name).For("Node", n.Name).ForTime()
 	case s.Volumes == nil && (s.Settings.VolumeAttachments || len(n.Status.VolumesAttached) > 0):
 		p.Ask = append(p.Ask, AskVolumes{Node: n.Name})
 		return
@@ -169,6 +173,9 @@ func timeLeft(now time.Time, start metav1.Time, seconds *int32) (left time.Durat
 }
 
 func recheck(s Snapshot, since metav1.Time, p *loop.Plan) {
+	if s.Node.Busy > 0 { // any sooner only takes the turn of another one
+		return
+	}
 	p.RecheckIn(min(max(s.Now.Sub(since.Time)/8, soonestRecheck), latestRecheck))
 }
 
@@ -210,6 +217,10 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 		default:
 			err = fault.New(fault.Bug, "UnknownQuestion", "the machine controller does not know how to find out %s", q)
 		}
+	}
+	if s.Node.Busy = turn(err); s.Node.Busy > 0 {
+		s.Volumes = nil
+		return s, nil
 	}
 	if fault.KindOf(err) == fault.Unreachable {
 		s.Node, err = Node{Down: true}, nil

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,6 +57,8 @@ type Node struct {
 	Asked bool
 	// Down: it could not be asked, since it is not connected.
 	Down bool
+	// Busy is when there is a turn at the workload cluster again, where all have more to ask than it is to answer at once.
+	Busy time.Duration
 	// Waiting is why it was not asked yet.
 	Waiting string
 	// Item is nil where there is no Node.
@@ -186,7 +189,7 @@ func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	}
 	switch {
 	case fault.KindOf(err) == fault.Unreachable && initialized(*s):
-		s.Node = Node{Down: true}
+		s.Node = Node{Down: true, Busy: turn(err)}
 	case fault.KindOf(err) == fault.Unreachable:
 		s.Node = Node{Waiting: waitsForInitialization}
 	default:
@@ -194,6 +197,14 @@ func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 		return err
 	}
 	return nil
+}
+
+// turn is when the call that failed has its turn; 0 where it failed for another reason.
+func turn(err error) time.Duration {
+	if !errors.Is(err, remote.ErrBusy) {
+		return 0
+	}
+	return fault.RetryAfter(err)
 }
 
 func initialized(s Snapshot) bool {
