@@ -62,6 +62,13 @@ func IsAwaitingCount(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	return StateOf(m) == Moving && !slices.Contains(Acknowledged(set), m.Name)
 }
 
+// HasNotBegun reports whether a Machine is to be updated by the MachineSet that counts it, which has not written yet what the Machine
+// shall be. It may as well be handed over to another.
+func HasNotBegun(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
+	state := StateOf(m)
+	return state == Triggering || state == Moving && !IsAwaitingCount(set, m)
+}
+
 // MoveProblem says why a MachineSet cannot hand over Machines to another, nil: it does not exist. Both have to be of one
 // MachineDeployment and Cluster, and both have to say so: the annotations are writable by any user of the namespace. Empty: it can.
 func MoveProblem(from, to *clusterv1.MachineSet) string {

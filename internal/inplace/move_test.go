@@ -87,12 +87,15 @@ func TestIsAwaitingCount(t *testing.T) {
 		"handed over":       {"m1", moving, true},
 		"counted":           {"m2", moving, false},
 		"of its own":        {"m1", nil, false},
-		"begun":             {"m1", map[string]string{clusterv1.UpdateInProgressAnnotation: ""}, false},
+		"marked":            {"m1", map[string]string{clusterv1.UpdateInProgressAnnotation: ""}, false},
 		"written by a user": {"m1", map[string]string{clusterv1.PendingAcknowledgeMoveAnnotation: ""}, false},
 	} {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: tc.machine, Annotations: tc.annotations}}
 		if got := IsAwaitingCount(set, m); got != tc.want {
 			t.Errorf("%s: %t", name, got)
+		}
+		if got, want := HasNotBegun(set, m), name == "counted" || name == "marked"; got != want {
+			t.Errorf("%s: has not begun %t", name, got)
 		}
 	}
 }

@@ -92,14 +92,14 @@ func (k Keeper) updateClone(ctx context.Context, s State, ref, template clusterv
 }
 
 // ByMovePriority compares Machines in the order in which an owner gives them up that hands over what can be updated in place: those
-// that are deleted or replaced first, and what is being updated last. Within that the order is that of deletions.
+// that do no work first, and what is being updated last. Within that the order is that of deletions.
 func ByMovePriority(order clusterv1.MachineSetDeletionOrder) func(a, b Member) int {
 	rank := func(m Member) DeletionPriority {
 		switch priority := PriorityOf(m); {
-		case priority == Updating && inplace.HasFailed(m.Machine):
-			return Unhealthy
-		case priority == Updating:
+		case priority == Updating && isBusy(m):
 			return Healthy + 1
+		case priority == Updating:
+			return Unhealthy
 		default:
 			return priority
 		}
@@ -107,6 +107,11 @@ func ByMovePriority(order clusterv1.MachineSetDeletionOrder) func(a, b Member) i
 	return func(a, b Member) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), byOrder(a, b, order), strings.Compare(a.Name, b.Name))
 	}
+}
+
+// isBusy reports whether an extension is updating a Machine, as far as is known with success.
+func isBusy(m Member) bool {
+	return inplace.StateOf(m.Machine) == inplace.Updating && !inplace.HasFailed(m.Machine)
 }
 
 // Surplus is what an owner does with Machines that it has too many.
@@ -123,10 +128,10 @@ func (ms Members) Surplus(n int, compare func(a, b Member) int) Surplus {
 	for _, m := range sorted[:min(n, len(sorted))] {
 		switch priority := PriorityOf(m); {
 		case priority == Deleting:
-		case priority == Healthy:
-			out.Moved = append(out.Moved, m.Name)
-		case priority == Updating && !inplace.HasFailed(m.Machine):
+		case priority == Updating && isBusy(m):
 			out.Updating = append(out.Updating, m.Name)
+		case priority == Healthy, priority == Updating && inplace.StateOf(m.Machine) != inplace.Updating:
+			out.Moved = append(out.Moved, m.Name)
 		default:
 			out.Replaced = append(out.Replaced, m.Name)
 		}

@@ -24,15 +24,19 @@ func (l *ledger) decideMoves() {
 	}
 }
 
-// handsOver counts Machines that the MachineSet has yet to hand over to come down to Desired: what is free, it deletes.
-func (s Set) handsOver() int32 { return max(0, s.pending()-s.Free) }
+// handsOver counts Machines that the MachineSet has yet to hand over to come down to Desired.
+func (s Set) handsOver() int32 { return max(0, s.pending()-s.replaced()) }
+
+// replaced counts the Machines that the MachineSet deletes, though it hands over what can be updated in place: an update would not
+// help them.
+func (s Set) replaced() int32 { return max(0, s.Free-s.NotBegun) }
 
 // arriving counts the Machines of old MachineSets that become those of the new one.
 func (l *ledger) arriving() int32 {
 	var n int32
 	for _, e := range l.old {
 		if e.moves {
-			n += max(0, e.live()-e.Free)
+			n += max(0, e.live()-e.replaced())
 		}
 	}
 	return n

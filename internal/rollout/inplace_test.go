@@ -51,6 +51,18 @@ func updates() map[string]updated {
 				w.template("a", available)
 			}, want: "a 3/3",
 		}, "", 1, 1},
+		"in-place-refused": {scenario{
+			reason: "an update that cannot begin halts the rollout; the template before takes the Machine back", replicas: 3, limits: rollout.Limits{MaxUnavailable: 1},
+			play: func(w *world) {
+				w.template("b", available)
+				w.current().refused = true
+				w.settle()
+				if got := w.counts(); got != "a 2/2 b 0/1" {
+					w.t.Errorf("halted as %s", got)
+				}
+				w.template("a", available)
+			}, want: "a 3/3",
+		}, "", 0, 0},
 		"in-place-broken-old": {scenario{
 			reason: "a Machine that is not healthy is replaced, not updated", replicas: 4, limits: rollout.Limits{MaxUnavailable: 2},
 			play: func(w *world) {
@@ -169,6 +181,7 @@ func TestRandomUpdatesInPlace(t *testing.T) {
 		for _, name := range []string{"b", "c", "d"}[:1+rng.IntN(3)] {
 			becomes := []health{available, available, available, broken, stuck}[rng.IntN(5)]
 			w.template(name, becomes)
+			w.current().refused = rng.IntN(5) == 0
 			w.after(rng.IntN(40))
 			smooth = smooth && becomes == available
 			if rng.IntN(3) == 0 {

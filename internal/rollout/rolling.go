@@ -49,6 +49,9 @@ func (l *ledger) dropFree() {
 		if n > 0 {
 			e.set(e.target-n, "replicas that are not available go first")
 			budget -= n
+			if e.moves {
+				l.receivable -= min(n, e.NotBegun)
+			}
 		}
 	}
 }
@@ -69,7 +72,7 @@ func (l *ledger) dropAvailable() {
 		n := min(e.target, max(0, budget))
 		why := "enough Machines are available without"
 		if e.moves {
-			n = min(n, l.receivable)
+			n = min(n, max(0, l.receivable))
 			l.receivable -= n
 			why = "its Machines are updated in place"
 		}

@@ -33,6 +33,8 @@ type Set struct {
 	// InPlace: an extension can make the Machines of this old MachineSet those of the new one. It hands them over
 	// instead of deleting them, unless they count as Free.
 	InPlace bool
+	// NotBegun counts those of Free that are handed over all the same: they are to be updated, and nothing was written for that yet.
+	NotBegun int32
 	// Updating counts those of Actual that are being updated in place, and are neither Available nor Free.
 	Updating int32
 	// Moved counts those of Actual that another MachineSet handed over, and that Desired does not count yet.

@@ -38,6 +38,7 @@ type set struct {
 	becomes  health // what its Machines come to
 	noCreate bool   // cluster.x-k8s.io/disable-machine-create
 	moving   bool   // it hands over what it has too many
+	refused  bool   // the API refuses what its Machines shall be
 	awake    bool
 	seen     string // the status its controller reported last
 }
@@ -124,8 +125,13 @@ func (w *world) current() *set { return w.sets[len(w.sets)-1] }
 func (s *set) view() rollout.Set {
 	v := s.Set
 	v.Actual, v.Deleting, v.Available, v.Free = int32(len(s.machines)), s.count(deleting), s.count(available), s.count(starting)+s.count(broken)+s.count(failed)
-	v.Updating = s.count(updating)
 	for _, m := range s.machines {
+		switch {
+		case m.health == updating && m.moved && m.counted: // not begun
+			v.Free, v.NotBegun = v.Free+1, v.NotBegun+1
+		case m.health == updating:
+			v.Updating++
+		}
 		if m.isUncounted() && m.health != deleting {
 			v.Moved++
 		}
@@ -236,7 +242,7 @@ func (w *world) desired() int32 { return w.total(func(s *set) int32 { return s.D
 func (w *world) setPass(s *set) {
 	s.awake = false
 	for _, m := range s.machines {
-		if m.moved && m.counted && m.health != deleting {
+		if m.moved && m.counted && m.health != deleting && !s.refused && !(s.moving && s.held()-s.count(deleting) > s.Desired) {
 			w.say("%s: update in place begins", m.name)
 			m.moved, m.counted = false, false
 		}
@@ -276,7 +282,7 @@ func (w *world) shrink(s *set) {
 		case starting, broken, failed:
 			first = append(first, m)
 		case updating:
-			if !s.moving && !m.isUncounted() {
+			if !m.isUncounted() && (!s.moving || m.moved) {
 				first = append([]*machine{m}, first...)
 			}
 		case available, stuck:
@@ -290,7 +296,7 @@ func (w *world) shrink(s *set) {
 	if len(first) == 0 && w.rng != nil {
 		m = rest[w.rng.IntN(len(rest))]
 	}
-	if s.moving && len(first) == 0 {
+	if s.moving && (len(first) == 0 || m.health == updating) {
 		w.move(s, m)
 		return
 	}

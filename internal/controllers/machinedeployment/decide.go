@@ -281,10 +281,12 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 		switch {
 		case priority == machines.Deleting:
 			v.Deleting++
-		case inplace.IsMarked(m) && !inplace.HasFailed(m): // whatever its conditions say: they may be those of before
-			v.Updating++
-		case inplace.IsMarked(m):
+		case inplace.HasNotBegun(set, m):
+			v.Free, v.NotBegun = v.Free+1, v.NotBegun+1
+		case inplace.IsMarked(m) && inplace.HasFailed(m):
 			v.Free++
+		case inplace.IsMarked(m): // whatever its conditions say: they may be those of before
+			v.Updating++
 		case condition.Set(m.Status.Conditions).IsTrue(clusterv1.MachineAvailableCondition):
 			v.Available++
 			preferred = preferred || priority == machines.Marked
@@ -293,7 +295,7 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 		}
 	}
 	if preferred {
-		v.Free = 0
+		v.Free, v.NotBegun = 0, 0
 	}
 	v.Moved = int32(len(newlyCounted(s, set)))
 	return v

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/loop"
 )
@@ -375,6 +376,10 @@ func TestView(t *testing.T) { // DP-06
 		t.Errorf("an available Machine that goes first makes none free: %+v", got)
 	}
 	s.Machines["md-1"][2].Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+	if got := setView(s, &s.Sets[0]); got.Updating != 0 || got.Available != 0 || got.Free != 2 || got.NotBegun != 1 {
+		t.Errorf("a Machine whose update has not begun can be handed over once more: %+v", got)
+	}
+	s.Machines["md-1"][2].Annotations[runtimev1.PendingHooksAnnotation] = "UpdateMachine"
 	if got := setView(s, &s.Sets[0]); got.Updating != 1 || got.Available != 0 || got.Free != 1 {
 		t.Errorf("a Machine that is being updated is not available, whatever its condition says: %+v", got)
 	}

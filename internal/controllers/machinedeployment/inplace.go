@@ -229,6 +229,9 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (S
 
 // canUpdate asks the extension about one MachineSet, unless the answer follows from the templates.
 func (c *Controller) canUpdate(ctx context.Context, s Snapshot, set *clusterv1.MachineSet) (inplace.Answer, error) {
+	if rollout.Expired(s.Deployment.Spec.Rollout.After.Time, set.CreationTimestamp.Time, s.Now) {
+		return inplace.Answer{Uncovered: "spec.rollout.after asks for new Machines"}, nil
+	}
 	if why := neverInPlace(set.Spec.Template, s.Deployment.Spec.Template); why != "" {
 		return inplace.Answer{Uncovered: why}, nil
 	}
@@ -263,7 +266,7 @@ func neverInPlace(from, to clusterv1.MachineTemplateSpec) string {
 	}
 	switch {
 	case len(rollout.Differences(from, to)) == 0:
-		return "spec.rollout.after asks for new Machines"
+		return "their template is the current one, which another MachineSet has"
 	case !sameKind(from.Spec.InfrastructureRef, to.Spec.InfrastructureRef):
 		return "their infrastructure is of another kind"
 	case !sameKind(from.Spec.Bootstrap.ConfigRef, to.Spec.Bootstrap.ConfigRef):
@@ -293,13 +296,13 @@ func withoutSecretOfConfig(t *clusterv1.MachineTemplateSpec) {
 	}
 }
 
-// desiredForm is the current MachineSet as an extension gets it, which may not exist yet.
+// desiredForm is the current MachineSet as an extension gets it, the same before and after it is created.
 func desiredForm(s Snapshot) *clusterv1.MachineSet {
 	d := s.Deployment
 	out := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: nameOf(s, nextRevision(s)), Labels: maps.Clone(d.Spec.Template.Labels)}}
 	out.Spec = clusterv1.MachineSetSpec{ClusterName: d.Spec.ClusterName, Selector: d.Spec.Selector, Template: *d.Spec.Template.DeepCopy()}
 	if i := currentSet(s); i >= 0 {
-		out.Name, out.Spec.Selector = s.Sets[i].Name, s.Sets[i].Spec.Selector
+		out.Name = s.Sets[i].Name
 	}
 	withoutSecretOfConfig(&out.Spec.Template)
 	return out

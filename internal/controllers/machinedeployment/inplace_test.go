@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -279,9 +280,16 @@ func TestFormsForAnExtension(t *testing.T) {
 	if len(current.Annotations)+len(desired.Annotations) > 0 || current.Spec.Replicas != nil {
 		t.Errorf("what changes during a rollout would need another answer each time: %v", current)
 	}
-	s = updatable(nil, underWay())
-	if got := desiredForm(s).Name; got != second {
-		t.Errorf("the name is the same before and after the creation: %s", got)
+	if diff := cmp.Diff(desiredForm(updatable(nil)), desiredForm(updatable(nil, underWay()))); diff != "" {
+		t.Errorf("it is the same before and after the creation (-before +after):\n%s", diff)
+	}
+}
+
+func TestNewMachinesAreNotUpdatedOnes(t *testing.T) { // DP-10
+	s := updatable(nil, func(s *Snapshot) { s.Deployment.Spec.Rollout.After = metav1.NewTime(at(10)) })
+	answer, err := (&Controller{}).canUpdate(t.Context(), s, &s.Sets[0])
+	if err != nil || answer.Covered || answer.Uncovered != "spec.rollout.after asks for new Machines" {
+		t.Errorf("%+v, %v", answer, err)
 	}
 }
 
@@ -295,7 +303,7 @@ func TestNeverInPlace(t *testing.T) {
 		to   clusterv1.MachineTemplateSpec
 		want string
 	}{
-		"rollout.after": {old, "spec.rollout.after asks for new Machines"}, "kind": {kinds, "their infrastructure is of another kind"},
+		"same": {old, "their template is the current one, which another MachineSet has"}, "kind": {kinds, "their infrastructure is of another kind"},
 		"config": {config, "their bootstrap config is of another kind"}, "version": {upgraded, ""},
 	} {
 		if got := neverInPlace(old, tc.to); got != tc.want {

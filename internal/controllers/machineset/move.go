@@ -47,8 +47,11 @@ func (a HandOver) Parts() []loop.Action {
 	return out
 }
 
-// counted are the Machines of the set that its replicas are about.
+// counted are the Machines of the set that its replicas are about: all of them, where there is no MachineDeployment to count others.
 func counted(s Snapshot) machines.Members {
+	if s.Deployment == nil {
+		return s.Machines
+	}
 	var out machines.Members
 	for _, m := range s.Machines {
 		if m.Deleted || !inplace.IsAwaitingCount(s.Set, m.Machine) {
@@ -102,13 +105,11 @@ func moveAll(s Snapshot, names []string, p *loop.Plan) {
 
 // dueUpdates are the Machines whose update the set has to begin: they are marked and counted, and nothing is pending.
 func dueUpdates(s Snapshot) []machines.Member {
-	if s.Deployment == nil {
-		return nil
+	if want, known := desired(s); s.Deployment == nil || handsOver(s) && known && present(s) > want {
+		return nil // they may be handed over once more
 	}
 	return slices.DeleteFunc(slices.Clone(s.Machines), func(m machines.Member) bool {
-		state := inplace.StateOf(m.Machine)
-		begins := state == inplace.Triggering || state == inplace.Moving && !inplace.IsAwaitingCount(s.Set, m.Machine)
-		return m.Deleted || m.Stale || !begins
+		return m.Deleted || m.Stale || !inplace.HasNotBegun(s.Set, m.Machine)
 	})
 }
 
