@@ -81,7 +81,7 @@ func patched(part, kind, patch string) string {
 	return `,"` + part + `":{"patchType":"` + kind + `","patch":"` + base64.StdEncoding.EncodeToString([]byte(patch)) + `"}`
 }
 
-func TestCanUpdateMachine(t *testing.T) {
+func TestCanUpdateMachine(t *testing.T) { // IP-01, IU-01, IU-04
 	const hookName = "CanUpdateMachine"
 	answer := func(parts ...string) http.HandlerFunc {
 		return hooktest.Raw(`{"status":"Success"` + strings.Join(parts, "") + `}`)
@@ -165,7 +165,7 @@ func set(version string) *clusterv1.MachineSet {
 	return s
 }
 
-func TestCanUpdateMachineSet(t *testing.T) {
+func TestCanUpdateMachineSet(t *testing.T) { // IP-02, IU-02
 	versionPatch := patched("machineSetPatch", "JSONPatch", `[{"op":"replace","path":"/spec/template/spec/version","value":"v1.34.0"}]`)
 	infraPatch := patched("infrastructureMachineTemplatePatch", "JSONPatch", `[{"op":"replace","path":"/spec/template/spec/memory","value":2}]`)
 	bootPatch := patched("bootstrapConfigTemplatePatch", "JSONMergePatch", `{"spec":{"template":{"spec":{"files":["a"]}}}}`)
@@ -200,7 +200,7 @@ func TestCanUpdateMachineSet(t *testing.T) {
 }
 
 // TestSent: requests hold kind, metadata that names an object, and spec. Neither a status, nor what changes with each write.
-func TestSent(t *testing.T) {
+func TestSent(t *testing.T) { // IP-01, IU-01
 	c, x := extensions(t, nil, served{"can", "CanUpdateMachine", hooktest.Raw(`{"status":"Success"}`), ""})
 	current := Machine{Machine: machine("v1.33.0"), Infrastructure: infra("ExampleMachine", map[string]any{"memory": int64(1)})}
 	if _, err := c.CanUpdateMachine(t.Context(), current, current); err != nil {
@@ -231,7 +231,7 @@ func TestSent(t *testing.T) {
 	}
 }
 
-func TestUpdateMachine(t *testing.T) {
+func TestUpdateMachine(t *testing.T) { // IP-05, IU-03, IU-04
 	for name, tc := range map[string]struct {
 		handlers []served
 		want     Progress
@@ -267,7 +267,7 @@ func TestUpdateMachine(t *testing.T) {
 }
 
 // TestRetryIsHonoured: until the time that the extension asked for is over, only another desired spec leads to a call.
-func TestRetryIsHonoured(t *testing.T) {
+func TestRetryIsHonoured(t *testing.T) { // IP-10
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c, x := extensions(t, func() time.Time { return now }, served{"do", Hook, hooktest.Raw(`{"status":"Success","retryAfterSeconds":30}`), ""})
 	id := hooks.ID{Name: hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: Hook}, Version: "v1alpha1"}
@@ -315,7 +315,7 @@ func TestNotKnownYet(t *testing.T) {
 	}
 }
 
-func TestMarks(t *testing.T) {
+func TestMarks(t *testing.T) { // IP-04, IP-08
 	text := func(s string) *string { return &s }
 	for name, tc := range map[string]struct {
 		annotations map[string]string

@@ -235,7 +235,7 @@ func (p *parts) addKubeadmControlPlane() error {
 // calledExtensions are the Runtime Extensions of all controllers of this process; nil where none is called. Without the core they are
 // those that another manager discovered.
 func (p *parts) calledExtensions() (hook.Client, error) {
-	if !p.cfg.Gates.Enabled(GateRuntimeSDK) {
+	if !p.cfg.Gates.Enabled(GateRuntimeSDK) && !p.cfg.Gates.Enabled(GateInPlaceUpdates) {
 		return nil, nil
 	}
 	if p.extensions == nil {

@@ -1,12 +1,10 @@
 package manager
 
 import (
-	"fmt"
-	"strings"
-
 	"k8s.io/component-base/featuregate"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // The feature gates.
@@ -40,28 +38,12 @@ func NewGates() (featuregate.MutableFeatureGate, error) {
 	})
 }
 
-// unavailableGates are the gates of features that this version does not have. Their names are known, so that the
-// arguments of existing Deployments are accepted as long as they turn the gates off.
-func unavailableGates() []featuregate.Feature {
-	return []featuregate.Feature{GateInPlaceUpdates}
-}
-
-// UnavailableGates says in one sentence which gates cannot be enabled, for the help of the flag.
-func UnavailableGates() string {
-	var names []string
-	for _, gate := range unavailableGates() {
-		names = append(names, string(gate))
-	}
-	return fmt.Sprintf("Not in this version, and so cannot be enabled: %s.", strings.Join(names, ", "))
-}
-
-// checkGates refuses gates that would enable nothing, and gates that contradict each other.
+// checkGates refuses gates that would enable nothing, and gates that contradict each other. Where the core does not run, extensions are
+// those that its manager has discovered.
 func (c Config) checkGates() error {
-	for _, gate := range unavailableGates() {
-		if c.Gates.Enabled(gate) {
-			return fault.New(fault.Invalid, "GateUnavailable",
-				"feature gate %s cannot be enabled: this version does not have the feature; leave the gate out of --feature-gates, or set %s=false", gate, gate)
-		}
+	if c.Gates.Enabled(GateInPlaceUpdates) && !c.Gates.Enabled(GateRuntimeSDK) && c.Policy.Runs(providerset.Core) {
+		return fault.New(fault.Invalid, "GatesContradict",
+			"feature gate %s needs %s, by which extensions update Machines: enable the second, or disable the first", GateInPlaceUpdates, GateRuntimeSDK)
 	}
 	if c.Gates.Enabled(GateReconcilerRateLimiting) && !c.Gates.Enabled(GatePriorityQueue) {
 		return fault.New(fault.Invalid, "GatesContradict",

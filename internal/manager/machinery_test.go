@@ -24,6 +24,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager/plans"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 func TestVerbosity(t *testing.T) { // ME-03
@@ -107,13 +109,19 @@ func TestGatesThatContradict(t *testing.T) { // FG-03
 	}
 }
 
-func TestGatesOfUnavailableFeatures(t *testing.T) { // FG-01
-	for name, tc := range map[string]struct{ gates, refused string }{
-		"in-place updates":      {"InPlaceUpdates=true", "InPlaceUpdates"},
-		"all alpha gates":       {"AllAlpha=true", "InPlaceUpdates"},
-		"off, as by default":    {"ClusterTopology=false,InPlaceUpdates=false,KubeadmBootstrapFormatIgnition=false", ""},
-		"all that there are":    {"AllAlpha=true,InPlaceUpdates=false", ""},
-		"what this version has": {"ClusterTopology=true,RuntimeSDK=true,MachineTaintPropagation=true,KubeadmBootstrapFormatIgnition=true", ""},
+func TestGatesThatNeedAnother(t *testing.T) { // FG-01
+	kubeadm := policy.Default()
+	kubeadm.Disable(providerset.Core)
+	for name, tc := range map[string]struct {
+		gates  string
+		policy policy.Configuration
+		refuse string
+	}{
+		"in-place updates without extensions": {"InPlaceUpdates=true", policy.Default(), "feature gate InPlaceUpdates needs RuntimeSDK, by which extensions update Machines: enable the second, or disable the first"},
+		"in-place updates":                    {"InPlaceUpdates=true,RuntimeSDK=true", policy.Default(), ""},
+		"the core runs elsewhere":             {"InPlaceUpdates=true", kubeadm, ""},
+		"all alpha gates":                     {"AllAlpha=true", policy.Default(), ""},
+		"off, as by default":                  {"ClusterTopology=false,InPlaceUpdates=false,KubeadmBootstrapFormatIgnition=false", policy.Default(), ""},
 	} {
 		gates, err := NewGates()
 		if err != nil {
@@ -122,10 +130,8 @@ func TestGatesOfUnavailableFeatures(t *testing.T) { // FG-01
 		if err := gates.Set(tc.gates); err != nil {
 			t.Fatal(err)
 		}
-		_, err = Config{Gates: gates}.withDefaults()
-		want := "feature gate " + tc.refused + " cannot be enabled: this version does not have the feature; leave the gate out of --feature-gates, or set " +
-			tc.refused + "=false"
-		if tc.refused == "" && err != nil || tc.refused != "" && (fault.KindOf(err) != fault.Invalid || fault.UserMessage(err) != want) {
+		_, err = Config{Gates: gates, Policy: tc.policy}.withDefaults()
+		if tc.refuse == "" && err != nil || tc.refuse != "" && (fault.KindOf(err) != fault.Invalid || fault.UserMessage(err) != tc.refuse) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -111,16 +111,17 @@ type fleet struct {
 	dir     string
 	manager *process
 	client  client.Client
+	flags   []string
 	cluster *clusterv1.Cluster
 	// order is for its control plane, and what it has said.
 	order rebuild.Order
 	said  lines
 }
 
-func startTower(t *testing.T) *fleet {
+func startTower(t *testing.T, flags ...string) *fleet {
 	t.Helper()
 	server := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t)})
-	f := &fleet{t: t, server: server, dir: t.TempDir(), client: newClient(t, server), cluster: &clusterv1.Cluster{}}
+	f := &fleet{t: t, flags: flags, server: server, dir: t.TempDir(), client: newClient(t, server), cluster: &clusterv1.Cluster{}}
 	f.begin()
 	createKubeadmFleet(t, f.client)
 	untilWhole(t, f.client)
@@ -130,7 +131,7 @@ func startTower(t *testing.T) *fleet {
 }
 
 func (f *fleet) begin() {
-	f.manager = startProcessOver(f.t, f.server, impersonating(f.t, f.server), rbac.Rights{}, "--data-dir", f.dir)
+	f.manager = startProcessOver(f.t, f.server, impersonating(f.t, f.server), rbac.Rights{}, append([]string{"--data-dir", f.dir}, f.flags...)...)
 }
 
 // restart kills the manager as a crash does, and starts another one.

@@ -137,7 +137,6 @@ func (o *options) bind(f *pflag.FlagSet) {
 	o.providers.bind(f)
 	bindAccepted(f)
 	o.gates.AddFlag(f)
-	f.Lookup("feature-gates").Usage += "\n" + manager.UnavailableGates()
 	for _, set := range providerset.All() {
 		for name, n := range set.Controllers {
 			o.concurrency[name] = f.Int(name+"-concurrency", n, "objects of controller "+name+" to work on at once")

@@ -60,7 +60,7 @@ func underWay(names ...string) func(*Snapshot) {
 	}
 }
 
-func TestDecideInPlace(t *testing.T) { // DP-06
+func TestDecideInPlace(t *testing.T) { // DP-06, IP-07, DP-18
 	covered := &inplace.Answer{Handler: "update.ext", Covered: true}
 	for name, d := range map[string]decision{
 		"covered": {
@@ -124,7 +124,7 @@ func TestDecideInPlace(t *testing.T) { // DP-06
 	}
 }
 
-func TestAsksBeforeRollingOut(t *testing.T) {
+func TestAsksBeforeRollingOut(t *testing.T) { // IP-02, IP-09
 	for name, tc := range map[string]struct {
 		reason string
 		s      Snapshot

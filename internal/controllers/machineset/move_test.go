@@ -227,7 +227,7 @@ func (w *world) settleAll(names ...string) {
 }
 
 // TestMove hands a Machine over and begins its update, while each write fails once, and with a restart of the controller after each step.
-func TestMove(t *testing.T) {
+func TestMove(t *testing.T) { // IP-03, IP-04, DP-18
 	d := settled(ofDeployment()).Deployment
 	old := settled(ofDeployment()).Set
 	old.Spec.Selector.MatchLabels = map[string]string{"set": "x", "hash": "ms"}

@@ -39,7 +39,8 @@ func Again(after time.Duration, message string) Progress { return Progress{max(a
 //		return inplace.Done(), nil
 //	}
 //
-// It is called until it says that the update is done, or returns an error, by which the update has failed for good. Each call
+// It is called until it says that the update is done. An error says that the update has failed, which the Machine shows; the next call
+// comes later all the same, since what was wrong may have been corrected. Each call
 // may reach another replica, come twice, or be the first after a restart: what has been done already is observed at the
 // machine, not remembered. Where something may pass, such as a machine that does not answer, say [Again].
 func UpdateMachine(step func(ctx context.Context, desired hooksv1.UpdateMachineRequestObjects) (Progress, error)) func(

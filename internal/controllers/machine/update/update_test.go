@@ -88,7 +88,7 @@ func texts(p loop.Plan) []string {
 	return out
 }
 
-func TestDecide(t *testing.T) {
+func TestDecide(t *testing.T) { // IP-05, IP-06
 	const updating, failed = clusterv1.MachineInPlaceUpdatingReason, clusterv1.MachineInPlaceUpdateFailedReason
 	none := condition.False(clusterv1.MachineNotUpdatingReason, "")
 	for name, tc := range map[string]struct {
@@ -159,7 +159,7 @@ func TestDecide(t *testing.T) {
 
 // TestEveryWriteFailsOnce: an update ends, whichever of its writes fails; marks of the objects are gone before the hook is, and other
 // hooks stay.
-func TestEveryWriteFailsOnce(t *testing.T) {
+func TestEveryWriteFailsOnce(t *testing.T) { // IP-08
 	scheme := runtime.NewScheme()
 	if err := clusterv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func names(p *played) (out []string) {
 }
 
 // TestEveryWriteOfAnUpdateFailsOnce: a control plane without a surge updates its Machine in place, whichever write fails.
-func TestEveryWriteOfAnUpdateFailsOnce(t *testing.T) {
+func TestEveryWriteOfAnUpdateFailsOnce(t *testing.T) { // IP-01, IP-04, CP-11
 	plane := barePlane(1)
 	plane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(0))
 	extensions := extend(t, canUpdate(versions()))
@@ -142,7 +142,7 @@ func TestEveryWriteOfAnUpdateFailsOnce(t *testing.T) {
 
 // TestUpdateInPlace: of three Machines two are updated in place, once a new one exists; what the extension does not cover is replaced, and
 // as long as it does not answer neither is done.
-func TestUpdateInPlace(t *testing.T) {
+func TestUpdateInPlace(t *testing.T) { // IP-01, IP-07, CP-11
 	serve := canUpdate(versions())
 	p, updates, version := play(t, managementCluster(barePlane(3)).WithReturnManagedFields().Build()), map[string]int{}, ""
 	p.extensions = extend(t, func(w http.ResponseWriter, r *http.Request) { serve(w, r) })

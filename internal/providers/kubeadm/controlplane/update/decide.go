@@ -117,11 +117,14 @@ func (in Input) Begin(m rollout.Candidate, p *loop.Plan) bool {
 
 // WhyNot says why a Machine is not updated in place, for an action; empty: no extension has a say in it.
 func (in Input) WhyNot(name string) string {
-	answer := in.Answers[name]
-	if answer.Handler == "" || answer.Uncovered == "" {
+	switch answer := in.Answers[name]; {
+	case answer.Uncovered == "":
 		return ""
+	case answer.Handler == "":
+		return "; not in place, since the API server refuses that: " + answer.Uncovered
+	default:
+		return fmt.Sprintf("; not in place, since handler %s does not change %s", answer.Handler, answer.Uncovered)
 	}
-	return fmt.Sprintf("; not in place, since handler %s does not change %s", answer.Handler, answer.Uncovered)
 }
 
 // isEligible reports whether a Machine may be updated in place: it is outdated by its spec alone, works, and is needed afterwards.

@@ -1,0 +1,171 @@
+package update
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/inplace"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+func object(kind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	u.SetAPIVersion("i/v1")
+	u.SetKind(kind)
+	u.SetName(name)
+	return u
+}
+
+// outdated is a control plane of two with one Machine that has another version.
+func outdated(changes ...func(*Input, *rollout.Candidate)) (Input, rollout.Candidate) {
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m1", Annotations: map[string]string{}}}
+	m.Spec.Version, m.Spec.Bootstrap.DataSecretName, m.Status.NodeRef.Name = "v1.35.0", new("data"), "n1"
+	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachine", Name: "m1"}
+	m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "b", Kind: "KubeadmConfig", Name: "m1"}
+	in := Input{
+		Plane: &controlplanev1.KubeadmControlPlane{}, Enabled: true, UpToDate: 1, Desired: 2,
+		State: machines.State{Members: machines.Members{{Machine: m}}, Clones: &clone.Clones{Items: map[clone.Key]contract.Object{
+			{Kind: "FooMachine", Name: "m1"}: {Unstructured: object("FooMachine", "m1"), Contract: contract.V1Beta2}}}},
+		Template: clone.Template{Ref: clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachineTemplate", Name: "t"},
+			Object: contract.Object{Unstructured: object("FooMachineTemplate", "t"), Contract: contract.V1Beta2}},
+		Configs: map[string]*bootstrapv1.KubeadmConfig{"m1": {}},
+		Reasons: map[string][]rollout.Reason{"m1": {{Cause: rollout.Version, Message: "Version v1.35.0, v1.36.0 required"}}},
+		Answers: map[string]inplace.Answer{},
+	}
+	c := rollout.Candidate{Machine: m, Outdated: true}
+	for _, change := range changes {
+		change(&in, &c)
+	}
+	return in, c
+}
+
+func answered(a inplace.Answer) func(*Input, *rollout.Candidate) {
+	return func(in *Input, _ *rollout.Candidate) { in.Answers["m1"] = a }
+}
+
+func annotated(key, value string) func(*Input, *rollout.Candidate) {
+	return func(in *Input, _ *rollout.Candidate) { in.State.Members[0].Annotations[key] = value }
+}
+
+func says(conditionType string, status metav1.ConditionStatus) func(*Input, *rollout.Candidate) {
+	return func(_ *Input, c *rollout.Candidate) {
+		c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: conditionType, Status: status})
+	}
+}
+
+func texts(p loop.Plan) []string {
+	var out []string
+	for _, q := range p.Ask {
+		out = append(out, "ask: "+q.String())
+	}
+	for _, a := range p.Actions {
+		out = append(out, "do: "+a.String())
+	}
+	for _, w := range p.Wait {
+		out = append(out, "wait: "+w.Message)
+	}
+	if p.Recheck > 0 {
+		out = append(out, "recheck: "+p.Recheck.String())
+	}
+	return out
+}
+
+func TestBegin(t *testing.T) { // IP-11
+	ask := []string{"ask: whether Machine m1 can be updated in place"}
+	for name, tc := range map[string]struct {
+		changes []func(*Input, *rollout.Candidate)
+		want    []string
+		whyNot  string
+	}{
+		"not known yet":            {nil, ask, ""},
+		"the gate is off":          {[]func(*Input, *rollout.Candidate){func(in *Input, _ *rollout.Candidate) { in.Enabled = false }}, nil, ""},
+		"up to date":               {[]func(*Input, *rollout.Candidate){func(_ *Input, c *rollout.Candidate) { c.Outdated = false }}, nil, ""},
+		"not healthy":              {[]func(*Input, *rollout.Candidate){func(_ *Input, c *rollout.Candidate) { c.Unhealthy = true }}, nil, ""},
+		"enough are up to date":    {[]func(*Input, *rollout.Candidate){func(in *Input, _ *rollout.Candidate) { in.UpToDate = 2 }}, nil, ""},
+		"a person wants it gone":   {[]func(*Input, *rollout.Candidate){annotated(clusterv1.DeleteMachineAnnotation, "")}, nil, ""},
+		"to be remediated":         {[]func(*Input, *rollout.Candidate){annotated(clusterv1.RemediateMachineAnnotation, "")}, nil, ""},
+		"a health check failed":    {[]func(*Input, *rollout.Candidate){says(clusterv1.MachineHealthCheckSucceededCondition, "False")}, nil, ""},
+		"a health check succeeded": {[]func(*Input, *rollout.Candidate){says(clusterv1.MachineHealthCheckSucceededCondition, "True")}, ask, ""},
+		"it is remediated":         {[]func(*Input, *rollout.Candidate){says(clusterv1.MachineOwnerRemediatedCondition, "False")}, nil, ""},
+		"its age makes it outdated, too": {[]func(*Input, *rollout.Candidate){func(in *Input, _ *rollout.Candidate) {
+			in.Reasons["m1"] = append(in.Reasons["m1"], rollout.Reason{Cause: rollout.RolloutAfter})
+		}}, nil, ""},
+		"its certificates make it outdated": {[]func(*Input, *rollout.Candidate){func(in *Input, _ *rollout.Candidate) {
+			in.Reasons["m1"] = []rollout.Reason{{Cause: rollout.CertificateExpiry}}
+		}}, nil, ""},
+		"no Node":                   {[]func(*Input, *rollout.Candidate){func(_ *Input, c *rollout.Candidate) { c.Status.NodeRef.Name = "" }}, nil, ""},
+		"no bootstrap data":         {[]func(*Input, *rollout.Candidate){func(_ *Input, c *rollout.Candidate) { c.Spec.Bootstrap.DataSecretName = nil }}, nil, ""},
+		"no KubeadmConfig":          {[]func(*Input, *rollout.Candidate){func(in *Input, _ *rollout.Candidate) { in.Configs = nil }}, nil, ""},
+		"no infrastructure machine": {[]func(*Input, *rollout.Candidate){func(in *Input, _ *rollout.Candidate) { in.State.Clones = &clone.Clones{} }}, nil, ""},
+		"no template":               {[]func(*Input, *rollout.Candidate){func(in *Input, _ *rollout.Candidate) { in.Template.Object = contract.Object{} }}, nil, ""},
+		"covered": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{Handler: "h.x", Covered: true})},
+			[]string{"do: update Machine m1 in place: Version v1.35.0, v1.36.0 required; handler h.x makes all changes"}, ""},
+		"not covered": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{Handler: "h.x", Uncovered: "Machine spec.version"})}, nil,
+			"; not in place, since handler h.x does not change Machine spec.version"},
+		"refused": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{Uncovered: "spec.backend: backend cannot be changed"})}, nil,
+			"; not in place, since the API server refuses that: spec.backend: backend cannot be changed"},
+		"no extension": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{})}, nil, ""},
+		"no answer": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{Problem: fault.New(fault.Unreachable, "X", "handler h.x: HTTP 502")})}, []string{
+			"wait: Machine m1 is neither updated nor replaced until it is known whether it can be updated in place: handler h.x: HTTP 502; retrying", "recheck: 30s",
+		}, ""},
+		"not callable yet": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{Later: time.Second})}, []string{
+			"wait: Waiting for the extension that says whether Machine m1 can be updated in place to be callable", "recheck: 1s",
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, c := outdated(tc.changes...)
+			var p loop.Plan
+			if handled := in.Begin(c, &p); handled != (len(tc.want) > 0) {
+				t.Errorf("handled %v", handled)
+			}
+			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got := in.WhyNot("m1"); got != tc.whyNot {
+				t.Errorf("why not: %q", got)
+			}
+		})
+	}
+}
+
+func TestOngoing(t *testing.T) { // IP-04
+	begun := annotated(clusterv1.UpdateInProgressAnnotation, "")
+	pending := annotated(runtimev1.PendingHooksAnnotation, "UpdateMachine")
+	for name, tc := range map[string]struct {
+		changes []func(*Input, *rollout.Candidate)
+		written bool
+		want    []string
+	}{
+		"none":            {nil, false, nil},
+		"begun":           {[]func(*Input, *rollout.Candidate){begun}, false, []string{"do: update Machine m1 in place: it was begun", "recheck: 2s"}},
+		"just written":    {[]func(*Input, *rollout.Candidate){begun}, true, []string{"recheck: 2s"}},
+		"updating":        {[]func(*Input, *rollout.Candidate){begun, pending}, false, []string{"wait: Waiting for the in-place update of Machine m1 to end"}},
+		"ending":          {[]func(*Input, *rollout.Candidate){pending}, false, []string{"wait: Waiting for the in-place update of Machine m1 to end"}},
+		"being deleted":   {[]func(*Input, *rollout.Candidate){begun, func(in *Input, _ *rollout.Candidate) { in.State.Members[0].Deleted = true }}, false, nil},
+		"the gate is off": {[]func(*Input, *rollout.Candidate){begun, func(in *Input, _ *rollout.Candidate) { in.Enabled = false }}, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, _ := outdated(tc.changes...)
+			var p loop.Plan
+			if ongoing := in.Ongoing(func(machines.Member) bool { return tc.written }, &p); ongoing != (len(tc.want) > 0) {
+				t.Errorf("ongoing %v", ongoing)
+			}
+			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
