@@ -2,11 +2,14 @@ package etcd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -38,18 +41,44 @@ func ConnectTo(cfg Config, node string) (*Connection, error) {
 	return &Connection{client: one, node: node, close: all.Close}, nil
 }
 
-// ConnectToSocket returns a connection to a member that listens on a unix socket of this host.
-func ConnectToSocket(path string) (*Connection, error) {
+// ConnectToSocket returns a connection to a member that listens on a unix socket of this host. A socket on which another user listens is
+// not one of the member.
+func ConnectToSocket(path string, user int) (*Connection, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"http://localhost"}, Logger: zap.NewNop(), MaxCallRecvMsgSize: maxAnswer, MaxUnaryRetries: 1,
 		DialOptions: []grpc.DialOption{grpc.WithDisableServiceConfig(), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+			return dialUser(ctx, path, user)
 		})},
 	})
 	if err != nil {
 		return nil, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member of the control plane does not answer").From(err)
 	}
 	return &Connection{client: client, node: "localhost", close: client.Close}, nil
+}
+
+// dialUser connects to a socket of a user.
+func dialUser(ctx context.Context, path string, user int) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	var peer *unix.Ucred
+	var option error
+	err = raw.Control(func(fd uintptr) { peer, option = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err := errors.Join(err, option); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	if int(peer.Uid) != user {
+		_ = conn.Close()
+		return nil, fmt.Errorf("user %d listens on %s, and not user %d", peer.Uid, path, user)
+	}
+	return conn, nil
 }
 
 // Close closes the connection.

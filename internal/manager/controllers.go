@@ -286,8 +286,9 @@ func (p *parts) hostedBackends() (hostedbackend.Set, error) {
 	kubernetes := p.cfg.releases()
 	supervisor := process.New(p.ctx, process.Config{
 		Root: datadir.Dir(p.cfg.Host.DataDir).Planes(), Now: time.Now, Versions: kubernetes.Versions,
-		Command: []string{p.cfg.Host.Executable, "control-plane", "run", "--releases", kubernetes.Dir, "--config"},
-		Custody: custody.Open(datadir.Dir(p.cfg.Host.DataDir), p.cfg.Host.Instance),
+		Command:  []string{p.cfg.Host.Executable, "control-plane", "run", "--releases", kubernetes.Dir, "--config"},
+		Custody:  custody.Open(datadir.Dir(p.cfg.Host.DataDir), p.cfg.Host.Instance),
+		OwnUsers: true,
 	})
 	out[hostedv1.BackendProcess] = hostedprocess.New(supervisor, p.cfg.Host.TemporaryData)
 	return out, nil

@@ -33,12 +33,14 @@ type WorkloadConfig struct {
 	Now   func() time.Time // the clock of certificates; default time.Now
 	// Program returns the program with the components of a Kubernetes version that is not included in this build.
 	Program func(version string) (string, error)
+	// Become makes this process another user's, once the program is found and its ports are open; nil: it keeps its user.
+	Become func() error
 }
 
 // RunWorkload runs etcd, kube-apiserver, kube-controller-manager and
 // kube-scheduler of one workload cluster, or etcd alone, until ctx ends or one of them fails:
 // in this process, or, where the version is not that of this build, all but
-// etcd in a child process. It holds the folder's lock and writes its run.json.
+// etcd in a child process. It holds the folder's lock and writes its run.json. What needs the rights of root comes before cfg.Become.
 func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -50,16 +52,52 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 			return err
 		}
 	}
+	if other, held, err := datadir.Probe(cfg.Folder.Lock()); err != nil {
+		return err
+	} else if held {
+		return cfg.runsAlready(other)
+	}
+	g := group.New(ctx)
+	lock, err := runIn(g, cfg, program)
+	if lock != nil { // held until nothing runs
+		defer func() { _ = lock.Release() }()
+	}
+	if err != nil {
+		return errors.Join(err, g.Stop())
+	}
+	<-g.Done()
+	return g.Cause()
+}
+
+func (c WorkloadConfig) runsAlready(other datadir.Holder) error {
+	return fmt.Errorf("the control plane in %s runs already as process %d", cmp.Or(c.Place, c.Folder), other.PID)
+}
+
+// runIn starts the control plane in a group. The lock is returned once it is held, also where the start fails later.
+func runIn(g *group.Group, cfg WorkloadConfig, program string) (*datadir.Lock, error) {
+	ports, err := workloadListeners(g, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Become != nil {
+		if err := cfg.Become(); err != nil {
+			return nil, err
+		}
+	}
 	host, _ := os.Hostname()
 	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: cfg.Now().UTC(), Version: buildinfo.Version()}
 	lock, other, held, err := datadir.Acquire(cfg.Folder.Lock(), holder)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if held {
-		return fmt.Errorf("the control plane in %s runs already as process %d", cmp.Or(cfg.Place, cfg.Folder), other.PID)
+		return nil, cfg.runsAlready(other)
 	}
-	defer func() { _ = lock.Release() }()
+	return lock, startIn(g, cfg, holder, starting{program: program, ports: ports})
+}
+
+// startIn starts what the configuration says, with the lock held.
+func startIn(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
 	if err := restore.Apply(cfg.Folder, cfg.Config, cfg.Now()); err != nil {
 		return err
 	}
@@ -70,32 +108,23 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys)); err != nil {
 		return err
 	}
-	started := heap.Starting(heap.StartWorkloadMemory)
-	g := group.New(ctx)
-	start := startWorkload
+	how.ready = heap.Starting(heap.StartWorkloadMemory)
 	if cfg.Only == workload.OnlyEtcd {
-		start = startEtcd
+		return startEtcd(g, cfg, holder, how)
 	}
-	if err := start(g, cfg, holder, starting{program: program, ready: started}); err != nil {
-		return errors.Join(err, g.Stop())
-	}
-	<-g.Done()
-	return g.Cause()
+	return startWorkload(g, cfg, holder, how)
 }
 
 // starting is how the components are started.
 type starting struct {
 	program string // empty: in this process
+	ports   ports
 	ready   func() // called when the API server is ready
 }
 
 func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
-	listeners, local, err := workloadListeners(g, cfg)
-	if err != nil {
-		return err
-	}
 	certs := workloadPKI{
-		config: cfg.Config, local: local,
+		config: cfg.Config, local: how.ports.local,
 		folder: pki.Folder{Path: cfg.Folder.PKI(), Now: cfg.Now},
 	}
 	if err := certs.ensure(); err != nil {
@@ -109,12 +138,12 @@ func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, ho
 	if err != nil {
 		return err
 	}
-	run, child, err := how.configure(g, flags, listeners)
+	run, child, err := how.configure(g, flags)
 	if err != nil {
 		return err
 	}
 	says := runOf(cfg, holder)
-	says.Local, says.Child = local, child
+	says.Local, says.Child = how.ports.local, child
 	if err := cfg.Folder.WriteRun(says); err != nil {
 		return err
 	}
@@ -155,7 +184,8 @@ func runOf(cfg WorkloadConfig, holder datadir.Holder) workload.Run {
 type runComponents func(context.Context, func()) error
 
 // configure returns what runs the components, once their flags are accepted, and the child process that does, if there is one.
-func (s starting) configure(g *group.Group, cfg components.Config, listeners []*net.TCPListener) (_ runComponents, child int, _ error) {
+func (s starting) configure(g *group.Group, cfg components.Config) (_ runComponents, child int, _ error) {
+	listeners := s.ports.open
 	if s.program != "" {
 		child, err := handover.Launch(g.Context(), s.program, cfg, listeners)
 		if err != nil {
@@ -176,27 +206,35 @@ func (s starting) configure(g *group.Group, cfg components.Config, listeners []*
 	return own.Run, 0, nil
 }
 
-// workloadListeners opens the endpoint and, where that is not loopback itself, before it a listener that is. Local is where this machine
-// reaches the API server.
-func workloadListeners(g *group.Group, cfg WorkloadConfig) (open []*net.TCPListener, local string, err error) {
+// ports are the open ports of an API server; none where there is no API server. Local is where this machine reaches it.
+type ports struct {
+	open  []*net.TCPListener
+	local string
+}
+
+// workloadListeners opens the endpoint and, where that is not loopback itself, before it a listener that is.
+func workloadListeners(g *group.Group, cfg WorkloadConfig) (ports, error) {
+	if cfg.Only == workload.OnlyEtcd {
+		return ports{}, nil
+	}
 	endpoint, err := cfg.Address()
 	if err != nil {
-		return nil, "", err
+		return ports{}, err
 	}
 	if cfg.Everywhere {
 		port := strconv.Itoa(int(endpoint.Port()))
 		l, err := (&net.ListenConfig{}).Listen(g.Context(), "tcp", ":"+port)
 		if err != nil {
-			return nil, "", fmt.Errorf("listen at all addresses: %w", err)
+			return ports{}, fmt.Errorf("listen at all addresses: %w", err)
 		}
 		g.OnStop(func() { _ = l.Close() })
-		return []*net.TCPListener{l.(*net.TCPListener)}, net.JoinHostPort("127.0.0.1", port), nil
+		return ports{open: []*net.TCPListener{l.(*net.TCPListener)}, local: net.JoinHostPort("127.0.0.1", port)}, nil
 	}
-	open, err = endpointListeners(g, cfg, endpoint)
+	open, err := endpointListeners(g, cfg, endpoint)
 	if err != nil {
-		return nil, "", err
+		return ports{}, err
 	}
-	return open, open[0].Addr().String(), nil
+	return ports{open: open, local: open[0].Addr().String()}, nil
 }
 
 func endpointListeners(g *group.Group, cfg WorkloadConfig, endpoint netip.AddrPort) ([]*net.TCPListener, error) {

@@ -2,7 +2,7 @@
 // hosted control plane.
 //
 // Does: runs the control plane that a configuration file describes, in the
-// foreground, and turns its log over. In a Pod it first puts what a mounted
+// foreground, and turns its log over. With --user it gives that user the folder, and becomes it. In a Pod it first puts what a mounted
 // Secret has into its folder, and leaves its output to the Pod's log.
 //
 // Never: is called by users; internal/plane/process starts it, or a StatefulSet
@@ -21,7 +21,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/plane"
+	"github.com/slipwayhq/slipway/internal/plane/etcd"
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/releases"
 )
@@ -40,6 +42,7 @@ func Command(e env.Env) *cobra.Command {
 	run.Flags().StringVar(&o.config, "config", "", "configuration, in the control plane's folder")
 	run.Flags().StringVar(&o.releases, "releases", "", "folder of the Kubernetes versions besides that of this build")
 	run.Flags().StringVar(&o.delivery, "delivery", "", "folder with the configuration, authorities and keys that are first put into the control plane's folder; nothing is written to its log folder then")
+	run.Flags().IntVar(&o.user, "user", 0, "number of the user and group of its own that the control plane becomes; 0: it runs as the user that starts it")
 	_ = run.MarkFlagRequired("config")
 	cmd := &cobra.Command{Use: "control-plane", Short: "The process of one hosted control plane", Hidden: true}
 	cmd.AddCommand(run)
@@ -47,7 +50,10 @@ func Command(e env.Env) *cobra.Command {
 }
 
 // options are the values of the flags.
-type options struct{ config, releases, delivery string }
+type options struct {
+	config, releases, delivery string
+	user                       int
+}
 
 func runPlane(ctx context.Context, e env.Env, o options) error {
 	path, err := filepath.Abs(o.config)
@@ -69,10 +75,43 @@ func runPlane(ctx context.Context, e env.Env, o options) error {
 	}
 	folder := workload.Here                       // it may be handed over to another data directory while this process runs
 	_ = heap.ResetVictim(heap.VictimControlPlane) // the manager's, which started this process, is higher
-	if o.delivery == "" {
-		go logfile.Watch(ctx, folder.Log())
+	cfg := plane.WorkloadConfig{Config: c, Folder: folder, Place: place, Now: e.Now, Program: releases.Local(o.releases).Program}
+	if o.user != 0 {
+		cfg.Program = opened(cfg.Program)
 	}
-	return plane.RunWorkload(ctx, plane.WorkloadConfig{
-		Config: c, Folder: folder, Place: place, Now: e.Now, Program: releases.Local(o.releases).Program,
-	})
+	cfg.Become = func() error {
+		if o.user != 0 {
+			if err := become(place, o.user); err != nil {
+				return err
+			}
+		}
+		if o.delivery == "" {
+			go logfile.Watch(ctx, folder.Log())
+		}
+		return nil
+	}
+	return plane.RunWorkload(ctx, cfg)
+}
+
+// become makes this process the user, to whom its folder is given before.
+func become(place workload.Folder, user int) error {
+	if err := ownuser.Give(string(place), user); err != nil {
+		return err
+	}
+	if err := etcd.ClearSockets(place.Etcd(), user); err != nil {
+		return err
+	}
+	return ownuser.Become(user)
+}
+
+// opened makes programs ones that another user executes, although the folders that they are in are closed: the file stays open, and is
+// executed as that.
+func opened(program func(version string) (string, error)) func(version string) (string, error) {
+	return func(version string) (string, error) {
+		path, err := program(version)
+		if err != nil {
+			return "", err
+		}
+		return ownuser.Executable(path)
+	}
 }

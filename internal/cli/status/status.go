@@ -9,6 +9,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -214,14 +215,17 @@ func nodeRows(row func(key string, value any), n *datadir.Node) {
 
 func planes(w io.Writer, all []process.Status, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "\nHOSTED CONTROL PLANE\tSTATE\tVERSION\tENDPOINT\tPID\tFOR\tRESTARTS\tMEMORY\tLAST EXIT")
+	_, _ = fmt.Fprintln(t, "\nHOSTED CONTROL PLANE\tSTATE\tVERSION\tENDPOINT\tPID\tUSER\tFOR\tRESTARTS\tMEMORY\tLAST EXIT")
 	for _, p := range all {
-		state, pid, since, memory := "Stopped", "-", "-", "-"
+		state, pid, user, since, memory := "Stopped", "-", "-", "-", "-"
+		if p.User != 0 {
+			user = fmt.Sprint(p.User)
+		}
 		if p.Running {
 			state, pid, since, memory = "Running", fmt.Sprint(p.PID), age(now, p.Since), mebibytes(p.Memory)
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
-			p.Name, state, orDash(p.Version), orDash(p.Endpoint), pid, since, p.Restarts, memory, orDash(p.LastExit))
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
+			p.Name, state, orDash(p.Version), orDash(p.Endpoint), pid, user, since, p.Restarts, memory, orDash(cmp.Or(p.Problem, p.LastExit)))
 	}
 	return t.Flush()
 }

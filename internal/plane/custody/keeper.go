@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // Keeper returns the instance that is to keep the control plane in a folder; empty: the one whose data directory it is in.
 func Keeper(folder string) (string, error) {
-	data, err := os.ReadFile(keeper(folder))
+	data, err := ownuser.ReadOurs(folder, keeperFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
@@ -35,7 +36,9 @@ func ClearKeeper(folder string) error {
 	return nil
 }
 
-func keeper(folder string) string { return filepath.Join(folder, "keeper") }
+func keeper(folder string) string { return filepath.Join(folder, keeperFile) }
+
+const keeperFile = "keeper"
 
 // SupervisorLock is the path of the lock that the program holds which keeps the control plane in a folder running.
 func SupervisorLock(folder string) string { return filepath.Join(folder, "supervisor.lock") }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // Holder says which process holds a lock.
@@ -30,7 +33,11 @@ func (l *Lock) Release() error { return l.file.Close() }
 // Acquire takes the lock file at path for holder. held is true, with the other
 // holder, where another process has it.
 func Acquire(path string, holder Holder) (l *Lock, other Holder, held bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	flag := os.O_RDWR | os.O_CREATE
+	if _, own := ownuser.Of(filepath.Dir(path)); own {
+		flag |= unix.O_NOFOLLOW
+	}
+	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, Holder{}, false, err
 	}
@@ -52,10 +59,10 @@ func Acquire(path string, holder Holder) (l *Lock, other Holder, held bool, err 
 }
 
 // Probe tells whether a living process holds the lock file at path, and which.
-// A missing file is a free lock. It does not disturb the holder.
+// A missing file is a free lock, and so is what a control plane put in the place of its lock. It does not disturb the holder.
 func Probe(path string) (h Holder, held bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, os.ErrNotExist) {
+	f, err := ownuser.Open(path, os.O_RDWR)
+	if errors.Is(err, os.ErrNotExist) || ownuser.IsForeign(err) {
 		return Holder{}, false, nil
 	}
 	if err != nil {

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // WriteFile replaces path with data so that a reader, or a process started
@@ -14,6 +17,19 @@ import (
 // part, and that a loss of power does not undo. The folder is created with mode 0700 where it is missing. Content that
 // is already there, with this mode, is not written again; changed tells.
 func WriteFile(path string, data []byte, mode os.FileMode) (changed bool, err error) {
+	return write(path, data, mode, -1)
+}
+
+// WriteFileFor is WriteFile for a file in the folder of a control plane, which its user is to read and replace (package ownuser).
+func WriteFileFor(user int, path string, data []byte, mode os.FileMode) (changed bool, err error) {
+	if err := ownuser.CheckFolder(filepath.Dir(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	return write(path, data, mode, user)
+}
+
+// write gives the file to a user, unless that is -1.
+func write(path string, data []byte, mode os.FileMode, user int) (changed bool, err error) {
 	if same(path, data, mode) {
 		return false, nil
 	}
@@ -30,7 +46,7 @@ func WriteFile(path string, data []byte, mode os.FileMode) (changed bool, err er
 			_ = os.Remove(f.Name())
 		}
 	}()
-	if err := fill(f, data, mode); err != nil {
+	if err := fill(f, data, mode, user); err != nil {
 		return false, fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
@@ -76,15 +92,20 @@ func syncFolder(dir string) error {
 }
 
 func same(path string, data []byte, mode os.FileMode) bool {
-	info, err := os.Stat(path)
+	f, err := ownuser.Open(path, os.O_RDONLY)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
 	if err != nil || info.Mode().Perm() != mode || info.Size() != int64(len(data)) {
 		return false
 	}
-	old, err := os.ReadFile(path)
+	old, err := io.ReadAll(io.LimitReader(f, int64(len(data))+1)) // it may grow meanwhile
 	return err == nil && bytes.Equal(old, data)
 }
 
-func fill(f *os.File, data []byte, mode os.FileMode) error {
+func fill(f *os.File, data []byte, mode os.FileMode, user int) error {
 	if _, err := f.Write(data); err != nil {
 		_ = f.Close()
 		return err
@@ -92,6 +113,12 @@ func fill(f *os.File, data []byte, mode os.FileMode) error {
 	if err := f.Chmod(mode); err != nil {
 		_ = f.Close()
 		return err
+	}
+	if user != -1 {
+		if err := f.Chown(user, user); err != nil {
+			_ = f.Close()
+			return err
+		}
 	}
 	if err := f.Sync(); err != nil {
 		_ = f.Close()

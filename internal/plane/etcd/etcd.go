@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // Config describes the member.
@@ -56,13 +57,14 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create etcd data folder: %w", err)
 	}
-	place := cmp.Or(cfg.Place, cfg.Dir)
-	sockets, inside, err := socketFolder(place)
+	sockets, inside, err := socketFolder(cmp.Or(cfg.Place, cfg.Dir))
 	if err != nil {
 		return nil, err
 	}
 	if inside {
 		sockets = cfg.Dir
+	} else if err := createPrivate(sockets); err != nil {
+		return nil, err
 	}
 	client, http := socketURL(sockets, clientSocket), socketURL(sockets, "http.sock")
 	embedded, err := embedded(cfg, client, http)
@@ -157,19 +159,18 @@ func socketFolder(dir string) (folder string, inside bool, err error) {
 		return abs, true, nil
 	}
 	sum := sha256.Sum256([]byte(abs))
-	folder = filepath.Join(os.TempDir(), "slipway-"+hex.EncodeToString(sum[:8]))
-	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {
-		return "", false, err
-	}
-	return folder, false, private(folder)
+	return filepath.Join(os.TempDir(), "slipway-"+hex.EncodeToString(sum[:8])), false, nil
 }
 
 // SocketInside reports whether a member with its data in this folder listens for clients in it, so that its socket goes where the
 // folder goes.
 func SocketInside(dir string) bool { return len(filepath.Join(dir, clientSocket)) <= maxSocketPath }
 
-// private refuses a folder that another client prepared.
-func private(folder string) error {
+// createPrivate creates a folder, and refuses one that another client prepared.
+func createPrivate(folder string) error {
+	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {
+		return err
+	}
 	var st unix.Stat_t
 	if err := unix.Lstat(folder, &st); err != nil {
 		return err
@@ -181,7 +182,24 @@ func private(folder string) error {
 	return nil
 }
 
-// ClientSocket is where the member with its data in this folder listens for clients.
+// ClearSockets removes the folder of sockets that an earlier process left, in the system's place for temporary files, which ran as this user or as that
+// of another control plane: a member that runs as the user makes its own.
+func ClearSockets(dir string, user int) error {
+	folder, inside, err := socketFolder(dir)
+	if err != nil || inside {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(folder, &st); err != nil {
+		return nil // there is none
+	}
+	if owner := int(st.Uid); owner == user || owner != os.Geteuid() && !ownuser.IsOwn(owner) {
+		return nil
+	}
+	return os.RemoveAll(folder)
+}
+
+// ClientSocket is where the member with its data in this folder listens for clients. Who connects checks which user does.
 func ClientSocket(dir string) (string, error) {
 	folder, _, err := socketFolder(dir)
 	return filepath.Join(folder, clientSocket), err

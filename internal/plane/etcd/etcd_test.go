@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 func put(t *testing.T, s *Server, key, value string) {
@@ -71,11 +73,45 @@ func TestSocketFolderIsPrivate(t *testing.T) {
 	if again, _, err := socketFolder(dir); err != nil || again != folder {
 		t.Errorf("the second time: %s, %v", again, err)
 	}
+	for range 2 {
+		if err := createPrivate(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := socketFolder(dir); fault.KindOf(err) != fault.Invalid {
+	if err := createPrivate(folder); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a folder that others can enter: %v", err)
+	}
+}
+
+// A control plane that ran as root, or that had the same name and another user, leaves a folder that the next one could not use.
+func TestClearSockets(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	folder, _, err := socketFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		owner int
+		kept  bool
+	}{
+		"of this program": {os.Geteuid(), false}, "of another control plane": {ownuser.First, false}, "its own": {ownuser.First + 1, true}, "of a person": {1000, true},
+	} {
+		if os.Geteuid() != 0 && test.owner != os.Geteuid() {
+			continue // only root makes folders of others
+		}
+		if err := errors.Join(os.RemoveAll(folder), createPrivate(folder), os.Chown(folder, test.owner, -1), ClearSockets(dir, ownuser.First+1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(folder); (err == nil) != test.kept {
+			t.Errorf("%s: kept %v, %v", name, !test.kept, err)
+		}
+	}
+	if err := errors.Join(os.RemoveAll(folder), ClearSockets(dir, ownuser.First), ClearSockets("/short", ownuser.First)); err != nil {
+		t.Errorf("nothing to remove: %v", err)
 	}
 }
 

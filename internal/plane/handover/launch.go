@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // endWithin is how long a child may take to stop before it is killed.
@@ -65,7 +67,7 @@ func Launch(ctx context.Context, program string, config any, listeners []*net.TC
 	if !c.reports(configured) {
 		c.stop()
 		<-c.ended
-		return nil, fmt.Errorf("%s does not accept its configuration: %w", program, c.err)
+		return nil, fmt.Errorf("%s does not accept its configuration: %w", ownuser.PathOf(program), c.err)
 	}
 	return c, nil
 }
@@ -73,6 +75,7 @@ func Launch(ctx context.Context, program string, config any, listeners []*net.TC
 func (c *Child) start(program string, files []*os.File) (err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, program)
+	cmd.Args = []string{ownuser.PathOf(program)}
 	cmd.ExtraFiles = files
 	// Not the files themselves: this process may turn its log over.
 	cmd.Stdout, cmd.Stderr = struct{ io.Writer }{os.Stderr}, struct{ io.Writer }{os.Stderr}
@@ -100,7 +103,7 @@ func (c *Child) start(program string, files []*os.File) (err error) {
 	c.stop = stop
 	if err := <-started; err != nil {
 		stop()
-		return fmt.Errorf("start %s: %w", program, err)
+		return fmt.Errorf("start %s: %w", ownuser.PathOf(program), err)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // lookEvery is how often a followed file is looked at.
@@ -19,7 +21,7 @@ const lastBytes = 16 << 20
 // Last writes the last lines of the file at path, at most n of them; n < 0: all of it. The error is fs.ErrNotExist for a missing file.
 // With follow it goes on with what is written later, also when the file is turned over, until ctx ends, which is no error.
 func Last(ctx context.Context, path string, n int, follow bool, w io.Writer) error {
-	f, err := os.Open(path)
+	f, err := ownuser.Open(path, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func next(f *os.File, path string, w io.Writer) (*os.File, error) {
 	if err != nil {
 		return f, err
 	}
-	other, err := os.Open(path)
+	other, err := ownuser.Open(path, os.O_RDONLY)
 	if err != nil {
 		return f, err
 	}

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // MaxSize is the size, in bytes, above which a log file is turned over.
@@ -42,6 +44,26 @@ func Open(path string) (*os.File, error) {
 		}
 	}
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// OpenFor is Open for the log of a control plane that has a user of its own: the process of that user writes to it, and turns it over.
+func OpenFor(user int, path string) (*os.File, error) {
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	f, err := ownuser.Append(path, user)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil || info.Size() <= MaxSize {
+		return f, err
+	}
+	_ = f.Close()
+	if err := os.Rename(path, path+".1"); err != nil {
+		return nil, err
+	}
+	return ownuser.Append(path, user)
 }
 
 // Redirect makes path the standard error and output of this process, and looks
@@ -106,7 +128,7 @@ const tailBytes = 64 << 10
 
 // Tail returns the last lines of the file at path, at most n, read from at most its last 64 KiB. A missing file has no lines.
 func Tail(path string, n int) ([]string, error) {
-	f, err := os.Open(path)
+	f, err := ownuser.Open(path, os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

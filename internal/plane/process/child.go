@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
@@ -97,7 +98,7 @@ func (c *child) end(ctx context.Context, patience time.Duration) error {
 			return err
 		}
 	}
-	return stopFolder(ctx, c.folder, patience)
+	return StopFolder(ctx, c.folder, patience)
 }
 
 // loop looks, decides and acts until ctx ends or the child is closed.
@@ -260,16 +261,32 @@ func (c *child) died() {
 }
 
 func (c *child) start(ctx context.Context) error {
-	own, err := launch(c.s.cfg.Command, c.folder)
+	user, err := c.user(ctx)
+	var own *launched
+	if err == nil {
+		own, err = launch(c.s.cfg.Command, c.folder, user)
+	}
 	if err != nil {
 		c.view.failures++
 		c.view.since = c.s.cfg.Now()
 		return fmt.Errorf("start control plane %s: %w", c.name, err)
 	}
-	klog.FromContext(ctx).Info("started control plane process", "controlPlane", c.name, "pid", own.process.Pid)
+	klog.FromContext(ctx).Info("started control plane process", "controlPlane", c.name, "pid", own.process.Pid, "user", user)
 	c.own, c.asked = own, false
 	c.transition(true, c.s.cfg.Now()) // now, because it may be dead at the next look
 	return nil
+}
+
+// user is the user that the process is to become: 0 for none but that of this program. Nothing else runs as that user.
+func (c *child) user(ctx context.Context) (int, error) {
+	if !c.s.cfg.OwnUsers {
+		return 0, nil
+	}
+	user, err := ownuser.Assign(string(c.folder))
+	if err != nil {
+		return 0, err
+	}
+	return user, ownuser.Kill(ctx, user)
 }
 
 func (c *child) publish(st Status) {

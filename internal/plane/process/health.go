@@ -6,10 +6,11 @@ import (
 	"crypto/x509"
 	"io"
 	"net/http"
-	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
@@ -67,7 +68,7 @@ func (h *health) get(ctx context.Context, url string) (ready, etcd bool) {
 
 // connect trusts the control plane's own authority alone.
 func (h *health) connect() bool {
-	data, err := os.ReadFile(pki.Folder{Path: h.folder.PKI()}.Cert(workload.CA))
+	data, err := ownuser.Read(string(h.folder), pki.Folder{Path: filepath.Base(h.folder.PKI())}.Cert(workload.CA))
 	if err != nil {
 		return false
 	}

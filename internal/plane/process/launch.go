@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -65,14 +66,20 @@ func (l *launched) end(ctx context.Context, patience time.Duration) error {
 }
 
 // launch starts the process in a session of its own, so that it lives on when
-// this one ends.
-func launch(command []string, f workload.Folder) (*launched, error) {
-	log, err := logfile.Open(f.Log())
+// this one ends. It becomes the user, unless that is 0.
+func launch(command []string, f workload.Folder, user int) (*launched, error) {
+	args := append(command[1:len(command):len(command)], f.Config())
+	open := logfile.Open
+	if user != 0 {
+		args = append(args, "--user", strconv.Itoa(user))
+		open = func(path string) (*os.File, error) { return logfile.OpenFor(user, path) }
+	}
+	log, err := open(f.Log())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], f.Config())...)
+	cmd := exec.Command(command[0], args...)
 	cmd.Dir = string(f)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := Detach(cmd); err != nil {
@@ -105,20 +112,13 @@ func StopAll(ctx context.Context, root string) error {
 	for i, st := range all {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			errs[i] = stopFolder(ctx, workload.Folder(root+"/"+st.Name), graceful)
+			errs[i] = StopFolder(ctx, workload.Folder(root+"/"+st.Name), graceful)
 		}()
 	}
 	for range all {
 		<-done
 	}
 	return errors.Join(errs...)
-}
-
-// stopFolder ends the process that holds the folder's lock and returns when the
-// lock is free.
-func stopFolder(ctx context.Context, f workload.Folder, patience time.Duration) error {
-	_, err := Terminate(ctx, f.Lock(), patience)
-	return err
 }
 
 // Terminate ends the process that holds the lock at path: SIGTERM, and SIGKILL

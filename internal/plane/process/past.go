@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
@@ -18,11 +19,13 @@ type past struct {
 	LastLog  []string `json:"lastLog,omitempty"`
 }
 
-func pastPath(f workload.Folder) string { return filepath.Join(string(f), "supervision.json") }
+func pastPath(f workload.Folder) string { return filepath.Join(string(f), pastFile) }
+
+const pastFile = "supervision.json"
 
 func readPast(f workload.Folder) (past, error) {
 	var p past
-	data, err := os.ReadFile(pastPath(f))
+	data, err := ownuser.ReadOurs(string(f), pastFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return p, nil
 	}

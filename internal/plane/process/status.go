@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
@@ -18,10 +19,12 @@ type Status struct {
 	Name    string `json:"name"`
 	Running bool   `json:"running"`
 	// Supervised tells that this program keeps it running.
-	Supervised bool      `json:"-"`
-	PID        int       `json:"pid,omitempty"`
-	Since      time.Time `json:"since,omitzero"`
-	Version    string    `json:"version,omitempty"` // of Kubernetes, of the running process
+	Supervised bool `json:"-"`
+	PID        int  `json:"pid,omitempty"`
+	// User is the user of its own that the process runs as; 0: it runs as that of Slipway.
+	User    int       `json:"user,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	Version string    `json:"version,omitempty"` // of Kubernetes, of the running process
 	// Wanted is the version of Kubernetes that the process is to run.
 	Wanted string `json:"wantedVersion,omitempty"`
 	// Local is the loopback address and port where this machine reaches the API server.
@@ -42,10 +45,12 @@ type Status struct {
 	// LastExit says how the process ended the last time, LastLog the last lines it wrote then.
 	LastExit string   `json:"lastExit,omitempty"`
 	LastLog  []string `json:"lastLog,omitempty"`
+	// Problem is why its files cannot be read.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Inspect reads the status of every control plane below root from outside,
-// without a Supervisor; health is not checked.
+// without a Supervisor; health is not checked. What is wrong with the files of one is its Problem, and does not hide the others.
 func Inspect(root string) ([]Status, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, os.ErrNotExist) {
@@ -61,7 +66,7 @@ func Inspect(root string) ([]Status, error) {
 		}
 		s, err := observe(workload.Folder(filepath.Join(root, e.Name())))
 		if err != nil {
-			return nil, fmt.Errorf("control plane %s: %w", e.Name(), err)
+			s.Problem = err.Error()
 		}
 		s.Name = e.Name()
 		out = append(out, s)
@@ -88,6 +93,11 @@ func observe(f workload.Folder) (Status, error) {
 	}
 	s.Running, s.PID, s.Since, s.Version, s.Local, s.Only = true, run.PID, run.Since, run.Version, run.Local, run.Only
 	s.Memory = Memory(run.PID)
+	if user, own := ownuser.Of(string(f)); own {
+		if is, err := ownuser.UserOf(run.PID); err == nil && is == user {
+			s.User = user
+		}
+	}
 	if run.Child != 0 {
 		s.Memory += Memory(run.Child)
 	}
@@ -112,6 +122,6 @@ func Memory(pid int) int64 {
 // change; memory does not count.
 func same(a, b Status) bool {
 	return a.Running == b.Running && a.PID == b.PID && a.Version == b.Version && a.Local == b.Local && a.Only == b.Only &&
-		a.Ready == b.Ready && a.EtcdReady == b.EtcdReady && a.Restarts == b.Restarts && a.LastExit == b.LastExit &&
+		a.User == b.User && a.Ready == b.Ready && a.EtcdReady == b.EtcdReady && a.Restarts == b.Restarts && a.LastExit == b.LastExit &&
 		slices.Equal(a.LastLog, b.LastLog)
 }

@@ -11,8 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
@@ -27,12 +30,14 @@ type Config struct {
 	Now      func() time.Time
 	// Custody says which control planes are being handed over to another slipway of this host; nil: none is.
 	Custody *custody.Book
+	// OwnUsers gives each control plane a user of its own where this program is root. Command has the flag --user then.
+	OwnUsers bool
 }
 
 // Supervisor keeps control planes running. Its zero value is not usable; see New.
 // The processes outlive it.
 type Supervisor struct {
-	cfg  Config
+	cfg  Config // OwnUsers only where they are possible
 	ctx  context.Context
 	stop context.CancelFunc
 	wait sync.WaitGroup
@@ -46,6 +51,13 @@ type Supervisor struct {
 // New returns a Supervisor that works until ctx ends or Close is called.
 func New(ctx context.Context, cfg Config) *Supervisor {
 	ctx, stop := context.WithCancel(ctx)
+	if cfg.OwnUsers {
+		err := ownuser.Unavailable(cfg.Root)
+		cfg.OwnUsers = err == nil
+		if err != nil && !errors.Is(err, ownuser.ErrNotRoot) {
+			klog.FromContext(ctx).Info("hosted control planes have no users of their own: they run as root", "reason", err.Error())
+		}
+	}
 	return &Supervisor{cfg: cfg, ctx: ctx, stop: stop, children: map[string]*child{}, watchers: map[int]func(string){}}
 }
 
@@ -142,7 +154,7 @@ func (s *Supervisor) end(ctx context.Context, name string, patience time.Duratio
 	if c != nil {
 		return c.stop(ctx, patience)
 	}
-	return stopFolder(ctx, s.Folder(name), patience)
+	return StopFolder(ctx, s.Folder(name), patience)
 }
 
 // Remove kills name and deletes its folder with all data: there is nothing left

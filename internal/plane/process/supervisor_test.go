@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	"github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
@@ -26,22 +28,33 @@ const asChild = "play-control-plane"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == asChild {
-		os.Exit(play(os.Args[2]))
+		os.Exit(play(os.Args[2], 0))
+	}
+	if len(os.Args) == 5 && os.Args[1] == asChild && os.Args[3] == "--user" {
+		user, _ := strconv.Atoi(os.Args[4])
+		os.Exit(play(os.Args[2], user))
 	}
 	os.Exit(m.Run())
 }
 
-func play(path string) int {
+func play(path string, user int) int {
 	c, err := workload.Load(path)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	f := workload.Folder(filepath.Dir(path))
+	if user != 0 {
+		if err := errors.Join(ownuser.Give(string(f), user), ownuser.Become(user)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		f = workload.Here
+	}
 	if c.Cluster == "broken" {
 		fmt.Fprintln(os.Stderr, "etcd: disk full")
 		return 7
 	}
-	f := workload.Folder(filepath.Dir(path))
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM)
 	lock, _, held, err := datadir.Acquire(f.Lock(), datadir.Holder{PID: os.Getpid(), Since: time.Now()})
@@ -52,6 +65,9 @@ func play(path string) int {
 	defer func() { _ = lock.Release() }()
 	if err := f.WriteRun(workload.Run{PID: os.Getpid(), Since: time.Now(), Version: c.Version, Config: c.Hash()}); err != nil {
 		return 1
+	}
+	if c.Cluster == "hostile" {
+		return beHostile(f)
 	}
 	if c.Cluster == "stubborn" {
 		signal.Ignore(syscall.SIGTERM)

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
+	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/componentflag"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // ReasonInvalid is the reason of the fault for a configuration that cannot work.
@@ -178,7 +179,7 @@ func (c Config) Save(path string) error {
 
 // Load reads and checks a configuration.
 func Load(path string) (Config, error) {
-	data, err := os.ReadFile(path)
+	data, err := ownuser.ReadOurs(filepath.Split(path))
 	if err != nil {
 		return Config{}, err
 	}

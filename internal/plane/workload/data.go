@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
@@ -36,7 +37,7 @@ type Data struct {
 // ReadData returns what is known of the data. The record is the one of the last process, whether or not it lives.
 func (f Folder) ReadData() (Data, error) {
 	var d Data
-	switch _, err := os.Stat(filepath.Join(f.Etcd(), "member")); {
+	switch _, err := os.Lstat(filepath.Join(f.Etcd(), "member")); {
 	case err == nil:
 		d.Exists = true
 	case !errors.Is(err, os.ErrNotExist):
@@ -49,7 +50,7 @@ func (f Folder) ReadData() (Data, error) {
 	if d.Staged, err = f.ReadRestoreRequest(); err != nil {
 		return d, err
 	}
-	text, err := os.ReadFile(f.run())
+	text, err := ownuser.Read(string(f), runFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return d, nil
 	}

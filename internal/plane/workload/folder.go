@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Names of the authorities and keys in the PKI folder. Whoever makes a control
@@ -47,7 +50,13 @@ func (f Folder) Log() string { return f.path("log", "control-plane.log") }
 // AuditLog is the path of the file that requests are recorded in.
 func (f Folder) AuditLog() string { return f.path("log", "audit.log") }
 
-func (f Folder) run() string { return f.path("run.json") }
+func (f Folder) run() string { return f.path(runFile) }
+
+// Files that the process of a control plane writes.
+const (
+	runFile      = "run.json"
+	restoredFile = "restored.json"
+)
 
 func (f Folder) path(elem ...string) string {
 	return filepath.Join(append([]string{string(f)}, elem...)...)
@@ -88,7 +97,7 @@ func (f Folder) ReadRun() (r Run, alive bool, err error) {
 	if err != nil || !held {
 		return Run{}, false, err
 	}
-	data, err := os.ReadFile(f.run())
+	data, err := ownuser.Read(string(f), runFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return Run{}, true, err
 	}
@@ -100,5 +109,23 @@ func (f Folder) ReadRun() (r Run, alive bool, err error) {
 	if r.PID != holder.PID {
 		r = Run{PID: holder.PID, Since: holder.Since}
 	}
+	if _, own := ownuser.Of(string(f)); own {
+		r = r.plausible()
+	}
 	return r, true, nil
+}
+
+// plausible is the record without what no control plane says of itself: one that was taken over does not make this program connect to elsewhere,
+// or show what is not a version.
+func (r Run) plausible() Run {
+	if a, err := netip.ParseAddrPort(r.Local); err != nil || !a.Addr().IsLoopback() {
+		r.Local = ""
+	}
+	if !version.Valid(r.Version) {
+		r.Version = ""
+	}
+	if r.Only != OnlyEtcd && r.Only != OnlyLoopback {
+		r.Only = ""
+	}
+	return r
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // Restore is a snapshot that takes the place of the data of a control plane, once.
@@ -27,25 +28,27 @@ type Restore struct {
 }
 
 // Restoring is the folder of a restore that is under way; it is gone afterwards.
-func (f Folder) Restoring() string { return f.path("restore") }
+func (f Folder) Restoring() string { return f.path(restoreFolder) }
 
 // RestoreSnapshot is the snapshot in it.
 func (f Folder) RestoreSnapshot() string { return filepath.Join(f.Restoring(), "snapshot.db") }
 
-func (f Folder) restoreRequest() string { return filepath.Join(f.Restoring(), "request.json") }
-func (f Folder) restored() string       { return f.path("restored.json") }
+const (
+	restoreFolder  = "restore"
+	restoreRequest = restoreFolder + "/request.json"
+)
 
 // WriteRestoreRequest asks the next process to restore the snapshot that is in its place.
-func (f Folder) WriteRestoreRequest(r Restore) error { return writeRestore(f.restoreRequest(), r) }
+func (f Folder) WriteRestoreRequest(r Restore) error { return writeRestore(f.path(restoreRequest), r) }
 
 // ReadRestoreRequest returns what the next process is to restore; the zero value: nothing.
-func (f Folder) ReadRestoreRequest() (Restore, error) { return readRestore(f.restoreRequest()) }
+func (f Folder) ReadRestoreRequest() (Restore, error) { return f.readRestore(restoreRequest) }
 
 // WriteRestored records what was restored last.
-func (f Folder) WriteRestored(r Restore) error { return writeRestore(f.restored(), r) }
+func (f Folder) WriteRestored(r Restore) error { return writeRestore(f.path(restoredFile), r) }
 
 // ReadRestored returns what was restored last; the zero value: nothing ever was.
-func (f Folder) ReadRestored() (Restore, error) { return readRestore(f.restored()) }
+func (f Folder) ReadRestored() (Restore, error) { return f.readRestore(restoredFile) }
 
 func writeRestore(path string, r Restore) error {
 	text, err := json.MarshalIndent(r, "", "  ")
@@ -56,8 +59,8 @@ func writeRestore(path string, r Restore) error {
 	return err
 }
 
-func readRestore(path string) (r Restore, err error) {
-	text, err := os.ReadFile(path)
+func (f Folder) readRestore(name string) (r Restore, err error) {
+	text, err := ownuser.Read(string(f), name)
 	if errors.Is(err, os.ErrNotExist) {
 		return r, nil
 	}
@@ -65,7 +68,7 @@ func readRestore(path string) (r Restore, err error) {
 		return r, err
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("read %s: %w", path, err)
+		return r, fmt.Errorf("read %s: %w", f.path(name), err)
 	}
 	return r, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/etcd"
 	"github.com/slipwayhq/slipway/internal/fault"
 	planeetcd "github.com/slipwayhq/slipway/internal/plane/etcd"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/remote/portforward"
 	"github.com/slipwayhq/slipway/internal/snapshots"
@@ -91,10 +92,14 @@ func (r Reached) openHosted(plane client.ObjectKey) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(socket); err != nil {
+	if _, err := os.Lstat(socket); err != nil {
 		return nil, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "HostedControlPlane %s does not run on this host", plane.Name).From(err)
 	}
-	connection, err := etcd.ConnectToSocket(socket)
+	user, own := ownuser.Of(string(folder))
+	if !own {
+		user = os.Geteuid()
+	}
+	connection, err := etcd.ConnectToSocket(socket, user)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func newLiveWith(t *testing.T, temporary bool) *live {
 	root, err := os.MkdirTemp("", "slipway-") // short enough for sockets
 	must(t, err)
 	supervisor := process.New(t.Context(), process.Config{
-		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: func() []string { return []string{version} }, Now: time.Now,
+		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: func() []string { return []string{version} }, Now: time.Now, OwnUsers: true,
 	})
 	t.Cleanup(func() {
 		if err := supervisor.Remove(context.Background(), "ns.p"); err != nil {

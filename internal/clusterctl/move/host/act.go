@@ -184,7 +184,7 @@ func (p *Pair) take(ctx context.Context, m moving) error {
 	if run, alive, err := folder.ReadRun(); err != nil {
 		return err
 	} else if alive && !relocatable(run, m.to) {
-		if _, err := process.Terminate(ctx, folder.Lock(), graceful); err != nil {
+		if err := process.StopFolder(ctx, folder, graceful); err != nil {
 			return err
 		}
 	}

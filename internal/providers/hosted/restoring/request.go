@@ -93,7 +93,7 @@ func (s Stager) Stage(ctx context.Context, o Order) error {
 	if err := check(m.Manifest, o); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(o.Folder.Restoring()), os.MkdirAll(o.Folder.Restoring(), 0o700)); err != nil {
+	if err := emptyFolder(o.Folder); err != nil {
 		return err
 	}
 	if err := m.Fetch(ctx, o.Folder.RestoreSnapshot()); err != nil {
@@ -102,6 +102,12 @@ func (s Stager) Stage(ctx context.Context, o Order) error {
 	return o.Folder.WriteRestoreRequest(workload.Restore{
 		ID: o.Request.ID, Snapshot: m.Name, Version: m.Kubernetes, EncryptionKeys: m.EncryptionKeys, Revision: m.Revision,
 	})
+}
+
+// emptyFolder makes the folder that the snapshot is put into. It is one that was not there before: where the process of the control plane is
+// another user, that one does not decide what it leads to.
+func emptyFolder(f workload.Folder) error {
+	return errors.Join(os.RemoveAll(f.Restoring()), os.MkdirAll(string(f), 0o700), os.Mkdir(f.Restoring(), 0o700))
 }
 
 // check refuses a snapshot that the control plane could not run with.

@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	supervisor "github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -113,9 +114,8 @@ func (p *processes) Start(ctx context.Context, name string, cfg workload.Config,
 	if err := data.KeysProblem(cfg.EncryptionKeys); err != nil {
 		return err
 	}
-	folder := p.supervisor.Folder(name).PKI()
 	for file, content := range files {
-		if _, err := datadir.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {
+		if err := p.write(filepath.Join(p.supervisor.Folder(name).PKI(), file), content); err != nil {
 			return fmt.Errorf("writing %s of control plane %s: %w", file, name, err)
 		}
 	}
@@ -126,6 +126,16 @@ func (p *processes) Start(ctx context.Context, name string, cfg workload.Config,
 	defer p.mu.Unlock()
 	p.hashes[name] = cfg.Hash()
 	return nil
+}
+
+// write writes a file for the process of a control plane: it belongs to the user of the process where that has one of its own.
+func (p *processes) write(path string, content []byte) error {
+	if user, own := ownuser.Of(filepath.Dir(path)); own {
+		_, err := datadir.WriteFileFor(user, path, content, 0o600)
+		return err
+	}
+	_, err := datadir.WriteFile(path, content, 0o600)
+	return err
 }
 
 // stop ends the process of a control plane. What is running is asked for again afterwards.

@@ -1,0 +1,103 @@
+package ownuser
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNotRoot is why the user of another process cannot be chosen by a program of an ordinary user.
+var ErrNotRoot = errors.New("slipway does not run as root")
+
+// Unavailable returns why control planes with their folders in this one cannot have users of their own, nil if they can. Then the folder exists,
+// and is closed to all but root: in it, control planes would find each other by "..".
+func Unavailable(root string) error {
+	if os.Geteuid() != 0 {
+		return ErrNotRoot
+	}
+	for _, file := range []string{"/proc/self/uid_map", "/proc/self/gid_map"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if !isMapped(string(text)) {
+			return fmt.Errorf("the user namespace of this process has no users from %d to %d (%s)", First, First+Count-1, file)
+		}
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	for name, capability := range map[string]uint{
+		"CAP_CHOWN": unix.CAP_CHOWN, "CAP_DAC_OVERRIDE": unix.CAP_DAC_OVERRIDE, "CAP_FOWNER": unix.CAP_FOWNER,
+		"CAP_KILL": unix.CAP_KILL, "CAP_SETGID": unix.CAP_SETGID, "CAP_SETUID": unix.CAP_SETUID,
+	} {
+		if capabilities(status, "CapEff")&(1<<capability) == 0 {
+			return fmt.Errorf("this process is root without %s", name)
+		}
+	}
+	return probe(root)
+}
+
+// isMapped reports whether one line of a map of a user namespace has all numbers of control planes.
+func isMapped(text string) bool {
+	for line := range strings.Lines(text) {
+		var inside, outside, count int64
+		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && inside <= First && inside+count >= First+Count {
+			return true
+		}
+	}
+	return false
+}
+
+// capabilities are those of a set in the text of /proc/PID/status.
+func capabilities(status []byte, set string) uint64 {
+	all, err := strconv.ParseUint(field(status, set), 16, 64)
+	if err != nil {
+		return 0
+	}
+	return all
+}
+
+// field is the first value of a field in the text of /proc/PID/status.
+func field(status []byte, name string) string {
+	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
+		if rest, found := strings.CutPrefix(lines.Text(), name+":"); found {
+			value, _, _ := strings.Cut(strings.TrimSpace(rest), "\t")
+			return value
+		}
+	}
+	return ""
+}
+
+// probe tries whether the file system of a folder keeps owners.
+func probe(root string) error {
+	if err := errors.Join(os.MkdirAll(root, 0o700), os.Chmod(root, 0o700)); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(root, ".owner.*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}()
+	if err := f.Chown(First, First); err != nil {
+		return fmt.Errorf("the file system of %s does not keep owners: %w", root, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Uid != First || st.Gid != First {
+		return fmt.Errorf("the file system of %s does not keep owners", root)
+	}
+	return nil
+}
