@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // asChild makes this test program the child, or a parent with a child, of a test.
@@ -210,4 +212,31 @@ func gone(pid int) bool {
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")
+}
+
+// A program that is named by an open file is executed as that file, and has the name of the file.
+func TestLaunchOfAnOpenFile(t *testing.T) {
+	f, err := os.Open(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	open, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(open) }()
+	t.Setenv(asChild, "refuse")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, err = Launch(t.Context(), fmt.Sprint("/proc/self/fd/", open), config{}, []*net.TCPListener{l.(*net.TCPListener)})
+	if err == nil || !strings.Contains(err.Error(), os.Args[0]+" does not accept its configuration: it ended with exit status 3") {
+		t.Errorf("a program that refuses: %v", err)
+	}
+	if got := pathOf(os.Args[0]); got != os.Args[0] {
+		t.Errorf("%s is called %s", os.Args[0], got)
+	}
 }

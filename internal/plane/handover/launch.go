@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // endWithin is how long a child may take to stop before it is killed.
@@ -67,7 +65,7 @@ func Launch(ctx context.Context, program string, config any, listeners []*net.TC
 	if !c.reports(configured) {
 		c.stop()
 		<-c.ended
-		return nil, fmt.Errorf("%s does not accept its configuration: %w", ownuser.PathOf(program), c.err)
+		return nil, fmt.Errorf("%s does not accept its configuration: %w", pathOf(program), c.err)
 	}
 	return c, nil
 }
@@ -75,7 +73,7 @@ func Launch(ctx context.Context, program string, config any, listeners []*net.TC
 func (c *Child) start(program string, files []*os.File) (err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, program)
-	cmd.Args = []string{ownuser.PathOf(program)}
+	cmd.Args = []string{pathOf(program)}
 	cmd.ExtraFiles = files
 	// Not the files themselves: this process may turn its log over.
 	cmd.Stdout, cmd.Stderr = struct{ io.Writer }{os.Stderr}, struct{ io.Writer }{os.Stderr}
@@ -103,9 +101,21 @@ func (c *Child) start(program string, files []*os.File) (err error) {
 	c.stop = stop
 	if err := <-started; err != nil {
 		stop()
-		return fmt.Errorf("start %s: %w", ownuser.PathOf(program), err)
+		return fmt.Errorf("start %s: %w", pathOf(program), err)
 	}
 	return nil
+}
+
+// pathOf is where a program is, for people, where it is named by an open file of this process; other paths are returned as they are.
+func pathOf(program string) string {
+	if !strings.HasPrefix(program, "/proc/self/fd/") {
+		return program
+	}
+	path, err := os.Readlink(program)
+	if err != nil {
+		return program
+	}
+	return path
 }
 
 func ending(err error) error {

@@ -3,7 +3,6 @@ package ownuser
 import (
 	"fmt"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,16 +29,4 @@ func Executable(path string) (string, error) {
 		return "", fmt.Errorf("open %s: %w", path, err)
 	}
 	return fmt.Sprint(openFiles, fd), nil
-}
-
-// PathOf is where a program of Executable is, for people; other paths are returned as they are.
-func PathOf(program string) string {
-	if !strings.HasPrefix(program, openFiles) {
-		return program
-	}
-	path, err := os.Readlink(program)
-	if err != nil {
-		return program
-	}
-	return path
 }

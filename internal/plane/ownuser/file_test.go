@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -157,17 +156,5 @@ func TestOpenOfOthers(t *testing.T) {
 		if data, err := read(); err != nil || string(data) != "secret" {
 			t.Errorf("%q, %v", data, err)
 		}
-	}
-}
-
-func TestPathOf(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "program")
-	put(t, path)
-	opened, err := ownuser.Executable(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(opened, "/proc/self/fd/") || ownuser.PathOf(opened) != path || ownuser.PathOf(path) != path {
-		t.Errorf("%s: %s", opened, ownuser.PathOf(opened))
 	}
 }
