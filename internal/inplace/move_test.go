@@ -21,7 +21,7 @@ func setOf(name, owner string, annotations map[string]string) *clusterv1.Machine
 	return set
 }
 
-func TestMoveProblem(t *testing.T) {
+func TestMoveProblem(t *testing.T) { // IP-03
 	const to, from = clusterv1.MachineSetMoveMachinesToMachineSetAnnotation, clusterv1.MachineSetReceiveMachinesFromMachineSetsAnnotation
 	receiving := map[string]string{from: "x, a ,b"}
 	now := metav1.NewTime(time.Unix(1, 0))
@@ -76,7 +76,7 @@ func TestListsOfNames(t *testing.T) {
 	}
 }
 
-func TestIsAwaitingCount(t *testing.T) {
+func TestIsAwaitingCount(t *testing.T) { // IP-03
 	set := setOf("b", "md", map[string]string{clusterv1.AcknowledgedMoveAnnotation: "m2"})
 	moving := map[string]string{clusterv1.PendingAcknowledgeMoveAnnotation: "", clusterv1.UpdateInProgressAnnotation: ""}
 	for name, tc := range map[string]struct {

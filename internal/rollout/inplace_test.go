@@ -143,7 +143,7 @@ func (u updated) runWith(t *testing.T, rng *rand.Rand, fails func(*world) bool) 
 	return w
 }
 
-func TestSimulationsInPlace(t *testing.T) {
+func TestSimulationsInPlace(t *testing.T) { // IP-02, IP-03, IP-07, DP-18
 	for name, u := range updates() {
 		t.Run(name, func(t *testing.T) {
 			var text strings.Builder
@@ -163,7 +163,7 @@ func TestSimulationsInPlace(t *testing.T) {
 
 // TestRandomUpdatesInPlace rolls out random templates, of which an extension can update some: the limits hold at every step, and the
 // rollout ends. Where nothing goes wrong no Machine is replaced but the one for which another was created first.
-func TestRandomUpdatesInPlace(t *testing.T) {
+func TestRandomUpdatesInPlace(t *testing.T) { // IP-02, IP-03, IP-07
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(7, seed))
 		limits := rollout.Limits{MaxSurge: int32(rng.IntN(4)), MaxUnavailable: int32(rng.IntN(3))}
@@ -203,7 +203,7 @@ func TestRandomUpdatesInPlace(t *testing.T) {
 	}
 }
 
-func TestMoving(t *testing.T) {
+func TestMoving(t *testing.T) { // IP-07, IP-09
 	old := rollout.Set{Name: "a", Revision: 1, Desired: 3, Actual: 3, Available: 3, InPlace: true}
 	for name, tc := range map[string]struct {
 		reason string

@@ -60,7 +60,7 @@ func underWay(names ...string) func(*Snapshot) {
 	}
 }
 
-func TestDecideInPlace(t *testing.T) { // DP-06, IP-07, DP-18
+func TestDecideInPlace(t *testing.T) { // IP-02, IP-07, DP-06, DP-18
 	covered := &inplace.Answer{Handler: "update.ext", Covered: true}
 	for name, d := range map[string]decision{
 		"covered": {
@@ -173,7 +173,7 @@ func annotationsOf(s Snapshot, p loop.Plan) map[string]map[string]string {
 	return out
 }
 
-func TestAnnotationsOfMoves(t *testing.T) {
+func TestAnnotationsOfMoves(t *testing.T) { // IP-03
 	covered := &inplace.Answer{Handler: "update.ext", Covered: true}
 	for name, tc := range map[string]struct {
 		reason string

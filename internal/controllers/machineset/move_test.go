@@ -102,7 +102,7 @@ func cloned(s *Snapshot) {
 	}
 }
 
-func TestDecideMoves(t *testing.T) {
+func TestDecideMoves(t *testing.T) { // IP-03, IP-04, MS-10, MS-12
 	const deferred = "wait: Machines cannot be handed over to be updated in place: "
 	const decides = "; waiting for the MachineDeployment to decide"
 	for name, tc := range map[string]struct {
