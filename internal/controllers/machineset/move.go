@@ -50,7 +50,7 @@ func (a HandOver) Parts() []loop.Action {
 // counted are the Machines of the set that its replicas are about: all of them, where there is no MachineDeployment to count others.
 func counted(s Snapshot) machines.Members {
 	if s.Deployment == nil {
-		return s.Machines
+		return slices.Clone(s.Machines)
 	}
 	var out machines.Members
 	for _, m := range s.Machines {
@@ -59,6 +59,11 @@ func counted(s Snapshot) machines.Members {
 		}
 	}
 	return out
+}
+
+// staying counts the Machines of the set that are not being deleted.
+func staying(s Snapshot) int {
+	return len(slices.DeleteFunc(counted(s), func(m machines.Member) bool { return m.Deleted }))
 }
 
 // handsOver reports whether the set hands over its surplus.
@@ -103,10 +108,11 @@ func moveAll(s Snapshot, names []string, p *loop.Plan) {
 	}
 }
 
-// dueUpdates are the Machines whose update the set has to begin: they are marked and counted, and nothing is pending.
+// dueUpdates are the Machines whose update the set has to begin: they are marked and counted, and nothing is pending. While there are
+// too many Machines, they may be those that are deleted, or handed over once more.
 func dueUpdates(s Snapshot) []machines.Member {
-	if want, known := desired(s); s.Deployment == nil || handsOver(s) && known && present(s) > want {
-		return nil // they may be handed over once more
+	if want, known := desired(s); s.Deployment == nil || known && staying(s) > want {
+		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.Machines), func(m machines.Member) bool {
 		return m.Deleted || m.Stale || !inplace.HasNotBegun(s.Set, m.Machine)
