@@ -22,9 +22,9 @@ func requests() []request {
 		{"BeforeWorkersUpgrade", cluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.36.3\nworkersUpgrades:\n- version: v1.36.3\n"},
 		{"AfterWorkersUpgrade", cluster + "kubernetesVersion: v1.36.3\n"},
 		{"AfterClusterUpgrade", cluster + "kubernetesVersion: v1.36.3\n"},
-		{"CanUpdateMachineSet", "current:\n" + indent(machineSet("v1.35.1", "v1")) + "desired:\n" + indent(machineSet("v1.36.3", "v2"))},
-		{"CanUpdateMachine", "current:\n" + indent(machine("v1.35.1", "v1")) + "desired:\n" + indent(machine("v1.36.3", "v2"))},
-		{"UpdateMachine", "desired:\n" + indent(machine("v1.36.3", "v2"))},
+		{"CanUpdateMachineSet", "current:\n" + indent(machineSet("v1.35.1", "110")) + "desired:\n" + indent(machineSet("v1.36.3", "250"))},
+		{"CanUpdateMachine", "current:\n" + indent(machine("v1.35.1", "110")) + "desired:\n" + indent(machine("v1.36.3", "250"))},
+		{"UpdateMachine", "desired:\n" + indent(machine("v1.36.3", "250"))},
 		{"BeforeClusterDelete", cluster},
 	}
 }
@@ -89,7 +89,7 @@ variables:
     machineDeployment: {name: demo-workers, topologyName: workers, class: default-worker, version: v1.36.3, replicas: 2}
 `
 
-func machine(version, image string) string {
+func machine(version, pods string) string {
 	return `machine:
   apiVersion: cluster.x-k8s.io/v1beta2
   kind: Machine
@@ -103,16 +103,16 @@ infrastructureMachine:
   apiVersion: infrastructure.slipway.dev/v1alpha1
   kind: LocalMachine
   metadata: {name: demo-workers-x2c9f, namespace: default}
-  spec: {backend: {container: {image: "registry.example.com/node:` + image + `"}}}
+  spec: {backend: {container: {image: "registry.example.com/node:v1"}}}
 bootstrapConfig:
   apiVersion: bootstrap.cluster.x-k8s.io/v1beta2
   kind: KubeadmConfig
   metadata: {name: demo-workers-x2c9f, namespace: default}
-  spec: {joinConfiguration: {nodeRegistration: {name: demo-workers-x2c9f}}}
+  spec: {joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: max-pods, value: "` + pods + `"}]}}}
 `
 }
 
-func machineSet(version, image string) string {
+func machineSet(version, pods string) string {
 	return `machineSet:
   apiVersion: cluster.x-k8s.io/v1beta2
   kind: MachineSet
@@ -132,11 +132,11 @@ infrastructureMachineTemplate:
   apiVersion: infrastructure.slipway.dev/v1alpha1
   kind: LocalMachineTemplate
   metadata: {name: demo-workers, namespace: default}
-  spec: {template: {spec: {backend: {container: {image: "registry.example.com/node:` + image + `"}}}}}
+  spec: {template: {spec: {backend: {container: {image: "registry.example.com/node:v1"}}}}}
 bootstrapConfigTemplate:
   apiVersion: bootstrap.cluster.x-k8s.io/v1beta2
   kind: KubeadmConfigTemplate
   metadata: {name: demo-workers, namespace: default}
-  spec: {template: {spec: {joinConfiguration: {nodeRegistration: {kubeletExtraArgs: []}}}}}
+  spec: {template: {spec: {joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: max-pods, value: "` + pods + `"}]}}}}}
 `
 }
