@@ -45,6 +45,8 @@ type Answer struct {
 	Uncovered string
 	// Problem says why there is no answer, and which handler gave none. A person may have to act; the question is repeated.
 	Problem error
+	// Retry is after which time a question that failed is put again.
+	Retry time.Duration
 	// Later is after which time to repeat a question that could not be put now.
 	Later time.Duration
 }
@@ -60,7 +62,7 @@ type Progress struct {
 	Done bool
 	// Message of the extension while it is not done.
 	Message string
-	// Retry is after which time it is called again.
+	// Retry is after which time it is called again, after a failure too.
 	Retry time.Duration
 	// Problem says why the update is not known to go on, and which handler said so.
 	Problem error
@@ -69,7 +71,43 @@ type Progress struct {
 }
 
 // Caller calls the hooks of in-place updates.
-type Caller struct{ Client hook.Client }
+type Caller struct {
+	Client hook.Client
+	// Failed remembers calls that failed; nil: each is repeated at once.
+	Failed *Failed
+	// Now is the clock by which it does; nil: that of the host.
+	Now func() time.Time
+}
+
+func (c Caller) now() time.Time {
+	if c.Now == nil {
+		return time.Now()
+	}
+	return c.Now()
+}
+
+// call calls a handler, unless the same call has failed a short time ago: then left is after which time it is made again. check says what is
+// wrong with the answer.
+func (c Caller) call(ctx context.Context, of client.Object, handler string, x hook.Exchange, check func() error) (left time.Duration, err error) {
+	key := handler + "/" + string(of.GetUID()) + "/" + x.Input
+	if problem, left := c.Failed.last(key, c.now()); left > 0 {
+		return left, problem
+	}
+	if err = c.Client.Call(ctx, of, handler, x); err == nil {
+		err = check()
+	}
+	if err == nil || ctx.Err() != nil || isTooEarly(err) {
+		return 0, err
+	}
+	c.Failed.note(key, err, c.now())
+	return retryFailed, err
+}
+
+// isTooEarly reports whether a call could not be made yet.
+func isTooEarly(err error) bool {
+	f := fault.As(err)
+	return f != nil && (f.Reason == hook.ReasonBusy || f.Reason == hook.ReasonNotReady)
+}
 
 // CanUpdateMachine returns whether the extension makes a Machine and its objects what they shall be. The error is that of the context.
 func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) (Answer, error) {
@@ -141,9 +179,9 @@ func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, e
 		return Progress{Problem: err}, nil
 	}
 	response := &hooksv1.UpdateMachineResponse{}
-	err = c.Client.Call(ctx, desired.Machine, handler, hook.Exchange{Request: request, Response: response, Input: input, Strict: true})
+	retry, err := c.call(ctx, desired.Machine, handler, hook.Exchange{Request: request, Response: response, Input: input, Strict: true}, func() error { return nil })
 	if err != nil {
-		return failedProgress(ctx, Progress{Handler: handler}, err)
+		return failedProgress(ctx, Progress{Handler: handler, Retry: retry}, err)
 	}
 	progress := Progress{Handler: handler, Retry: time.Duration(response.RetryAfterSeconds) * time.Second}
 	if progress.Done = progress.Retry == 0; !progress.Done {
@@ -165,17 +203,24 @@ func (c Caller) ask(ctx context.Context, of client.Object, q question) (Answer, 
 	if err == nil && handler == "" {
 		return Answer{}, nil
 	}
+	var left []string
+	var retry time.Duration
 	if err == nil {
 		q.request.Reuse, q.request.Accept = reuse, q.accepts
-		err = c.Client.Call(ctx, of, handler, q.request)
+		q.request.Input, err = digestOf(q.request.Request)
+	}
+	if err == nil {
+		retry, err = c.call(ctx, of, handler, q.request, func() error {
+			var wrong error
+			if left, wrong = q.uncovered(); wrong != nil {
+				return fault.New(fault.Invalid, ReasonWrongPatch, "handler %s: %v; correct the extension", handler, wrong)
+			}
+			return nil
+		})
 	}
 	if err != nil {
 		problem, later, err := failure(ctx, q.hook, err)
-		return Answer{Handler: handler, Problem: problem, Later: later}, err
-	}
-	left, err := q.uncovered()
-	if err != nil {
-		return Answer{Handler: handler, Problem: fault.New(fault.Invalid, ReasonWrongPatch, "handler %s: %v; correct the extension", handler, err)}, nil
+		return Answer{Handler: handler, Problem: problem, Retry: retry, Later: later}, err
 	}
 	return Answer{Handler: handler, Covered: len(left) == 0, Uncovered: listed(left)}, nil
 }
@@ -203,8 +248,8 @@ func failure(ctx context.Context, name string, err error) (problem error, later 
 	if ctx.Err() != nil {
 		return nil, 0, fmt.Errorf("calling hook %s: %w", name, err)
 	}
-	if f := fault.As(err); f != nil && (f.Reason == hook.ReasonBusy || f.Reason == hook.ReasonNotReady) {
-		return nil, cmp.Or(f.RetryAfter, soon), nil
+	if isTooEarly(err) {
+		return nil, cmp.Or(fault.RetryAfter(err), soon), nil
 	}
 	return err, 0, nil
 }
@@ -239,7 +284,11 @@ func inputOf(m Machine) (string, error) {
 	if m.Bootstrap != nil {
 		specs = append(specs, m.Bootstrap.Object["spec"])
 	}
-	raw, err := encoded(specs)
+	return digestOf(specs)
+}
+
+func digestOf(o any) (string, error) {
+	raw, err := encoded(o)
 	return hook.DigestOf(raw.Raw), err
 }
 

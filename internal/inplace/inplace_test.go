@@ -52,7 +52,7 @@ func extensions(t *testing.T, now func() time.Time, handlers ...served) (Caller,
 		t.Fatal(err, state.Problem)
 	}
 	e.Prime()
-	return Caller{e}, x
+	return Caller{Client: e}, x
 }
 
 func infra(kind string, spec map[string]any) *unstructured.Unstructured {
@@ -150,7 +150,7 @@ func check(t *testing.T, want, got Answer, problem string) {
 	if got.IsKnown() != (problem == "") {
 		t.Errorf("known: %v", got.IsKnown())
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Answer{}, "Problem")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Answer{}, "Problem", "Retry")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -239,9 +239,9 @@ func TestUpdateMachine(t *testing.T) { // IP-05, IU-03, IU-04
 	}{
 		"done":        {[]served{{"do", Hook, hooktest.Raw(`{"status":"Success","message":"ok"}`), ""}}, Progress{Handler: "do.ext", Done: true}, ""},
 		"in progress": {[]served{{"do", Hook, hooktest.Raw(`{"status":"Success","message":"growing","retryAfterSeconds":30}`), ""}}, Progress{Handler: "do.ext", Message: "growing", Retry: 30 * time.Second}, ""},
-		"failed":      {[]served{{"do", Hook, hooktest.Raw(`{"status":"Failure","message":"disk full"}`), ""}}, Progress{Handler: "do.ext"}, "handler do.ext: answered Failure: disk full"},
+		"failed":      {[]served{{"do", Hook, hooktest.Raw(`{"status":"Failure","message":"disk full"}`), ""}}, Progress{Handler: "do.ext", Retry: retryFailed}, "handler do.ext: answered Failure: disk full"},
 		"down is not done, whatever the failure policy says": {[]served{{"do", Hook, hooktest.Status(http.StatusBadGateway), hooksv1.FailurePolicyIgnore}},
-			Progress{Handler: "do.ext"}, "HTTP 502"},
+			Progress{Handler: "do.ext", Retry: retryFailed}, "HTTP 502"},
 		"none": {nil, Progress{}, "no extension has the hook UpdateMachine for namespace ns"},
 		"two": {[]served{{"one", Hook, hooktest.Raw(`{"status":"Success"}`), ""}, {"two", Hook, hooktest.Raw(`{"status":"Success"}`), ""}}, Progress{},
 			"one.ext, two.ext"},
@@ -293,6 +293,60 @@ func TestRetryIsHonoured(t *testing.T) { // IP-10
 	step(3, 30*time.Second)
 }
 
+// TestFailuresAreNotRepeated: after a call that failed the same call is made 30 seconds later, whatever is written meanwhile; another one at
+// once.
+func TestFailuresAreNotRepeated(t *testing.T) { // IP-05
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := func() time.Time { return now }
+	failing := hooktest.Raw(`{"status":"Failure","message":"disk full"}`)
+	c, x := extensions(t, clock, served{"do", Hook, failing, ""}, served{"can", "CanUpdateMachine", failing, ""})
+	c.Failed, c.Now = &Failed{}, clock
+	calls := func(name, handler string) int {
+		return len(x.Bodies(hooks.ID{Name: hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: name}, Version: "v1alpha1"}.Path(handler)))
+	}
+	m := Machine{Machine: machine("v1.34.0"), Infrastructure: infra("ExampleMachine", map[string]any{"memory": int64(1)})}
+	step := func(want int, retry time.Duration) {
+		t.Helper()
+		progress, err := c.UpdateMachine(t.Context(), m)
+		answer, err2 := c.CanUpdateMachine(t.Context(), m, m)
+		if err != nil || err2 != nil || progress.Done || progress.Retry != retry || answer.Retry != retry || answer.IsKnown() {
+			t.Fatal(progress, err, answer, err2)
+		}
+		if fault.UserMessage(progress.Problem) != "handler do.ext: answered Failure: disk full" || fault.UserMessage(answer.Problem) != "handler can.ext: answered Failure: disk full" {
+			t.Error(progress.Problem, answer.Problem)
+		}
+		if do, can := calls(Hook, "do"), calls("CanUpdateMachine", "can"); do != want || can != want {
+			t.Errorf("%d and %d calls, want %d", do, can, want)
+		}
+	}
+	step(1, 30*time.Second)
+	now = now.Add(10 * time.Second)
+	m.Machine.ResourceVersion, m.Machine.Status.Phase = "8", "Updating"
+	step(1, 20*time.Second)
+	m.Machine.Spec.Version = "v1.35.0"
+	step(2, 30*time.Second)
+	now = now.Add(30 * time.Second)
+	step(3, 30*time.Second)
+}
+
+func TestFailedIsBounded(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f := &Failed{}
+	for i := range mostFailed + 10 {
+		f.note(strings.Repeat("x", i), fault.New(fault.Transient, "X", "x"), now)
+	}
+	if len(f.calls) > mostFailed {
+		t.Errorf("%d calls", len(f.calls))
+	}
+	f = &Failed{}
+	for i := range mostFailed + 10 {
+		f.note(strings.Repeat("x", i), fault.New(fault.Transient, "X", "x"), now.Add(time.Duration(i)*time.Second))
+	}
+	if _, left := f.last(strings.Repeat("x", mostFailed+9), now.Add((mostFailed+9)*time.Second)); len(f.calls) > mostFailed || left != retryFailed {
+		t.Errorf("%d calls, the last is good for %s", len(f.calls), left)
+	}
+}
+
 // TestNotKnownYet: before the extensions are known there is no answer, and none is taken for "no".
 func TestNotKnownYet(t *testing.T) {
 	fresh, err := hook.New(hook.Config{NamespaceLabels: func(context.Context, string) (labels.Set, error) { return nil, nil }})
@@ -300,17 +354,17 @@ func TestNotKnownYet(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := Machine{Machine: machine("v1"), Infrastructure: infra("ExampleMachine", nil)}
-	answer, err := Caller{fresh}.CanUpdateMachine(t.Context(), m, m)
+	answer, err := Caller{Client: fresh}.CanUpdateMachine(t.Context(), m, m)
 	if err != nil || answer.IsKnown() || answer.Later != soon {
 		t.Error(answer, err)
 	}
-	progress, err := Caller{fresh}.UpdateMachine(t.Context(), m)
+	progress, err := Caller{Client: fresh}.UpdateMachine(t.Context(), m)
 	if err != nil || progress.Done || progress.Later != soon {
 		t.Error(progress, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (Caller{fresh}).UpdateMachine(ctx, m); err == nil {
+	if _, err := (Caller{Client: fresh}).UpdateMachine(ctx, m); err == nil {
 		t.Error("the end of the context is an error")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
@@ -60,8 +61,8 @@ type Controller struct {
 	writer    *kube.Writer
 	settings  Settings
 	now       func() time.Time
-	// extensions update Machines in place; nil: none does.
-	extensions hook.Client
+	// caller calls the extensions that update Machines in place.
+	caller inplace.Caller
 }
 
 // Indexes over Machines: by which a Node finds its Machine, and an owner or a Cluster its Machines, without a look at
@@ -76,7 +77,8 @@ const (
 
 // Add adds the controller to the manager. Without extensions no Machine is updated in place.
 func Add(s loop.Setup, clusters remote.Workloads, extensions hook.Client, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, extensions: extensions, settings: settings.withDefaults(), now: s.Clock()}
+	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, settings: settings.withDefaults(), now: s.Clock()}
+	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
 	for field, value := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, field, value); err != nil {
 			return fmt.Errorf("index Machines by %s: %w", field, err)

@@ -16,7 +16,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machine/update"
 	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -199,10 +198,9 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 }
 
 // answer finds out what a deletion asks. A workload cluster that does not answer is a fact, not an error.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (_ Snapshot, err error) {
 	if _, updating := q.(update.AskProgress); updating {
-		var err error
-		s.Progress, err = s.update().Answer(ctx, inplace.Caller{Client: c.extensions})
+		s.Progress, err = s.update().Answer(ctx, c.caller)
 		return s, err
 	}
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))

@@ -1,6 +1,7 @@
 package update
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// retryFailed is after which time an extension is called again that failed.
+// retryFailed is after which time it is looked again for an extension that can be called.
 const retryFailed = 30 * time.Second
 
 // Update is what a decision about the update of a Machine looks at.
@@ -95,7 +96,7 @@ func (u Update) decideProgress(p *loop.Plan) {
 		p.RecheckIn(progress.Later)
 	case progress.Problem != nil:
 		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
-		p.RecheckIn(max(retryFailed, fault.RetryAfter(progress.Problem)))
+		p.RecheckIn(cmp.Or(progress.Retry, retryFailed))
 	default:
 		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
 		p.RecheckIn(progress.Retry)

@@ -67,7 +67,7 @@ func (c *Controller) keeper() machines.Keeper {
 }
 
 func (c *Controller) updater() update.Writer {
-	return update.Writer{Extensions: inplace.Caller{Client: c.extensions}, Keeper: c.keeper()}
+	return update.Writer{Extensions: inplace.Caller{Client: c.extensions, Failed: &c.failed, Now: c.now}, Keeper: c.keeper()}
 }
 
 // create creates a Machine: its infrastructure machine, its KubeadmConfig, then itself.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -65,6 +66,7 @@ type Controller struct {
 	scope             membership.Scope
 	// extensions update Machines in place; nil: none does.
 	extensions hook.Client
+	failed     inplace.Failed
 	now        func() time.Time
 	// intn returns a random number from 0 up to, not including, n.
 	intn func(n int) int

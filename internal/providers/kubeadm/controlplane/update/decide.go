@@ -1,6 +1,7 @@
 package update
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -102,7 +103,7 @@ func (in Input) Begin(m rollout.Candidate, p *loop.Plan) bool {
 	case answer.Problem != nil:
 		p.WaitFor(WaitUnknown, "Machine %s is neither updated nor replaced until it is known whether it can be updated in place: %s; retrying",
 			m.Name, fault.UserMessage(answer.Problem)).For("Machine", m.Name).ForTime()
-		p.RecheckIn(max(retryUnknown, fault.RetryAfter(answer.Problem)))
+		p.RecheckIn(cmp.Or(answer.Retry, retryUnknown))
 	case answer.Later > 0:
 		p.WaitFor(WaitUnknown, "Waiting for the extension that says whether Machine %s can be updated in place to be callable", m.Name).
 			For("Machine", m.Name).ForTime()
