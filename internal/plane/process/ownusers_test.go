@@ -226,3 +226,35 @@ func processesOf(t *testing.T, user int) (n int) {
 	}
 	return n
 }
+
+// A lock that a process of another user holds, to which the control plane has handed it, neither ends that process nor keeps the control plane from
+// being removed.
+func TestLockHandedToAnother(t *testing.T) {
+	s := withUsers(t, t.TempDir())
+	if s == nil {
+		return
+	}
+	ensure(t, s, "ns.demo", config("demo"))
+	st := await(t, s, "ns.demo", "a running process", running)
+	folder := s.Folder("ns.demo")
+	if err := os.Remove(folder.Lock()); err != nil {
+		t.Fatal(err)
+	}
+	lock, _, held, err := datadir.Acquire(folder.Lock(), datadir.Holder{PID: os.Getpid()})
+	if err != nil || held {
+		t.Fatalf("held %v, %v", held, err)
+	}
+	defer func() { _ = lock.Release() }()
+	if err := s.Stop(t.Context(), "ns.demo"); err != nil {
+		t.Fatal(err)
+	}
+	if n := processesOf(t, st.User); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+	if err := s.Remove(t.Context(), "ns.demo"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(string(folder)); !os.IsNotExist(err) {
+		t.Errorf("its folder: %v", err)
+	}
+}
