@@ -190,12 +190,7 @@ func TestControlPlanesHaveUsersOfTheirOwn(t *testing.T) {
 		}
 		return
 	}
-	home, err := os.MkdirTemp("", "root-") // mode 0700, and short enough for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := filepath.Join(home, "planes")
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	root := filepath.Join(closedFolder(t), strings.Repeat("long", 25)) // too long for sockets, which are in the folder of all then
 	t.Cleanup(func() {
 		if err := supervisor.StopAll(context.Background(), root); err != nil {
 			t.Error(err)
@@ -247,11 +242,33 @@ func TestControlPlanesHaveUsersOfTheirOwn(t *testing.T) {
 	}
 }
 
+// closedFolder is a folder that only root gets at, as the home of root is. Temporary files are in one of all users.
+func closedFolder(t *testing.T) string {
+	t.Helper()
+	home, err := os.MkdirTemp("", "root-") // mode 0700
+	if err != nil {
+		t.Fatal(err)
+	}
+	temporary, err := os.MkdirTemp("", "all-")
+	if err := errors.Join(err, os.Chmod(temporary, 0o777|fs.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(os.RemoveAll(home), os.RemoveAll(temporary)) })
+	t.Setenv("TMPDIR", temporary)
+	return home
+}
+
 // leadsElsewhere makes the socket of a control plane lead to that of another one: it is not connected to.
 func (l *live) leadsElsewhere(name string, user int, other string) {
 	l.Helper()
-	socket := filepath.Join(l.folder(name).Etcd(), "client.sock")
-	if err := errors.Join(os.Remove(socket), os.Symlink(filepath.Join(l.folder(other).Etcd(), "client.sock"), socket)); err != nil {
+	var sockets [2]string
+	for i, of := range []string{name, other} {
+		var err error
+		if sockets[i], err = planeetcd.ClientSocket(l.folder(of).Etcd()); err != nil {
+			l.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Remove(sockets[0]), os.Symlink(sockets[1], sockets[0])); err != nil {
 		l.Fatal(err)
 	}
 	if _, err := l.revision(name, user); err == nil {
