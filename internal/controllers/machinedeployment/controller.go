@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
@@ -38,10 +39,10 @@ type Controller struct {
 	// created are the MachineSets that the cache does not show yet.
 	created  kube.Pending
 	settings Settings
-	// extensions say what can be updated in place; nil: none does.
-	extensions hook.Client
-	scope      membership.Scope
-	now        func() time.Time
+	// caller asks the extensions what can be updated in place.
+	caller inplace.Caller
+	scope  membership.Scope
+	now    func() time.Time
 }
 
 // Settings of the controller.
@@ -57,7 +58,8 @@ type Settings struct {
 
 // Add adds the controller to the manager. Without extensions no Machine is updated in place.
 func Add(s loop.Setup, extensions hook.Client, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, extensions: extensions, scope: s.Scope(), now: s.Clock()}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, scope: s.Scope(), now: s.Clock()}
+	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)

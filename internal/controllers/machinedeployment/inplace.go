@@ -92,7 +92,7 @@ func inPlaceOf(s Snapshot, r rolloutState) inPlace {
 	}
 	for _, set := range candidates {
 		if answer := s.InPlace[set.Name]; !answer.IsKnown() {
-			return inPlace{unknown: unknownText(set.Name, answer), recheck: cmp.Or(answer.Later, inPlaceRecheck)}
+			return inPlace{unknown: unknownText(set.Name, answer), recheck: cmp.Or(answer.Later, answer.Retry, inPlaceRecheck)}
 		}
 	}
 	return inPlace{}
@@ -246,7 +246,7 @@ func (c *Controller) canUpdate(ctx context.Context, s Snapshot, set *clusterv1.M
 		return inplace.Answer{Uncovered: template.Blocker()}, nil
 	}
 	desired := s.Deployment.Spec.Template.Spec
-	return inplace.Caller{Client: c.extensions}.CanUpdateMachineSet(ctx,
+	return c.caller.CanUpdateMachineSet(ctx,
 		inplace.MachineSet{MachineSet: currentForm(s, set), Infrastructure: old.Of(was.InfrastructureRef).Object.Unstructured, Bootstrap: unstructuredOf(old, was.Bootstrap.ConfigRef)},
 		inplace.MachineSet{MachineSet: desiredForm(s), Infrastructure: s.Templates.Of(desired.InfrastructureRef).Object.Unstructured,
 			Bootstrap: unstructuredOf(s.Templates, desired.Bootstrap.ConfigRef)})

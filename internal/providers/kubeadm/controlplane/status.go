@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/legacy"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/update"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 )
 
@@ -69,5 +70,5 @@ func events(j judged) []loop.Event {
 		}
 	}
 	list = append(list, rollout.AdoptionEvents(j.Plane, j.Adoptable)...)
-	return append(list, machines.Events(j.out)...)
+	return append(append(list, update.Events(j.out)...), machines.Events(j.out)...)
 }

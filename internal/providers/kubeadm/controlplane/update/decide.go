@@ -145,3 +145,17 @@ func (in Input) isEligible(m rollout.Candidate) bool {
 func isOfSpec(c rollout.Cause) bool {
 	return c == rollout.Version || c == rollout.Infrastructure || c == rollout.KubeadmConfig
 }
+
+// Events tell of updates that begin, and of what the API server refused of one.
+func Events(out loop.Outcome) []loop.Event {
+	var events []loop.Event
+	for _, done := range out.Done {
+		if a, is := done.(Update); is {
+			events = append(events, loop.Normal("UpdatingInPlace", "In-place update of Machine %s begins: %s", a.Machine, a.Why))
+		}
+	}
+	if a, failed := out.Failed.(Update); failed {
+		events = append(events, loop.Warning("FailedInPlaceUpdate", "%s", machines.FailureText("In-place update of Machine "+a.Machine+" cannot begin", out)))
+	}
+	return events
+}

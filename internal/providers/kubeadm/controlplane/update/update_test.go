@@ -169,3 +169,17 @@ func TestOngoing(t *testing.T) { // IP-04
 		})
 	}
 }
+
+func TestEvents(t *testing.T) {
+	got := Events(loop.Outcome{Done: []loop.Action{machines.Delete{}, Update{Machine: "m1", Why: "it was begun"}}, Failed: Update{Machine: "m2"},
+		Err: fault.New(fault.Invalid, "X", "backend cannot be changed")})
+	want := []string{"Normal UpdatingInPlace: In-place update of Machine m1 begins: it was begun",
+		"Warning FailedInPlaceUpdate: In-place update of Machine m2 cannot begin: backend cannot be changed; retrying"}
+	var texts []string
+	for _, e := range got {
+		texts = append(texts, e.Type+" "+e.Reason+": "+e.Message)
+	}
+	if diff := cmp.Diff(want, texts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
