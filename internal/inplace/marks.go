@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,6 +92,20 @@ func pendingHooks(o client.Object) []string {
 		if name = strings.TrimSpace(name); name != "" {
 			out = append(out, name)
 		}
+	}
+	return out
+}
+
+// WithoutMarks returns the annotations of a template of Machines without those that controllers set on Machines during an update in
+// place, and remove: its owner would set them again each time.
+func WithoutMarks(annotations map[string]string) map[string]string {
+	marks := []string{clusterv1.PendingAcknowledgeMoveAnnotation, clusterv1.UpdateInProgressAnnotation, runtimev1.PendingHooksAnnotation}
+	if !slices.ContainsFunc(marks, func(key string) bool { _, has := annotations[key]; return has }) {
+		return annotations
+	}
+	out := maps.Clone(annotations)
+	for _, key := range marks {
+		delete(out, key)
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
 func setOf(name, owner string, annotations map[string]string) *clusterv1.MachineSet {
@@ -109,5 +110,17 @@ func TestHasFailed(t *testing.T) {
 		if got := HasFailed(m); got != want {
 			t.Errorf("%q: %t", reason, got)
 		}
+	}
+}
+
+func TestWithoutMarks(t *testing.T) {
+	with := map[string]string{
+		"note": "1", clusterv1.PendingAcknowledgeMoveAnnotation: "", clusterv1.UpdateInProgressAnnotation: "", runtimev1.PendingHooksAnnotation: Hook,
+	}
+	if diff := cmp.Diff(map[string]string{"note": "1"}, WithoutMarks(with)); diff != "" || len(with) != 4 {
+		t.Errorf("of %v (-want +got):\n%s", with, diff)
+	}
+	if diff := cmp.Diff(map[string]string{"note": "1"}, WithoutMarks(map[string]string{"note": "1"})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -172,6 +172,11 @@ func TestInPlaceUpdatesOverAPIServer(t *testing.T) { // IP-02, IP-03, IP-04, IP-
 		t.Errorf("the condition said %v", said)
 	}
 
+	checkGarbageGoes(t, c)
+	if diff := cmp.Diff(before, machineUIDs(t, c)); diff != "" || ever() != 3 {
+		t.Errorf("what a user writes moves no Machine (-before +after):\n%s", diff)
+	}
+
 	clear(said)
 	change(func(spec *clusterv1.MachineSpec) {
 		spec.Version, spec.InfrastructureRef.Name = "v1.36.2", "third"
@@ -188,6 +193,33 @@ func TestInPlaceUpdatesOverAPIServer(t *testing.T) { // IP-02, IP-03, IP-04, IP-
 	}
 	if !found || ever() != 6 {
 		t.Errorf("%d Machines ever; the condition said %v", ever(), said)
+	}
+}
+
+// checkGarbageGoes writes the annotations of moves as a user, and waits until they are gone.
+func checkGarbageGoes(t *testing.T, c client.Client) {
+	t.Helper()
+	keys := []string{
+		clusterv1.MachineSetMoveMachinesToMachineSetAnnotation, clusterv1.MachineSetReceiveMachinesFromMachineSetsAnnotation, clusterv1.AcknowledgedMoveAnnotation,
+	}
+	sets := &clusterv1.MachineSetList{}
+	must(t, c.List(t.Context(), sets, client.InNamespace("default")))
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		changed := set.DeepCopy()
+		for _, key := range keys {
+			changed.Annotations[key] = strings.Repeat("other-set,", 2000)
+		}
+		must(t, c.Patch(t.Context(), changed, client.MergeFrom(set)))
+		eventually(t, "the annotations are removed", func() error {
+			must(t, c.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+			for _, key := range keys {
+				if value, has := set.Annotations[key]; has {
+					return fmt.Errorf("%s has %d bytes", key, len(value))
+				}
+			}
+			return nil
+		})
 	}
 }
 

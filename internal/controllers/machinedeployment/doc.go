@@ -2,7 +2,8 @@
 //
 // Does: keeps one MachineSet for the deployment's template, moves the replicas of all its MachineSets to that one as
 // package rollout plans it, propagates to the MachineSets what existing Machines take over in place, and deletes MachineSets
-// that are empty when the rollout is complete. It only adopts until all restored objects are owned again.
+// that are empty when the rollout is complete. Where a Runtime Extension can update Machines in place, the MachineSets hand them over
+// instead of replacing them (inplace.go). It only adopts until all restored objects are owned again.
 //
 //	MachineDeployment ─► MachineSet (current template)   ┐
 //	        │        └─► MachineSets (older templates)   ┴─► Machines ─► counts, conditions of the deployment

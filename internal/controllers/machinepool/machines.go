@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/ownership"
@@ -27,7 +28,7 @@ func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Pool.Namespace, Name: a.Name,
-			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
+			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(inplace.WithoutMarks(template.Annotations)),
 			Finalizers:      []string{clusterv1.MachineFinalizer}, // that of the Machine controller, which need not add it
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))},
 		},

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/machines/summary"
@@ -43,7 +44,7 @@ func (s Snapshot) definition() machines.Definition {
 	}
 	return machines.Definition{
 		Namespace: s.Set.Namespace, Cluster: s.Set.Spec.ClusterName, Owner: ownerReference(s.Set),
-		Labels: ownership.PassWatchLabel(s.Set, labels), Annotations: withoutMarks(s.Set.Spec.Template.Annotations),
+		Labels: ownership.PassWatchLabel(s.Set, labels), Annotations: inplace.WithoutMarks(s.Set.Spec.Template.Annotations),
 		Spec: s.Set.Spec.Template.Spec, Templates: s.templates(),
 	}
 }

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -210,20 +209,6 @@ func senders(_ context.Context, o client.Object) []reconcile.Request {
 	from := inplace.ReceiveFrom(o.(*clusterv1.MachineSet))
 	for _, name := range from[:min(len(from), inplace.MostNamed)] {
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}})
-	}
-	return out
-}
-
-// withoutMarks returns annotations of a template without those that controllers set on Machines during an update in place: a Machine
-// would be marked forever.
-func withoutMarks(annotations map[string]string) map[string]string {
-	marks := []string{clusterv1.PendingAcknowledgeMoveAnnotation, clusterv1.UpdateInProgressAnnotation, runtimev1.PendingHooksAnnotation}
-	if !slices.ContainsFunc(marks, func(key string) bool { _, has := annotations[key]; return has }) {
-		return annotations
-	}
-	out := maps.Clone(annotations)
-	for _, key := range marks {
-		delete(out, key)
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/ownership"
@@ -37,7 +38,7 @@ func (s Snapshot) definition() machines.Definition {
 	template := s.Plane.Spec.MachineTemplate
 	return machines.Definition{
 		Namespace: s.Plane.Namespace, Cluster: s.Cluster.Name, Owner: ownerReference(s.Plane),
-		Labels: ownership.PassWatchLabel(s.Plane, s.labels()), Annotations: template.ObjectMeta.Annotations,
+		Labels: ownership.PassWatchLabel(s.Plane, s.labels()), Annotations: inplace.WithoutMarks(template.ObjectMeta.Annotations),
 		MachineAnnotations: map[string]string{controlplanev1.PreTerminateHookCleanupAnnotation: ""},
 		KeptAnnotations:    []string{controlplanev1.RemediationForAnnotation},
 		Templates:          clone.Templates{s.Infra},
