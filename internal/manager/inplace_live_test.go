@@ -20,6 +20,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
+	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/sdk/extension"
 	"github.com/slipwayhq/slipway/sdk/extension/inplace"
 	"github.com/slipwayhq/slipway/sdk/hooks"
@@ -82,7 +83,8 @@ func (u *updater) of(name string) []string {
 }
 
 // TestUpdateInPlaceOverAPIServer: the control plane gets files: one Machine is created, two are updated in place by an extension, one is
-// deleted, though the manager is killed while the extension works.
+// deleted, though the manager is killed while the extension works. After that the provider of control planes is a process of its own, which
+// learns of extensions from their status.
 func TestUpdateInPlaceOverAPIServer(t *testing.T) { // IP-01, IP-04, IP-05, IP-07, IP-08, CP-11
 	u := startUpdater(t)
 	f := startTower(t, "--feature-gates=RuntimeSDK=true,InPlaceUpdates=true")
@@ -112,7 +114,13 @@ func TestUpdateInPlaceOverAPIServer(t *testing.T) { // IP-01, IP-04, IP-05, IP-0
 		t.Fatalf("UpdateMachine was not called: %+v", spire(t, f.client).Status.Conditions)
 	}
 	_ = f.manager.cmd.Wait()
+	var others []string
+	for _, set := range providerset.Without(providerset.ControlPlaneKubeadm) {
+		others = append(others, string(set.Name))
+	}
+	f.flags = append(f.flags, "--providers", strings.Join(others, ","))
 	f.begin()
+	startProcess(t, f.server, "--feature-gates=InPlaceUpdates=true", "--providers", string(providerset.ControlPlaneKubeadm))
 
 	messages := map[string]bool{}
 	eventually(t, "the Machines are up to date", func() error {
