@@ -49,8 +49,8 @@ func serveWorkload(folder workload.Folder) error {
 	return nil
 }
 
-// startWorkloadProcess runs the control plane in a folder until the test ends.
-func startWorkloadProcess(t *testing.T, folder workload.Folder) {
+// startWorkloadProcess runs the control plane in a folder until it is to stop, or the test ends.
+func startWorkloadProcess(t *testing.T, folder workload.Folder) (stop func()) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0]) // it ends with its input, after the test
 	cmd.Env = append(os.Environ(), folderVariable+"="+string(folder))
@@ -73,6 +73,7 @@ func startWorkloadProcess(t *testing.T, folder workload.Folder) {
 			t.Errorf("%v: %s", err, text[max(0, len(text)-4000):])
 		}
 	})
+	return func() { _ = stdin.Close() }
 }
 
 // signed is the certificate that the control plane issues for a request of an administrator, once it has approved it.
@@ -117,67 +118,101 @@ func signed(t *testing.T, c kubernetes.Interface) *x509.Certificate {
 	return cert
 }
 
-// A control plane whose authority comes with a second certificate, that of the authority before it or after it or of the one that
-// signed it, signs with the first and accepts clients of both.
-func TestAuthorityWithTwoCertificates(t *testing.T) {
-	folder := workload.Folder(t.TempDir())
-	authorities := map[string]pki.Pair{}
-	for _, name := range []string{workload.CA, workload.ProxyCA, "another"} {
+// running is a control plane in a process of its own, whose authority comes with a second certificate.
+type running struct {
+	t           *testing.T
+	folder      workload.Folder
+	ca, another pki.Pair
+	bundle      []byte
+	stop        func()
+}
+
+func runControlPlane(t *testing.T) running {
+	t.Helper()
+	r := running{t: t, folder: workload.Folder(t.TempDir())}
+	authority := func() pki.Pair {
 		pair, err := pki.NewAuthority(pki.Authority{Name: "kubernetes"}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		authorities[name] = pair
+		return pair
 	}
-	ca, another := authorities[workload.CA], authorities["another"]
-	bundle := slices.Concat(ca.CertPEM, another.CertPEM)
-	certs := pki.Folder{Path: folder.PKI(), Now: time.Now}
-	for name, pair := range map[string]pki.Pair{
-		workload.CA: {CertPEM: bundle, KeyPEM: ca.KeyPEM}, workload.ProxyCA: authorities[workload.ProxyCA],
-	} {
+	r.ca, r.another = authority(), authority()
+	r.bundle = slices.Concat(r.ca.CertPEM, r.another.CertPEM)
+	certs := pki.Folder{Path: r.folder.PKI(), Now: time.Now}
+	for name, pair := range map[string]pki.Pair{workload.CA: {CertPEM: r.bundle, KeyPEM: r.ca.KeyPEM}, workload.ProxyCA: authority()} {
 		if err := certs.Save(name, pair); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c := config()
 	c.Version, c.Endpoint, c.Only = buildinfo.Kubernetes(), "198.51.100.77:6443", workload.OnlyLoopback
-	if err := c.Save(folder.Config()); err != nil {
+	if err := c.Save(r.folder.Config()); err != nil {
 		t.Fatal(err)
 	}
-	startWorkloadProcess(t, folder)
-	client := func(authority pki.Pair) kubernetes.Interface {
-		leaf, err := authority.Issue(pki.Leaf{User: "admin", Groups: []string{kubeadmAdmins}, Client: true}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		run, _, err := folder.ReadRun()
-		if err != nil {
-			t.Fatal(err)
-		}
-		api, err := kubernetes.NewForConfig(&rest.Config{
-			Host: "https://" + run.Local, TLSClientConfig: rest.TLSClientConfig{CAData: bundle, CertData: leaf.CertPEM, KeyData: leaf.KeyPEM},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return api
-	}
+	r.stop = startWorkloadProcess(t, r.folder)
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		run, _, err := folder.ReadRun()
+		run, _, err := r.folder.ReadRun()
 		if err != nil || run.Local == "" {
 			return false, err
 		}
-		_, err = client(ca).RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+		_, err = r.client(r.ca).RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
 		return err == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("it does not become ready: %v", err)
 	}
-	if err := signed(t, client(ca)).CheckSignatureFrom(ca.Cert); err != nil {
+	return r
+}
+
+// client of an administrator with a certificate of the authority.
+func (r running) client(authority pki.Pair) kubernetes.Interface {
+	r.t.Helper()
+	leaf, err := authority.Issue(pki.Leaf{User: "admin", Groups: []string{kubeadmAdmins}, Client: true}, time.Now())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	run, _, err := r.folder.ReadRun()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	api, err := kubernetes.NewForConfig(&rest.Config{
+		Host: "https://" + run.Local, TLSClientConfig: rest.TLSClientConfig{CAData: r.bundle, CertData: leaf.CertPEM, KeyData: leaf.KeyPEM},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return api
+}
+
+// A control plane whose authority comes with a second certificate, that of the authority before it or after it or of the one that
+// signed it, signs with the first and accepts clients of both.
+func TestAuthorityWithTwoCertificates(t *testing.T) {
+	r := runControlPlane(t)
+	if err := signed(t, r.client(r.ca)).CheckSignatureFrom(r.ca.Cert); err != nil {
 		t.Errorf("the first certificate is not the issuer: %v", err)
 	}
-	review, err := client(another).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := r.client(r.another).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil || review.Status.UserInfo.Username != "admin" {
 		t.Errorf("client of the second authority: %v, %v", review, err)
+	}
+}
+
+// A control plane that stops ends the watches of its clients, of which each node has dozens, instead of waiting for them.
+func TestStopEndsWatches(t *testing.T) {
+	r := runControlPlane(t)
+	patience, cancel := context.WithTimeout(t.Context(), 45*time.Second) // an API server that waits for its clients waits for a minute
+	defer cancel()
+	watch, err := r.client(r.ca).CoreV1().RESTClient().Get().Resource("namespaces").Param("watch", "true").Stream(patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Close() }()
+	if _, err := watch.Read(make([]byte, 1)); err != nil {
+		t.Fatalf("the watch brings nothing: %v", err)
+	}
+	r.stop()
+	if _, err := io.Copy(io.Discard, watch); err != nil {
+		t.Errorf("the watch does not end: %v", err)
 	}
 }

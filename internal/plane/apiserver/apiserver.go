@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -13,6 +14,10 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
+
+// farewell is how long a server that stops waits for requests that have no end by themselves, such as those of exec. Watches it
+// ends at once: their clients begin others when it is back.
+const farewell = 2 * time.Second
 
 // Server is a kube-apiserver that was configured and does not run yet.
 type Server struct {
@@ -38,6 +43,7 @@ func New(args []string, listener net.Listener, tune Tune) (*Server, error) {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
 	o.SecureServing.Listener = listener
+	o.GenericServerRunOptions.ShutdownWatchTerminationGracePeriod = farewell
 	return &Server{options: o, listener: listener, tune: tune}, nil
 }
 
@@ -84,5 +90,10 @@ func (s *Server) build(ctx context.Context) (*aggregator.APIAggregator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return app.CreateServerChain(all)
+	chain, err := app.CreateServerChain(all)
+	if err != nil {
+		return nil, err
+	}
+	chain.GenericAPIServer.ShutdownTimeout = farewell
+	return chain, nil
 }
