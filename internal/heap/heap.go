@@ -21,7 +21,7 @@ const (
 // How much memory, in bytes, a start may take before garbage is collected.
 const (
 	StartManagementMemory = 640 << 20
-	StartWorkloadMemory   = 320 << 20 // many may start at once
+	StartWorkloadMemory   = 208 << 20 // many may start at once, and what is scattered over much memory keeps it
 	PlanMemory            = 1 << 30   // of a command that ends when it has its answer
 )
 
@@ -52,8 +52,9 @@ func Spare() {
 	}
 }
 
-// Headroom is how much garbage may accumulate while the process is busy.
+// Headroom is how much garbage may accumulate: at rest percent of the heap, and while the process is busy some more.
 type Headroom struct {
+	rest  int
 	bytes int64
 	// A heap of which more than large bytes are in use may grow by percent of them.
 	large   int64
@@ -62,10 +63,13 @@ type Headroom struct {
 
 // Management is the headroom of a management cluster, with or without controllers. What an API server allocates for a write
 // does not depend on how much it stores, but the cost of a collection does: a large heap may grow to three times its size.
-func Management() Headroom { return Headroom{bytes: 192 << 20, large: 96 << 20, percent: 200} }
+func Management() Headroom { return Headroom{rest: gcWhileRunning, bytes: 192 << 20, large: 96 << 20, percent: 200} }
 
 // Manager is the headroom of controllers alone. A hundred clusters do not make their heap a large one.
-func Manager() Headroom { return Headroom{bytes: 40 << 20, large: 128 << 20, percent: 150} }
+func Manager() Headroom { return Headroom{rest: gcWhileRunning, bytes: 40 << 20, large: 128 << 20, percent: 150} }
+
+// Workload is the headroom of a hosted control plane. There are many of them, and most have little to do.
+func Workload() Headroom { return Headroom{rest: gcSparing, bytes: 64 << 20, large: 128 << 20, percent: gcWhileRunning} }
 
 const (
 	// busyAllocRate is what a busy process allocates at least, in bytes per second. The cost of the collector depends on it,
@@ -82,8 +86,8 @@ func Collect(headroom Headroom) {
 	if userConfigured() {
 		return
 	}
-	debug.SetGCPercent(gcWhileRunning)
-	c := &collector{headroom: headroom, last: readSample(), percent: gcWhileRunning}
+	debug.SetGCPercent(headroom.rest)
+	c := &collector{headroom: headroom, last: readSample(), percent: headroom.rest}
 	c.idle = time.AfterFunc(idleCheck, func() { c.checkIdle(readSample()) })
 	c.idle.Stop()
 	c.watch()
@@ -128,7 +132,7 @@ func (c *collector) collected(now sample) {
 	defer c.mu.Unlock()
 	busy := now.isBusy(c.last)
 	c.last = now
-	if !busy && c.percent == gcWhileRunning {
+	if !busy && c.percent == c.headroom.rest {
 		return
 	}
 	c.set(percent(c.headroom, now.live))
@@ -151,7 +155,7 @@ func (c *collector) shrinks(now sample) bool {
 		c.idle.Reset(idleCheck)
 		return false
 	}
-	c.set(gcWhileRunning)
+	c.set(c.headroom.rest)
 	return true
 }
 
@@ -167,7 +171,7 @@ func percent(h Headroom, live int64) int {
 	if live >= h.large {
 		return h.percent
 	}
-	return max(gcWhileRunning, int(100*h.bytes/max(live, 1)))
+	return max(h.rest, int(100*h.bytes/max(live, 1)))
 }
 
 func readSample() sample {

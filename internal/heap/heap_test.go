@@ -17,12 +17,14 @@ func TestPercent(t *testing.T) {
 		live     int64
 		want     int
 	}{
-		"small heap":   {"it may grow by the room", Management(), 96 * mib, 200},
-		"large heap":   {"a collection takes long", Manager(), 128 * mib, 150},
-		"much stored":  {"a write costs the same, a collection more", Management(), 1024 * mib, 200},
-		"between":      {"it may grow by half of itself, which is more", Manager(), 127 * mib, 50},
-		"empty heap":   {"nothing is divided by zero", Headroom{bytes: 100, large: 1}, 0, 10000},
-		"heap of room": {"it may double", Manager(), 40 * mib, 100},
+		"small heap":    {"it may grow by the room", Management(), 96 * mib, 200},
+		"large heap":    {"a collection takes long", Manager(), 128 * mib, 150},
+		"much stored":   {"a write costs the same, a collection more", Management(), 1024 * mib, 200},
+		"between":       {"it may grow by half of itself, which is more", Manager(), 127 * mib, 50},
+		"empty heap":    {"nothing is divided by zero", Headroom{rest: 25, bytes: 100, large: 1}, 0, 10000},
+		"heap of room":  {"it may double", Manager(), 40 * mib, 100},
+		"control plane": {"many share the memory", Workload(), 127 * mib, 50},
+		"large one":     {"it has much to do", Workload(), 200 * mib, 50},
 	}
 	for name, tc := range tests {
 		if got := percent(tc.headroom, tc.live); got != tc.want {
@@ -137,6 +139,32 @@ func TestMemoryLimitIsKept(t *testing.T) {
 		started()
 		if got := debug.SetMemoryLimit(-1); got != tc.theirs {
 			t.Errorf("%s: afterwards: want the limit from before, %d, got %d", name, tc.theirs, got)
+		}
+	}
+}
+
+// A control plane at rest keeps less garbage than one with much to do.
+func TestRest(t *testing.T) {
+	before := debug.SetGCPercent(gcWhileRunning)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	t.Setenv("GOGC", "")
+	Collect(Workload())
+	if have := set(t); have != gcSparing {
+		t.Errorf("at first: %d percent", have)
+	}
+	now := sample{at: time.Unix(1e9, 0), live: 120 * mib}
+	c := &collector{headroom: Workload(), last: now, percent: gcSparing}
+	c.idle = time.AfterFunc(time.Hour, func() {})
+	t.Cleanup(func() { c.idle.Stop() })
+	for _, step := range []struct {
+		see    func(sample)
+		allocs int64
+		want   int
+	}{{c.collected, 200 * mib, 53}, {c.checkIdle, mib, gcSparing}} {
+		now.at, now.allocated = now.at.Add(10*time.Second), now.allocated+step.allocs
+		step.see(now)
+		if have := set(t); have != step.want {
+			t.Errorf("after %d MiB: want %d percent, got %d", step.allocs/mib, step.want, have)
 		}
 	}
 }

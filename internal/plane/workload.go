@@ -108,7 +108,11 @@ func startIn(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how star
 	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys)); err != nil {
 		return err
 	}
-	how.ready = heap.Starting(heap.StartWorkloadMemory)
+	started := heap.Starting(heap.StartWorkloadMemory)
+	how.ready = func() {
+		started()
+		heap.Collect(heap.Workload())
+	}
 	if cfg.Only == workload.OnlyEtcd {
 		return startEtcd(g, cfg, holder, how)
 	}

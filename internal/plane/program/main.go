@@ -47,6 +47,7 @@ func run(ctx context.Context) error {
 	}
 	return c.Run(ctx, func() {
 		started()
+		heap.Collect(heap.Workload())
 		parent.Ready()
 	})
 }
