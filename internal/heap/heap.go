@@ -63,13 +63,19 @@ type Headroom struct {
 
 // Management is the headroom of a management cluster, with or without controllers. What an API server allocates for a write
 // does not depend on how much it stores, but the cost of a collection does: a large heap may grow to three times its size.
-func Management() Headroom { return Headroom{rest: gcWhileRunning, bytes: 192 << 20, large: 96 << 20, percent: 200} }
+func Management() Headroom {
+	return Headroom{rest: gcWhileRunning, bytes: 192 << 20, large: 96 << 20, percent: 200}
+}
 
 // Manager is the headroom of controllers alone. A hundred clusters do not make their heap a large one.
-func Manager() Headroom { return Headroom{rest: gcWhileRunning, bytes: 40 << 20, large: 128 << 20, percent: 150} }
+func Manager() Headroom {
+	return Headroom{rest: gcWhileRunning, bytes: 40 << 20, large: 256 << 20, percent: 150}
+}
 
 // Workload is the headroom of a hosted control plane. There are many of them, and most have little to do.
-func Workload() Headroom { return Headroom{rest: gcSparing, bytes: 64 << 20, large: 128 << 20, percent: gcWhileRunning} }
+func Workload() Headroom {
+	return Headroom{rest: gcSparing, bytes: 64 << 20, large: 128 << 20, percent: gcWhileRunning}
+}
 
 const (
 	// busyAllocRate is what a busy process allocates at least, in bytes per second. The cost of the collector depends on it,
