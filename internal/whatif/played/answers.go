@@ -55,6 +55,7 @@ func (e *Extensions) Unanswered() []Unanswered {
 func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x hook.Exchange) error {
 	q := question{hook: hookOf(x.Request), handler: handler}
 	if update, ok := x.Response.(*hooksv1.UpdateMachineResponse); ok { // which changes machines: it is never called, and is done at once
+		*update = hooksv1.UpdateMachineResponse{}
 		update.SetStatus(hooksv1.ResponseStatusSuccess)
 		return nil
 	}
