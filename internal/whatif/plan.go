@@ -128,7 +128,7 @@ func hooksOf(calls []played.HookCall, began time.Time) []Hook {
 type Unanswered struct {
 	Hook      string `json:"hook"`
 	Extension string `json:"extension"`
-	// Objects are the Clusters or ClusterClasses that it is asked about, as namespace/name.
+	// Objects are the Clusters, ClusterClasses or MachineSets that it is asked about, as namespace/name.
 	Objects []string `json:"objects"`
 	// Problem is why it did not answer; empty: it was not asked.
 	Problem string `json:"problem,omitempty"`
@@ -138,6 +138,9 @@ type Unanswered struct {
 
 // DiscoverVariables is the hook without whose answer the last one is used.
 const DiscoverVariables = "DiscoverVariables"
+
+// CanUpdateMachineSet is the hook that is asked about MachineSets.
+const CanUpdateMachineSet = "CanUpdateMachineSet"
 
 func unansweredOf(list []played.Unanswered) []Unanswered {
 	var out []Unanswered
@@ -158,6 +161,8 @@ func means(hook string) string {
 		return "the variables that it defines are taken to be those of the last time"
 	case "GenerateUpgradePlan":
 		return "the versions of the upgrade are not known, and no upgrade is in the plan"
+	case CanUpdateMachineSet:
+		return "whether Machines are updated in place is not known, and their rollout is not in the plan"
 	case "ValidateTopology":
 		return "whether it accepts the topology is not known, and nothing that follows from the topology is in the plan"
 	}

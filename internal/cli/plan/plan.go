@@ -180,7 +180,7 @@ func config() (manager.Config, error) {
 	if err != nil {
 		return manager.Config{}, err
 	}
-	return manager.Config{Gates: gates}, gates.SetFromMap(map[string]bool{string(manager.GateClusterTopology): true, string(manager.GateRuntimeSDK): true})
+	return manager.Config{Gates: gates}, gates.SetFromMap(map[string]bool{string(manager.GateClusterTopology): true, string(manager.GateRuntimeSDK): true, string(manager.GateInPlaceUpdates): true})
 }
 
 // snapshot is what there is, and the namespace of what is proposed without one.

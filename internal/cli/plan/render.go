@@ -297,8 +297,11 @@ func unanswered(p *page, plan *whatif.Plan) {
 			break
 		}
 		of := "Cluster"
-		if u.Hook == whatif.DiscoverVariables {
+		switch u.Hook {
+		case whatif.DiscoverVariables:
 			of = "ClusterClass"
+		case whatif.CanUpdateMachineSet:
+			of = "MachineSet"
 		}
 		if u.Problem == "" {
 			p.line(0, "Not asked: extension %s (%s) about %s %s: %s. Ask it with --call-extensions.", u.Extension, u.Hook, of, names(u.Objects, p.all), u.Means)

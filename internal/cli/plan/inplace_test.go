@@ -1,0 +1,25 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/whatif"
+)
+
+// An extension with the hooks of in-place updates is asked about MachineSets: the gate is one of the manager, and not known here.
+func TestInPlaceUpdates(t *testing.T) {
+	cfg, err := config()
+	if err != nil || !cfg.Gates.Enabled(manager.GateInPlaceUpdates) {
+		t.Fatalf("no Machine is updated in place in a plan: %v", err)
+	}
+	p := &page{}
+	unanswered(p, &whatif.Plan{Unanswered: []whatif.Unanswered{
+		{Hook: whatif.CanUpdateMachineSet, Extension: "can.ext", Objects: []string{"default/workers-1"}, Means: "it is not known"},
+	}})
+	const want = "Not asked: extension can.ext (CanUpdateMachineSet) about MachineSet default/workers-1: it is not known. Ask it with --call-extensions."
+	if got := strings.TrimSpace(p.String()); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
