@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,5 +98,36 @@ func TestManagerOfUpKilled(t *testing.T) {
 	}
 	if text := in.run("status"); !strings.Contains(text, "Restarts:") {
 		t.Errorf("the status does not tell of restarts:\n%s", text)
+	}
+	readDiagnostics(t, in, status.Management.Manager.Diagnostics)
+}
+
+// readDiagnostics does what docs/metrics.md says: a reader with a token of its own gets the metrics, and sets the level of the log.
+func readDiagnostics(t *testing.T, in *installation, at string) { // FL-06, ME-03
+	t.Helper()
+	in.kubectl("create", "serviceaccount", "metrics")
+	in.kubectl("create", "clusterrole", "metrics", "--verb=get,put", "--non-resource-url=/metrics", "--non-resource-url=/debug/flags/v")
+	in.kubectl("create", "clusterrolebinding", "metrics", "--clusterrole=metrics", "--serviceaccount=default:metrics")
+	token := strings.TrimSpace(in.run("kubectl", "create", "token", "metrics"))
+	reader := &http.Client{Timeout: short, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	for _, call := range []struct{ method, path, body, want string }{
+		{http.MethodGet, "/metrics", "", "controller_runtime_reconcile_total"},
+		{http.MethodPut, "/debug/flags/v", "3", ""},
+		{http.MethodGet, "/debug/flags/v", "", "3"},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), call.method, at+call.path, strings.NewReader(call.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := reader.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), call.want) {
+			t.Errorf("%s %s: %s, %v; %.300s", call.method, call.path, response.Status, err, text)
+		}
 	}
 }

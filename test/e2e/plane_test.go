@@ -33,9 +33,10 @@ type planeStatus struct {
 		Server  string `json:"server"`
 		Memory  int64  `json:"memory"`
 		Manager struct {
-			PID      int    `json:"pid"`
-			Restarts int    `json:"restarts"`
-			LastExit string `json:"lastExit"`
+			PID         int    `json:"pid"`
+			Restarts    int    `json:"restarts"`
+			LastExit    string `json:"lastExit"`
+			Diagnostics string `json:"diagnostics"`
 		} `json:"manager"`
 	} `json:"management"`
 }

@@ -85,12 +85,13 @@ func embedded(ctx context.Context, e env.Env, i up.Instructions, process *manage
 			return fmt.Errorf("reading the kubeconfig of provider %s: %w", set.Name, err)
 		}
 	}
+	level := &slog.LevelVar{}
 	cfg := manager.Config{
 		Gates: gates, REST: access, Identities: identities, Policy: i.Policy, Work: work{process},
 		Ready: func() { process.Ready("https://" + served) },
-		Log:   logger(e, false, slog.LevelInfo),
+		Log:   logger(e, false, level),
 		// The authority of the server's certificate issues those of its clients, too.
-		Endpoints:  manager.Endpoints{Health: "0", Diagnostics: served, CertFile: cert, KeyFile: key, ClientCA: access.CAData},
+		Endpoints:  manager.Endpoints{Health: "0", Diagnostics: served, CertFile: cert, KeyFile: key, ClientCA: access.CAData, Verbosity: level},
 		Extensions: shown,
 		Webhook:    manager.Webhook{Local: true, Host: loopback, Port: webhooks},
 		Host:       manager.Host{DataDir: string(i.Dir), Instance: i.Instance, Executable: i.Executable},

@@ -60,14 +60,14 @@ func (s *soak) fail(ctx context.Context, o *unstructured.Unstructured, err error
 	}
 	names := slices.Sorted(maps.Keys(all))
 	if s.dice.IntN(2) == 0 {
-		return s.withoutFaults(ctx, o, names)
+		return withoutFaults(ctx, s.client, o, names)
 	}
 	name := names[s.dice.IntN(len(names))]
 	value := all[name][s.dice.IntN(len(all[name]))]
 	return s.patch(ctx, o, `{"metadata":{"annotations":{%q:%q}}}`, name, value)
 }
 
-func (s *soak) withoutFaults(ctx context.Context, o client.Object, names []string) error {
+func withoutFaults(ctx context.Context, c client.Client, o client.Object, names []string) error {
 	var none []string
 	for _, name := range names {
 		if _, ok := o.GetAnnotations()[name]; ok {
@@ -77,21 +77,26 @@ func (s *soak) withoutFaults(ctx context.Context, o client.Object, names []strin
 	if len(none) == 0 {
 		return nil
 	}
-	return s.patch(ctx, o, `{"metadata":{"annotations":{%s}}}`, strings.Join(none, ","))
+	return c.Patch(ctx, o, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%s}}}`, strings.Join(none, ","))))
 }
 
 // heal takes back every fault.
 func (s *soak) heal(ctx context.Context) error {
 	s.liar.lie(false)
+	return s.healIn(ctx, s.client)
+}
+
+// healIn takes back the faults of the objects of a management cluster.
+func (s *soak) healIn(ctx context.Context, c client.Client) error {
 	nodes := nodeFaults()
 	maps.Copy(nodes, machineFaults())
 	for gvk, all := range map[schema.GroupVersionKind]values{localMachine(): nodes, hostedControlPlane(): apiFaults()} {
-		objects, err := s.list(ctx, gvk)
+		objects, err := listOf(ctx, c, gvk, client.InNamespace(s.template.Namespace))
 		if err != nil {
 			return err
 		}
 		for i := range objects {
-			if err := s.withoutFaults(ctx, &objects[i], slices.Sorted(maps.Keys(all))); client.IgnoreNotFound(err) != nil {
+			if err := withoutFaults(ctx, c, &objects[i], slices.Sorted(maps.Keys(all))); client.IgnoreNotFound(err) != nil {
 				return err
 			}
 		}

@@ -38,9 +38,17 @@ func (s *soak) away(ctx context.Context, cluster int) error {
 	return s.moveAtLast(ctx, s.other, s.pair, name)
 }
 
-// moveAtLast repeats a move until it is over.
+// moveAtLast repeats a move until it is over. It takes the cluster's faults back first: while they last no move begins, and nothing
+// else does it where the cluster is now.
 func (s *soak) moveAtLast(ctx context.Context, from, to *pair.Pair, name string) error {
 	for began := time.Now(); ; {
+		c, err := client.New(from.Config, client.Options{})
+		if err == nil {
+			err = s.healIn(ctx, c)
+		}
+		if err != nil {
+			return err
+		}
 		said, err := s.move(ctx, from, to, name)
 		if err == nil {
 			return nil

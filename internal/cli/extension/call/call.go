@@ -8,6 +8,8 @@
 package call
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -35,7 +37,9 @@ ExtensionConfig, in the version of the hook that it serves, and for namespaces t
 request is YAML or JSON; apiVersion and kind may be left out. A failure is shown even where the failure
 policy lets the manager go on.
 
-HANDLER is "handler.extension", or the handler alone where one extension only has it.`,
+HANDLER is "handler.extension", or the handler alone where one extension only has it.
+
+Patches in the answer are shown as what they say; with -o they are as the extension sent them, in base64.`,
 		Example: "  slipway extension call check-owner -f testdata/before-cluster-create.yaml",
 		Args:    argument.One("HANDLER"),
 	}
@@ -80,8 +84,17 @@ func read(e env.Env, file string) ([]byte, error) {
 	return data, nil
 }
 
+// text shows the answer to people: patches as what they say, which are base64 in JSON.
 func text(w io.Writer, r call.Result) error {
-	response, err := yaml.Marshal(r.Response)
+	data, err := json.Marshal(r.Response)
+	if err != nil {
+		return err
+	}
+	var readable any
+	if err := json.Unmarshal(data, &readable); err != nil {
+		return err
+	}
+	response, err := yaml.Marshal(legible(readable))
 	if err != nil {
 		return err
 	}
@@ -91,4 +104,31 @@ func text(w io.Writer, r call.Result) error {
 	}
 	_, err = fmt.Fprintf(w, "# %s answered %s%s after %s\n%s", r.Handler, r.Hook, r.Object, took, response)
 	return err
+}
+
+// legible returns the value with each patch in it decoded; what is no patch stays as it is.
+func legible(value any) any {
+	switch v := value.(type) {
+	case []any:
+		for i := range v {
+			v[i] = legible(v[i])
+		}
+	case map[string]any:
+		for key, inner := range v {
+			v[key] = legible(inner)
+			if text, ok := inner.(string); ok && key == "patch" {
+				v[key] = patch(text)
+			}
+		}
+	}
+	return value
+}
+
+func patch(text string) any {
+	var said any
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(data, &said) != nil {
+		return text
+	}
+	return said
 }
