@@ -27,6 +27,8 @@ func searched() []schema.GroupVersionKind {
 		local.WithKind("LocalCluster"), local.WithKind("LocalMachineTemplate"), local.WithKind("LocalMachine"),
 		kubeadm.WithKind("KubeadmConfigTemplate"), kubeadm.WithKind("KubeadmConfig"), hosted.WithKind("HostedControlPlane"),
 		{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Kind: "KubeadmControlPlane"}, follow.Kind("MachineHealthCheck"),
+		follow.Kind("ClusterClass"), local.WithKind("LocalClusterTemplate"),
+		{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Kind: "KubeadmControlPlaneTemplate"},
 		{Version: "v1", Kind: "Secret"},
 	}
 }
