@@ -193,3 +193,16 @@ func TestPlainIsCalm(t *testing.T) {
 		t.Errorf("what is seen of a step is said every five seconds, its end at once (-want +got):\n%s", diff)
 	}
 }
+
+// A line of a log holds the beginning of what is seen, which is about the first object that holds others up; the error at the end has all.
+func TestPlainIsShort(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := progress.NewPlain(&out, func() time.Time { return now })
+	long := "Machine m: " + strings.Repeat("ö", 600)
+	p.Show([]progress.Step{{Name: "pool", Ends: "1 node is Ready", Detail: long}})
+	want := "    0s  pool: waits until 1 node is Ready (Machine m: " + strings.Repeat("ö", 188) + "…)\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -12,6 +12,9 @@ import (
 // every look at it, and lines in a log stay.
 const detailInterval = 5 * time.Second
 
+// detailLength is how much of that a line holds, in characters: what holds up the first object is there, and "slipway describe" has all.
+const detailLength = 200
+
 // Plain prints a line when a step begins, with what ends its wait, when it is done, and at most every five seconds what is seen
 // of it meanwhile: for logs and pipes.
 type Plain struct {
@@ -37,6 +40,7 @@ func (p *Plain) Show(steps []Step) {
 	now := p.now()
 	at := Elapsed(now.Sub(p.start))
 	for _, s := range steps {
+		s.Detail = cut(s.Detail, detailLength, "…")
 		last, known := p.last[s.Name]
 		switch {
 		case !known || last.step.Done != s.Done:
@@ -139,11 +143,19 @@ func (l *Live) mark(s Step) string {
 func (l *Live) cut(text string) string {
 	text = strings.TrimRight(text, " ")
 	room := l.look.Width - 3
-	if l.look.Width <= 0 || utf8.RuneCountInString(text) <= room {
+	if l.look.Width <= 0 {
 		return text
 	}
-	if room <= 0 {
+	return cut(text, room, "~")
+}
+
+// cut returns at most room characters of a text; mark takes the place of the last one where some are left out.
+func cut(text string, room int, mark string) string {
+	switch {
+	case utf8.RuneCountInString(text) <= room:
+		return text
+	case room <= 0:
 		return ""
 	}
-	return string([]rune(text)[:room-1]) + "~"
+	return string([]rune(text)[:room-1]) + mark
 }
