@@ -82,7 +82,11 @@ func hopeless(s tree.Snapshot) error {
 	}
 	cp := object(s, c.Spec.ControlPlaneRef)
 	if carried := find(cp, "VersionCarried"); carried != nil && carried.Status == metav1.ConditionFalse {
-		return fault.New(fault.Invalid, ReasonRefused, "the control plane of cluster %q cannot start: %s", c.Name, flat(carried.Message))
+		verb := "start"
+		if at, _, _ := unstructured.NestedString(cp.Object, "status", "version"); at != "" {
+			verb = "be of the version that spec.version says"
+		}
+		return fault.New(fault.Invalid, ReasonRefused, "the control plane of cluster %q cannot %s: %s", c.Name, verb, flat(carried.Message))
 	}
 	if c := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition); c != nil && c.Reason == noController {
 		return fault.New(fault.Invalid, ReasonRefused, "the control plane of cluster %q cannot start: %s", s.Cluster.Name, flat(c.Message))

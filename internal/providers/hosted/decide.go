@@ -315,7 +315,7 @@ func versionToRun(s Snapshot) (string, bool) {
 	return s.Terms.VersionToRun(s.Plane.Spec.Version, s.Process.Exists)
 }
 
-func notCarried(s Snapshot) string { return s.Terms.NotCarried(s.Plane.Spec.Version) }
+func notCarried(s Snapshot) string { return s.Terms.NotCarried(s.Plane) }
 
 // configOf is what the process is told.
 func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {

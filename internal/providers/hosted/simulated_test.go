@@ -207,11 +207,11 @@ func TestFaultsOnDemand(t *testing.T) {
 	ctl := &Controller{client: c, cache: c, backends: simulatedBackend(f), now: func() time.Time { return now }}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
-	said := func(down string) string {
+	said := func(annotation, value string) string {
 		t.Helper()
 		got := &hostedv1.HostedControlPlane{}
 		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(annotated), got))
-		got.Annotations, got.Spec.ControlPlaneEndpoint = map[string]string{hostedv1.APIDownAnnotation: down}, clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 12345}
+		got.Annotations, got.Spec.ControlPlaneEndpoint = map[string]string{annotation: value}, clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 12345}
 		must(t, c.Update(t.Context(), got))
 		for range 6 { // a fixed point lies well below
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(annotated)})
@@ -225,10 +225,14 @@ func TestFaultsOnDemand(t *testing.T) {
 	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(cluster()), owner))
 	owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{}
 	must(t, c.Update(t.Context(), owner))
-	const down = "False: The API server does not answer: an annotation makes it unreachable"
-	for _, step := range []struct{ annotation, want string }{{"always", down}, {"none", "True: "}, {"30s", down}} {
-		if got := said(step.annotation); got != step.want {
-			t.Errorf("%s: got %q, want %q", step.annotation, got, step.want)
+	const down = "False: The API server does not answer: the annotation " + hostedv1.APIDownAnnotation + " makes it unreachable"
+	const errs = "False: The API server answers every request with status 503: the annotation " + hostedv1.APIErrorsAnnotation + " makes it"
+	for _, step := range []struct{ annotation, value, want string }{
+		{hostedv1.APIDownAnnotation, "always", down}, {hostedv1.APIDownAnnotation, "none", "True: "},
+		{hostedv1.APIErrorsAnnotation, "503", errs}, {hostedv1.APIErrorsAnnotation, "9", "True: "}, {hostedv1.APIDownAnnotation, "30s", down},
+	} {
+		if got := said(step.annotation, step.value); got != step.want {
+			t.Errorf("%s=%s: got %q, want %q", step.annotation, step.value, got, step.want)
 		}
 	}
 	if want := (simulated.Faults{Down: 30 * time.Second}); f.faults != want {

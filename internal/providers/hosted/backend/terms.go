@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/policy"
 	versions "github.com/slipwayhq/slipway/internal/version"
 )
@@ -88,9 +89,12 @@ func (t Terms) VersionToRun(want string, exists bool) (string, bool) {
 	return want, false
 }
 
-// NotCarried says why the version cannot be had, and what to do.
-func (t Terms) NotCarried(want string) string {
-	have := strings.Join(t.Versions, ", ")
+// NotCarried says why a control plane cannot be of the version that it is to have, and what to do.
+func (t Terms) NotCarried(plane *hostedv1.HostedControlPlane) string {
+	have, want, at := strings.Join(t.Versions, ", "), plane.Spec.Version, plane.Status.Version
+	if versions.IsOlder(want, at) {
+		return fmt.Sprintf("The control plane is at %s and cannot go back to %s, because what etcd has was written by the newer one; set spec.version to %s", at, want, at)
+	}
 	if !versions.Valid(want) {
 		return fmt.Sprintf("%q is not a Kubernetes version; set spec.version to one that this host has: %s", want, have)
 	}

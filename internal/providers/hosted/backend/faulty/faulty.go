@@ -99,7 +99,7 @@ func (c controlPlanes) Terms(allowed policy.Configuration) backend.Terms {
 	t := c.ControlPlanes.Terms(allowed)
 	if t.Started != nil {
 		started := *t.Started
-		started.Ready = started.Ready && c.desired.Down == 0
+		started.Ready = started.Ready && c.desired.Down == 0 && c.desired.Status == 0
 		t.Started = &started
 	}
 	return t
@@ -112,8 +112,12 @@ func (c controlPlanes) Status(ctx context.Context, name string) (backend.Control
 		return out, err
 	}
 	current := c.servers.Faults(name)
-	if current.Down != 0 && !out.Ready {
-		out.Problem = "The API server does not answer: an annotation makes it unreachable"
+	switch {
+	case current.Down != 0 && !out.Ready:
+		out.Problem = "The API server does not answer: the annotation " + hostedv1.APIDownAnnotation + " makes it unreachable"
+	case current.Status != 0:
+		out.Ready = false
+		out.Problem = fmt.Sprintf("The API server answers every request with status %d: the annotation %s makes it", current.Status, hostedv1.APIErrorsAnnotation)
 	}
 	switch {
 	case current != c.desired:

@@ -118,14 +118,16 @@ func TestProblem(t *testing.T) {
 		faults simulated.Faults
 		want   string
 	}{
-		"down":          {backend.ControlPlane{Running: true}, down, "The API server does not answer: an annotation makes it unreachable"},
+		"down": {backend.ControlPlane{Running: true}, down, "The API server does not answer: the annotation " + hostedv1.APIDownAnnotation + " makes it unreachable"},
+		"errors": {backend.ControlPlane{Running: true, Ready: true}, simulated.Faults{Status: 500},
+			"The API server answers every request with status 500: the annotation " + hostedv1.APIErrorsAnnotation + " makes it"},
 		"over":          {backend.ControlPlane{Running: true, Ready: true}, down, ""},
 		"down for more": {backend.ControlPlane{Running: true}, simulated.Faults{}, ""},
 		"not started":   {backend.ControlPlane{}, down, ""},
 	} {
 		s := &servers{plane: tc.plane, faults: tc.faults}
-		if got, err := s.annotated(nil).Status(t.Context(), "ns.p"); got.Problem != tc.want || err != nil {
-			t.Errorf("%s: got %q, %v", name, got.Problem, err)
+		if got, err := s.annotated(nil).Status(t.Context(), "ns.p"); got.Problem != tc.want || got.Ready && tc.want != "" || err != nil {
+			t.Errorf("%s: got %q, %v, %v", name, got.Problem, got.Ready, err)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (w wrong) change(pod *corev1.Pod, component string, now metav1.Time) bool {
 		c.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
 		if down {
 			c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
-				Reason: "CrashLoopBackOff", Message: "An annotation of the LocalMachine makes the container fail",
+				Reason: "CrashLoopBackOff", Message: "The annotation " + infrav1.ControlPlaneFaultsAnnotation + " makes the container fail",
 			}}
 		}
 	}

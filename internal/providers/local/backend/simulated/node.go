@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -64,7 +65,7 @@ func readiness(ready bool) corev1.NodeCondition {
 	}
 	return corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady",
-		Message: "An annotation of the LocalMachine makes the simulated kubelet not ready",
+		Message: "The annotation " + infrav1.NotReadyAfterAnnotation + " makes the simulated kubelet not ready",
 	}
 }
 
