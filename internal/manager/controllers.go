@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -350,13 +352,27 @@ func (c Config) machineSets() machineset.Settings {
 	return s
 }
 
-// reservedPorts are the ports of the management cluster and of the manager on this host.
+// reservedPorts are the ports of the management cluster and of the manager, where workload clusters could take their place.
 func (c Config) reservedPorts() []uint16 {
 	out := []uint16{uint16(c.Webhook.Port)}
-	if server, _, err := rest.DefaultServerURL(c.REST.Host, "", schema.GroupVersion{}, true); err == nil {
-		if port, err := strconv.ParseUint(server.Port(), 10, 16); err == nil {
-			out = append(out, uint16(port))
-		}
+	server, _, err := rest.DefaultServerURL(c.REST.Host, "", schema.GroupVersion{}, true)
+	if err != nil || !c.couldServe(server.Hostname()) {
+		return out
+	}
+	if port, err := strconv.ParseUint(server.Port(), 10, 16); err == nil {
+		out = append(out, uint16(port))
 	}
 	return out
+}
+
+// couldServe reports whether a workload cluster of this host could be where the host is. It has an address of its own network, or one that the
+// operator allows: a management cluster at any other address can have the same port.
+func (c Config) couldServe(host string) bool {
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return true // a name can be any address
+	}
+	address = address.Unmap()
+	return address.IsLoopback() || address.IsUnspecified() ||
+		slices.ContainsFunc(c.Policy.ControlPlanes.Addresses, func(p netip.Prefix) bool { return p.Contains(address) })
 }

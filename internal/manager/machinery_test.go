@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -217,3 +220,26 @@ type exporter struct{ *tracetest.InMemoryExporter }
 func (exporter) Shutdown(context.Context) error { return nil }
 
 var _ sdktrace.SpanExporter = exporter{}
+
+// A workload cluster has the port of the management cluster where it cannot have its address: on a host whose clusters manage others,
+// all of them are at 6443.
+func TestReservedPorts(t *testing.T) {
+	allowed := policy.Default()
+	allowed.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("172.16.0.0/16")}
+	for name, tc := range map[string]struct {
+		server string
+		policy policy.Configuration
+		want   []uint16
+	}{
+		"slipway up":          {"https://127.0.0.1:6440", policy.Default(), []uint16{9443, 6440}},
+		"another cluster":     {"https://172.16.0.1:6443", policy.Default(), []uint16{9443}},
+		"an address to have":  {"https://172.16.0.1:6443", allowed, []uint16{9443, 6443}},
+		"a name":              {"https://management.example:6443", policy.Default(), []uint16{9443, 6443}},
+		"on loopback, mapped": {"https://[::ffff:127.0.0.1]:6440", policy.Default(), []uint16{9443, 6440}},
+	} {
+		c := Config{Webhook: Webhook{Port: 9443}, REST: &rest.Config{Host: tc.server}, Policy: tc.policy}
+		if got := c.reservedPorts(); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
@@ -51,7 +52,7 @@ management cluster (data of hosted control planes, node containers) is not in th
 		Example: `  slipway backup monday.tar.gz
   slipway backup monday.tar.gz --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
   slipway backup team-a.tar.gz -n team-a`,
-		Args: cobra.ExactArgs(1),
+		Args: argument.One("FILE"),
 	}
 	flags := cmd.Flags()
 	o.from = management.AddClusterScoped(flags)

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
@@ -56,7 +57,7 @@ Stop the management cluster that the backup was taken from before you restore in
 machines.`,
 		Example: `  slipway restore monday.tar.gz --dry-run
   slipway restore monday.tar.gz --identity key.txt`,
-		Args: cobra.ExactArgs(1),
+		Args: argument.One("FILE"),
 	}
 	flags := cmd.Flags()
 	o.to = management.AddClusterScoped(flags)

@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/screen"
+	clusters "github.com/slipwayhq/slipway/internal/clusterctl/cluster"
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 )
 
@@ -50,8 +51,11 @@ is paused, ends the wait at once with exit code 2.`,
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), *timeout)
 		defer cancel()
-		began := e.Now()
-		if err := progress.Created(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: args[0]}, screen.Reporter(e)); err != nil {
+		began, key := e.Now(), client.ObjectKey{Namespace: c.Namespace, Name: args[0]}
+		if _, err := clusters.Get(ctx, c.Client, key); err != nil {
+			return c.Explain(err)
+		}
+		if err := progress.Created(ctx, c.Client, key, screen.Reporter(e)); err != nil {
 			return c.Explain(err)
 		}
 		_, err = fmt.Fprintf(e.Out, "Cluster %q is ready after %s.\n", args[0], progress.Elapsed(e.Now().Sub(began)))
