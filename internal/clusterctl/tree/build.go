@@ -246,7 +246,7 @@ func (b builder) addons() *Object {
 	row := &Object{Role: "Addons"}
 	for _, name := range b.ResourceSets {
 		set := b.object("", Ref{addonsv1.GroupVersion.Group, "ClusterResourceSet", name})
-		if b.ShowResourceSets || set.ShowConditions || len(set.Issues()) > 0 {
+		if b.ShowResourceSets || set.ShowConditions || len(set.Issues()) > 0 && !b.Applied[name] {
 			row.add(set)
 		}
 	}

@@ -129,7 +129,9 @@ func (s *Snapshot) readResourceSets(ctx context.Context, r client.Reader) error 
 	if err := r.List(ctx, &sets, client.InNamespace(s.Cluster.Namespace)); err != nil {
 		return fmt.Errorf("listing ClusterResourceSets: %w", err)
 	}
+	s.Applied = map[string]bool{}
 	for _, set := range sets.Items {
+		s.Applied[set.Name] = hasAll(binding, set)
 		selector, err := metav1.LabelSelectorAsSelector(&set.Spec.ClusterSelector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(s.Cluster.Labels)) {
 			s.ResourceSets = append(s.ResourceSets, set.Name)
@@ -138,6 +140,21 @@ func (s *Snapshot) readResourceSets(ctx context.Context, r client.Reader) error 
 	slices.Sort(s.ResourceSets)
 	s.ResourceSets = slices.Compact(s.ResourceSets)
 	return nil
+}
+
+// hasAll reports whether the cluster of a binding has all resources of a set.
+func hasAll(binding addonsv1.ClusterResourceSetBinding, set addonsv1.ClusterResourceSet) bool {
+	for _, b := range binding.Spec.Bindings {
+		if b.ClusterResourceSetName != set.Name {
+			continue
+		}
+		applied := map[addonsv1.ResourceRef]bool{}
+		for _, r := range b.Resources {
+			applied[r.ResourceRef] = r.Applied != nil && *r.Applied
+		}
+		return !slices.ContainsFunc(set.Spec.Resources, func(r addonsv1.ResourceRef) bool { return !applied[r] })
+	}
+	return false
 }
 
 // readObjects reads the referenced objects with one list per kind; what carries no label of the cluster is

@@ -32,6 +32,8 @@ type Snapshot struct {
 	Missing map[Ref]string
 	// ResourceSets are the names of the ClusterResourceSets that apply to the cluster.
 	ResourceSets []string
+	// Applied are those of them of which this cluster has all: what they say then is about other clusters.
+	Applied map[string]bool
 	// Hooks are the events about handlers that hold back the topology, as conditions.
 	Hooks []Condition
 }
