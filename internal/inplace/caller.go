@@ -90,7 +90,7 @@ func (c Caller) now() time.Time {
 // wrong with the answer.
 func (c Caller) call(ctx context.Context, of client.Object, handler string, x hook.Exchange, check func() error) (left time.Duration, err error) {
 	key := handler + "/" + string(of.GetUID()) + "/" + x.Input
-	if problem, left := c.Failed.last(key, c.now()); left > 0 {
+	if left, problem := c.Failed.last(key, c.now()); left > 0 {
 		return left, problem
 	}
 	if err = c.Client.Call(ctx, of, handler, x); err == nil {

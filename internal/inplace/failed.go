@@ -24,19 +24,19 @@ type failedCall struct {
 	until   time.Time
 }
 
-// last returns why a call failed, and after which time it is to be made again; zero: it is to be made now.
-func (f *Failed) last(key string, now time.Time) (problem error, left time.Duration) {
+// last returns after which time a call that failed is to be made again, and why it failed; zero: it is to be made now.
+func (f *Failed) last(key string, now time.Time) (left time.Duration, problem error) {
 	if f == nil {
-		return nil, 0
+		return 0, nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	call := f.calls[key]
 	if left = call.until.Sub(now); left <= 0 {
 		delete(f.calls, key)
-		return nil, 0
+		return 0, nil
 	}
-	return call.problem, left
+	return left, call.problem
 }
 
 // note remembers that a call failed. Where too many are remembered, those whose time is over are forgotten, and else all.

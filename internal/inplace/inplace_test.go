@@ -342,7 +342,7 @@ func TestFailedIsBounded(t *testing.T) {
 	for i := range mostFailed + 10 {
 		f.note(strings.Repeat("x", i), fault.New(fault.Transient, "X", "x"), now.Add(time.Duration(i)*time.Second))
 	}
-	if _, left := f.last(strings.Repeat("x", mostFailed+9), now.Add((mostFailed+9)*time.Second)); len(f.calls) > mostFailed || left != retryFailed {
+	if left, _ := f.last(strings.Repeat("x", mostFailed+9), now.Add((mostFailed+9)*time.Second)); len(f.calls) > mostFailed || left != retryFailed {
 		t.Errorf("%d calls, the last is good for %s", len(f.calls), left)
 	}
 }
