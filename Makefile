@@ -137,6 +137,10 @@ REFERENCE ?=
 bench-verbs: build ## measure init, describe, backup and move of many objects, ten minutes: OUT=file.json REFERENCE=clusterctl; no Docker
 	@go run -pgo=off ./test/bench/verbs -slipway bin/slipway -reference '$(REFERENCE)' -out '$(if $(filter file,$(origin OUT)),dist/bench/verbs.json,$(OUT))'
 
+.PHONY: bench-timeline
+bench-timeline: build image ## draw where the time goes until two real nodes are Ready, from traces: OUT=file.svg
+	@go run -pgo=off ./test/bench/timeline -slipway bin/slipway -out '$(if $(filter file,$(origin OUT)),dist/bench/timeline.svg,$(OUT))'
+
 SOAK ?= 30m
 
 .PHONY: soak
