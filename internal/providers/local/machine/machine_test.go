@@ -293,7 +293,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 		"stopped": {"says how to start it", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Stopped) }, loop.Outcome{},
 			want{"False/MachineStopped", "True/BootstrapSucceeded", "False/NotReady", "docker start " + name, true, []string{"MachineStopped"}}},
 		"being removed": {"it will not come back: there is nothing to start", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Removing) }, loop.Outcome{},
-			want{"False/MachineRemoved", "True/BootstrapSucceeded", "False/NotReady", "it has to be replaced", true, []string{"MachineRemoved"}}},
+			want{"False/MachineRemoved", "True/BootstrapSucceeded", "False/NotReady", "have it remediated at once (annotation cluster.x-k8s.io/remediate-machine)", true, []string{"MachineRemoved"}}},
 		"down, then": {"what is known of it stays", func(s *Snapshot) { s.Object = localMachine(was); s.Fault, s.Host = down, backend.Machine{} }, loop.Outcome{},
 			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not answer", true, []string{"DockerUnreachable"}}},
 		"no node image": {"said where the bootstrap is looked for", progress(backend.Unusable), loop.Outcome{},

@@ -95,7 +95,9 @@ func (j judged) lost() condition.Verdict {
 			"The machine %s does not run%s: %s, or delete the Machine to have it replaced", j.Name, detail, start))
 	}
 	return condition.False(ReasonMachineRemoved, fmt.Sprintf(
-		"The machine %s was removed from the host, by hand or by another program: it has to be replaced", j.Name))
+		"The machine %s was removed from the host, by hand or by another program: "+
+			"delete its Machine, or have it remediated at once (annotation %s); a MachineHealthCheck waits until its Node has been unready for long enough",
+		j.Name, clusterv1.RemediateMachineAnnotation))
 }
 
 func (j judged) bootstrapSucceeded() condition.Verdict {
