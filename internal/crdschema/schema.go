@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
@@ -88,6 +89,14 @@ func (s *Schema) Complete(content map[string]any) error {
 		pruning.Prune(content, s.structural, true)
 	}
 	return nil
+}
+
+// Unknown returns the paths of fields of an object that the schema does not know, sorted. The object stays as it is.
+func (s *Schema) Unknown(content map[string]any) ([]string, error) {
+	if err := s.form(); err != nil || s.structural == nil || s.crd.Spec.PreserveUnknownFields {
+		return nil, err
+	}
+	return pruning.PruneWithOptions(runtime.DeepCopyJSON(content), s.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}), nil
 }
 
 // Shape returns what is wrong with an object by everything but the rules; old is nil where it is created. It fails only for

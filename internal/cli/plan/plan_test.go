@@ -104,6 +104,7 @@ func TestPlan(t *testing.T) {
 		"refused":   {"as the API would say it", one, strings.Replace(clusters(t, "demo"), "replicas: 2", "replicas: -2", 1), []string{"-f", "-"}, 1},
 		"delete":    {"", one, clusters(t, "demo"), []string{"--delete", "-"}, 2},
 		"waits":     {"what stands still in the end is said", one, strings.Replace(clusters(t, "demo"), "      version: v1.36.3", "      version: v1.37.0", 1), []string{"-f", "-"}, 2},
+		"typo":      {"a field that kubectl apply refuses", one, strings.Replace(clusters(t, "demo"), "replicas: 2", "replica: 2", 1), []string{"-f", "-"}, 1},
 		"no files":  {"", one, "", nil, 1},
 		"no YAML":   {"", one, "a: [", []string{"-f", "-"}, 1},
 		"no folder": {"", one, "", []string{"-f", "testdata/no-such"}, 1},

@@ -3,6 +3,8 @@ package input
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -11,15 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipwayhq/slipway/internal/conversion"
+	"github.com/slipwayhq/slipway/internal/crdschema"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/whatif"
 )
 
 // Prepare brings all objects of a snapshot and of a change into the versions that the controllers use, and puts proposed objects
-// that have no namespace into the one given.
+// that have no namespace into the one given. A field that the API does not know is an error, as it is for `kubectl apply`.
 func Prepare(s *whatif.Snapshot, c *whatif.Change, namespace string) error {
 	converter, err := conversion.New(nil)
 	if err != nil {
+		return err
+	}
+	if err := unknownFields(s.Kinds.CRDs(), c.Apply); err != nil {
 		return err
 	}
 	for _, list := range [][]*unstructured.Unstructured{s.Objects, c.Apply, c.Delete} {
@@ -39,6 +45,31 @@ func Prepare(s *whatif.Snapshot, c *whatif.Change, namespace string) error {
 				u.SetNamespace(namespace)
 			}
 		}
+	}
+	return nil
+}
+
+// unknownFields names the fields of objects that their kinds do not have, in the version in which they were written.
+func unknownFields(crds []*apiextensionsv1.CustomResourceDefinition, objects []*unstructured.Unstructured) error {
+	var problems []string
+	for _, u := range objects {
+		gvk := u.GroupVersionKind()
+		at := slices.IndexFunc(crds, func(c *apiextensionsv1.CustomResourceDefinition) bool {
+			return c.Spec.Group == gvk.Group && c.Spec.Names.Kind == gvk.Kind
+		})
+		if at < 0 {
+			continue
+		}
+		unknown, err := crdschema.Of(crds[at], gvk.Version).Unknown(u.Object)
+		if err != nil {
+			return err
+		}
+		for _, path := range unknown {
+			problems = append(problems, fmt.Sprintf("%s %s: unknown field %q", u.GetKind(), u.GetName(), path))
+		}
+	}
+	if len(problems) > 0 {
+		return fault.New(fault.Invalid, reason, "the API refuses what is proposed; correct it: %s", strings.Join(problems, "; "))
 	}
 	return nil
 }
