@@ -88,7 +88,7 @@ func (t rated) RoundTrip(r *http.Request) (*http.Response, error) {
 	delay := reservation.Delay()
 	if delay > maxWait {
 		reservation.Cancel()
-		return nil, refuse(r, busy(t.slots.Next(time.Now(), delay)))
+		return nil, refuse(r, crowded(t.slots.Next(time.Now(), delay)))
 	}
 	timer := time.NewTimer(delay)
 	defer timer.Stop()

@@ -28,7 +28,7 @@ import (
 //
 // So clusters that hang for hours occupy slowCallsAtOnce workers, and a cluster that was slow for a moment gets a probe
 // permit beside them. A call without a permit, and one that is canceled, returns [ErrBusy]: it is retried later. A write that
-// was canceled may have been carried out, as after any error.
+// was canceled may have happened, as after any error. Beyond the rate, which no answer changes, a call returns [ErrCrowded].
 const (
 	// callsAtOnce is how many calls go to one cluster at the same time.
 	callsAtOnce = 5
@@ -51,6 +51,13 @@ var ErrBusy error = fault.New(fault.Unreachable, "Busy", "the workload cluster a
 
 // busy returns ErrBusy with another time after which to retry.
 func busy(after time.Duration) error { return fault.As(ErrBusy).RetryIn(after) }
+
+// ErrCrowded says that more calls are to be made to the workload cluster than it is to get at once: this one has a turn of its own, however
+// the cluster answers. It is of kind fault.Unreachable, and says when to retry; use errors.Is.
+var ErrCrowded error = fault.New(fault.Unreachable, "Crowded", "other calls to the workload cluster come first")
+
+// crowded returns ErrCrowded with the time of the turn.
+func crowded(turn time.Duration) error { return fault.As(ErrCrowded).RetryIn(turn) }
 
 // slowPool has the permits for calls to slow clusters, and the latency budget by which a cluster is slow.
 type slowPool struct {

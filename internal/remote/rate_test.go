@@ -32,7 +32,7 @@ func TestRate(t *testing.T) { // RC-06
 		}
 	}
 	after := fault.RetryAfter(err)
-	if !errors.Is(err, ErrBusy) || fault.KindOf(err) != fault.Unreachable || after < time.Second {
+	if !errors.Is(err, ErrCrowded) || fault.KindOf(err) != fault.Unreachable || after < time.Second {
 		t.Errorf("beyond the burst: %v, come back after %s", err, after)
 	}
 	for range 20 {
@@ -48,6 +48,7 @@ func TestRetryAfter(t *testing.T) { // RC-06
 		want time.Duration
 	}{
 		"busy":          {fmt.Errorf("calling: %w", busy(time.Minute)), time.Minute},
+		"crowded":       {fmt.Errorf("calling: %w", crowded(time.Minute)), time.Minute},
 		"always busy":   {fmt.Errorf("calling: %w", ErrBusy), slowRetry},
 		"not connected": {fmt.Errorf("calling: %w", ErrNotConnected), 0},
 		"no answer":     {fault.New(fault.Unreachable, "Refused", "no"), unanswered},

@@ -81,12 +81,12 @@ func hopeless(s tree.Snapshot) error {
 		}
 	}
 	cp := object(s, c.Spec.ControlPlaneRef)
-	if carried := find(cp, "VersionCarried"); carried != nil && carried.Status == metav1.ConditionFalse {
+	if has := find(cp, "VersionCarried"); has != nil && has.Status == metav1.ConditionFalse {
 		verb := "start"
 		if at, _, _ := unstructured.NestedString(cp.Object, "status", "version"); at != "" {
 			verb = "be of the version that spec.version says"
 		}
-		return fault.New(fault.Invalid, ReasonRefused, "the control plane of cluster %q cannot %s: %s", c.Name, verb, flat(carried.Message))
+		return fault.New(fault.Invalid, ReasonRefused, "the control plane of cluster %q cannot %s: %s", c.Name, verb, flat(has.Message))
 	}
 	if c := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition); c != nil && c.Reason == noController {
 		return fault.New(fault.Invalid, ReasonRefused, "the control plane of cluster %q cannot start: %s", s.Cluster.Name, flat(c.Message))

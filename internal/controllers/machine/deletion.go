@@ -148,7 +148,7 @@ func deleteNode(s Snapshot, p *loop.Plan) {
 
 func hasTriedNodeDeletion(s Snapshot) bool {
 	c := condition.Set(s.Machine.Status.Conditions).Get(clusterv1.MachineDeletingCondition)
-	return c != nil && c.Reason == clusterv1.MachineDeletingDeletingNodeReason
+	return c != nil && (c.Reason == clusterv1.MachineDeletingDeletingNodeReason || c.Reason == clusterv1.MachineDeletingDeletionCompletedReason)
 }
 
 // theNode names the Node of a workload cluster that does not answer.

@@ -201,7 +201,7 @@ func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 
 // turn is when the call that failed has its turn; 0 where it failed for another reason.
 func turn(err error) time.Duration {
-	if !errors.Is(err, remote.ErrBusy) {
+	if !errors.Is(err, remote.ErrCrowded) {
 		return 0
 	}
 	return fault.RetryAfter(err)

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,14 +23,21 @@ import (
 const pause = 700 * time.Millisecond
 
 // crowded refuses each kind of call three times before it lets it through, as a workload cluster does of which much is wanted.
-type crowded struct{ refused map[string]int }
+type crowded struct {
+	refused map[string]int
+	never   map[string]error // calls that always fail
+}
 
 func (c *crowded) refuse(call string) error {
+	if err := c.never[call]; err != nil {
+		c.refused[call]++
+		return fmt.Errorf("making a call: %w", err)
+	}
 	if c.refused[call] == 3 {
 		return nil
 	}
 	c.refused[call]++
-	return fmt.Errorf("making a call: %w", fault.As(remote.ErrBusy).RetryIn(pause))
+	return fmt.Errorf("making a call: %w", fault.As(remote.ErrCrowded).RetryIn(pause))
 }
 
 func (c *crowded) over(w client.WithWatch) client.WithWatch {
@@ -100,6 +108,21 @@ func TestTurns(t *testing.T) { // MD-04, MD-12, MD-15
 	for text := range said {
 		if strings.Contains(text, "does not answer") {
 			t.Errorf("said: %s", text)
+		}
+	}
+}
+
+// A Node whose deletion keeps failing is given up after a try, once and for all, whatever the workload cluster has against it.
+func TestNodeThatCannotBeDeleted(t *testing.T) { // MD-15
+	for name, err := range map[string]error{"slow": remote.ErrBusy, "forbidden": errors.New("forbidden")} {
+		gate := &crowded{refused: map[string]int{}, never: map[string]error{"delete *v1.Node": err}}
+		c := world(leavingMachine(deletedSince(time.Minute))).WithReturnManagedFields().Build()
+		_, r := controller(c, workloads{client: gate.over(workloadOf(node()).Build())})
+		for range 20 {
+			_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		}
+		if err := c.Get(t.Context(), key, &clusterv1.Machine{}); !apierrors.IsNotFound(err) || gate.refused["delete *v1.Node"] == 0 {
+			t.Errorf("%s: the Machine is still there (%v) after calls that were refused: %v", name, err, gate.refused)
 		}
 	}
 }
