@@ -49,9 +49,6 @@ const (
 // serving other clusters. It is of kind fault.Unreachable, and says when to retry; use errors.Is.
 var ErrBusy error = fault.New(fault.Unreachable, "Busy", "the workload cluster answers slowly").RetryIn(slowRetry)
 
-// busy returns ErrBusy with another time after which to retry.
-func busy(after time.Duration) error { return fault.As(ErrBusy).RetryIn(after) }
-
 // ErrCrowded says that more calls are to be made to the workload cluster than it is to get at once: this one has a turn of its own, however
 // the cluster answers. It is of kind fault.Unreachable, and says when to retry; use errors.Is.
 var ErrCrowded error = fault.New(fault.Unreachable, "Crowded", "other calls to the workload cluster come first")
@@ -121,7 +118,7 @@ func (l *limiter) acquire(ctx context.Context) (*permit, error) {
 	select {
 	case l.permits <- struct{}{}:
 	case <-timer.C:
-		return nil, busy(maxWait)
+		return nil, fault.As(ErrBusy).RetryIn(maxWait)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -47,7 +47,7 @@ func TestRetryAfter(t *testing.T) { // RC-06
 		err  error
 		want time.Duration
 	}{
-		"busy":          {fmt.Errorf("calling: %w", busy(time.Minute)), time.Minute},
+		"busy":          {fmt.Errorf("calling: %w", fault.As(ErrBusy).RetryIn(time.Minute)), time.Minute},
 		"crowded":       {fmt.Errorf("calling: %w", crowded(time.Minute)), time.Minute},
 		"always busy":   {fmt.Errorf("calling: %w", ErrBusy), slowRetry},
 		"not connected": {fmt.Errorf("calling: %w", ErrNotConnected), 0},
