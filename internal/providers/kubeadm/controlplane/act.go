@@ -164,12 +164,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 	if err != nil {
 		return s, err
 	}
-	if state.Problem == "" || s.Workload.At.IsZero() {
-		s.Workload = state
-	} else { // what was read last stays known
-		s.Workload.At, s.Workload.Problem = state.At, state.Problem
-	}
-	s.Fresh = true
+	s.Workload, s.Fresh = s.Workload.Then(state), true
 	c.states.Set(s.Plane.UID, s.Workload)
 	return s.Compared(), nil
 }

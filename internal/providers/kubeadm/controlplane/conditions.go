@@ -181,7 +181,7 @@ func componentConditions() condition.Table[facts] {
 
 // isDown reports whether the workload cluster cannot be read, for longer than the grace period.
 func (s Snapshot) isDown() bool {
-	return s.Workload.Problem != "" && s.isInitialized() && s.Connection.GraceLeft(s.Now, s.Settings.ConnectionGrace, true) == 0
+	return s.isInitialized() && s.Workload.IsDown(s.Now, s.Connection, s.Settings.ConnectionGrace)
 }
 
 // facts of a Machine, by what was read of the workload cluster last.
@@ -189,7 +189,7 @@ func (s Snapshot) facts(m machines.Member, remediated condition.Verdict) facts {
 	down := s.isDown()
 	f := facts{Facts: health.Facts{
 		Member: m, State: s.Workload, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
-		Keep: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down,
+		Keep: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down, Lost: s.recovering(loop.Plan{}).Loss().Why[m.Name],
 		Expired: rollout.Expired(s.rolloutMachine(m.Machine), s.Workload.Expiry, s.Now),
 	}, remediated: remediated}
 	f.upToDate = base.Verdict(m.Machine, rollout.Messages(s.reasons(m.Machine)), nil)

@@ -139,8 +139,7 @@ func (s Snapshot) isReadDue() bool {
 	if s.Fresh || len(s.Machines) == 0 || s.Secrets[authority.Admin] == nil || !s.recovering(loop.Plan{}).NeedsRead() {
 		return false
 	}
-	reconnected := s.Workload.Problem != "" && s.Connection.Connected
-	return reconnected || s.hasNewNode() || s.hasLostMachine() || !s.Now.Before(s.Workload.At.Add(s.readInterval()))
+	return s.Workload.IsBehind(s.Connection) || s.hasNewNode() || s.hasLostMachine() || !s.Now.Before(s.Workload.At.Add(s.readInterval()))
 }
 
 // hasNewNode reports whether a Machine has a Node that was not read yet.
@@ -166,7 +165,7 @@ func (s Snapshot) readInterval() time.Duration {
 		return 0
 	case s.recovering(loop.Plan{}).IsUnderWay():
 		return soon
-	case s.isHealthy():
+	case s.isHealthy() && s.Connection.ConsecutiveFailures == 0:
 		return healthyInterval
 	case !slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return s.Now.Sub(m.CreationTimestamp.Time) < newFor }):
 		return unhealthyInterval

@@ -269,6 +269,10 @@ func TestReadInterval(t *testing.T) { // KC-16
 	if got := s.readInterval(); got != healthyInterval {
 		t.Errorf("of a healthy one: %s", got)
 	}
+	s.Connection.ConsecutiveFailures = 1
+	if got := s.readInterval(); got != soon {
+		t.Errorf("of one whose probes fail: %s", got)
+	}
 	s.Plane = s.Plane.DeepCopy()
 	s.Plane.Status.Initialization.ControlPlaneInitialized = nil
 	s.Workload.Initialized = false

@@ -102,6 +102,8 @@ func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
 		"no leader":         {"", running(status(func(s *workload.EtcdStatus) { s.Leader = 0 })), member, "False", "NotHealthy"},
 		"errors":            {"", running(status(func(s *workload.EtcdStatus) { s.Errors = []string{"x"} })), member, "False", "NotHealthy"},
 		"another list":      {"it lags behind, or is split off", running(status(func(s *workload.EtcdStatus) { s.Members = s.Members[:1] })), member, "False", "NotHealthy"},
+		"lost":              {"its infrastructure says so, and the API does not answer", running(kept, func(f *Facts) { f.Lost = "it does not run" }), member, "False", "NotHealthy"},
+		"lost, read":        {"what it says itself counts", running(func(f *Facts) { f.Lost = "it does not run" }), member, "True", "Healthy"},
 		"label":             {"", running(), "NodeKubeadmLabelsAndTaintsSet", "True", "Set"},
 		"no label":          {"", running(func(f *Facts) { f.State.Nodes["n"].Labels = nil }), "NodeKubeadmLabelsAndTaintsSet", "False", "NotSet"},
 		"Node gone":         {"", running(func(f *Facts) { delete(f.State.Nodes, "n") }), "NodeKubeadmLabelsAndTaintsSet", "Unknown", "InspectionFailed"},

@@ -29,6 +29,8 @@ type Facts struct {
 	Expired time.Time
 	// Keep the conditions as they are: nothing could be read, and the grace period is not over. Down: it is.
 	Keep, Down bool
+	// Lost says why the Machine's member of etcd is lost, where etcd has lost its quorum; empty: it is not.
+	Lost string
 }
 
 // Conditions of a control plane Machine that its KubeadmControlPlane sets.
@@ -209,6 +211,9 @@ func crashes(pod *corev1.Pod) []string {
 func (f Facts) etcdMember() condition.Verdict {
 	if !f.Managed {
 		return condition.Absent()
+	}
+	if f.Lost != "" && f.State.Problem != "" { // known by other ways than through the API, which does not answer
+		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, f.Lost)
 	}
 	if v := f.unread(controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition); v != condition.Absent() {
 		return v

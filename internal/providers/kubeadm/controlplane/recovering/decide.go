@@ -50,6 +50,9 @@ func (in Input) Decide(p *loop.Plan) bool {
 	at := in.progress()
 	if at.stage == none {
 		p.Do(in.surveys()...)
+		if in.isSurveyed() {
+			p.RecheckIn(Interval)
+		}
 		return false
 	}
 	if at.text != "" {

@@ -61,6 +61,8 @@ type Loss struct {
 	Text string
 	// Lost and Left are the Machines whose members are lost, and the others.
 	Lost, Left []string
+	// Why says it of each that is lost, by the name of its Machine.
+	Why map[string]string
 }
 
 // Loss says whether too few members are left for a quorum: where they could be read, of those that answer without a leader; where not, of
@@ -69,7 +71,7 @@ func (in Input) Loss() Loss {
 	if !in.Managed || !in.Initialized || len(in.Machines) == 0 || in.Unread == "" && in.HasLeader {
 		return Loss{}
 	}
-	var out Loss
+	out := Loss{Why: map[string]string{}}
 	var why []string
 	for _, m := range in.Machines {
 		if found := m.surveyed(); found != nil && found.Leader && in.isCurrent(m.Report) {
@@ -79,6 +81,7 @@ func (in Input) Loss() Loss {
 			continue // it has not joined
 		}
 		if problem := in.lostBecause(m); problem != "" {
+			out.Why[m.Name] = problem
 			out.Lost, why = append(out.Lost, m.Name), append(why, fmt.Sprintf("Machine %s: %s", m.Name, problem))
 		} else {
 			out.Left = append(out.Left, m.Name)
@@ -150,6 +153,13 @@ func (in Input) surveys() []loop.Action {
 	return in.orders(recovery.Order{ID: in.surveyID(), Step: recovery.Survey}, slices.DeleteFunc(in.staying(), func(m Machine) bool {
 		return m.Order != nil && !m.Report.Answers(*m.Order)
 	})...)
+}
+
+// isSurveyed reports whether a member has been ordered the survey of now, or is, and has not answered it yet.
+func (in Input) isSurveyed() bool {
+	return len(in.surveys()) > 0 || in.Down && slices.ContainsFunc(in.staying(), func(m Machine) bool {
+		return m.Order != nil && m.Order.Step == recovery.Survey && m.Order.ID == in.surveyID() && !m.Report.Answers(*m.Order)
+	})
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

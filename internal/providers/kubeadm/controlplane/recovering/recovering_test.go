@@ -131,6 +131,9 @@ func TestLoss(t *testing.T) { // KC-16
 			if got.Is != (tt.want != "") || !strings.Contains(got.Text, tt.want) {
 				t.Errorf("%+v, want %q: %s", got, tt.want, tt.reason)
 			}
+			if len(got.Why) != len(got.Lost) {
+				t.Errorf("%v are lost because of %v", got.Lost, got.Why)
+			}
 		})
 	}
 }
@@ -369,6 +372,13 @@ func TestNeedsRead(t *testing.T) { // KC-19
 	}
 }
 
+// down is a control plane whose API does not answer, without a request.
+func down(ms ...Machine) Input {
+	in := input(nil, ms...)
+	in.Down = true
+	return in
+}
+
 // A request that waits for a person is looked at seldom: it may stay for as long as it likes.
 func TestRefusedIsLookedAtSeldom(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -376,10 +386,17 @@ func TestRefusedIsLookedAtSeldom(t *testing.T) {
 		want     time.Duration
 		underWay bool
 	}{
-		"refused":   {input(&recovery.Request{ID: id, Survivor: "x"}, machine("a")), refusedInterval, false},
-		"failed":    {input(accepted(), machine("a", ordered(recovery.Rebuild), reported(recovery.Rebuild, "no room", nil)), machine("b", fenced), machine("c", fenced)), refusedInterval, false},
-		"surveying": {input(&recovery.Request{ID: id}, machine("a")), Interval, true},
-		"none":      {input(nil, machine("a")), 0, false},
+		"refused":                    {input(&recovery.Request{ID: id, Survivor: "x"}, machine("a")), refusedInterval, false},
+		"failed":                     {input(accepted(), machine("a", ordered(recovery.Rebuild), reported(recovery.Rebuild, "no room", nil)), machine("b", fenced), machine("c", fenced)), refusedInterval, false},
+		"surveying":                  {input(&recovery.Request{ID: id}, machine("a")), Interval, true},
+		"none":                       {input(nil, machine("a")), 0, false},
+		"down, about to be surveyed": {down(machine("a")), Interval, false},
+		"down, surveyed now":         {down(machine("a", func(m *Machine) { m.Order = &recovery.Order{ID: down().surveyID(), Step: recovery.Survey} })), Interval, false},
+		"down, answered": {down(machine("a", func(m *Machine) {
+			m.Order = &recovery.Order{ID: down().surveyID(), Step: recovery.Survey}
+			m.Report = &recovery.Report{ID: m.Order.ID, Step: recovery.Survey, Member: &recovery.Member{}}
+		})), 0, false},
+		"down, a provider that never answers": {down(machine("a", func(m *Machine) { m.Order = &recovery.Order{ID: "20261125T101400Z", Step: recovery.Survey} })), 0, false},
 	} {
 		var p loop.Plan
 		tc.in.Decide(&p)

@@ -2,8 +2,10 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -64,6 +66,10 @@ func (r Reader) Read(ctx context.Context, q Request) (State, error) {
 		s.Problem = problemText(err, "the workload cluster does not answer")
 		return s, nil
 	}
+	if isServerError(err) {
+		s.Problem = "The API server answers with an error: " + fault.UserMessage(err)
+		return s, nil
+	}
 	if err != nil {
 		return s, err
 	}
@@ -73,6 +79,12 @@ func (r Reader) Read(ctx context.Context, q Request) (State, error) {
 		return s, s.readNodesOfMembers(ctx, c)
 	}
 	return s, nil
+}
+
+// isServerError reports whether an API server says that it cannot answer now, as one does whose etcd has no quorum.
+func isServerError(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
 func problemText(err error, otherwise string) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,6 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/expiry"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
+	"github.com/slipwayhq/slipway/internal/remote"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -230,6 +232,75 @@ func TestReadRefused(t *testing.T) {
 	_, err := workload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), workload.Request{})
 	if err == nil || !strings.Contains(err.Error(), "reading ConfigMap kubeadm-config: forbidden") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A probe that fails is a reason to read at once, and so is one that is answered of a cluster that could not be read; neither is twice.
+func TestIsBehind(t *testing.T) { // KC-16
+	read := func(after time.Duration) workload.State { return workload.State{At: now.Add(after)} }
+	unread := func(after time.Duration) workload.State {
+		return workload.State{At: now.Add(after), Problem: "it does not answer"}
+	}
+	good := remote.Health{Connected: true, LastProbeSuccess: now}
+	failing := remote.Health{Connected: true, LastProbeSuccess: now, ConsecutiveFailures: 1}
+	closed := remote.Health{LastProbeSuccess: now, ConsecutiveFailures: 5}
+	for name, tc := range map[string]struct {
+		state  workload.State
+		health remote.Health
+		want   bool
+	}{
+		"all is well":                      {read(-time.Minute), good, false},
+		"a probe failed":                   {read(-time.Minute), failing, true},
+		"it failed, and was read since":    {read(12 * time.Second), failing, false},
+		"it failed, and does not answer":   {unread(12 * time.Second), failing, false},
+		"it still fails":                   {unread(-time.Minute), failing, false},
+		"the connection is given up":       {unread(-time.Minute), closed, false},
+		"it answers again":                 {unread(-time.Second), good, true},
+		"probes are answered, calls not":   {unread(time.Second), good, false},
+		"it was never connected, nor read": {workload.State{}, remote.Health{}, false},
+	} {
+		if got := tc.state.IsBehind(tc.health); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// An API server that cannot answer now, since its etcd has no quorum, is one that does not answer: more is found out in other ways.
+func TestReadServerError(t *testing.T) { // KC-16
+	w := &world{client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewTimeoutError("etcdserver: request timed out", 0)
+		},
+	}).Build()}
+	got, err := workload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), workload.Request{})
+	if err != nil || !strings.HasPrefix(got.Problem, "The API server answers with an error: ") || !strings.Contains(got.Problem, "etcdserver: request timed out") {
+		t.Errorf("%q, %v", got.Problem, err)
+	}
+}
+
+// What was read stays known while nothing can be read; after the grace period it does not count any more.
+func TestThen(t *testing.T) { // KC-16
+	const grace = time.Minute
+	good := remote.Health{Connected: true, LastProbeSuccess: now.Add(time.Hour)}
+	read := workload.State{At: now, Initialized: true}
+	first := read.Then(workload.State{At: now.Add(time.Second), Problem: "a"})
+	second := first.Then(workload.State{At: now.Add(2 * time.Second), Problem: "b"})
+	want := workload.State{At: now.Add(2 * time.Second), Problem: "b", FailingSince: now.Add(time.Second), Initialized: true}
+	if diff := cmp.Diff(want, second); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if second.IsDown(now.Add(grace), good, grace) || !second.IsDown(now.Add(grace+time.Second), good, grace) {
+		t.Error("where probes are answered, the grace period does not begin with the first reading that failed")
+	}
+	lost := remote.Health{LastProbeSuccess: now.Add(-grace), ConsecutiveFailures: 1}
+	if !second.IsDown(now, lost, grace) {
+		t.Error("where probes fail, it does not begin with the last that was answered")
+	}
+	if again := second.Then(workload.State{At: now.Add(3 * time.Second)}); again.IsDown(now.Add(time.Hour), lost, grace) || !again.FailingSince.IsZero() {
+		t.Errorf("it was read: %+v", again)
+	}
+	if never := (workload.State{}).Then(workload.State{At: now, Problem: "a"}); never.FailingSince != now || never.Initialized {
+		t.Errorf("never read: %+v", never)
 	}
 }
 

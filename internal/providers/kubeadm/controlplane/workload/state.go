@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/remote"
 )
 
 // State is what was read of a workload cluster at one time. The zero value is that of a cluster that was never read.
@@ -16,6 +17,8 @@ type State struct {
 	At time.Time
 	// Problem says why nothing could be read; empty: it could.
 	Problem string
+	// FailingSince is when it could not be read for the first time since it was read last.
+	FailingSince time.Time
 	// Initialized: kubeadm has left its configuration, so that nodes can join.
 	Initialized bool
 	// Asked are the names of the Nodes that were read, whether they exist or not.
@@ -27,6 +30,46 @@ type State struct {
 	Expiry map[string]time.Time
 	// Etcd is what its members say.
 	Etcd Etcd
+}
+
+// probeInterval is at least the time between two probes of a connection.
+const probeInterval = 10 * time.Second
+
+// IsBehind reports whether the probes of the connection have said something since that speaks against what was read: one failed, or
+// one was answered of a cluster that could not be read. It is read again at once then, and needs no short interval otherwise.
+func (s State) IsBehind(c remote.Health) bool {
+	if s.Problem != "" {
+		return c.Good() && c.LastProbeSuccess.After(s.At)
+	}
+	return c.ConsecutiveFailures > 0 && s.At.Before(c.LastProbeSuccess.Add(probeInterval))
+}
+
+// Then is what is known after another reading: where that came to nothing, what was read before.
+func (s State) Then(read State) State {
+	if read.Problem == "" {
+		return read
+	}
+	if s.Problem == "" {
+		s.FailingSince = read.At
+	}
+	if s.At.IsZero() {
+		read.FailingSince = s.FailingSince
+		return read
+	}
+	s.At, s.Problem = read.At, read.Problem
+	return s
+}
+
+// IsDown reports whether it could not be read for longer than the grace period, which begins with the last probe that was answered, or
+// where all are, with the first reading that failed.
+func (s State) IsDown(now time.Time, c remote.Health, grace time.Duration) bool {
+	if s.Problem == "" {
+		return false
+	}
+	if c.Good() {
+		return now.Sub(s.FailingSince) >= grace
+	}
+	return c.GraceLeft(now, grace, true) == 0
 }
 
 // Etcd is what the members of etcd say.
