@@ -107,6 +107,11 @@ func (c Class) Containers() bool {
 	return c.Spec.Infrastructure.TemplateRef.Kind == "LocalClusterTemplate" && c.variable(manifest.Subnet) != nil
 }
 
+// RunsOnHost reports whether control planes of the class run on the host of the management cluster, as versions that it has.
+func (c Class) RunsOnHost() bool {
+	return c.Spec.ControlPlane.TemplateRef.Kind == "HostedControlPlaneTemplate" && c.Containers()
+}
+
 // ControlPlanes is how many nodes the control plane is to have: one where none are asked for and it runs on Machines, and 0 where it has
 // no Machines, of which there can be none.
 func (c Class) ControlPlanes(asked int32) (int32, error) {

@@ -306,6 +306,12 @@ func TestConditions(t *testing.T) { // CP-12
 		"not carried": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }), want: wants{
 			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these",
 			"Available":      "True Available"}},
+		"not carried, with a class": {s: running(t, func(s *Snapshot) {
+			s.Plane.Spec.Version = "v1.99.0"
+			s.Plane.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: "", clusterv1.ClusterNameLabel: "c"}
+		}), want: wants{
+			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.topology.version of Cluster c to one of these",
+			"Available":      "True Available"}},
 		"rolling out": {s: running(t, func(s *Snapshot) {
 			s.Plane.Spec.Version = "v1.37.0"
 			s.Terms.Versions = append(s.Terms.Versions, "v1.37.0")

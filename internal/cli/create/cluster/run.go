@@ -21,6 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
@@ -97,6 +98,11 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 	chosen, err := class.Find(ctx, reader, namespace, f.ref)
 	if err != nil {
 		return nil, nil, err
+	}
+	if c != nil {
+		if err := checkHost(datadir.Dir(c.DataDir), chosen, f.version); err != nil {
+			return nil, nil, err
+		}
 	}
 	want := manifest.Cluster{Namespace: namespace, Name: name, Version: f.version, Class: f.ref}
 	if want.Variables, err = chosen.Values(f.settings); err != nil {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/policy"
 	versions "github.com/slipwayhq/slipway/internal/version"
@@ -91,17 +93,25 @@ func (t Terms) VersionToRun(want string, exists bool) (string, bool) {
 
 // NotCarried says why a control plane cannot be of the version that it is to have, and what to do.
 func (t Terms) NotCarried(plane *hostedv1.HostedControlPlane) string {
-	have, want, at := strings.Join(t.Versions, ", "), plane.Spec.Version, plane.Status.Version
+	have, want, at, field := strings.Join(t.Versions, ", "), plane.Spec.Version, plane.Status.Version, versionField(plane)
 	if versions.IsOlder(want, at) {
-		return fmt.Sprintf("The control plane is at %s and cannot go back to %s, because what etcd has was written by the newer one; set spec.version to %s", at, want, at)
+		return fmt.Sprintf("The control plane is at %s and cannot go back to %s, because what etcd has was written by the newer one; set %s to %s", at, want, field, at)
 	}
 	if !versions.Valid(want) {
-		return fmt.Sprintf("%q is not a Kubernetes version; set spec.version to one that this host has: %s", want, have)
+		return fmt.Sprintf("%q is not a Kubernetes version; set %s to one that this host has: %s", want, field, have)
 	}
 	if t.InPods {
-		return fmt.Sprintf("Kubernetes %s is not in the image of the manager, which has %s; set spec.version to it, or ask the operator to install a release of slipway with %s", want, have, want)
+		return fmt.Sprintf("Kubernetes %s is not in the image of the manager, which has %s; set %s to it, or ask the operator to install a release of slipway with %s", want, have, field, want)
 	}
-	return fmt.Sprintf("Kubernetes %s is not available on this host, which has %s; the operator adds it with `slipway versions add %s`, or set spec.version to one of these", want, have, want)
+	return fmt.Sprintf("Kubernetes %s is not available on this host, which has %s; the operator adds it with `slipway versions add %s`, or set %s to one of these", want, have, want, field)
+}
+
+// versionField is where the version of a control plane is set: where its Cluster has a class, there alone.
+func versionField(plane *hostedv1.HostedControlPlane) string {
+	if _, owned := plane.Labels[clusterv1.ClusterTopologyOwnedLabel]; owned {
+		return "spec.topology.version of Cluster " + plane.Labels[clusterv1.ClusterNameLabel]
+	}
+	return "spec.version"
 }
 
 // DeniedEndpoint returns why a control plane that chooses where it listens may not have the endpoint, empty if it may: it has one of its own,

@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/clusterctl/class"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// What the host cannot run is refused before anything is written, where it is known what the host has.
+func TestCheckHost(t *testing.T) {
+	find := func(name string) class.Class {
+		c, err := class.Find(t.Context(), nil, "default", clusterv1.ClusterClassRef{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		dir            string
+		class, version string
+		want           string
+	}{
+		"included":               {t.TempDir(), "local", buildinfo.Kubernetes(), ""},
+		"not on this host":       {t.TempDir(), "local", "v1.99.0", "this host has Kubernetes " + buildinfo.Kubernetes() + " and not v1.99.0; `slipway versions add v1.99.0` adds it"},
+		"of another host":        {"", "local", "v1.99.0", ""},
+		"nothing behind it":      {t.TempDir(), "simulated", "v1.99.0", ""},
+		"it runs in node images": {t.TempDir(), "kubeadm", "v1.99.0", ""},
+	} {
+		err := checkHost(datadir.Dir(tc.dir), find(tc.class), tc.version)
+		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
