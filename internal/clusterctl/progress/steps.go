@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -319,11 +320,20 @@ func join(parts []string) string {
 	return strings.Join(out, "; ")
 }
 
-// flat makes one line of a condition's message.
+// logFollows ends a line of a condition's message after which lines of a log follow, up to the next item.
+var logFollows = regexp.MustCompile(`[;,] (its last lines|it last said):$`)
+
+// flat makes one line of a condition's message, without the lines of a log in it.
 func flat(message string) string {
 	var parts []string
+	inLog := false
 	for line := range strings.Lines(message) {
-		if part := strings.TrimLeft(strings.TrimSpace(line), "* "); part != "" {
+		line = strings.TrimSpace(line)
+		if inLog = inLog && !strings.HasPrefix(line, "* "); inLog {
+			continue
+		}
+		inLog = logFollows.MatchString(line)
+		if part := strings.TrimLeft(logFollows.ReplaceAllString(line, ""), "* "); part != "" {
 			parts = append(parts, part)
 		}
 	}

@@ -252,4 +252,6 @@ type Progress struct {
 	Phase Phase
 	// Log holds the last lines of a failed script's output, secrets masked.
 	Log string
+	// Kubelet is why the kubelet of a node ended last, while it becomes one or where it did not; empty: it has not, as far as is known.
+	Kubelet string
 }

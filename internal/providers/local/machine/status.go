@@ -25,6 +25,8 @@ const (
 const (
 	reasonAbsent          = "MachineAbsent"
 	reasonNotBootstrapped = "NotBootstrapped"
+	// reasonKubeletFails: the script runs and waits for a kubelet that does not.
+	reasonKubeletFails = "KubeletFails"
 )
 
 // judged is a snapshot with what became of the plan.
@@ -120,11 +122,23 @@ func (j judged) bootstrapSucceeded() condition.Verdict {
 		return condition.True("BootstrapSucceeded")
 	case j.Progress.Phase == backend.Failed:
 		return condition.False(reasonFailed, fmt.Sprintf(
-			"The bootstrap data ended without %s in machine %s (\"slipway logs node %s --unit kubelet\" has what the kubelet says)"+lastLines+"%s", sentinel, j.Name, j.Object.Name, indent(j.Progress.Log)))
+			"The bootstrap data ended without %s in machine %s (\"slipway logs node %s --unit kubelet\" has what the kubelet says)%s"+lastLines+"%s",
+			sentinel, j.Name, j.Object.Name, j.kubeletText(), indent(j.Progress.Log)))
+	case j.Progress.Phase == backend.InProgress && j.Progress.Kubelet != "":
+		return condition.False(reasonKubeletFails, fmt.Sprintf("The kubelet ends with %q (\"slipway logs node %s --unit kubelet\" has more); "+
+			"the bootstrap data, which runs in machine %s, waits for it", j.Progress.Kubelet, j.Object.Name, j.Name))
 	case len(j.plan.Wait) > 0:
 		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
 	}
 	return condition.Unknown(reasonBootstrapping, "")
+}
+
+// kubeletText says why the kubelet ends; empty: it does not, as far as is known.
+func (j judged) kubeletText() string {
+	if j.Progress.Kubelet == "" {
+		return ""
+	}
+	return fmt.Sprintf(": the kubelet ends with %q", j.Progress.Kubelet)
 }
 
 func (j judged) deleting() condition.Verdict {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
-	"github.com/slipwayhq/slipway/internal/redact"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/container/bootstrapped"
 )
 
 // Where a bootstrap leaves its traces inside a node. What is under /run is gone after a restart of the container,
@@ -22,11 +22,8 @@ const (
 	logFile     = "/var/log/slipway-bootstrap.log"
 )
 
-// logLines and logBytes bound what is shown of a failed script's output.
-const (
-	logLines = 20
-	logBytes = 4096
-)
+// logBytes bounds what is shown of a program's output.
+const logBytes = 4096
 
 // Bootstrap implements backend.Scripts. The script runs as a process of the container: it needs neither this program
 // nor a connection to it. Starting is a step that cannot happen twice: the process creates a folder, and only the one
@@ -73,10 +70,7 @@ func (e *Engine) Progress(ctx context.Context, ref backend.Ref) (backend.Progres
 	if err != nil {
 		return backend.Progress{}, err
 	}
-	program := fmt.Sprintf(`if [ -e %[1]s ]; then cat %[1]s; tail -n %[5]d %[4]s 2>/dev/null || true
-elif [ -e %[2]s ]; then echo running
-elif [ -e %[3]s ]; then echo interrupted
-else echo none; fi`, resultFile, runningMark, startedMark, logFile, logLines)
+	program := bootstrapped.Traces{Started: startedMark, Running: runningMark, Result: resultFile, Log: logFile}.Program()
 	out, err := e.exec(ctx, c, program, nil)
 	if f := fault.As(err); f != nil && f.Reason == ReasonNoNodeImage {
 		return backend.Progress{Phase: backend.Unusable, Log: f.Message}, nil
@@ -84,28 +78,9 @@ else echo none; fi`, resultFile, runningMark, startedMark, logFile, logLines)
 	if err != nil {
 		return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: %w", err)
 	}
-	p, err := progressOf(out)
+	p, err := bootstrapped.Parse(out)
 	if err != nil {
 		err = fault.New(fault.Transient, ReasonError, "Container %s does not say how far its bootstrap has come: retrying", c.name).From(err)
 	}
 	return p, err
-}
-
-// progressOf reads the answer of Progress's program: a word, then the log.
-func progressOf(out string) (backend.Progress, error) {
-	first, log, _ := strings.Cut(out, "\n")
-	word, _, _ := strings.Cut(first, " ")
-	switch word {
-	case "succeeded":
-		return backend.Progress{Phase: backend.Succeeded}, nil
-	case "failed":
-		return backend.Progress{Phase: backend.Failed, Log: redact.Tail(log, logBytes)}, nil
-	case "running":
-		return backend.Progress{Phase: backend.InProgress}, nil
-	case "interrupted":
-		return backend.Progress{Phase: backend.Interrupted}, nil
-	case "none":
-		return backend.Progress{Phase: backend.NotStarted}, nil
-	}
-	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", first)
 }

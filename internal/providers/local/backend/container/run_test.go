@@ -67,33 +67,6 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestProgressOf(t *testing.T) {
-	cases := map[string]struct {
-		reason, out string
-		want        backend.Progress
-		wantErr     bool
-	}{
-		"none":        {"not started", "none\n", backend.Progress{Phase: backend.NotStarted}, false},
-		"running":     {"started", "running\n", backend.Progress{Phase: backend.InProgress}, false},
-		"succeeded":   {"the log is of no interest", "succeeded\nline\n", backend.Progress{Phase: backend.Succeeded}, false},
-		"interrupted": {"the container was restarted", "interrupted\n", backend.Progress{Phase: backend.Interrupted}, false},
-		"failed": {"with the end of the log, without secrets", "failed 1\nstart\nkubeadm join --token abcdef.0123456789abcdef\x1b\n",
-			backend.Progress{Phase: backend.Failed, Log: "start\nkubeadm join --token ***"}, false},
-		"other": {"a broken node", "sh: not found\n", backend.Progress{}, true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := progressOf(tc.out)
-			if (err != nil) != tc.wantErr {
-				t.Fatalf("%s: error %v", tc.reason, err)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
 func TestTail(t *testing.T) {
 	w := &tail{max: 4}
 	for _, s := range []string{"ab", "cde", "f"} {

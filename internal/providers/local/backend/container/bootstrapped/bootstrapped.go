@@ -1,0 +1,78 @@
+package bootstrapped
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+// Traces are the files of a bootstrap: Started and Running exist once it has started and while it runs, Result says how it ended, Log
+// has its output.
+type Traces struct{ Started, Running, Result, Log string }
+
+// What is shown of a failed script's output, and what is read of the kubelet's. A kubelet says why it ends in its last line, and those of
+// options that are out of use may stand around it.
+const (
+	logLines, logBytes = 20, 4096
+	kubeletLines       = 8
+	kubeletBytes       = 300
+)
+
+// logMark is the line between what the kubelet printed and the output of the script.
+const logMark = "slipway: output of the bootstrap"
+
+// Program prints how far the bootstrap is: a word, the last lines of the kubelet that has a configuration, a mark, the last lines of the
+// script.
+func (t Traces) Program() string {
+	return fmt.Sprintf(`kubelet() { [ ! -e /var/lib/kubelet/config.yaml ] || journalctl --quiet --no-pager --output cat --lines %[6]d _SYSTEMD_UNIT=kubelet.service 2>/dev/null || true; }
+if [ -e %[1]s ]; then cat %[1]s; kubelet; echo; echo '%[7]s'; tail -n %[5]d %[4]s 2>/dev/null || true
+elif [ -e %[2]s ]; then echo running; kubelet
+elif [ -e %[3]s ]; then echo interrupted
+else echo none; fi`, t.Result, t.Running, t.Started, t.Log, logLines, kubeletLines, logMark)
+}
+
+// Parse reads what the program printed.
+func Parse(out string) (backend.Progress, error) {
+	first, rest, _ := strings.Cut(out, "\n")
+	kubelet, log, _ := strings.Cut(rest, logMark+"\n")
+	word, _, _ := strings.Cut(first, " ")
+	switch word {
+	case "succeeded":
+		return backend.Progress{Phase: backend.Succeeded}, nil
+	case "failed":
+		return backend.Progress{Phase: backend.Failed, Log: redact.Tail(log, logBytes), Kubelet: lastError(kubelet)}, nil
+	case "running":
+		return backend.Progress{Phase: backend.InProgress, Kubelet: lastError(kubelet)}, nil
+	case "interrupted":
+		return backend.Progress{Phase: backend.Interrupted}, nil
+	case "none":
+		return backend.Progress{Phase: backend.NotStarted}, nil
+	}
+	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", first)
+}
+
+// ended is the line with which a kubelet ends: klog's header, which changes each time, and the error as a Go string.
+var ended = regexp.MustCompile(`^E\d{4} \S+ +\d+ run\.go:\d+\] "command failed" err=("(?:[^"\\]|\\.)*")`)
+
+// lastError is why a kubelet ended; empty: it has not, as far as its last lines say.
+func lastError(log string) string {
+	text := ""
+	for line := range strings.Lines(log) {
+		found := ended.FindStringSubmatch(line)
+		if found == nil {
+			continue
+		}
+		if said, err := strconv.Unquote(found[1]); err == nil {
+			text = said
+		}
+	}
+	text = strings.Join(strings.Fields(redact.Tail(strings.Join(strings.Fields(text), " "), 64<<10)), " ")
+	if cut := []rune(text); len(cut) > kubeletBytes {
+		return string(cut[:kubeletBytes-1]) + "…"
+	}
+	return text
+}

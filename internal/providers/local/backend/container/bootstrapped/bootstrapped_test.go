@@ -1,0 +1,76 @@
+package bootstrapped
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+const (
+	wrongFlag = `E1126 13:41:25.289658       1 run.go:72] "command failed" err="failed to parse kubelet flag: unknown flag: --bogus-flag"` + "\n"
+	works     = `I1126 13:41:26.1       1 server.go:1] "Started kubelet"` + "\n"
+	said      = "failed to parse kubelet flag: unknown flag: --bogus-flag"
+)
+
+func TestParse(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, out string
+		want        backend.Progress
+		wantErr     bool
+	}{
+		"none":           {"not started", "none\n", backend.Progress{Phase: backend.NotStarted}, false},
+		"running":        {"started", "running\n", backend.Progress{Phase: backend.InProgress}, false},
+		"kubelet":        {"it ends again and again", "running\n" + works + wrongFlag, backend.Progress{Phase: backend.InProgress, Kubelet: said}, false},
+		"kubelet works":  {"", "running\n" + works + works, backend.Progress{Phase: backend.InProgress}, false},
+		"kubelet, twice": {"the last counts", "running\n" + strings.ReplaceAll(wrongFlag, "bogus", "other") + wrongFlag, backend.Progress{Phase: backend.InProgress, Kubelet: said}, false},
+		"hostile": {"one line, no control characters, no secrets, bounded", `running` + "\n" + `E1126 13:41:25.2 1 run.go:72] "command failed" err="a\nb\x1b[31m token=abc ` + strings.Repeat("ü", 400) + `"` + "\n",
+			backend.Progress{Phase: backend.InProgress, Kubelet: "a b token=*** " + strings.Repeat("ü", 285) + "…"}, false},
+		"succeeded":   {"the log is of no interest", "succeeded\n" + wrongFlag + "\n" + logMark + "\nline\n", backend.Progress{Phase: backend.Succeeded}, false},
+		"interrupted": {"the container was restarted", "interrupted\n", backend.Progress{Phase: backend.Interrupted}, false},
+		"failed": {"with the end of the log, without secrets", "failed 1\n" + wrongFlag + "\n" + logMark + "\nstart\nkubeadm join --token abcdef.0123456789abcdef\x1b\n",
+			backend.Progress{Phase: backend.Failed, Log: "start\nkubeadm join --token ***", Kubelet: said}, false},
+		"other": {"a broken node", "sh: not found\n", backend.Progress{}, true},
+	} {
+		got, err := Parse(tc.out)
+		if (err != nil) != tc.wantErr {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
+	}
+}
+
+// The program prints what Parse reads, by the traces that there are.
+func TestProgram(t *testing.T) {
+	dir := t.TempDir()
+	traces := Traces{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log")}
+	for _, step := range []struct {
+		file, content string
+		want          backend.Progress
+	}{
+		{"log", "line\n", backend.Progress{Phase: backend.NotStarted}},
+		{"started", "", backend.Progress{Phase: backend.Interrupted}},
+		{"running", "", backend.Progress{Phase: backend.InProgress}},
+		{"result", "failed 3\n", backend.Progress{Phase: backend.Failed, Log: "line"}},
+		{"result", "succeeded\n", backend.Progress{Phase: backend.Succeeded}},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, step.file), []byte(step.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", traces.Program()).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Parse(string(out))
+		if diff := cmp.Diff(step.want, got); err != nil || diff != "" {
+			t.Errorf("with %s: %v (-want +got):\n%s", step.file, err, diff)
+		}
+	}
+}
