@@ -16,6 +16,9 @@ const (
 	// BootstrapExecSucceededCondition is true once the bootstrap data has run inside the node and left its sentinel
 	// file. Machines in which nothing is run, as simulated ones, do not have it.
 	BootstrapExecSucceededCondition = "BootstrapExecSucceeded"
+	// VersionMatchesCondition is false on a LocalMachine whose node image is of another Kubernetes version than its Machine has. The
+	// node works where Kubernetes allows the two; a rollout of a version replaces it with the same image.
+	VersionMatchesCondition = "VersionMatches"
 )
 
 // LocalMachineSpec is the desired state of a LocalMachine.

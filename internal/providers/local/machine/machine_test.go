@@ -639,3 +639,45 @@ func TestEventOfAFailedBootstrap(t *testing.T) {
 		}
 	}
 }
+
+// A node image of another version than the Machine has is said once the machine is made from it, and breaks nothing. Of a machine that was
+// updated in place afterwards nothing is said.
+func TestVersionMatches(t *testing.T) { // IM-05
+	of := func(version string, object *infrav1.LocalMachine) func(*Snapshot) {
+		return func(s *Snapshot) {
+			progress(backend.Succeeded)(s)
+			s.Object = object
+			s.Machine = coreMachine(func(m *clusterv1.Machine) { m.Spec.Version = version })
+		}
+	}
+	said := func(o *infrav1.LocalMachine) {
+		was(o)
+		o.Status.Conditions = []metav1.Condition{{Type: infrav1.VersionMatchesCondition, Status: "False", Reason: "AnotherVersion"}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*Snapshot)
+		want   bool
+	}{
+		"the same":                  {of("v1.36.3", localMachine(withID)), false},
+		"another":                   {of("v1.35.4", localMachine(withID)), true},
+		"none":                      {of("", localMachine(withID)), false},
+		"it was said":               {of("v1.35.4", localMachine(said)), true},
+		"it was said, and the same": {of("v1.36.3", localMachine(said)), false},
+		"updated in place":          {of("v1.35.4", localMachine(was)), false},
+		"deleted":                   {of("v1.35.4", localMachine(func(o *infrav1.LocalMachine) { said(o); deleted(o) })), false},
+		"not made yet": {func(s *Snapshot) {
+			of("v1.35.4", localMachine(nil))(s)
+			s.Host = backend.Machine{State: backend.Absent}
+		}, false},
+	} {
+		s := snapshot(tc.change)
+		set := condition.Set(Report(s, Decide(s), loop.Outcome{}).Status.(infrav1.LocalMachineStatus).Conditions)
+		got := set.Get(infrav1.VersionMatchesCondition)
+		if (got != nil) != tc.want || got != nil && (got.Status != "False" || !strings.Contains(got.Message, "is of Kubernetes v1.36.3, and spec.version of the Machine is v1.35.4")) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if ready := set.Get(clusterv1.ReadyCondition); tc.want && ready.Status != "True" {
+			t.Errorf("%s: it is not ready: %+v", name, ready)
+		}
+	}
+}

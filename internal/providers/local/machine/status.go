@@ -40,6 +40,7 @@ type judged struct {
 var conditions = condition.Table[judged]{
 	{Type: infrav1.MachineProvisionedCondition, Of: judged.machineProvisioned},
 	{Type: infrav1.BootstrapExecSucceededCondition, Of: judged.bootstrapSucceeded},
+	{Type: infrav1.VersionMatchesCondition, Of: judged.versionMatches},
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: clusterv1.ReadyCondition, Over: judged.ready},
 }
@@ -131,6 +132,21 @@ func (j judged) bootstrapSucceeded() condition.Verdict {
 		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
 	}
 	return condition.Unknown(reasonBootstrapping, "")
+}
+
+// versionMatches says that a node is made from an image of another version than its Machine has. It is found out when the machine is made:
+// afterwards, the Machine may be updated in place, and its node with it.
+func (j judged) versionMatches() condition.Verdict {
+	have, want := j.nodeVersion(), j.version()
+	known := condition.Set(j.Object.Status.Conditions).Get(infrav1.VersionMatchesCondition) != nil
+	switch {
+	case !j.Object.DeletionTimestamp.IsZero(), !j.Host.State.Exists(), j.Terms.Image == "", j.provisioned() && !known:
+		return condition.Absent()
+	case have == "", want == "", strings.TrimPrefix(have, "v") == strings.TrimPrefix(want, "v"):
+		return condition.Absent()
+	}
+	return condition.False("AnotherVersion", fmt.Sprintf("The node image %s is of Kubernetes %s, and spec.version of the Machine is %s: "+
+		"leave out the image to have the one of that version, or set the version to that of the image", j.Terms.Image, have, want))
 }
 
 // kubeletText says why the kubelet ends; empty: it does not, as far as is known.
