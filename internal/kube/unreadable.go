@@ -56,11 +56,11 @@ func (r *References) served(crd string, contractVersion contract.Version, kind s
 	}
 	plural := strings.TrimSuffix(crd, "."+kind.Group)
 	others, _ := r.mapper.KindsFor(schema.GroupVersionResource{Group: kind.Group, Resource: plural})
+	if text := misspelled(kind.GroupKind(), others); text != "" {
+		return fault.New(fault.Invalid, reasonNoSuchKind, "%s", text).From(err)
+	}
 	var versions []string
 	for _, other := range others {
-		if other.Kind != kind.Kind {
-			return fault.New(fault.Invalid, reasonNoSuchKind, "group %s has no kind %s; did you mean %s?", kind.Group, kind.Kind, other.Kind).From(err)
-		}
 		versions = append(versions, other.Version)
 	}
 	if len(versions) == 0 {
@@ -69,6 +69,22 @@ func (r *References) served(crd string, contractVersion contract.Version, kind s
 	slices.Sort(versions)
 	return fault.New(fault.Invalid, reasonNotServed, "the label %s of CRD %s names version %s, which is not served; set it to one of: %s",
 		contractVersion.Label(), crd, kind.Version, strings.Join(versions, ", ")).From(err)
+}
+
+// Misspelled says of a kind that is not served which one was probably meant: the one whose plural is the same. Empty: none is.
+func Misspelled(mapper apimeta.RESTMapper, kind schema.GroupKind) string {
+	resource, _ := apimeta.UnsafeGuessKindToResource(kind.WithVersion(""))
+	others, _ := mapper.KindsFor(resource)
+	return misspelled(kind, others)
+}
+
+func misspelled(kind schema.GroupKind, served []schema.GroupVersionKind) string {
+	for _, other := range served {
+		if other.Kind != kind.Kind {
+			return fmt.Sprintf("group %s has no kind %s; did you mean %s?", kind.Group, kind.Kind, other.Kind)
+		}
+	}
+	return ""
 }
 
 // exists reports whether there is an object in any version of its kind.

@@ -108,6 +108,23 @@ func (s said) includes(message string) bool {
 // item is a line of a message that sums conditions up, "* Type: what it says".
 var item = regexp.MustCompile(`^\* ([A-Z][A-Za-z0-9]*): (.+)$`)
 
+// lastWords follow in a message on what a control plane was logging as it died, many lines that few of say why.
+const lastWords = "; it last said:"
+
+// withoutLog leaves out of a message what a control plane was logging, up to the next item. How to see it is said before that.
+func withoutLog(message string) string {
+	var out []string
+	inLog := false
+	for line := range strings.SplitSeq(message, "\n") {
+		if inLog = inLog && !strings.HasPrefix(strings.TrimSpace(line), "* "); inLog {
+			continue
+		}
+		rest, follows := strings.CutSuffix(line, lastWords)
+		out, inLog = append(out, rest), follows
+	}
+	return strings.Join(out, "\n")
+}
+
 // joined joins the lines of a message that say the same of several conditions: "* A, B: what both say". A line that goes on below
 // stays as it is.
 func joined(message string) string {

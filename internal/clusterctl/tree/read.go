@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 // Reader is what reading needs of a client.
@@ -209,7 +212,7 @@ func (s *Snapshot) readObject(ctx context.Context, r Reader, ref Ref) error {
 	kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
 	mapping, err := r.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
-		s.missing(ref, fmt.Sprintf("the kind %s is not installed in the management cluster", kind))
+		s.missing(ref, cmp.Or(kube.Misspelled(r.RESTMapper(), kind), fmt.Sprintf("the kind %s is not installed in the management cluster", kind)))
 		return nil
 	}
 	if err != nil {

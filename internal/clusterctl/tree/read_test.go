@@ -55,6 +55,7 @@ func TestRead(t *testing.T) {
 		return set
 	}
 	objects := []client.Object{
+		&clusterv1.Cluster{ObjectMeta: at("typo"), Spec: clusterv1.ClusterSpec{InfrastructureRef: refTo("Localcluster", "typo")}},
 		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo", Labels: map[string]string{"network": "flannel"}}, Spec: clusterv1.ClusterSpec{
 			InfrastructureRef: refTo("LocalCluster", "demo"),
 			ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: "nobody.example.com", Kind: "Plane", Name: "demo"},
@@ -103,6 +104,10 @@ func TestRead(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got.Missing); d != "" {
 		t.Errorf("missing (-want +got):\n%s", d)
+	}
+	got, err = tree.Read(t.Context(), c, client.ObjectKey{Namespace: "default", Name: "typo"}, tree.Options{})
+	if said := got.Missing[tree.Ref{Group: group, Kind: "Localcluster", Name: "typo"}]; err != nil || said != "group "+group+" has no kind Localcluster; did you mean LocalCluster?" {
+		t.Errorf("a kind in the wrong case: %v %q", err, said)
 	}
 }
 

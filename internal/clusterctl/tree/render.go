@@ -104,7 +104,7 @@ type entry struct {
 func (t *table) add(e entry) {
 	var status, severity, reason, since, message, paint string
 	if c := e.condition; c != nil {
-		status, severity, reason, message = string(c.Status), c.Severity, c.Reason, joined(c.Message)
+		status, severity, reason, message = string(c.Status), c.Severity, c.Reason, joined(withoutLog(c.Message))
 		since, paint = t.since(c.LastTransitionTime), t.color(c)
 	}
 	if e.note != "" {
@@ -131,7 +131,7 @@ func (t *table) condition(name, below string, c Condition) {
 		t.add(entry{name: name, below: below, condition: &c})
 		return
 	}
-	cells := []string{name, "", "", "", "", string(c.Status), c.Reason, t.since(c.LastTransitionTime), c.Message}
+	cells := []string{name, "", "", "", "", string(c.Status), c.Reason, t.since(c.LastTransitionTime), withoutLog(c.Message)}
 	t.lines = append(t.lines, line{cells, below, t.color(&c)})
 }
 

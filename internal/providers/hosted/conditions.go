@@ -110,7 +110,7 @@ func (j judged) processRunning() condition.Verdict {
 	}
 	message := "The control plane died (" + j.Process.LastExit + ") and is started again"
 	if j.Process.Log != "" {
-		message += "; it last said:\n" + j.Process.Log
+		message += j.Terms.LogText(j.Plane) + "; it last said:\n" + j.Process.Log
 	}
 	return condition.False("Died", message)
 }

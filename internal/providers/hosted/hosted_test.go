@@ -302,7 +302,7 @@ func TestConditions(t *testing.T) { // CP-12
 		"died": {s: running(t, func(s *Snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Config: s.Process.Config, LastExit: "exit status 1", Log: "no space left"}
 		}), want: wants{
-			"ProcessRunning": "False Died: The control plane died (exit status 1) and is started again; it last said:\nno space left", "EtcdClusterAvailable": "False NotAvailable: The control plane does not run"}},
+			"ProcessRunning": "False Died: The control plane died (exit status 1) and is started again (`slipway logs control-plane p -n ns` has its log); it last said:\nno space left", "EtcdClusterAvailable": "False NotAvailable: The control plane does not run"}},
 		"not carried": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }), want: wants{
 			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these",
 			"Available":      "True Available"}},

@@ -106,6 +106,14 @@ func (t Terms) NotCarried(plane *hostedv1.HostedControlPlane) string {
 	return fmt.Sprintf("Kubernetes %s is not available on this host, which has %s; the operator adds it with `slipway versions add %s`, or set %s to one of these", want, have, want, field)
 }
 
+// LogText says what shows the log of a control plane; empty: nothing of slipway does.
+func (t Terms) LogText(plane *hostedv1.HostedControlPlane) string {
+	if t.InPods {
+		return ""
+	}
+	return fmt.Sprintf(" (`slipway logs control-plane %s -n %s` has its log)", plane.Name, plane.Namespace)
+}
+
 // versionField is where the version of a control plane is set: where its Cluster has a class, there alone.
 func versionField(plane *hostedv1.HostedControlPlane) string {
 	if _, owned := plane.Labels[clusterv1.ClusterTopologyOwnedLabel]; owned {
