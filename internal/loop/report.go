@@ -27,7 +27,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 			return 0, nil, err
 		}
 		if change != nil {
-			urgency := r.Urgent.urgencyOf(change.Have, change.Want, !o.GetDeletionTimestamp().IsZero())
+			urgency := r.Urgent.urgencyOf(change, !o.GetDeletionTimestamp().IsZero(), len(out.Done) > 0)
 			if failed { // the next attempt may be far away
 				urgency = pacing.Urgent
 			}
@@ -61,7 +61,7 @@ func (r *Reconciler[O, S]) write(ctx context.Context, o O, change *kube.StatusCh
 
 // flushEvents records the events that were kept until now, and more.
 func (r *Reconciler[O, S]) flushEvents(o O, more []Event) {
-	for _, e := range r.writes.Release(client.ObjectKeyFromObject(o), more) {
+	for _, e := range combined(r.writes.Release(client.ObjectKeyFromObject(o), more)) {
 		r.record(o, e)
 	}
 }

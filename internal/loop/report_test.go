@@ -3,8 +3,10 @@ package loop
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -349,4 +351,52 @@ func TestMetrics(t *testing.T) { // ME-01
 	none.skipped("x", "y")
 	none.heldBack("x")
 	none.droppedEvent("x")
+}
+
+// TestPaceOfWhatIsUnderway: an object that was left alone for long and for which something is done says so together with what
+// comes of it, and not before.
+func TestPaceOfWhatIsUnderway(t *testing.T) { // FG-03
+	p := newPaced(t)
+	p.status.Phase = "Pending"
+	p.pass("new", 0, 0, 2*time.Second)
+	p.pass("written", 2*time.Second, 1, 0)
+	p.status.Phase, p.actions, p.act = "Provisioning", []Action{touch{}}, func() error { return nil }
+	p.pass("what was done leads to more", time.Minute, 1, time.Second)
+	p.actions = nil
+	p.pass("that does not come", 500*time.Millisecond, 1, 500*time.Millisecond)
+	p.status.Phase = "Running"
+	p.pass("all of it is written", 500*time.Millisecond, 2, 0)
+	p.status.Phase = "Provisioning"
+	p.pass("where nothing is done it is written at once", time.Minute, 3, 0)
+	p.status.Phase, p.actions = "Failed", []Action{touch{}}
+	p.pass("one action after the other", time.Minute, 3, time.Second)
+	p.pass("is no reason to wait", 600*time.Millisecond, 3, 400*time.Millisecond)
+	p.pass("for longer", 400*time.Millisecond, 4, 0)
+	p.status.NodeRef.Name = "n"
+	p.pass("what something waits for is written at once", time.Minute, 5, 0)
+}
+
+// TestEventsOfOneKind: the recorder takes events with the same reason for repetitions, and would keep the first text alone.
+func TestEventsOfOneKind(t *testing.T) {
+	p := newPaced(t)
+	p.status.NodeRef.Name = "n"
+	p.events = []Event{Normal("Created", "Created A"), Warning("Created", "B is late"), Normal("Created", "Created C"), Normal("Removed", "Removed D")}
+	p.once(time.Minute)
+	want := []string{"Normal Created Created A; Created C", "Warning Created B is late", "Normal Removed Removed D"}
+	if diff := cmp.Diff(want, p.recorded()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestLongEvent: the API refuses events with a text of more than 1024 bytes.
+func TestLongEvent(t *testing.T) {
+	p := newPaced(t)
+	p.status.NodeRef.Name = "n"
+	p.events = []Event{Normal("Created", "%s", "a"+strings.Repeat("é", 1000))}
+	p.once(time.Minute)
+	got := p.recorded()
+	note, found := strings.CutPrefix(strings.Join(got, ""), "Normal Created ")
+	if len(got) != 1 || !found || len(note) > 1024 || len(note) < 1020 || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
+		t.Errorf("%d bytes: %q", len(note), got)
+	}
 }

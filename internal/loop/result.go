@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,7 +27,34 @@ func (r *Reconciler[O, S]) record(o O, e Event) {
 		r.metrics.droppedEvent(r.Name)
 		return
 	}
-	r.Events.Eventf(o, nil, kind, e.Reason, "Reconcile", "%s", e.Message)
+	r.Events.Eventf(o, nil, kind, e.Reason, "Reconcile", "%s", noteOf(e.Message))
+}
+
+// maxNote is how many bytes of text the API takes in an event.
+const maxNote = 1024
+
+// noteOf is a message as the API takes it: of a longer one the beginning.
+func noteOf(message string) string {
+	const more = "…"
+	if len(message) <= maxNote {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxNote-len(more)], "") + more
+}
+
+// combined makes one event of those of the same type and reason. The recorder takes such events for repetitions of the first
+// and keeps its text alone.
+func combined(events []Event) []Event {
+	var out []Event
+	for _, e := range events {
+		same := func(o Event) bool { return o.Type == e.Type && o.Reason == e.Reason }
+		if i := slices.IndexFunc(out, same); i >= 0 {
+			out[i].Message += "; " + e.Message
+		} else {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 func (r *Reconciler[O, S]) log(ctx context.Context, plan Plan, out Outcome) {

@@ -6,6 +6,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
@@ -24,8 +25,10 @@ type Urgent struct {
 	Replicas bool
 }
 
-// urgencyOf says how long a change of a status may be deferred.
-func (u Urgent) urgencyOf(have, want map[string]any, deleting bool) pacing.Urgency {
+// urgencyOf says how long a change of a status may be deferred. What acted changed other objects, of which more is to be said
+// soon.
+func (u Urgent) urgencyOf(change *kube.StatusChange, deleting, acted bool) pacing.Urgency {
+	have, want := change.Have, change.Want
 	switch {
 	case !deleting && u.isUrgent(have, want):
 		return pacing.Urgent
@@ -33,6 +36,8 @@ func (u Urgent) urgencyOf(have, want map[string]any, deleting bool) pacing.Urgen
 		return pacing.Initial
 	case u.explains(have, want):
 		return pacing.Explanatory
+	case acted:
+		return pacing.Underway
 	}
 	return pacing.Deferrable
 }

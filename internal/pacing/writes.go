@@ -15,6 +15,8 @@ const (
 	Deferrable Urgency = iota
 	// Initial is the first change of something that has just begun: many will follow.
 	Initial
+	// Underway is a change with which something was done that leads to more of them, such as an object that was created.
+	Underway
 	// Explanatory changes correct what is written of why something is not ready.
 	Explanatory
 	// Urgent changes are waited for by something.
@@ -51,9 +53,9 @@ type Writes[K, E comparable] struct {
 
 // written is what is remembered of one object.
 type written[E comparable] struct {
-	// since is the time of the last write, or of the first deferral of what has just begun.
+	// since is the time of the last write, or of the first deferral of what has just begun or is underway.
 	since time.Time
-	// initial: nothing was written yet of what has just begun.
+	// initial: nothing was written yet of what has just begun, or is underway.
 	initial bool
 	// outdated is since when what is written explains something wrongly; zero: it does not.
 	outdated time.Time
@@ -67,7 +69,7 @@ type written[E comparable] struct {
 }
 
 // Delay returns for how long to defer a change; zero: it is to be written now, and counts as written. What has just begun is
-// deferred from its first change on.
+// deferred from its first change on, and so is what is underway after nothing had changed for long.
 func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duration {
 	if w.Interval <= 0 {
 		return 0
@@ -75,8 +77,12 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o, interval := w.objects[key], w.stretched(now)
-	if urgency == Initial && !o.initial {
+	switch {
+	case o.initial:
+	case urgency == Initial:
 		o.since, o.initial, o.interval = now, true, 2*interval
+	case urgency == Underway && now.Sub(o.since) >= 2*max(o.interval, interval): // after a long time without any
+		o.since, o.initial, o.interval = now, true, interval
 	}
 	o.interval = max(o.interval, interval)
 	switch {

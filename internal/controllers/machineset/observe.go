@@ -166,6 +166,9 @@ func (c *Controller) place(s *Snapshot, m *clusterv1.Machine, selector labels.Se
 	}
 }
 
+// notInitialized is why nothing is known of the Nodes of a workload cluster that has just begun.
+const notInitialized = "its control plane is not initialized yet"
+
 // readWorkload searches for Nodes of Machines that do not exist, where the set may be one that was restored.
 func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, all []clusterv1.Machine) error {
 	if s.Set.Status.ObservedGeneration > 0 || s.Cluster == nil || !s.Set.DeletionTimestamp.IsZero() {
@@ -177,7 +180,7 @@ func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, all []cluste
 		return nil
 	}
 	if !initialized {
-		s.Workload.Problem = "its control plane is not initialized yet"
+		s.Workload.Problem = notInitialized
 		return nil
 	}
 	exist := map[string]bool{}

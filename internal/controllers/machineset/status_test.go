@@ -50,10 +50,16 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 		out               loop.Outcome
 		want              string
 	}{
-		"not scaling up":      {"", up, settled(), loop.Outcome{}, "False NotScalingUp"},
-		"scaling up":          {"", up, settled(replicas(3)), loop.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas"},
-		"replicas not set":    {"", up, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas to be set; until then no Machine is created or deleted"},
-		"would be blocked":    {"said before it matters", up, settled(noTemplate), loop.Outcome{}, "False NotScalingUp Scaling up would be blocked because:\n* FooMachineTemplate it does not exist"},
+		"not scaling up":   {"", up, settled(), loop.Outcome{}, "False NotScalingUp"},
+		"scaling up":       {"", up, settled(replicas(3)), loop.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas"},
+		"replicas not set": {"", up, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas to be set; until then no Machine is created or deleted"},
+		"would be blocked": {"said before it matters", up, settled(noTemplate), loop.Outcome{}, "False NotScalingUp Scaling up would be blocked because:\n* FooMachineTemplate it does not exist"},
+		"nothing of the workload cluster is there": {"that its control plane does not run says the same", up,
+			settled(replicas(3), func(s *Snapshot) {
+				s.Set.Status.ObservedGeneration, s.Workload.Problem = 0, notInitialized
+				s.ControlPlane = plane("{apiVersion: p/v1, kind: FooPlane, metadata: {name: p}, spec: {version: v1.36.3}}")
+			}), loop.Outcome{},
+			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines are created once the workload cluster has been seen: its control plane is not initialized yet"},
 		"blocked by template": {"", up, settled(replicas(3), noTemplate), loop.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooMachineTemplate it does not exist"},
 		"blocked by preflight": {"MS-12", up, settled(replicas(3), func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), loop.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooPlane p does not exist"},

@@ -7,6 +7,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -48,7 +49,7 @@ func (a DeleteNetwork) String() string {
 	return fmt.Sprintf("delete network %s: the LocalCluster is being deleted", a.Name)
 }
 
-// SetEndpoint writes the control plane endpoint.
+// SetEndpoint writes the control plane endpoint, and the finalizer: what listens there comes next.
 type SetEndpoint struct {
 	Host string
 	Port int32
@@ -101,6 +102,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	case SetEndpoint:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) {
 			o.(*infrav1.LocalCluster).Spec.ControlPlaneEndpoint = *endpoint(a)
+			controllerutil.AddFinalizer(o, infrav1.LocalClusterFinalizer)
 		})
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the local cluster controller does not know how to %s", a)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,12 +83,18 @@ func Add(s loop.Setup, cfg Config) error {
 func (c *Controller) definition() loop.Controller[*infrav1.LocalCluster, Snapshot] {
 	return loop.Controller[*infrav1.LocalCluster, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalClusterFinalizer,
-		New: func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
+		New:            func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
+		DeferFinalizer: isUntouched,
 		Urgent: loop.Urgent{
 			Fields: []string{"initialization", "failureDomains", "network"}, Conditions: []string{clusterv1.ReadyCondition},
 		},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer, Gone: c.gone,
 	}
+}
+
+// isUntouched reports whether nothing was made yet for a simulated cluster: what it has besides its endpoint is in memory alone.
+func isUntouched(o *infrav1.LocalCluster) bool {
+	return o.Spec.Backend.Simulated != nil && !o.Spec.ControlPlaneEndpoint.IsValid() && !ptr.Deref(o.Status.Initialization.Provisioned, false)
 }
 
 // gone ends what is left of a LocalCluster without an object, where that has nothing to lose.

@@ -110,3 +110,33 @@ func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05
 		t.Errorf("nothing holds a simulated cluster back: %+v", p)
 	}
 }
+
+// TestFinalizerComesWithTheEndpoint: one write less for each simulated cluster; a network of a real one needs the finalizer first.
+func TestFinalizerComesWithTheEndpoint(t *testing.T) { // IC-02
+	yes := true
+	for name, tc := range map[string]struct {
+		cluster *infrav1.LocalCluster
+		defers  bool
+	}{
+		"nothing was made": {simulatedCluster(nil), true},
+		"told where": {simulatedCluster(func(o *infrav1.LocalCluster) {
+			o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 1}
+		}), false},
+		"its control plane chose": {simulatedCluster(func(o *infrav1.LocalCluster) { o.Status.Initialization.Provisioned = &yes }), false},
+		"with a network":          {localCluster(nil), false},
+	} {
+		w := newWorld(t, tc.cluster)
+		if got := w.definition().DeferFinalizer(tc.cluster); got != tc.defers {
+			t.Errorf("%s: the finalizer can wait: %t, want %t", name, got, tc.defers)
+		}
+	}
+	w := newWorld(t, simulatedCluster(func(o *infrav1.LocalCluster) { o.Finalizers = nil }))
+	w.backends[infrav1.SimulatedBackend] = w.backends[infrav1.ContainerBackend]
+	if err := w.act(t.Context(), Snapshot{Object: w.get(t), Cluster: coreCluster(nil)}, SetEndpoint{Host: "127.0.0.1", Port: 24000}); err != nil {
+		t.Fatal(err)
+	}
+	got := w.get(t)
+	if got.Spec.ControlPlaneEndpoint.Port != 24000 || !cmp.Equal(got.Finalizers, []string{infrav1.LocalClusterFinalizer}) {
+		t.Errorf("endpoint %v, finalizers %v", got.Spec.ControlPlaneEndpoint, got.Finalizers)
+	}
+}
