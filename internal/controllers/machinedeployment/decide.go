@@ -2,6 +2,7 @@ package machinedeployment
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -76,12 +77,30 @@ func decideTemplates(s Snapshot, p *loop.Plan) {
 	}
 }
 
+// templatesFollow is how long after a deployment its templates may be created without a word that a person has something to do: in a
+// manifest they may stand behind it.
+const templatesFollow = 10 * time.Second
+
 // templateProblem says which template blocks the creation of Machines, empty: none.
 func templateProblem(s Snapshot) string {
 	for _, template := range s.Templates.Unusable() {
+		if templatesAwaited(s) > 0 {
+			return fmt.Sprintf("Waiting for %s %s to be created", template.Ref.Kind, template.Ref.Name)
+		}
 		return template.Blocker()
 	}
 	return ""
+}
+
+// templatesAwaited is how much longer a template that does not exist is no problem yet.
+func templatesAwaited(s Snapshot) time.Duration {
+	for _, template := range s.Templates.Unusable() {
+		if template.Object.Problem != "" || s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)) != "" {
+			return 0
+		}
+		return max(0, s.Deployment.CreationTimestamp.Add(templatesFollow).Sub(s.Now))
+	}
+	return 0
 }
 
 // decideRollout scales the MachineSets as package rollout plans.
@@ -103,6 +122,9 @@ func decideRollout(s Snapshot, p *loop.Plan) {
 		wait := p.WaitFor(rolloutHeld, "%s", r.held)
 		if waiting, ambiguous := machinesWithUnknownNodes(s); scalingProblem(s) == "" {
 			wait.ForAll("Machine", append(waiting, ambiguous...)).ToChange("condition " + clusterv1.MachineNodeHealthyCondition)
+		} else if left := templatesAwaited(s); left > 0 {
+			wait.For(kind, s.Deployment.Name).ForTime()
+			p.RecheckIn(left)
 		} else {
 			wait.For(kind, s.Deployment.Name).ForPerson()
 		}

@@ -1,6 +1,8 @@
 package machinedeployment
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // names of MachineSets that follow from the fixture; TestNamesFollowFromWhatMakesThem says why they stay the same.
@@ -387,5 +390,34 @@ func TestView(t *testing.T) { // DP-06
 		metav1.Condition{Type: clusterv1.MachineUpdatingCondition, Status: "False", Reason: clusterv1.MachineInPlaceUpdateFailedReason})
 	if got := setView(s, &s.Sets[0]); got.Updating != 0 || got.Free != 2 {
 		t.Errorf("a Machine whose update failed is replaced: %+v", got)
+	}
+}
+
+// A template that stands behind its deployment in a manifest is no alarm; one that is missing for longer is, once.
+func TestTemplatesFollow(t *testing.T) { // DP-19
+	created := func(ago time.Duration, problem string) Snapshot {
+		return fresh(func(s *Snapshot) {
+			s.Deployment.CreationTimestamp = metav1.NewTime(now().Add(-ago))
+			s.Templates[0].Object = contract.Object{Problem: problem}
+		})
+	}
+	for name, tc := range map[string]struct {
+		s       Snapshot
+		until   loop.Until
+		message string
+		recheck time.Duration
+	}{
+		"just created": {created(2*time.Second, ""), loop.UntilTime, "Waiting for HostTemplate i to be created", 8 * time.Second},
+		"late":         {created(templatesFollow, ""), loop.UntilPerson, "HostTemplate i does not exist", 0},
+		"unreadable":   {created(time.Second, "kind ConfigTemplate is not installed"), loop.UntilPerson, "kind ConfigTemplate is not installed", 0},
+	} {
+		p := Decide(tc.s)
+		held := p.Wait[slices.IndexFunc(p.Wait, func(w loop.Wait) bool { return w.Reason == "RolloutHeld" })]
+		if held.Until != tc.until || held.Message != tc.message || p.Recheck != tc.recheck {
+			t.Errorf("%s: %+v, again in %s", name, held, p.Recheck)
+		}
+		if before := "Waiting for HostTemplate i to be created"; tc.until == loop.UntilPerson && strings.Contains(before, held.Message) {
+			t.Errorf("%s: the message was there before, so that there is no event", name)
+		}
 	}
 }
