@@ -40,8 +40,7 @@ func (l Link) Decide(p *loop.Plan) {
 	switch presence := l.Presence(); {
 	case presence == contract.NotSet, l.IsLost() && l.Expendable:
 	case l.IsLost():
-		p.WaitFor(clusterv1.ObjectDeletedReason, "%s has been deleted while it was in use: restore it, or delete %s %s",
-			l, l.Owner.Kind, l.From.GetName()).For(l.Ref.Kind, l.Ref.Name).ForPerson()
+		p.WaitFor(clusterv1.ObjectDeletedReason, "%s", l.lostText()).For(l.Ref.Kind, l.Ref.Name).ForPerson()
 	case presence == contract.Missing:
 		p.WaitFor(clusterv1.ObjectDoesNotExistReason, "Waiting for %s to be created", l).For(l.Ref.Kind, l.Ref.Name).ToChange("")
 		p.RecheckIn(missingRecheck)

@@ -106,7 +106,7 @@ func TestLink(t *testing.T) { // CL-06, CL-16, CT-07, MA-05, MA-06, MA-07
 			[]string{"Waiting for FooMachine i to be created", "recheck 30s"}, condition.False("ObjectDoesNotExist", "FooMachine does not exist")},
 		"lost": {"nothing but a person brings it back", world(reached),
 			[]string{"FooMachine i has been deleted while it was in use: restore it, or delete Fleet f"},
-			condition.False("ObjectDeleted", "FooMachine has been deleted while the Fleet still exists")},
+			condition.False("ObjectDeleted", "FooMachine i has been deleted while it was in use: restore it, or delete Fleet f")},
 		"not owned": {"ownership comes first", world(owned("{kind: Other, name: o, uid: o}")),
 			[]string{"own FooMachine i: it is the Fleet's infrastructure"}, condition.False("NotReady", "FooMachine status.initialization.provisioned is false")},
 		"owner of an earlier life": {"replaced", world(owned("{apiVersion: cluster.x-k8s.io/v1beta2, kind: Fleet, name: f, uid: old, controller: true}")),

@@ -30,12 +30,17 @@ func (l Link) Verdict() condition.Verdict {
 	return l.mirror()
 }
 
+// lostText says that the object has been deleted under its owner, and what to do.
+func (l Link) lostText() string {
+	return fmt.Sprintf("%s has been deleted while it was in use: restore it, or delete %s %s", l, l.Owner.Kind, l.From.GetName())
+}
+
 func (l Link) missing() condition.Verdict {
 	switch {
 	case !l.From.GetDeletionTimestamp().IsZero():
 		return condition.False(clusterv1.ObjectDeletedReason, l.Ref.Kind+" has been deleted")
 	case l.Reached:
-		return condition.False(clusterv1.ObjectDeletedReason, fmt.Sprintf("%s has been deleted while the %s still exists", l.Ref.Kind, l.Owner.Kind))
+		return condition.False(clusterv1.ObjectDeletedReason, l.lostText())
 	}
 	return condition.False(clusterv1.ObjectDoesNotExistReason, l.Ref.Kind+" does not exist")
 }

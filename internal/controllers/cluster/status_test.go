@@ -57,7 +57,7 @@ func TestConditions(t *testing.T) {
 		"infra invalid":     {"CL-16", settled(func(s *Snapshot) { s.Infra = infra("status: {conditions: [{type: Ready, status: Maybe}]}") }), nil, "InfrastructureReady", condition.Unknown("InvalidConditionReported", `field status.conditions[Ready]: status is "Maybe", want True, False or Unknown`)},
 		"infra problem":     {"CL-16", fresh(func(s *Snapshot) { s.Infra = contract.InfraCluster(contract.Object{Problem: "install it"}) }), nil, "InfrastructureReady", condition.Unknown("InternalError", "install it")},
 		"infra missing":     {"CL-16", fresh(), nil, "InfrastructureReady", condition.False("ObjectDoesNotExist", "FooCluster does not exist")},
-		"infra deleted":     {"CL-16", settled(noInfra), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooCluster has been deleted while the Cluster still exists")},
+		"infra deleted":     {"CL-16", settled(noInfra), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooCluster i has been deleted while it was in use: restore it, or delete Cluster c")},
 		"infra deleted too": {"CL-16", settled(noInfra, deleted), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooCluster has been deleted")},
 		"no infra ref":      {"CL-07", settled(noInfra, noInfraRef), nil, "InfrastructureReady", condition.True("Ready")},
 		"topology to come":  {"CL-16", fresh(noInfraRef, topology), nil, "InfrastructureReady", condition.False("ObjectDoesNotExist", "Waiting for the topology of the Cluster to be reconciled")},
@@ -76,7 +76,7 @@ func TestConditions(t *testing.T) {
 		}), nil, "ControlPlaneAvailable", condition.Unknown("InvalidConditionReported", `field status.conditions[Available]: status is "Maybe", want True, False or Unknown`)},
 		"plane problem":   {"CL-17", fresh(func(s *Snapshot) { s.ControlPlane = contract.ControlPlane(contract.Object{Problem: "install it"}) }), nil, "ControlPlaneAvailable", condition.Unknown("InternalError", "install it")},
 		"plane missing":   {"CL-17", fresh(), nil, "ControlPlaneAvailable", condition.False("ObjectDoesNotExist", "FooPlane does not exist")},
-		"plane deleted":   {"CL-17", settled(noControl), nil, "ControlPlaneAvailable", condition.False("ObjectDeleted", "FooPlane has been deleted while the Cluster still exists")},
+		"plane deleted":   {"CL-17", settled(noControl), nil, "ControlPlaneAvailable", condition.False("ObjectDeleted", "FooPlane p has been deleted while it was in use: restore it, or delete Cluster c")},
 		"no plane object": {"CL-17", fresh(noControlPlaneRef), nil, "ControlPlaneAvailable", condition.False("NotAvailable", "The control plane is not there yet")},
 
 		"initialized":             {"CL-09", settled(), nil, "ControlPlaneInitialized", condition.True("Initialized")},

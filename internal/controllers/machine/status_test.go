@@ -79,7 +79,7 @@ func TestConditions(t *testing.T) {
 		"bootstrap invalid":  {"CT-07", settled(func(s *Snapshot) { s.Bootstrap = bootstrap("status: {conditions: [{type: Ready, status: Maybe}]}") }), nil, "BootstrapConfigReady", condition.Unknown("InvalidConditionReported", `field status.conditions[Ready]: status is "Maybe", want True, False or Unknown`)},
 		"bootstrap problem":  {"a person has to help", fresh(func(s *Snapshot) { s.Bootstrap = contract.BootstrapConfig(contract.Object{Problem: "install it"}) }), nil, "BootstrapConfigReady", condition.Unknown("InternalError", "install it")},
 		"bootstrap missing":  {"not yet", fresh(), nil, "BootstrapConfigReady", condition.False("ObjectDoesNotExist", "FooConfig does not exist")},
-		"bootstrap deleted":  {"it was there", settled(func(s *Snapshot) { s.Bootstrap = contract.BootstrapConfigView{} }), nil, "BootstrapConfigReady", condition.False("ObjectDeleted", "FooConfig has been deleted while the Machine still exists")},
+		"bootstrap deleted":  {"it was there", settled(func(s *Snapshot) { s.Bootstrap = contract.BootstrapConfigView{} }), nil, "BootstrapConfigReady", condition.False("ObjectDeleted", "FooConfig b has been deleted while it was in use: restore it, or delete Machine m")},
 		"bootstrap goes too": {"MD-14", settled(deleted, noProviders), nil, "BootstrapConfigReady", condition.False("ObjectDeleted", "FooConfig has been deleted")},
 
 		"infra ready":    {"mirrored", settled(), nil, "InfrastructureReady", condition.True("Fine")},
@@ -98,7 +98,7 @@ func TestConditions(t *testing.T) {
 		}), nil, "InfrastructureReady", condition.Unknown("InternalError", "FooMachine i reports what its contract does not allow: field spec.providerID: want string, have array")},
 		"infra problem":  {"a person has to help", fresh(func(s *Snapshot) { s.Infra = contract.InfraMachine(contract.Object{Problem: "install it"}) }), nil, "InfrastructureReady", condition.Unknown("InternalError", "install it")},
 		"infra missing":  {"not yet", fresh(), nil, "InfrastructureReady", condition.False("ObjectDoesNotExist", "FooMachine does not exist")},
-		"infra deleted":  {"MA-07", settled(func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooMachine has been deleted while the Machine still exists")},
+		"infra deleted":  {"MA-07", settled(func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooMachine i has been deleted while it was in use: restore it, or delete Machine m")},
 		"infra goes too": {"MD-14", settled(deleted, noProviders), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooMachine has been deleted")},
 
 		"Node ready":            {"MA-19", settled(), nil, "NodeReady", condition.True("NodeReady")},

@@ -357,18 +357,18 @@ func TestConditions(t *testing.T) { // MP-12
 		"no bootstrap data": {"what is missing first is said first", settled(func(s *Snapshot) {
 			s.Bootstrap, s.Infra = contract.BootstrapConfigView{}, infra(`{ready: false, conditions: [{type: Ready, status: "False", reason: Waits, message: waiting}]}`)
 			s.Pool.Status.Initialization.BootstrapDataSecretCreated = ptr(true)
-		}), wants{"Available": "False NotAvailable: * BootstrapConfigReady: FooConfig has been deleted while the MachinePool still exists\n* InfrastructureReady: waiting"}},
+		}), wants{"Available": "False NotAvailable: * BootstrapConfigReady: FooConfig b has been deleted while it was in use: restore it, or delete MachinePool p\n* InfrastructureReady: waiting"}},
 		"bootstrap data lost": {"no further machine can join", settled(func(s *Snapshot) {
 			s.Bootstrap, s.Pool.Spec.Replicas = contract.BootstrapConfigView{}, ptr[int32](3)
 			s.Pool.Status.Initialization.BootstrapDataSecretCreated = ptr(true)
-		}), wants{"Available": "False NotAvailable: FooConfig has been deleted while the MachinePool still exists\n2 available replicas, at least 3 required"}},
+		}), wants{"Available": "False NotAvailable: FooConfig b has been deleted while it was in use: restore it, or delete MachinePool p\n2 available replicas, at least 3 required"}},
 		"CT-07 invalid": {"", settled(func(s *Snapshot) {
 			s.Infra = infra(`{ready: true, conditions: [{type: Ready, status: maybe}]}`)
 		}), wants{"InfrastructureReady": `Unknown InvalidConditionReported: field status.conditions[Ready]: status is "maybe", want True, False or Unknown`}},
 		"infrastructure deleted": {"", settled(func(s *Snapshot) {
 			s.Infra = contract.InfraMachinePoolView{}
 			s.Pool.Status.Initialization.InfrastructureProvisioned = ptr(true)
-		}), wants{"InfrastructureReady": "False ObjectDeleted: FooPool has been deleted while the MachinePool still exists"}},
+		}), wants{"InfrastructureReady": "False ObjectDeleted: FooPool i has been deleted while it was in use: restore it, or delete MachinePool p"}},
 		"kind missing": {"", settled(func(s *Snapshot) { s.Infra = contract.InfraMachinePool(contract.Object{Problem: "install it"}) }), wants{"InfrastructureReady": "Unknown InternalError: install it"}},
 		"secret provided": {"", settled(func(s *Snapshot) {
 			s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{}
