@@ -2,6 +2,8 @@ package authority
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -9,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
 // Purpose of a Secret of the cluster; the Secret is named <cluster>-<purpose>.
@@ -94,4 +98,14 @@ func Purposes(required []Requirement) []Purpose {
 		out = append(out, r.Purpose)
 	}
 	return out
+}
+
+// Fingerprint stands for the certificates of an authority's Secret, in their order: the first signs. Empty: there are none that can be read.
+func Fingerprint(secret *corev1.Secret) string {
+	certs, err := pki.ReencodeCerts(secret.Data[corev1.TLSCertKey])
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(certs)
+	return hex.EncodeToString(sum[:16])
 }

@@ -103,6 +103,13 @@ type HostedControlPlaneStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	AddonsHash string `json:"addonsHash,omitempty"`
 
+	// authority stands for the certificates of Secret <cluster>-ca with which the API server runs, in their order, and which nodes
+	// that join are told of. Another content of the Secret has taken effect when this changes.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Authority string `json:"authority,omitempty"`
+
 	// quiesced is the value of the annotation controlplane.slipway.dev/quiesce once it is fulfilled.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -619,3 +619,45 @@ func TestVersionThatIsNotAvailable(t *testing.T) {
 		t.Error(message)
 	}
 }
+
+// The status says which authority is in effect: the process runs with it, and nodes that join are told of it.
+func TestAuthorityInEffect(t *testing.T) { // CP-15
+	another, err := authority.Generate(PurposeCA, authority.Keys{}, now)
+	must(t, err)
+	changed := func(s *Snapshot) {
+		s.Plane.Status.Authority = "before"
+		s.Secrets[PurposeCA] = s.Secrets[PurposeCA].DeepCopy()
+		s.Secrets[PurposeCA].Data = another
+	}
+	restarted := func(s *Snapshot) { s.Process.Config = configOf(*s, endpointOf(*s)).Hash() }
+	starting := func(s *Snapshot) { s.Process.Ready = false }
+	hash := func(s Snapshot) string { return addonsOf(s, endpointOf(s)).Hash() }
+	for name, tc := range map[string]struct {
+		s    Snapshot
+		done func(Snapshot) []loop.Action
+		want bool // that of the Secret
+	}{
+		"settled":               {running(t), nil, true},
+		"the Secret is changed": {running(t, changed), nil, false},
+		"restarting":            {running(t, changed, restarted, starting), nil, false},
+		"restarted":             {running(t, changed, restarted), nil, false},
+		"nodes are told":        {running(t, changed, restarted), func(s Snapshot) []loop.Action { return []loop.Action{ApplyAddons{Hash: hash(s)}} }, true},
+		"the Secret is gone":    {running(t, changed, restarted, func(s *Snapshot) { delete(s.Secrets, PurposeProxy) }), nil, false},
+		"the Cluster is gone":   {running(t, changed, func(s *Snapshot) { s.Cluster = nil }), nil, false},
+		"simulated, changed":    {simulatedSnapshot(t, changed), nil, false},
+		"simulated, restarted":  {simulatedSnapshot(t, changed), func(s Snapshot) []loop.Action { return []loop.Action{StartProcess{Version: "v1.30.0"}} }, true},
+	} {
+		var out loop.Outcome
+		if tc.done != nil {
+			out.Done = tc.done(tc.s)
+		}
+		want := tc.s.Plane.Status.Authority
+		if tc.want {
+			want = authority.Fingerprint(tc.s.Secrets[PurposeCA])
+		}
+		report := Report(tc.s, loop.Plan{}, out)
+		if got := report.Status.(hostedv1.HostedControlPlaneStatus).Authority; got != want || got == "" {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -46,6 +46,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	if (status.AddonsHash != "" || !s.Terms.Addons) && s.Process.Ready {
 		status.Initialization.ControlPlaneInitialized = &yes
 	}
+	status.Authority = authorityInEffect(s, status.AddonsHash)
 	j := judged{Snapshot: s, addons: status.AddonsHash != ""}
 	if len(p.Wait) > 0 {
 		j.reason, j.waiting = p.Wait[0].Reason, p.Wait[0].Message
@@ -62,12 +63,26 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, status, out)}
 }
 
+// authorityInEffect stands for the authority with which the process runs and of which nodes are told: that of the Secret, once the process has
+// what follows from it and add-ons with it were applied; until then the one before.
+func authorityInEffect(s Snapshot, applied string) string {
+	before := s.Plane.Status.Authority
+	if s.Cluster == nil || !s.Process.Ready || slices.ContainsFunc(s.authorities(), func(p Purpose) bool { return s.Secrets[p] == nil }) {
+		return before
+	}
+	endpoint := endpointOf(s)
+	if s.Process.Config != configOf(s, endpoint).Hash() || s.Terms.Addons && applied != addonsOf(s, endpoint).Hash() {
+		return before
+	}
+	return authority.Fingerprint(s.Secrets[PurposeCA])
+}
+
 // afterStart is the snapshot with what is known to follow from the start of the control plane.
 func afterStart(s Snapshot, out loop.Outcome) Snapshot {
 	for _, a := range out.Done {
 		if start, ok := a.(StartProcess); ok && s.Terms.Started != nil {
 			s.Process = *s.Terms.Started
-			s.Process.Since, s.Process.Version, s.Process.Config = s.Now, start.Version, "started"
+			s.Process.Since, s.Process.Version, s.Process.Config = s.Now, start.Version, configOf(s, endpointOf(s)).Hash()
 		}
 	}
 	return s
@@ -100,7 +115,7 @@ func events(s Snapshot, status hostedv1.HostedControlPlaneStatus, out loop.Outco
 	if int32(s.Process.Restarts) > s.Plane.Status.Process.Restarts {
 		list = append(list, loop.Warning("ControlPlaneDied", "The control plane died (%s) and was started again", s.Process.LastExit))
 	}
-	if isTrue(status.Initialization.ControlPlaneInitialized) && !isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) {
+	if s.Cluster != nil && isTrue(status.Initialization.ControlPlaneInitialized) && !isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) {
 		list = append(list, loop.Normal("ControlPlaneInitialized", "The API server answers at %s", authority.Server(endpointOf(s))))
 	}
 	return list
