@@ -47,6 +47,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/recovery"
 	"github.com/slipwayhq/slipway/internal/cli/restore"
 	"github.com/slipwayhq/slipway/internal/cli/rollout"
+	"github.com/slipwayhq/slipway/internal/cli/rotate"
 	"github.com/slipwayhq/slipway/internal/cli/snapshots"
 	"github.com/slipwayhq/slipway/internal/cli/status"
 	"github.com/slipwayhq/slipway/internal/cli/up"
@@ -137,6 +138,7 @@ func verbs() []func(env.Env) *cobra.Command {
 		recovery.Command,
 		restore.Command,
 		rollout.Command,
+		rotate.Command,
 		snapshots.Command,
 		status.Command,
 		func(e env.Env) *cobra.Command { return up.Command(e, manager.Prepare) },

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,7 +70,9 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 		return nil, err
 	}
 	c := &cluster{spec: spec, since: s.cfg.Now(), faults: f, leaf: l, conns: map[net.Conn]struct{}{}}
-	c.tenant = api.NewTenant(keys, spec.Version, authority.Cert, f.delay)
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(spec.CACert) // all of them, and the first signs
+	c.tenant = api.NewTenant(keys, spec.Version, clients, f.delay)
 	if err := c.openEtcd(s.cfg.Now); err != nil {
 		return nil, err
 	}

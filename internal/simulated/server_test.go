@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
@@ -204,6 +206,31 @@ func TestAccess(t *testing.T) {
 	}
 	if _, err := user.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("giving itself more: %v", err)
+	}
+}
+
+// Of several authorities the first signs, and the clients of all are trusted.
+func TestTwoAuthorities(t *testing.T) { // CP-15
+	w := newWorld(t, t.TempDir())
+	old, next, foreign := w.ca, authority(t), authority(t)
+	spec := w.spec(t, "one")
+	spec.CACert, spec.CAKey = slices.Concat(next.CertPEM, old.CertPEM), next.KeyPEM
+	if err := w.Start("one", spec); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		authority, signer pki.Pair
+		want              func(error) bool
+	}{
+		"of the old one":     {next, old, func(err error) bool { return err == nil }},
+		"of the new one":     {next, next, func(err error) bool { return err == nil }},
+		"of another":         {next, foreign, apierrors.IsUnauthorized},
+		"who trusts the old": {old, old, func(err error) bool { return err != nil && strings.Contains(err.Error(), "x509") }},
+	} {
+		client := clientOf(t, access(t, spec.Address, tc.authority, tc.signer, "kubernetes-admin", "system:masters"))
+		if _, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !tc.want(err) {
+			t.Errorf("a client %s: %v", name, err)
+		}
 	}
 }
 

@@ -155,6 +155,19 @@ type Component struct {
 	ExtraArgs []Arg `json:"extraArgs,omitempty"`
 }
 
+// Flags are the flags as on a command line.
+func (c Component) Flags() []string {
+	var out []string
+	for _, a := range c.ExtraArgs {
+		value := ""
+		if a.Value != nil {
+			value = *a.Value
+		}
+		out = append(out, "--"+a.Name+"="+value)
+	}
+	return out
+}
+
 // Arg is one flag of a component. A flag that may be repeated appears once for each value.
 type Arg struct {
 	// name is the flag's name without leading dashes, for example event-ttl.

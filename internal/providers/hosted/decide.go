@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -327,8 +328,8 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 		Endpoint: fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port), Everywhere: s.Terms.Listens != nil && s.Terms.Listens.Elsewhere,
 		ServiceCIDRs: services, PodCIDRs: pods, ServiceDomain: s.Cluster.Spec.ClusterNetwork.ServiceDomain,
 		CertificateDays: int(spec.CertificateValidityDays), Authorities: fingerprint(s),
-		APIServer: flags(spec.APIServer), ControllerManager: flags(spec.ControllerManager),
-		Scheduler: flags(spec.Scheduler), Etcd: flags(spec.Etcd),
+		APIServer: spec.APIServer.Flags(), ControllerManager: spec.ControllerManager.Flags(),
+		Scheduler: spec.Scheduler.Flags(), Etcd: spec.Etcd.Flags(),
 		Security: s.security(), EncryptionKeys: keyFingerprint(s), Restore: restoreID(s), Only: s.Quiesce.Only(),
 	}
 }
@@ -351,18 +352,6 @@ func ranges(s Snapshot) (services, pods []string) {
 	return services, pods
 }
 
-func flags(c hostedv1.Component) []string {
-	var out []string
-	for _, a := range c.ExtraArgs {
-		value := ""
-		if a.Value != nil {
-			value = *a.Value
-		}
-		out = append(out, "--"+a.Name+"="+value)
-	}
-	return out
-}
-
 // addonsOf is what the workload cluster is given.
 func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 	spec := s.Plane.Spec.Addons
@@ -370,15 +359,10 @@ func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 	p := addons.Params{
 		ClusterName: s.Cluster.Name, Version: s.Plane.Spec.Version, Host: endpoint.Host, Port: endpoint.Port,
 		CA: s.Secrets[PurposeCA].Data[corev1.TLSCertKey], ServiceCIDR: strings.Join(services, ","), PodCIDR: strings.Join(pods, ","),
-		ServiceDomain: s.Cluster.Spec.ClusterNetwork.ServiceDomain, ImageRepository: spec.ImageRepository,
-		CoreDNS: !spec.CoreDNS.Disabled, KubeProxy: !spec.KubeProxy.Disabled,
+		ServiceDomain:   cmp.Or(s.Cluster.Spec.ClusterNetwork.ServiceDomain, workload.DefaultServiceDomain),
+		ImageRepository: cmp.Or(spec.ImageRepository, hostedv1.DefaultImageRepository),
+		CoreDNS:         !spec.CoreDNS.Disabled, KubeProxy: !spec.KubeProxy.Disabled,
 		SignedServing: s.Plane.Spec.Security.KubeletServingCertificates != "",
-	}
-	if p.ServiceDomain == "" {
-		p.ServiceDomain = workload.DefaultServiceDomain
-	}
-	if p.ImageRepository == "" {
-		p.ImageRepository = hostedv1.DefaultImageRepository
 	}
 	p.OwnKubeProxy = p.ImageRepository == hostedv1.DefaultImageRepository
 	return p

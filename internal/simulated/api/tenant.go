@@ -36,11 +36,10 @@ type Tenant struct {
 	eviction *podstore.EvictionREST
 }
 
-// NewTenant returns a cluster whose users have client certificates of the authority.
-func NewTenant(keys *store.Keyspace, version string, authority *x509.Certificate, delay func() time.Duration) *Tenant {
+// NewTenant returns a cluster whose users have client certificates of the authorities.
+func NewTenant(keys *store.Keyspace, version string, authorities *x509.CertPool, delay func() time.Duration) *Tenant {
 	options := x509request.DefaultVerifyOptions()
-	options.Roots = x509.NewCertPool()
-	options.Roots.AddCert(authority)
+	options.Roots = authorities
 	return &Tenant{
 		Keys: keys, Version: version, Delay: delay,
 		certificates: &certificates{

@@ -1,0 +1,123 @@
+// Package rotate is the verb "rotate".
+//
+// Does: shows what a rotation of a cluster's certificate authority would do, or how far one is, asks, and prints how far it gets.
+//
+// Never: decides what comes next (package clusterctl/rotation does), or prints a key.
+//
+// Read first: Command.
+package rotate
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/consent"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
+	"github.com/slipwayhq/slipway/internal/clusterctl/rotation"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Command builds the verb.
+func Command(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "rotate", Short: "Replace the certificate authority of a cluster while it runs"}
+	cmd.AddCommand(authority(e))
+	argument.Group(cmd)
+	return cmd
+}
+
+// options are the flags.
+type options struct {
+	connection       *management.Flags
+	certificate, key string
+	consent          *consent.Flags
+}
+
+// authority builds the verb "rotate authority".
+func authority(e env.Env) *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "authority CLUSTER",
+		Short: "Replace the certificate authority of a cluster with a hosted control plane",
+		Long: `Replace the certificate authority of a cluster with a hosted control plane, in Secret CLUSTER-ca, while the cluster runs: show the
+steps, ask, and do them. The new authority is trusted beside the old one first, then signs, then is alone. The control plane restarts in place
+each time, and all nodes are replaced twice, as the strategy of their MachineDeployment says. At the end, what the old authority has signed is
+refused: fetch kubeconfigs again.
+
+How far it is stands in the Secret. The rotation does not proceed without this command: run it again after it was interrupted, and
+it continues. Nothing is begun while something is rolled out, or where a node could not be replaced.`,
+		Example: `  slipway rotate authority demo --dry-run
+  slipway rotate authority demo
+  slipway rotate authority demo --certificate new.crt --key new.key`,
+		Args: argument.One("CLUSTER"),
+	}
+	flags := cmd.Flags()
+	o.connection = management.Add(flags)
+	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
+	flags.StringVar(&o.certificate, "certificate", "", "file with the certificate of the new authority in PEM (default: one is made)")
+	flags.StringVar(&o.key, "key", "", "file with the private key of the new authority in PEM")
+	o.consent = consent.Add(flags, "print the steps and where the rotation is, and change nothing")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		order, err := o.order(e)
+		if err != nil {
+			return err
+		}
+		c, err := o.connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		order.Client = c.Client
+		return c.Explain(o.run(cmd.Context(), e, order, client.ObjectKey{Namespace: c.Namespace, Name: args[0]}))
+	}
+	return cmd
+}
+
+// order is the rotation as the flags want it.
+func (o *options) order(e env.Env) (rotation.Order, error) {
+	order := rotation.Order{Now: e.Now, Say: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
+	if o.certificate == "" && o.key == "" {
+		return order, nil
+	}
+	if o.certificate == "" || o.key == "" {
+		return order, fault.New(fault.Invalid, "Usage", "--certificate and --key belong together: give both, or none")
+	}
+	var parts [2][]byte
+	for i, file := range []string{o.certificate, o.key} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return order, fault.New(fault.Invalid, "Usage", "the new authority cannot be read").From(err)
+		}
+		parts[i] = data
+	}
+	pair, err := rotation.Given(parts[0], parts[1], e.Now())
+	order.New = &pair
+	return order, err
+}
+
+func (o *options) run(ctx context.Context, e env.Env, order rotation.Order, key client.ObjectKey) error {
+	of, err := cluster.Get(ctx, order.Client, key)
+	if err != nil {
+		return err
+	}
+	p, err := order.Prepare(ctx, of)
+	if err != nil {
+		return err
+	}
+	work := consent.Work{
+		Verb: "rotate", Plan: p, Lines: p.Lines(), Do: func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) },
+		Done: func(took string) string {
+			return fmt.Sprintf("The authority of cluster %s is replaced after %s; what the old one signed is refused. Everyone needs a new kubeconfig: "+
+				"slipway get kubeconfig %s, also with --user for persons. Programs outside of the cluster that have the old certificate need the new one.", key.Name, took, key.Name)
+		},
+	}
+	if p.UnderWay() || p.Problem != "" {
+		work.Verb = ""
+	}
+	return o.consent.Run(ctx, e, work)
+}

@@ -1,0 +1,244 @@
+package rotation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/clusterctl/rollout"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/pause"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+)
+
+const (
+	// manager is the name of the field manager without its prefix.
+	manager = "cli"
+	// interval is how often it is read how far something is.
+	interval = time.Second
+	// patience is how many reads in a row may find the management cluster unreachable: it may be restarting.
+	patience = 15
+)
+
+// Order rotates authorities.
+type Order struct {
+	Client client.Client
+	Now    func() time.Time
+	// New is the authority to install; nil: one is made.
+	New *pki.Pair
+	// Interval is how often it is read how far it is; default 1 s.
+	Interval time.Duration
+	// Say is told how far it is, where that changes.
+	Say func(string)
+}
+
+// Prepare reads what a rotation of the Cluster's authority would do, or where one is that is under way. Nothing is changed.
+func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, error) {
+	s, err := o.read(ctx, client.ObjectKeyFromObject(cluster))
+	if err != nil {
+		return Plan{}, err
+	}
+	state, err := Read(s.Secret)
+	if err != nil {
+		return Plan{}, err
+	}
+	if o.New == nil && state.Phase == None && s.Secret.Type != clusterv1.ClusterSecretType {
+		return Plan{}, fault.New(fault.Invalid, ReasonUnsupported, "Secret %s was not made here, so that its successor is not either: give the new authority with --certificate and --key", s.Secret.Name)
+	}
+	if o.New != nil {
+		if state.Phase != None {
+			return Plan{}, fault.New(fault.Invalid, ReasonNotNow, "a rotation of the authority of cluster %q is under way: run the command without --certificate and --key to continue it", cluster.Name)
+		}
+		if err := state.checkNew(*o.New); err != nil {
+			return Plan{}, err
+		}
+	}
+	return planOf(s, state, o.New), nil
+}
+
+// Run does what Prepare has planned, until it is done.
+func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
+	r := &run{Order: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.UnderWay()}
+	said, failures := "", 0
+	for {
+		done, text, err := r.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return over(ctx, said)
+		case fault.KindOf(err) == fault.Conflict || apierrors.IsConflict(err): // decided again
+		case fault.KindOf(err) == fault.Unreachable && failures < patience:
+			failures++
+		case err != nil:
+			return err
+		default:
+			failures = 0
+		}
+		if text != "" && text != said {
+			said = text
+			o.say(text)
+		}
+		if done {
+			return nil
+		}
+		if err := pause.For(ctx, o.every()); err != nil {
+			return over(ctx, said)
+		}
+	}
+}
+
+// run is one run of a rotation. Once it has begun, a Secret without a rotation says that it is done: also where the answer to the last
+// write was lost.
+type run struct {
+	Order
+	cluster client.ObjectKey
+	begun   bool
+}
+
+// step does what comes next, and says it.
+func (r *run) step(ctx context.Context) (done bool, text string, err error) {
+	s, err := r.read(ctx, r.cluster)
+	if err != nil {
+		return false, "", err
+	}
+	state, err := Read(s.Secret)
+	if err != nil || r.begun && state.Phase == None {
+		return err == nil, "", err
+	}
+	next, err := Decide(s)
+	if err != nil {
+		return false, "", err
+	}
+	r.begun = r.begun || state.Phase != None
+	for _, a := range next.Actions {
+		if err := r.act(ctx, s, a); err != nil {
+			return false, "", err
+		}
+		if a != (Install{NewAlone}) {
+			r.say(a.String())
+		}
+	}
+	return false, next.Wait, nil
+}
+
+func (o Order) act(ctx context.Context, s Snapshot, do Action) error {
+	writer := kube.NewWriter(o.Client, manager)
+	state, err := Read(s.Secret)
+	if err != nil {
+		return err
+	}
+	switch a := do.(type) {
+	case Install:
+		next := pki.Pair{}
+		if a.After == None {
+			if next, err = o.newPair(state); err != nil {
+				return err
+			}
+		}
+		return writer.Patch(ctx, s.Secret, func(o client.Object) { state.install(o.(*corev1.Secret), next) })
+	case Note:
+		names := slices.DeleteFunc(strings.Split(a.Machines, ","), func(name string) bool { return name == "" })
+		return writer.Patch(ctx, s.Secret, func(o client.Object) { state.note(o.(*corev1.Secret), names) })
+	case Restart:
+		return o.restart(ctx, s, a.Deployment)
+	case Replace:
+		at := slices.IndexFunc(s.Machines, func(m clusterv1.Machine) bool { return m.Name == a.Machine })
+		return client.IgnoreNotFound(writer.Delete(ctx, &s.Machines[at]))
+	}
+	return fault.New(fault.Bug, "UnknownAction", "no such action: %T", do)
+}
+
+// newPair is the authority to install.
+func (o Order) newPair(state State) (pki.Pair, error) {
+	if o.New == nil {
+		return state.generate(o.Now())
+	}
+	return *o.New, state.checkNew(*o.New)
+}
+
+// restart has a MachineDeployment replace the Machines that it has: where its topology says when it was restarted last, there, because
+// it would be put back to that.
+func (o Order) restart(ctx context.Context, s Snapshot, name string) error {
+	d := s.Deployments[slices.IndexFunc(s.Deployments, func(d clusterv1.MachineDeployment) bool { return d.Name == name })]
+	when := o.Now().Truncate(time.Second)
+	for _, set := range s.Sets { // their times are the management cluster's
+		if set.Labels[clusterv1.MachineDeploymentNameLabel] == name && !set.CreationTimestamp.Time.Before(when) {
+			when = set.CreationTimestamp.Add(time.Second)
+		}
+	}
+	of := d.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel]
+	at := slices.IndexFunc(s.Cluster.Spec.Topology.Workers.MachineDeployments, func(t clusterv1.MachineDeploymentTopology) bool { return t.Name == of })
+	if at < 0 || of == "" || s.Cluster.Spec.Topology.Workers.MachineDeployments[at].Rollout.After.IsZero() {
+		return rollout.Restart(ctx, o.Client, d.Namespace, rollout.Resource{Kind: rollout.MachineDeployment, Name: name}, when)
+	}
+	return kube.NewWriter(o.Client, manager).Patch(ctx, s.Cluster, func(o client.Object) {
+		o.(*clusterv1.Cluster).Spec.Topology.Workers.MachineDeployments[at].Rollout.After = metav1.NewTime(when)
+	})
+}
+
+// read reads what a decision looks at, the Machines last.
+func (o Order) read(ctx context.Context, key client.ObjectKey) (Snapshot, error) {
+	s := Snapshot{Now: o.Now(), Cluster: &clusterv1.Cluster{}, Secret: &corev1.Secret{}, Plane: &hostedv1.HostedControlPlane{}}
+	if err := o.Client.Get(ctx, key, s.Cluster); err != nil {
+		return s, fmt.Errorf("reading Cluster %s: %w", key.Name, err)
+	}
+	ref := s.Cluster.Spec.ControlPlaneRef
+	if ref.Kind != "HostedControlPlane" || ref.APIGroup != hostedv1.GroupVersion.Group {
+		return s, fault.New(fault.Invalid, ReasonUnsupported, "%s", unsupported(key.Name, ref.Kind))
+	}
+	secret := client.ObjectKey{Namespace: key.Namespace, Name: authority.CA.SecretName(key.Name)}
+	if err := o.Client.Get(ctx, secret, s.Secret); err != nil {
+		return s, fmt.Errorf("reading Secret %s: %w", secret.Name, err)
+	}
+	if err := o.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: ref.Name}, s.Plane); err != nil {
+		return s, fmt.Errorf("reading HostedControlPlane %s: %w", ref.Name, err)
+	}
+	deployments, sets, pools, machines := &clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}, &clusterv1.MachinePoolList{}, &clusterv1.MachineList{}
+	for _, list := range []client.ObjectList{deployments, sets, pools, machines} {
+		if err := o.Client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: key.Name}); err != nil {
+			return s, fmt.Errorf("listing what cluster %s has: %w", key.Name, err)
+		}
+	}
+	s.Deployments, s.Sets, s.Pools, s.Machines = deployments.Items, sets.Items, pools.Items, machines.Items
+	return s, nil
+}
+
+func unsupported(cluster, kind string) string {
+	if kind == "KubeadmControlPlane" {
+		return fmt.Sprintf("the authority of cluster %q cannot be replaced while it runs: its control plane is a KubeadmControlPlane, and kubeadm knows one authority at a time, "+
+			"so that old and new nodes would not trust each other. Create another cluster, and move what runs on it", cluster)
+	}
+	return fmt.Sprintf("the authority of cluster %q is replaced by its control plane's provider: its kind is %q, and this command knows HostedControlPlane", cluster, kind)
+}
+
+// over is the error of a rotation that was ended from outside.
+func over(ctx context.Context, said string) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx.Err()
+	}
+	return fault.New(fault.Transient, ReasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(ctx.Err())
+}
+
+func (o Order) say(text string) {
+	if o.Say != nil {
+		o.Say(text)
+	}
+}
+
+func (o Order) every() time.Duration {
+	if o.Interval == 0 {
+		return interval
+	}
+	return o.Interval
+}

@@ -1,0 +1,234 @@
+package rotation
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+)
+
+// Reasons of faults.
+const (
+	// ReasonUnsupported says that the authority cannot be replaced in this way; Invalid.
+	ReasonUnsupported = "RotationUnsupported"
+	// ReasonNotNow says what has to be done before the rotation can begin or continue; Invalid.
+	ReasonNotNow = "RotationNotPossibleNow"
+	// ReasonCertificate says why a certificate cannot be the new authority; Invalid.
+	ReasonCertificate = "InvalidAuthority"
+	// ReasonTimeout says that the time to wait is over; Transient.
+	ReasonTimeout = "Timeout"
+)
+
+// Phase is how far a rotation is.
+type Phase string
+
+// The phases, in their order. In None there is no rotation.
+const (
+	None      Phase = "None"
+	TrustBoth Phase = "TrustBoth"
+	NewSigns  Phase = "NewSigns"
+	NewAlone  Phase = "NewAlone"
+)
+
+// Keys of the Secret beside tls.crt and tls.key.
+const (
+	nextKey     = "next.key"
+	previousKey = "previous.key"
+	recordKey   = "rotation"
+)
+
+// record is what the Secret says of the rotation beside its certificates.
+type record struct {
+	Phase Phase `json:"phase"`
+	// InEffect: the control plane has followed, and Outdated are the Machines that existed then.
+	InEffect bool     `json:"inEffect,omitempty"`
+	Outdated []string `json:"outdated,omitempty"`
+}
+
+// State is what the Secret of an authority says of its rotation.
+type State struct {
+	Phase Phase
+	// InEffect: the control plane has followed; Outdated are the names of Machines that existed then.
+	InEffect bool
+	Outdated []string
+
+	// signer signs; other is trusted too, its key is nil outside of phases with two.
+	signer, other pki.Pair
+}
+
+// Read reads how far a rotation is. A Secret with several certificates that are not those of a rotation is an error: only its owner knows
+// what they are for.
+func Read(secret *corev1.Secret) (State, error) {
+	certs, err := split(secret.Data[corev1.TLSCertKey])
+	if err != nil {
+		return State{}, unusable(secret, err)
+	}
+	signer, err := pki.ParsePair(certs[0], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return State{}, unusable(secret, err)
+	}
+	s := State{Phase: None, signer: signer}
+	switch {
+	case len(certs) == 2 && s.takeOther(certs[1], secret.Data[nextKey]):
+		s.Phase = TrustBoth
+	case len(certs) == 2 && s.takeOther(certs[1], secret.Data[previousKey]):
+		s.Phase = NewSigns
+	case len(certs) > 1:
+		return State{}, fault.New(fault.Invalid, ReasonUnsupported, "Secret %s has %d certificates, and they are not those of a rotation: leave the one that belongs to tls.key alone in tls.crt, "+
+			"or replace the authority by hand", secret.Name, len(certs))
+	}
+	var r record
+	if len(secret.Data[recordKey]) > 0 && json.Unmarshal(secret.Data[recordKey], &r) != nil {
+		r = record{} // what it says is found again
+	}
+	switch {
+	case s.Phase == None && r.Phase == NewAlone:
+		s.Phase = NewAlone
+	case r.Phase == s.Phase && s.Phase != None:
+		s.InEffect, s.Outdated = r.InEffect, r.Outdated
+	}
+	return s, nil
+}
+
+// takeOther takes the second certificate, if the key is its key.
+func (s *State) takeOther(cert, key []byte) bool {
+	if len(key) == 0 {
+		return false
+	}
+	pair, err := pki.ParsePair(cert, key)
+	if err == nil {
+		s.other = pair
+	}
+	return err == nil
+}
+
+func unusable(secret *corev1.Secret, err error) error {
+	return fault.New(fault.Invalid, ReasonUnsupported, "Secret %s cannot be used", secret.Name).From(err)
+}
+
+// split returns the certificates of PEM data, at least one, each in PEM.
+func split(data []byte) ([][]byte, error) {
+	clean, err := pki.ReencodeCerts(data)
+	if err != nil {
+		return nil, err
+	}
+	var out [][]byte
+	for block, rest := pem.Decode(clean); block != nil; block, rest = pem.Decode(rest) {
+		out = append(out, pem.EncodeToMemory(block))
+	}
+	return out, nil
+}
+
+// install puts the phase after the present one into the Secret. next is the new authority, where that is TrustBoth.
+func (s State) install(secret *corev1.Secret, next pki.Pair) {
+	data := map[string][]byte{}
+	for key, value := range secret.Data {
+		if key != nextKey && key != previousKey && key != recordKey {
+			data[key] = value
+		}
+	}
+	r := record{}
+	switch s.Phase {
+	case None:
+		r.Phase = TrustBoth
+		data[corev1.TLSCertKey], data[nextKey] = both(s.signer, next), next.KeyPEM
+	case TrustBoth:
+		r.Phase = NewSigns
+		data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey] = both(s.other, s.signer), s.other.KeyPEM
+		data[previousKey] = s.signer.KeyPEM
+	case NewSigns:
+		r.Phase = NewAlone
+		data[corev1.TLSCertKey] = s.signer.Alone()
+	}
+	if r.Phase != "" {
+		data[recordKey] = r.encoded()
+	}
+	secret.Data = data
+}
+
+// note records that the phase is in effect, and which Machines existed then.
+func (s State) note(secret *corev1.Secret, machines []string) {
+	secret.Data[recordKey] = record{Phase: s.Phase, InEffect: true, Outdated: machines}.encoded()
+}
+
+func (r record) encoded() []byte {
+	out, _ := json.Marshal(r) // strings and a bool: never fails
+	return out
+}
+
+func both(first, second pki.Pair) []byte { return append(first.Alone(), second.Alone()...) }
+
+// generate makes a new authority with a key as that of the old one.
+func (s State) generate(now time.Time) (pki.Pair, error) {
+	data, err := authority.Generate(authority.CA, authority.Keys{Algorithm: algorithmOf(s.signer.Cert)}, now)
+	if err != nil {
+		return pki.Pair{}, fmt.Errorf("generating the new authority: %w", err)
+	}
+	return pki.ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+}
+
+// algorithmOf is that of a certificate's key; one that is not generated here counts as the default.
+func algorithmOf(cert *x509.Certificate) pki.Algorithm {
+	switch key := cert.PublicKey.(type) {
+	case *rsa.PublicKey:
+		switch {
+		case key.N.BitLen() <= 2048:
+			return pki.RSA2048
+		case key.N.BitLen() <= 3072:
+			return pki.RSA3072
+		}
+		return pki.RSA4096
+	case *ecdsa.PublicKey:
+		if key.Curve.Params().BitSize > 256 {
+			return pki.ECDSAP384
+		}
+	}
+	return ""
+}
+
+// Given is an authority that a person brings, as PEM data. It has to be usable now, alone, and not the one of before.
+func Given(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
+	certs, err := split(certPEM)
+	if err != nil {
+		return pki.Pair{}, fault.New(fault.Invalid, ReasonCertificate, "the certificate of the new authority cannot be read").From(err)
+	}
+	pair, err := pki.ParsePair(certs[0], keyPEM)
+	if err != nil {
+		return pki.Pair{}, fault.New(fault.Invalid, ReasonCertificate, "the new authority cannot be used").From(err)
+	}
+	problem := ""
+	switch c := pair.Cert; {
+	case len(certs) > 1:
+		problem = fmt.Sprintf("there are %d certificates: give the authority alone", len(certs))
+	case !c.BasicConstraintsValid || !c.IsCA:
+		problem = "the certificate is not one of an authority (basic constraints CA:TRUE)"
+	case c.KeyUsage&x509.KeyUsageCertSign == 0:
+		problem = "the certificate may not sign others (key usage keyCertSign)"
+	case now.Before(c.NotBefore) || !now.Before(c.NotAfter):
+		problem = fmt.Sprintf("the certificate is valid from %s until %s", c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
+	}
+	if problem != "" {
+		return pki.Pair{}, fault.New(fault.Invalid, ReasonCertificate, "the new authority cannot be used: %s", problem)
+	}
+	_, key, err := pki.Reencode(certs[0], keyPEM)
+	pair.KeyPEM = key
+	return pair, err
+}
+
+// checkNew says why the new authority cannot follow the old one.
+func (s State) checkNew(next pki.Pair) error {
+	if bytes.Equal(s.signer.Cert.RawSubjectPublicKeyInfo, next.Cert.RawSubjectPublicKeyInfo) {
+		return fault.New(fault.Invalid, ReasonCertificate, "the new authority has the key of the present one, so that everything it has signed would stay valid: make a new key")
+	}
+	return nil
+}
