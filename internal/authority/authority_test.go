@@ -2,6 +2,7 @@ package authority
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,54 @@ func TestJudge(t *testing.T) {
 				t.Errorf("%s: complete is %v", tc.reason, got.Complete())
 			}
 		})
+	}
+}
+
+// kube-controller-manager of a node that kubeadm makes signs with the whole file, unless it is told otherwise, or there is no key.
+func TestSignedByKubeadm(t *testing.T) { // CP-15
+	bundled := func(p Purpose, drop string) Found {
+		f := found(t, CA, Etcd, Proxy, SA)
+		f[p].Data[corev1.TLSCertKey] = append(f[p].Data[corev1.TLSCertKey], secret(t, p, Keys{}).Data[corev1.TLSCertKey]...)
+		delete(f[p].Data, drop)
+		return f
+	}
+	spec := func(change func(*bootstrapv1.KubeadmConfigSpec)) []Requirement {
+		s := bootstrapv1.KubeadmConfigSpec{}
+		change(&s)
+		return SignedByKubeadm(s)
+	}
+	plain := spec(func(*bootstrapv1.KubeadmConfigSpec) {})
+	for name, tc := range map[string]struct {
+		required []Requirement
+		found    Found
+		want     string
+	}{
+		"one each":               {plain, found(t, CA, Etcd, Proxy, SA), ""},
+		"two":                    {plain, bundled(CA, ""), "Secret c-ca has 2 certificates, and kube-controller-manager of a node that kubeadm makes does not start with more than one"},
+		"two, no key":            {plain, bundled(CA, corev1.TLSPrivateKeyKey), ""},
+		"two of the front proxy": {plain, bundled(Proxy, ""), ""},
+		"two, hosted":            {Required(stacked), bundled(CA, ""), ""},
+		"two, told otherwise": {spec(func(s *bootstrapv1.KubeadmConfigSpec) {
+			s.ClusterConfiguration.ControllerManager.ExtraArgs = []bootstrapv1.Arg{{Name: "cluster-signing-cert-file"}}
+		}), bundled(CA, ""), ""},
+		"two, patched":         {spec(func(s *bootstrapv1.KubeadmConfigSpec) { s.InitConfiguration.Patches.Directory = "/p" }), bundled(CA, ""), ""},
+		"two, patched joining": {spec(func(s *bootstrapv1.KubeadmConfigSpec) { s.JoinConfiguration.Patches.Directory = "/p" }), bundled(CA, ""), ""},
+	} {
+		got := Judge("c", tc.required, tc.found, false).MissingText("c")
+		if (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	a, b := secret(t, CA, Keys{}), secret(t, CA, Keys{})
+	first, second := a.Data[corev1.TLSCertKey], b.Data[corev1.TLSCertKey]
+	of := func(certs ...[]byte) string {
+		return Fingerprint(&corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: slices.Concat(certs...)}})
+	}
+	if of(first) != of([]byte("text\n"), first) || of(first) == of(second) || of(first, second) == of(second, first) || of([]byte("x")) != "" || of() != "" {
+		t.Error("it is that of the certificates, in their order, and of nothing else")
 	}
 }
 

@@ -1,6 +1,7 @@
 package authority
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -103,8 +104,13 @@ func Unusable(r Requirement, secret *corev1.Secret) string {
 	case len(key) == 0 && !keyless:
 		return fmt.Sprintf("Secret %s must have the keys tls.crt and tls.key", secret.Name)
 	}
-	if _, _, err := Content(r.Purpose, secret); err != nil {
+	certs, _, err := Content(r.Purpose, secret)
+	if err != nil {
 		return fmt.Sprintf("Secret %s cannot be used: %s", secret.Name, err)
+	}
+	if n := bytes.Count(certs, []byte("-----BEGIN ")); r.Single && len(key) > 0 && n > 1 {
+		return fmt.Sprintf("Secret %s has %d certificates, and kube-controller-manager of a node that kubeadm makes does not start with more than one: leave the one that "+
+			"belongs to tls.key alone in tls.crt, or name a file with that one in clusterConfiguration.controllerManager.extraArgs (%s) and write it with files", secret.Name, n, signingFile)
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,25 @@ type Requirement struct {
 	Brought bool
 	// Keyless: the certificate alone is enough.
 	Keyless bool
+	// Single: a file with the certificate is signed with, and what signs accepts one certificate in it.
+	Single bool
+}
+
+// signingFile is the flag of kube-controller-manager that names the file.
+const signingFile = "cluster-signing-cert-file"
+
+// SignedByKubeadm are the requirements of a control plane whose nodes kubeadm makes with this configuration: kube-controller-manager signs with
+// the file of the cluster's CA and does not start with two certificates in it, unless its flag names another file, or a patch may do so.
+func SignedByKubeadm(spec bootstrapv1.KubeadmConfigSpec) []Requirement {
+	out := Required(spec.ClusterConfiguration)
+	if spec.InitConfiguration.Patches.Directory != "" || spec.JoinConfiguration.Patches.Directory != "" ||
+		slices.ContainsFunc(spec.ClusterConfiguration.ControllerManager.ExtraArgs, func(a bootstrapv1.Arg) bool { return a.Name == signingFile }) {
+		return out
+	}
+	for i := range out {
+		out[i].Single = out[i].Purpose == CA
+	}
+	return out
 }
 
 // Required are the Secrets that a control plane with this configuration needs, in the order in which they are

@@ -88,6 +88,13 @@ func only(purposes ...authority.Purpose) change {
 	}
 }
 
+// bundled has an authority with a certificate more.
+func bundled(s *Snapshot) {
+	ca := s.Material.Authorities[authority.CA].DeepCopy()
+	ca.Data["tls.crt"] = append(ca.Data["tls.crt"], s.Material.Authorities[authority.Etcd].Data["tls.crt"]...)
+	s.Material.Authorities[authority.CA], s.Material.CA = ca, ca.Data["tls.crt"]
+}
+
 func externalEtcd(s *Snapshot) {
 	s.Config.Spec.ClusterConfiguration.Etcd.External = bootstrapv1.ExternalEtcd{
 		Endpoints: []string{"https://e:2379"}, CAFile: "/e/ca.crt", CertFile: "/e/client.crt", KeyFile: "/e/client.key"}
@@ -129,6 +136,7 @@ func TestDecideControlPlane(t *testing.T) {
 		"gone after the data":  {"a machine may have the old ones", []change{uninitialized, only(authority.CA), carrying("x")}, nil, nil, waitCertificates, "Secret c-etcd is gone: until it is back", unwatched},
 		"of a control plane":   {"its controller creates them", []change{uninitialized, withPlane, only(authority.CA)}, nil, nil, waitCertificates, "Waiting for KubeadmControlPlane kcp to create Secret c-etcd", unwatched},
 		"broken certificate":   {"it is named", []change{uninitialized, func(s *Snapshot) { s.Material.Authorities[authority.SA].Data["tls.key"] = []byte("x") }}, nil, nil, waitCertificates, "Secret c-sa cannot be used", unwatched},
+		"two certificates":     {"kube-controller-manager would not start with them", []change{uninitialized, bundled}, nil, nil, waitCertificates, "Secret c-ca has 2 certificates", unwatched},
 		"external etcd":        {"its certificates are a person's", []change{uninitialized, externalEtcd, only(authority.CA, authority.Proxy, authority.SA)}, nil, nil, waitCertificates, "Secret c-etcd does not exist; create it", unwatched},
 		"external etcd, all": {"they are there", []change{uninitialized, externalEtcd, func(s *Snapshot) {
 			s.Material.Authorities[authority.EtcdClient] = authorities(authority.EtcdClient)[authority.EtcdClient]
@@ -141,10 +149,12 @@ func TestDecideControlPlane(t *testing.T) {
 		"initialized, lock left": {"any Machine of the control plane releases it", []change{ofControlPlane, made, lockedBy("other"), func(s *Snapshot) { s.Owner.Joined = true }}, []loop.Action{ReleaseLock{Cluster: "c", Why: "its control plane is initialized"}}, nil, "", "", 0},
 		"initialized, not read":  {"it is read once", []change{ofControlPlane, made, lockUnknown, func(s *Snapshot) { s.Owner.Joined = true }}, nil, []loop.Question{AskLock{}}, "", "", 0},
 
-		"joins":                {"with a token, as a worker does", []change{ofControlPlane, chosen, noToken}, []loop.Action{CreateToken{ID: "abcdef"}, write}, nil, "", "", ttl / 3},
-		"joins, no token":      {"one is chosen first", []change{ofControlPlane}, []loop.Action{ChooseToken{Why: "none is set"}}, nil, "", "", 0},
-		"joins, a key is gone": {"nothing is generated again", []change{ofControlPlane, chosen, tokenLeft(ttl), only(authority.CA, authority.Etcd, authority.Proxy)}, nil, nil, waitCertificates, "Secret c-sa is gone: until it is back", unwatched},
-		"joins, file":          {"it needs no token", []change{ofControlPlane, fileDiscovery}, []loop.Action{write}, nil, "", "", 0},
+		"joins":                   {"with a token, as a worker does", []change{ofControlPlane, chosen, noToken}, []loop.Action{CreateToken{ID: "abcdef"}, write}, nil, "", "", ttl / 3},
+		"joins, no token":         {"one is chosen first", []change{ofControlPlane}, []loop.Action{ChooseToken{Why: "none is set"}}, nil, "", "", 0},
+		"joins, a key is gone":    {"nothing is generated again", []change{ofControlPlane, chosen, tokenLeft(ttl), only(authority.CA, authority.Etcd, authority.Proxy)}, nil, nil, waitCertificates, "Secret c-sa is gone: until it is back", unwatched},
+		"joins, two certificates": {"its configuration is that of the control plane", []change{ofControlPlane, withPlane, fileDiscovery, bundled}, nil, nil, waitCertificates, "Secret c-ca has 2 certificates", unwatched},
+		"joins others":            {"how they sign is not in its configuration", []change{ofControlPlane, fileDiscovery, bundled}, []loop.Action{write}, nil, "", "", 0},
+		"joins, file":             {"it needs no token", []change{ofControlPlane, fileDiscovery}, []loop.Action{write}, nil, "", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Decide(snapshot(tc.in...))

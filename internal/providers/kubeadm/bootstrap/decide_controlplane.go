@@ -89,8 +89,12 @@ func caThere(s Snapshot, p *loop.Plan) bool {
 	return true
 }
 
-// required are the Secrets that a machine of the control plane needs.
+// required are the Secrets that a machine of the control plane needs. What the components of one are told that joins is in its own
+// configuration only where a KubeadmControlPlane has written that, otherwise in the cluster.
 func (s Snapshot) required() []authority.Requirement {
+	if s.initializes() || s.Cluster.Spec.ControlPlaneRef.Kind == "KubeadmControlPlane" {
+		return authority.SignedByKubeadm(s.Config.Spec)
+	}
 	return authority.Required(s.Config.Spec.ClusterConfiguration)
 }
 

@@ -81,10 +81,16 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 		"stale":             {"what changes Machines is decided by what is the case now", running, func(s *Snapshot) { more(s); s.Fresh = false }, []string{"ask: Nodes, Pods and members", "do: create Machine"}},
 		"long ago":          {"", running, func(s *Snapshot) { s.Fresh, s.Now = false, s.Now.Add(time.Hour) }, []string{"ask: Nodes, Pods and members"}},
 		"Secret gone":       {"another authority would not be that of the cluster", running, func(s *Snapshot) { more(s); delete(s.Secrets, authority.CA) }, []string{"wait: Secret c-ca is gone", "wait: Secret c-ca is gone"}},
-		"kubeconfig gone":   {"", running, func(s *Snapshot) { delete(s.Secrets, authority.Admin); s.Kubeconfig = authority.Kubeconfig{} }, []string{"do: write Secret c-kubeconfig: there is none that can be read"}},
-		"endpoint":          {"", running, func(s *Snapshot) { s.Cluster = s.Cluster.DeepCopy(); s.Cluster.Spec.ControlPlaneEndpoint.Host = "h" }, []string{"do: write Secret c-kubeconfig: the endpoint is https://h:6443"}},
-		"half a year":       {"", running, func(s *Snapshot) { s.Now = s.Now.AddDate(0, 7, 0); s.Left.At = s.Now }, []string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
-		"template gone":     {"", running, func(s *Snapshot) { more(s); s.Infra.Object.Unstructured = nil }, []string{"wait: FooMachineTemplate it does not exist (preflight check InfrastructureTemplate)"}},
+		"two certificates": {"kube-controller-manager of a new node would not start with them", running, func(s *Snapshot) {
+			more(s)
+			ca := s.Secrets[authority.CA].DeepCopy()
+			ca.Data["tls.crt"] = append(ca.Data["tls.crt"], s.Secrets[authority.Etcd].Data["tls.crt"]...)
+			s.Secrets[authority.CA] = ca
+		}, []string{"do: write Secret c-kubeconfig: the authority is another", "wait: Secret c-ca has 2 certificates", "wait: Secret c-ca has 2 certificates"}},
+		"kubeconfig gone": {"", running, func(s *Snapshot) { delete(s.Secrets, authority.Admin); s.Kubeconfig = authority.Kubeconfig{} }, []string{"do: write Secret c-kubeconfig: there is none that can be read"}},
+		"endpoint":        {"", running, func(s *Snapshot) { s.Cluster = s.Cluster.DeepCopy(); s.Cluster.Spec.ControlPlaneEndpoint.Host = "h" }, []string{"do: write Secret c-kubeconfig: the endpoint is https://h:6443"}},
+		"half a year":     {"", running, func(s *Snapshot) { s.Now = s.Now.AddDate(0, 7, 0); s.Left.At = s.Now }, []string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
+		"template gone":   {"", running, func(s *Snapshot) { more(s); s.Infra.Object.Unstructured = nil }, []string{"wait: FooMachineTemplate it does not exist (preflight check InfrastructureTemplate)"}},
 		"Pod down": {"", running, func(s *Snapshot) {
 			more(s)
 			s.Workload.Pods["kube-scheduler-n-"+first(*s).Name].Status.Phase = corev1.PodPending

@@ -124,7 +124,7 @@ func (s Snapshot) secrets() secrets.Input {
 
 // required are the Secrets that the control plane needs.
 func (s Snapshot) required() []authority.Requirement {
-	return authority.Required(s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration)
+	return authority.SignedByKubeadm(s.Plane.Spec.KubeadmConfigSpec)
 }
 
 // managesEtcd reports whether etcd runs on the Machines.
